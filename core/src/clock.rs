@@ -1,0 +1,121 @@
+//! The only place that reads a clock.
+//!
+//! A lease keeps running on the server while this machine is suspended, so elapsed time is measured on a clock that
+//! counts suspend (`CLOCK_BOOTTIME` where the system has it). The wall clock is used for two things that tolerate a wrong
+//! one: ballot proposals and the readable `at=` of an owner value.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// An instant of this machine's boot clock, in microseconds. It counts suspend and never goes back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Tick(u64);
+
+impl Tick {
+    /// An instant that never comes.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The present instant.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(boot_micros())
+    }
+
+    /// The instant `micros` microseconds after the clock's origin.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the clock's origin.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// This instant plus `span`, or [`Tick::NEVER`] if that is beyond the clock.
+    #[must_use]
+    pub fn after(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(micros(span)))
+    }
+
+    /// The time from `earlier` to this instant, zero if `earlier` is later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl fmt::Debug for Tick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tick({}us)", self.0)
+    }
+}
+
+/// What a decision is told about the time: the boot clock to measure with, the wall clock to propose ballots with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Boot clock.
+    pub tick: Tick,
+    /// Wall clock, microseconds since the Unix epoch. May be wrong and may jump.
+    pub wall_us: u64,
+}
+
+impl Now {
+    /// Reads both clocks.
+    #[must_use]
+    pub fn read() -> Self {
+        Self { tick: Tick::now(), wall_us: wall_micros() }
+    }
+}
+
+/// Whole microseconds of a duration, capped at what fits.
+pub(crate) fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Whole milliseconds of a duration, capped at what fits.
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn wall_micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn boot_micros() -> u64 {
+    let at = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(at.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(at.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000).saturating_add(nanos / 1_000)
+}
+
+/// Elsewhere `Instant` is the best the standard library has (on macOS and Windows see its documentation for suspend).
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn boot_micros() -> u64 {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    micros(ORIGIN.get_or_init(Instant::now).elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates_at_both_ends() {
+        let tick = Tick::from_micros(5);
+        assert_eq!(tick.after(Duration::MAX), Tick::NEVER);
+        assert_eq!(tick.since(Tick::from_micros(9)), Duration::ZERO);
+        assert_eq!(tick.after(Duration::from_micros(4)).since(tick), Duration::from_micros(4));
+    }
+
+    #[test]
+    fn the_boot_clock_moves_forward() {
+        let first = Tick::now();
+        assert!(Tick::now() >= first);
+        assert!(first.as_micros() > 0 || cfg!(not(target_os = "linux")));
+    }
+}

@@ -1,0 +1,162 @@
+//! What happens to locks, as one stream of events.
+//!
+//! Every event goes to `tracing` (target `locktender`) and to the client's [`Sink`], from which the bindings feed
+//! `logging` and `EventEmitter`. A sink is called on whatever thread made the event and must not block.
+
+use std::time::Duration;
+
+use crate::error::LossReason;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// An acquire starts a round.
+    Attempt,
+    /// The lock is somebody's; the acquire waits or gives up.
+    Busy,
+    /// The lock is ours.
+    Acquired,
+    /// A beat of the heartbeat was confirmed.
+    Renewed,
+    /// A user's extension was confirmed.
+    Extended,
+    /// The lock was given back.
+    Released,
+    /// The lock was given back after its key had expired.
+    Expired,
+    /// The lock is no longer ours; see the reason.
+    Lost,
+    /// An overlap is proved: a rival held the lock before we let go.
+    Race,
+    /// A server stopped answering, or answers what it shouldn't.
+    ServerFailed,
+    /// The server answers again.
+    ServerRecovered,
+    /// Something a person should look at; see the message.
+    Warning,
+}
+
+impl EventKind {
+    /// The kind as it is spelled in every language.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Attempt => "attempt",
+            Self::Busy => "busy",
+            Self::Acquired => "acquired",
+            Self::Renewed => "renewed",
+            Self::Extended => "extended",
+            Self::Released => "released",
+            Self::Expired => "expired",
+            Self::Lost => "lost",
+            Self::Race => "race",
+            Self::ServerFailed => "server_failed",
+            Self::ServerRecovered => "server_recovered",
+            Self::Warning => "warning",
+        }
+    }
+
+    /// How loud it is.
+    #[must_use]
+    pub const fn level(self) -> Level {
+        match self {
+            Self::Attempt | Self::Busy | Self::Renewed => Level::Debug,
+            Self::Acquired | Self::Extended | Self::Released | Self::ServerRecovered => Level::Info,
+            Self::Expired | Self::Race | Self::ServerFailed | Self::Warning => Level::Warning,
+            Self::Lost => Level::Error,
+        }
+    }
+}
+
+/// How loud an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For somebody who looks for a fault.
+    Debug,
+    /// Normal life.
+    Info,
+    /// Worth a look.
+    Warning,
+    /// Something was lost.
+    Error,
+}
+
+/// One event. Fields that don't apply are empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// The lock's name.
+    pub lock: Option<String>,
+    /// Our owner value.
+    pub owner: Option<String>,
+    /// Our fence.
+    pub fence: Option<u64>,
+    /// The value of whoever holds the key instead.
+    pub rival: Option<String>,
+    /// Why the lock was lost.
+    pub reason: Option<LossReason>,
+    /// How long it took: the wait of an acquire, the hold of a release, the overrun of a race.
+    pub took: Option<Duration>,
+    /// The server, for `server_failed` and `server_recovered`.
+    pub server: Option<String>,
+    /// One sentence more.
+    pub message: Option<String>,
+}
+
+impl Event {
+    pub(crate) fn new(kind: EventKind) -> Self {
+        Self {
+            kind,
+            lock: None,
+            owner: None,
+            fence: None,
+            rival: None,
+            reason: None,
+            took: None,
+            server: None,
+            message: None,
+        }
+    }
+}
+
+/// Receives a client's events.
+pub trait Sink: Send + Sync + 'static {
+    /// Takes one event. Called on any thread, in the order of what happened to one lock; must not block.
+    fn event(&self, event: &Event);
+}
+
+impl<F: Fn(&Event) + Send + Sync + 'static> Sink for F {
+    fn event(&self, event: &Event) {
+        self(event);
+    }
+}
+
+/// Writes an event to `tracing`.
+pub(crate) fn trace(event: &Event) {
+    macro_rules! write {
+        ($level:ident) => {
+            tracing::event!(
+                target: "locktender",
+                tracing::Level::$level,
+                kind = event.kind.as_str(),
+                lock = event.lock.as_deref(),
+                owner = event.owner.as_deref(),
+                fence = event.fence,
+                rival = event.rival.as_deref(),
+                reason = event.reason.map(LossReason::as_str),
+                took_ms = event.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+                server = event.server.as_deref(),
+                message = event.message.as_deref().unwrap_or(event.kind.as_str()),
+            )
+        };
+    }
+    match event.kind.level() {
+        Level::Debug => write!(DEBUG),
+        Level::Info => write!(INFO),
+        Level::Warning => write!(WARN),
+        Level::Error => write!(ERROR),
+    }
+}

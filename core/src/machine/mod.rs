@@ -1,0 +1,1 @@
+//! One server's behaviour as a pure state machine.

@@ -1,0 +1,185 @@
+//! Lock names and the keys made of them. Keys are formatted nowhere else.
+//!
+//! The lock is the plain string key `<prefix><name>`, so that other lock libraries on the same name exclude each other
+//! with this one. Everything else lives in *side keys* in the lock's cluster slot.
+
+use crate::error::Error;
+
+/// The infix of every side key. A name that contains it is refused.
+const SIDE: &str = ":~lt:";
+
+/// The longest name, in UTF-8 bytes.
+pub(crate) const MAX_NAME_BYTES: usize = 1024;
+
+/// The longest prefix, in UTF-8 bytes.
+const MAX_PREFIX_BYTES: usize = 256;
+
+/// The longest value of a text option that ends up in keys or owner values.
+const MARKER: &str = "{~lt}:marker";
+
+/// The keys of one lock, in the order in which every script receives them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Keys {
+    name: String,
+    lock: String,
+    fence: String,
+    queue: String,
+    marker: String,
+}
+
+impl Keys {
+    /// Makes the keys of the lock `name` of a client with `prefix`; `servers` is the client's number of servers.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a name (or a prefix and name together) that can't be a lock: empty, longer than 1,024 UTF-8
+    /// bytes, with a NUL, with more than one `{tag}`, with `:~lt:` in it, or with a `}` but no tag.
+    pub fn new(prefix: &str, name: &str, servers: usize) -> Result<Self, Error> {
+        let refuse = |why: String| Err(Error::invalid("name", name, why));
+        if name.is_empty() {
+            return refuse("a lock's name must not be empty".into());
+        }
+        if name.len() > MAX_NAME_BYTES {
+            return refuse(format!("a lock's name has at most {MAX_NAME_BYTES} UTF-8 bytes, this one has {}", name.len()));
+        }
+        if name.contains('\0') {
+            return refuse("a lock's name must not contain NUL".into());
+        }
+        let lock = format!("{prefix}{name}");
+        if lock.contains(SIDE) {
+            return refuse(format!("names containing \"{SIDE}\" are reserved for the lock's own side keys"));
+        }
+        let base = match tags(&lock) {
+            Tags::One => lock.clone(),
+            Tags::None => format!("{{{lock}}}"),
+            Tags::Many => return refuse("a lock's name has at most one {tag}".into()),
+            Tags::Unpaired => {
+                return refuse("a name with a \"}\" needs a non-empty {tag} before it, else its side keys have no slot".into());
+            }
+        };
+        // One server may be a cluster, where all keys of a script must share a slot; a quorum never is.
+        let marker = if servers > 1 { MARKER.to_owned() } else { format!("{base}{SIDE}marker") };
+        Ok(Self {
+            name: name.to_owned(),
+            fence: format!("{base}{SIDE}fence"),
+            queue: format!("{base}{SIDE}queue"),
+            lock,
+            marker,
+        })
+    }
+
+    /// The name the user gave, without the prefix.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The key that holds the owner value.
+    #[must_use]
+    pub fn lock(&self) -> &str {
+        &self.lock
+    }
+
+    /// The counter of fencing tokens.
+    #[must_use]
+    pub fn fence(&self) -> &str {
+        &self.fence
+    }
+
+    /// The queue of waiters.
+    #[must_use]
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    /// The server's marker, one per server of a quorum.
+    #[must_use]
+    pub fn marker(&self) -> &str {
+        &self.marker
+    }
+
+    /// The four keys in the order of the scripts' `KEYS`.
+    #[must_use]
+    pub fn in_order(&self) -> [&str; 4] {
+        [&self.lock, &self.fence, &self.queue, &self.marker]
+    }
+
+    /// The marker's key on a server of a quorum, which belongs to no lock.
+    #[must_use]
+    pub const fn server_marker() -> &'static str {
+        MARKER
+    }
+}
+
+/// Refuses a prefix that no name could follow.
+pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
+    if prefix.len() > MAX_PREFIX_BYTES {
+        return Err(Error::invalid("prefix", prefix, format!("a prefix has at most {MAX_PREFIX_BYTES} UTF-8 bytes")));
+    }
+    if prefix.contains('\0') {
+        return Err(Error::invalid("prefix", prefix, "a prefix must not contain NUL".into()));
+    }
+    Ok(())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Tags {
+    None,
+    One,
+    Many,
+    Unpaired,
+}
+
+/// Counts hash tags by the rule of Redis Cluster: what stands between the first `{` and the first `}` after it, if not empty.
+fn tags(key: &str) -> Tags {
+    let first = |text: &str| -> Option<usize> {
+        let open = text.find('{')?;
+        let length = text[open + 1..].find('}')?;
+        (length > 0).then_some(open + 1 + length + 1)
+    };
+    match first(key) {
+        Some(end) if first(&key[end..]).is_some() => Tags::Many,
+        Some(_) => Tags::One,
+        None if key.contains('}') => Tags::Unpaired,
+        None => Tags::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+
+    #[test]
+    fn side_keys_share_the_slot_of_the_lock() {
+        for (name, lock, fence) in [
+            ("orders:42", "orders:42", "{orders:42}:~lt:fence"),
+            ("{shop}:orders", "{shop}:orders", "{shop}:orders:~lt:fence"),
+            ("a{b", "a{b", "{a{b}:~lt:fence"),
+            ("x{{y}}", "x{{y}}", "x{{y}}:~lt:fence"),
+            ("a}b{c}", "a}b{c}", "a}b{c}:~lt:fence"),
+            ("ключ 鍵 🔑", "ключ 鍵 🔑", "{ключ 鍵 🔑}:~lt:fence"),
+        ] {
+            let keys = Keys::new("", name, 1).unwrap();
+            assert_eq!((keys.lock(), keys.fence()), (lock, fence), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_prefix_is_part_of_every_key_and_of_no_name() {
+        let keys = Keys::new("prod:", "a", 1).unwrap();
+        assert_eq!(keys.in_order(), ["prod:a", "{prod:a}:~lt:fence", "{prod:a}:~lt:queue", "{prod:a}:~lt:marker"]);
+        assert_eq!(keys.name(), "a");
+        assert_eq!(Keys::new("", "a", 3).unwrap().marker(), Keys::server_marker());
+    }
+
+    #[test]
+    fn names_that_cannot_be_locks_are_refused() {
+        let long = "x".repeat(MAX_NAME_BYTES + 1);
+        for name in ["", &long, "a\0b", "a:~lt:b", "{a}{b}", "a}", "{}", "}{", "{}{a}"] {
+            let error = Keys::new("", name, 1).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidArgument, "{name:?}");
+        }
+        assert!(Keys::new("", &"x".repeat(MAX_NAME_BYTES), 1).is_ok());
+        assert!(Keys::new("{t}", "{u}", 1).is_err(), "prefix and name together have two tags");
+    }
+}

@@ -1,0 +1,178 @@
+//! The owner value: unique, and readable by a person in `redis-cli`.
+//!
+//! `app=billing host=web-3 pid=4711 at=2026-11-21T02:22:10.123Z id=<uuid v7>`
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The parts of an owner value that stay the same for one client.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    prefix: String,
+}
+
+impl Signature {
+    /// A signature of the given application, host and process.
+    #[must_use]
+    pub fn new(app: Option<&str>, host: &str, pid: u32) -> Self {
+        let mut prefix = String::new();
+        if let Some(app) = app.filter(|app| !app.is_empty()) {
+            let _ = write!(prefix, "app={} ", escape(app));
+        }
+        let _ = write!(prefix, "host={} pid={pid} ", escape(host));
+        Self { prefix }
+    }
+
+    /// This process's signature.
+    #[must_use]
+    pub fn of_this_process(app: Option<&str>) -> Self {
+        Self::new(app, &host_name(), std::process::id())
+    }
+
+    /// A fresh owner value made at `wall_us`; `random` makes it unique.
+    #[must_use]
+    pub fn owner(&self, wall_us: u64, random: u128) -> Arc<str> {
+        let [_, _, _, _, _, _, entropy @ ..] = random.to_be_bytes();
+        let id = uuid::Builder::from_unix_timestamp_millis(wall_us / 1_000, &entropy).into_uuid();
+        let at = humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(wall_us.min(MAX_WALL_US)));
+        format!("{}at={at} id={id}", self.prefix).into()
+    }
+}
+
+/// The last microsecond of the year 9999: what the date format can write.
+const MAX_WALL_US: u64 = 253_402_300_799_999_999;
+
+/// The fields of an owner value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OwnerFields {
+    /// The application, if the holder named one.
+    pub app: Option<String>,
+    /// The holder's host name.
+    pub host: Option<String>,
+    /// The holder's process id.
+    pub pid: Option<u32>,
+    /// When the holder asked, by its own clock (RFC 3339).
+    pub at: Option<String>,
+    /// The unique id of the acquisition.
+    pub id: Option<String>,
+}
+
+impl OwnerFields {
+    /// Reads an owner value; `None` if it isn't one of ours (another library holds the key).
+    #[must_use]
+    pub fn parse(owner: &str) -> Option<Self> {
+        let fields = Fields::parse(owner);
+        let text = |key: &str| fields.get(key);
+        text("id")?;
+        Some(Self {
+            app: text("app"),
+            host: text("host"),
+            pid: text("pid").and_then(|pid| pid.parse().ok()),
+            at: text("at"),
+            id: text("id"),
+        })
+    }
+}
+
+/// Space-separated `key=value` fields with escaped values, the form of owner values and hand-over strings.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    pub(crate) fn parse(text: &str) -> Self {
+        let field = |part: &str| part.split_once('=').map(|(key, value)| (key.to_owned(), unescape(value)));
+        Self(text.split(' ').filter_map(field).collect())
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<String> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
+    }
+}
+
+/// Replaces what would break the `key=value` form, or a terminal, by `%XX` of its UTF-8 bytes.
+pub(crate) fn escape(value: &str) -> Cow<'_, str> {
+    let plain = |c: char| !(c.is_whitespace() || c.is_control() || c == '%' || c == '=');
+    if value.chars().all(plain) {
+        return Cow::Borrowed(value);
+    }
+    let mut escaped = String::with_capacity(value.len() + 8);
+    for c in value.chars() {
+        if plain(c) {
+            escaped.push(c);
+        } else {
+            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                let _ = write!(escaped, "%{byte:02X}");
+            }
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+fn unescape(value: &str) -> String {
+    let bytes = value.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let code = (bytes[at] == b'%').then(|| value.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok()));
+        if let Some(Some(byte)) = code {
+            plain.push(byte);
+            at += 3;
+        } else {
+            plain.push(bytes[at]);
+            at += 1;
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+#[cfg(unix)]
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn host_name() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_else(|_| "unknown".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_value_is_readable_and_reads_back() {
+        let signature = Signature::new(Some("billing"), "web-3", 4711);
+        let owner = signature.owner(1_795_227_730_123_456, 7);
+        assert!(owner.starts_with("app=billing host=web-3 pid=4711 at=2026-11-21T02:22:10.123Z id="), "{owner}");
+        let fields = OwnerFields::parse(&owner).unwrap();
+        assert_eq!((fields.app.as_deref(), fields.pid), (Some("billing"), Some(4711)));
+        assert_eq!(uuid::Uuid::parse_str(&fields.id.unwrap()).unwrap().get_version_num(), 7);
+    }
+
+    #[test]
+    fn two_owners_of_one_instant_differ() {
+        let signature = Signature::new(None, "h", 1);
+        assert_ne!(signature.owner(1, 1), signature.owner(1, 2));
+    }
+
+    #[test]
+    fn values_are_escaped_and_come_back() {
+        for value in ["plain", "a b", "50%", "k=v", "line\nbreak", "naïve 鍵", "%41", ""] {
+            let escaped = escape(value);
+            assert!(!escaped.contains([' ', '=', '\n']), "{escaped}");
+            assert_eq!(unescape(&escaped), value);
+        }
+        assert_eq!(unescape("100%"), "100%");
+        assert_eq!(unescape("%zz%é"), "%zz%é");
+    }
+
+    #[test]
+    fn a_value_of_another_library_has_no_fields() {
+        for foreign in ["", "7c9e6679-7425-40de-944b-e07fc1f90ae7", "host=only", "\u{fffd}"] {
+            assert_eq!(OwnerFields::parse(foreign), None);
+        }
+    }
+}

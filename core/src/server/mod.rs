@@ -1,0 +1,317 @@
+//! One independent lock server.
+//!
+//! A server is one method: [`Server::submit`] takes an operation and calls a completion once. Who drives the I/O, and what
+//! kind of waiter stands behind the completion (a task's waker, a parked thread, a host language's queue, a simulation),
+//! is not the protocol's concern. The operations mean what [`machine`](crate::machine) says, whatever the transport.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::clock::Tick;
+use crate::error::Remaining;
+use crate::name::Keys;
+
+pub mod memory;
+pub(crate) mod redis;
+#[cfg(feature = "testing")]
+pub mod scripted;
+
+/// An operation on one server. Every one is atomic there, and described in [`machine`](crate::machine).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Op {
+    /// Take the lock if it is free, and cast a vote for a fence.
+    Acquire {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// The value to write.
+        owner: Arc<str>,
+        /// The key's time to live, milliseconds.
+        ttl_ms: u64,
+        /// The fence the client would like, microseconds since the epoch.
+        proposal: u64,
+        /// The key of exactly this owner counts as free.
+        adopt: Option<Arc<str>>,
+        /// The quorum the server belongs to; `None` for a client of one server.
+        fleet: Option<Fleet>,
+    },
+    /// Raise the fence to `token`, for a vote below it.
+    Confirm {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// Our value.
+        owner: Arc<str>,
+        /// The attested fence.
+        token: u64,
+    },
+    /// Make at least `ttl_ms` remain.
+    Extend {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// Our value.
+        owner: Arc<str>,
+        /// What shall remain, milliseconds.
+        ttl_ms: u64,
+        /// Our fence.
+        token: u64,
+    },
+    /// Write the key again on a server that lost it; sent only after a majority confirmed the extension.
+    Heal {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// Our value.
+        owner: Arc<str>,
+        /// The key's time to live, milliseconds.
+        ttl_ms: u64,
+        /// Our fence.
+        token: u64,
+    },
+    /// Delete the key if it is ours.
+    Release {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// Our value.
+        owner: Arc<str>,
+    },
+    /// Look, change nothing.
+    Inspect {
+        /// The lock.
+        keys: Arc<Keys>,
+    },
+    /// Look at the marker: does this server belong to the quorum the client thinks it does?
+    Greet {
+        /// The quorum the client believes in; `None` for a client of one server.
+        fleet: Option<Fleet>,
+    },
+    /// Write the marker as trusted since for ever: the server votes at once.
+    Trust {
+        /// The quorum it belongs to.
+        fleet: Fleet,
+    },
+}
+
+impl Op {
+    /// Whether the operation may wait for a reconnect: only a release may, everything else dies with its round.
+    #[must_use]
+    pub fn survives_reconnect(&self) -> bool {
+        matches!(self, Self::Release { .. })
+    }
+}
+
+/// The quorum a server belongs to, as the client is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    /// The number of servers.
+    pub servers: u32,
+    /// The longest time a hold may remain, milliseconds.
+    pub max_ttl_ms: u64,
+}
+
+/// What the server decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Acquire: the lock is ours here, `fence` is the vote.
+    Vote,
+    /// Acquire: the lock is `holder`'s.
+    Held,
+    /// Done.
+    Ok,
+    /// The lock is not ours (see `holder`), or its fence is newer than ours.
+    No,
+    /// A key holds something else than it should; `holder` names the type found.
+    Conflict,
+    /// Acquire: the server is new or lost its data, and votes after `remaining`.
+    Quarantine,
+    /// The marker says another quorum; `holder` is its `n=… max_ttl=…`.
+    Mismatch,
+    /// Inspect: this is what there is.
+    Info,
+}
+
+/// A server's answer. One shape for all operations; what a verdict doesn't use is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reply {
+    /// What the server decided.
+    pub verdict: Verdict,
+    /// The server's clock, microseconds since the epoch.
+    pub time_us: u64,
+    /// The lock's fence counter after the operation, 0 if there is none.
+    pub fence: u64,
+    /// The value of the lock key after the operation, if there is one.
+    pub holder: Option<String>,
+    /// How long the key remains.
+    pub remaining: Remaining,
+}
+
+impl Reply {
+    /// A reply.
+    #[must_use]
+    pub fn new(verdict: Verdict, time_us: u64, fence: u64, holder: Option<String>, remaining: Remaining) -> Self {
+        Self { verdict, time_us, fence, holder, remaining }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The connection was refused.
+    Refused,
+    /// The name could not be resolved.
+    Dns,
+    /// The TLS handshake failed.
+    Tls,
+    /// No answer within the response timeout, or no connection within the connect timeout.
+    Timeout,
+    /// The connection broke.
+    Disconnected,
+    /// What answers is not a Redis, or answers what was not asked.
+    Protocol,
+    /// The server is loading its data.
+    Loading,
+    /// The server is a replica.
+    ReadOnly,
+    /// The server refuses writes because it can't persist them.
+    Misconfigured,
+    /// The server is out of memory.
+    OutOfMemory,
+    /// The cluster is down, or the slot is moving.
+    ClusterDown,
+    /// Wrong or missing credentials, or rights.
+    Denied,
+    /// The server is new or lost its data and doesn't vote yet.
+    Quarantine,
+    /// The operation's deadline passed before it was sent.
+    TooLate,
+    /// The client is closing.
+    Closed,
+    /// Something else.
+    Other,
+}
+
+impl FailureKind {
+    /// The kind as it is spelled in every language.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Dns => "dns",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Disconnected => "disconnected",
+            Self::Protocol => "protocol",
+            Self::Loading => "loading",
+            Self::ReadOnly => "read_only",
+            Self::Misconfigured => "misconfigured",
+            Self::OutOfMemory => "out_of_memory",
+            Self::ClusterDown => "cluster_down",
+            Self::Denied => "denied",
+            Self::Quarantine => "quarantine",
+            Self::TooLate => "too_late",
+            Self::Closed => "closed",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// An operation without an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// What happened.
+    pub kind: FailureKind,
+    /// One sentence, without credentials.
+    pub message: String,
+    /// Whether the server may have applied the operation. `false` is a promise that it did not and will not.
+    pub maybe_applied: bool,
+}
+
+impl Failure {
+    /// A failure after which the operation may have been applied.
+    #[must_use]
+    pub fn unknown(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), maybe_applied: true }
+    }
+
+    /// A failure of an operation that never reached the server, or that the server refused as a whole.
+    #[must_use]
+    pub fn not_applied(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), maybe_applied: false }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// A server's answer, or why there is none.
+pub type Answer = Result<Reply, Failure>;
+
+/// One operation on its way to a server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Request {
+    /// What to do.
+    pub op: Op,
+    /// Not to be sent (or sent again) after this instant.
+    pub deadline: Tick,
+}
+
+impl Request {
+    /// A request to do `op`, not sent later than `deadline`.
+    #[must_use]
+    pub fn new(op: Op, deadline: Tick) -> Self {
+        Self { op, deadline }
+    }
+}
+
+/// Receives the answer of one operation, exactly once. Dropping it unanswered counts as an unknown outcome.
+pub struct Completion(Option<Box<dyn FnOnce(Answer) + Send>>);
+
+impl Completion {
+    /// A completion that calls `receive`. It may be called on any thread, also inside [`Server::submit`], and must not block.
+    pub fn new(receive: impl FnOnce(Answer) + Send + 'static) -> Self {
+        Self(Some(Box::new(receive)))
+    }
+
+    /// Delivers the answer.
+    pub fn complete(mut self, answer: Answer) {
+        if let Some(receive) = self.0.take() {
+            receive(answer);
+        }
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if let Some(receive) = self.0.take() {
+            receive(Err(Failure::unknown(FailureKind::Disconnected, "the operation was dropped without an answer")));
+        }
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Completion")
+    }
+}
+
+/// One independent lock server. Implement it to bring your own.
+///
+/// The contract: operations submitted one after another by one thread reach the server in that order while the connection
+/// lives; each completion is called once, in bounded time; `submit` never blocks.
+pub trait Server: Send + Sync + 'static {
+    /// The server's address for messages and events, without credentials.
+    fn address(&self) -> &str;
+
+    /// Starts an operation.
+    fn submit(&self, request: Request, completion: Completion);
+
+    /// Lets go of connections. Operations still under way are completed with [`FailureKind::Closed`], after the releases
+    /// among them had a moment to leave.
+    fn close(&self) {}
+}

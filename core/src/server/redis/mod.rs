@@ -1,0 +1,1 @@
+//! A Redis or Valkey server.
