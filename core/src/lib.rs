@@ -8,4 +8,9 @@ pub mod machine;
 pub mod name;
 pub mod options;
 pub mod owner;
+#[doc(hidden)]
+pub mod protocol;
 pub mod server;
+#[doc(hidden)]
+pub mod validity;
+mod wait;
