@@ -87,6 +87,18 @@ impl Acquisition {
         matches!(self.state, State::Released { .. } | State::HandedOver | State::Ended) && self.farewells.is_empty()
     }
 
+    /// Whether the lock is held at `now`, and if not why.
+    ///
+    /// # Errors
+    /// `LOCK_LOST`, or `NOT_HELD` after a release or a hand-over.
+    pub fn check(&self, now: Tick) -> Result<(), Error> {
+        match &self.state {
+            State::Held(hold) if now < hold.validity_end => Ok(()),
+            State::Held(hold) => Err(Error::lost(self.recipe.name(), hold.expiry_at(now))),
+            state => Err(state.why_not_held(&self.recipe)),
+        }
+    }
+
     /// Takes one input, and appends what the shell shall do.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Command>) {
         let recipe = Arc::clone(&self.recipe);
@@ -200,7 +212,10 @@ impl Acquisition {
 
     fn lose(&mut self, recipe: &Recipe, loss: Option<Loss>, out: &mut Vec<Command>) {
         let Some(loss) = loss else { return };
-        let State::Held(mut hold) = std::mem::replace(&mut self.state, State::Ended) else { return };
+        let mut hold = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Held(hold) => hold,
+            other => return self.state = other,
+        };
         for call in hold.stop() {
             out.push(Command::Extended(call, Err(Error::lost(recipe.name(), loss.clone()))));
         }
@@ -270,11 +285,9 @@ impl Acquisition {
             self.cancel(recipe, now, out);
             out.push(Command::Acquired(Err(Error::closed(Some(recipe.name())))));
         }
-        if matches!(self.state, State::Held(_)) {
-            let before = self.held_until();
-            self.lose(recipe, Some(Loss { reason: LossReason::Closed, rival: None, overrun: Duration::ZERO }), out);
-            self.leave(recipe, None, false, before, now, out);
-        }
+        let until = self.held_until();
+        self.lose(recipe, Some(Loss { reason: LossReason::Closed, rival: None, overrun: Duration::ZERO }), out);
+        self.leave(recipe, None, false, until, now, out);
     }
 
     fn held_until(&self) -> Tick {

@@ -129,6 +129,12 @@ impl Hold {
         }
     }
 
+    /// The loss of a hold whose validity has ended.
+    pub(super) fn expiry_at(&self, now: Tick) -> Loss {
+        let reason = if now >= self.hold_end { LossReason::MaxHold } else { LossReason::Expired };
+        Loss { reason, rival: None, overrun: now.since(self.validity_end) }
+    }
+
     /// A user asks for an extension. What shall remain is fixed now.
     pub(super) fn extend(&mut self, recipe: &Recipe, call: CallId, amount: Amount, now: Tick) -> Result<(), Error> {
         let span = match amount {
@@ -162,8 +168,7 @@ impl Hold {
     /// Time passed: the validity may have ended, a round may have timed out, a beat may be due.
     pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, rounds: &mut u32, out: &mut Vec<Command>) -> Option<Loss> {
         if now >= self.validity_end {
-            let reason = if now >= self.hold_end { LossReason::MaxHold } else { LossReason::Expired };
-            return Some(Loss { reason, rival: None, overrun: Duration::ZERO });
+            return Some(self.expiry_at(now));
         }
         if self.extension.as_ref().is_some_and(|extension| now >= extension.times_out) {
             let progress = self.extension.as_mut().map(Extension::time_out);
