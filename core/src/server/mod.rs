@@ -12,7 +12,7 @@ use crate::error::Remaining;
 use crate::name::Keys;
 
 pub mod memory;
-pub(crate) mod redis;
+pub mod redis;
 #[cfg(feature = "testing")]
 pub mod scripted;
 
@@ -183,6 +183,8 @@ pub enum FailureKind {
     Denied,
     /// The server is new or lost its data and doesn't vote yet.
     Quarantine,
+    /// The server's marker says another quorum.
+    Mismatch,
     /// The operation's deadline passed before it was sent.
     TooLate,
     /// The client is closing.
@@ -209,6 +211,7 @@ impl FailureKind {
             Self::ClusterDown => "cluster_down",
             Self::Denied => "denied",
             Self::Quarantine => "quarantine",
+            Self::Mismatch => "mismatch",
             Self::TooLate => "too_late",
             Self::Closed => "closed",
             Self::Other => "other",
