@@ -183,7 +183,7 @@ pub enum FailureKind {
     Denied,
     /// The server is new or lost its data and doesn't vote yet.
     Quarantine,
-    /// The server belongs to another quorum than the client was told.
+    /// The server's marker says another quorum.
     Mismatch,
     /// The operation's deadline passed before it was sent.
     TooLate,

@@ -70,6 +70,16 @@ impl RedisServer {
     }
 }
 
+/// Checks a URL and the certificate files without making a server.
+pub(crate) fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
+    Target::parse(url, options).map(|_| ())
+}
+
+/// A URL without its password, for messages.
+pub(crate) fn redacted(url: &str) -> String {
+    self::url::redacted(url)
+}
+
 impl Server for RedisServer {
     fn address(&self) -> &str {
         &self.address

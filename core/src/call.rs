@@ -1,0 +1,273 @@
+//! One operation under way, and the three kinds of caller that may wait for it.
+//!
+//! A [`Call`] is a future for any executor, can be waited for by a blocked thread, or hands its result to a callback (a host
+//! language's completion queue). It starts when it is first polled, waited for or sent off, and not before.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::Error;
+
+/// Undoes an operation whose caller is gone.
+type Canceller = Box<dyn FnOnce() + Send>;
+
+/// Starts an operation; gives what cancels it.
+type Starter<T> = Box<dyn FnOnce(Responder<T>) -> Option<Canceller> + Send>;
+
+/// An operation: started by the first poll, wait or [`Call::then`], cancelled by dropping it before its end.
+///
+/// What cancelling means is said by the method that made the call.
+#[must_use = "a call does nothing unless it is awaited, waited for or sent off"]
+pub struct Call<T> {
+    starter: Option<Starter<T>>,
+    slot: Arc<Slot<T>>,
+    canceller: Option<Canceller>,
+}
+
+impl<T: Send + 'static> Call<T> {
+    pub(crate) fn new(start: impl FnOnce(Responder<T>) -> Option<Canceller> + Send + 'static) -> Self {
+        Self { starter: Some(Box::new(start)), slot: Arc::default(), canceller: None }
+    }
+
+    /// A call that has ended before it began.
+    pub(crate) fn ready(result: Result<T, Error>) -> Self {
+        Self::new(move |responder| {
+            responder.respond(result);
+            None
+        })
+    }
+
+    fn start(&mut self) {
+        if let Some(start) = self.starter.take() {
+            self.canceller = start(Responder(Some(Arc::clone(&self.slot))));
+        }
+    }
+
+    /// Blocks this thread until the operation has ended.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    pub fn wait(mut self) -> Result<T, Error> {
+        loop {
+            if let Some(result) = self.wait_for(Duration::from_secs(3600)) {
+                return result;
+            }
+        }
+    }
+
+    /// Blocks this thread until the operation has ended, at most `patience`; `None` if it has not. Call it again to go on
+    /// waiting, drop the call to cancel: what a host language needs to look for signals in between.
+    pub fn wait_for(&mut self, patience: Duration) -> Option<Result<T, Error>> {
+        self.start();
+        let until = Instant::now() + patience;
+        let mut state = self.slot.state.lock();
+        loop {
+            if let Some(result) = state.take() {
+                self.canceller = None;
+                return Some(result);
+            }
+            state.waiter = Waiter::Thread;
+            if self.slot.parked.wait_until(&mut state, until).timed_out() {
+                let result = state.take();
+                if result.is_some() {
+                    self.canceller = None;
+                }
+                return result;
+            }
+        }
+    }
+
+    /// Sends the operation off: `receive` gets the result, on whatever thread ends it, and must not block. Gives what can
+    /// cancel it; dropping that does nothing.
+    pub fn then(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
+        self.start();
+        let mut state = self.slot.state.lock();
+        if let Some(result) = state.take() {
+            drop(state);
+            self.canceller = None;
+            receive(result);
+            return Cancel(None);
+        }
+        state.waiter = Waiter::Callback(Box::new(receive));
+        drop(state);
+        Cancel(self.canceller.take())
+    }
+}
+
+impl<T: Send + 'static> Future for Call<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.start();
+        let mut state = self.slot.state.lock();
+        if let Some(result) = state.take() {
+            drop(state);
+            self.canceller = None;
+            return Poll::Ready(result);
+        }
+        match &mut state.waiter {
+            Waiter::Task(waker) => waker.clone_from(context.waker()),
+            waiter => *waiter = Waiter::Task(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl<T> Unpin for Call<T> {}
+
+impl<T> Drop for Call<T> {
+    fn drop(&mut self) {
+        if let Some(cancel) = self.canceller.take() {
+            cancel();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Call<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("started", &self.starter.is_none()).finish_non_exhaustive()
+    }
+}
+
+/// Cancels a call that was sent off with [`Call::then`]. Its callback may still be called, if the end came first.
+#[derive(Default)]
+pub struct Cancel(Option<Canceller>);
+
+impl Cancel {
+    /// Cancels it.
+    pub fn cancel(mut self) {
+        if let Some(cancel) = self.0.take() {
+            cancel();
+        }
+    }
+}
+
+impl fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cancel")
+    }
+}
+
+/// Ends a call. Dropped without a response it ends the call with `INTERNAL`, so that nobody waits for ever.
+pub(crate) struct Responder<T>(Option<Arc<Slot<T>>>);
+
+impl<T> Responder<T> {
+    pub(crate) fn respond(mut self, result: Result<T, Error>) {
+        if let Some(slot) = self.0.take() {
+            slot.fill(result);
+        }
+    }
+}
+
+impl<T> Drop for Responder<T> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            slot.fill(Err(Error::internal(None, "an operation ended without a result")));
+        }
+    }
+}
+
+enum Waiter<T> {
+    Nobody,
+    Task(Waker),
+    Thread,
+    Callback(Box<dyn FnOnce(Result<T, Error>) + Send>),
+}
+
+struct State<T> {
+    result: Option<Result<T, Error>>,
+    waiter: Waiter<T>,
+}
+
+impl<T> State<T> {
+    fn take(&mut self) -> Option<Result<T, Error>> {
+        self.result.take()
+    }
+}
+
+struct Slot<T> {
+    state: Mutex<State<T>>,
+    parked: Condvar,
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self { state: Mutex::new(State { result: None, waiter: Waiter::Nobody }), parked: Condvar::new() }
+    }
+}
+
+impl<T> Slot<T> {
+    fn fill(&self, result: Result<T, Error>) {
+        let mut state = self.state.lock();
+        match std::mem::replace(&mut state.waiter, Waiter::Nobody) {
+            Waiter::Callback(receive) => {
+                drop(state);
+                receive(result);
+            }
+            waiter => {
+                state.result = Some(result);
+                drop(state);
+                match waiter {
+                    Waiter::Task(waker) => waker.wake(),
+                    Waiter::Thread => {
+                        self.parked.notify_all();
+                    }
+                    Waiter::Nobody | Waiter::Callback(_) => (),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn pending() -> (Call<u8>, Arc<Mutex<Option<Responder<u8>>>>, Arc<AtomicBool>) {
+        let held = Arc::new(Mutex::new(None));
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let (keep, flag) = (Arc::clone(&held), Arc::clone(&cancelled));
+        let call = Call::new(move |responder| {
+            *keep.lock() = Some(responder);
+            Some(Box::new(move || flag.store(true, Ordering::SeqCst)) as Canceller)
+        });
+        (call, held, cancelled)
+    }
+
+    #[test]
+    fn a_call_starts_when_somebody_waits_and_can_be_waited_for_in_slices() {
+        let (mut call, held, cancelled) = pending();
+        assert!(held.lock().is_none());
+        assert!(call.wait_for(Duration::from_millis(1)).is_none());
+        held.lock().take().unwrap().respond(Ok(7));
+        assert_eq!(call.wait().unwrap(), 7);
+        assert!(!cancelled.load(Ordering::SeqCst), "a call that ended isn't cancelled");
+    }
+
+    #[test]
+    fn dropping_a_call_cancels_it() {
+        let (mut call, _held, cancelled) = pending();
+        assert!(call.wait_for(Duration::ZERO).is_none());
+        drop(call);
+        assert!(cancelled.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_callback_gets_the_result_and_a_lost_responder_is_an_error() {
+        let (call, held, cancelled) = pending();
+        let got = Arc::new(Mutex::new(None));
+        let keep = Arc::clone(&got);
+        let cancel = call.then(move |result| *keep.lock() = Some(result));
+        drop(cancel);
+        assert!(!cancelled.load(Ordering::SeqCst), "dropping the means to cancel cancels nothing");
+        drop(held.lock().take());
+        assert_eq!(got.lock().take().unwrap().unwrap_err().code(), crate::error::Code::Internal);
+    }
+}

@@ -1,0 +1,359 @@
+//! A client: the connection to one server or to a quorum, plus defaults.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+use crate::call::Call;
+use crate::clock::millis;
+use crate::error::Error;
+use crate::event::{Event, EventKind, Sink};
+use crate::held::Held;
+use crate::live::{Emitter, Live};
+use crate::lock::Lock;
+use crate::options::{ClientOptions, milliseconds};
+use crate::owner::Fields;
+use crate::runtime::Runtime;
+use crate::server::memory::MemoryServer;
+use crate::server::redis::{self, RedisServer, ServerState};
+use crate::server::{Fleet, Server};
+
+/// The environment variable with the default client's URL or URLs.
+pub const URL_VARIABLE: &str = "LOCKTENDER_URL";
+
+/// The connection to one lock server or to a quorum of independent ones. Cheap to clone; clones share everything.
+///
+/// Lazy: nothing is connected before the first operation. After a fork the child's operations connect anew.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    sources: Vec<Source>,
+    options: Arc<ClientOptions>,
+    emitter: Emitter,
+    live: ArcSwapOption<Live>,
+    closed: AtomicBool,
+}
+
+/// Where a server comes from.
+#[derive(Clone)]
+enum Source {
+    Url(String),
+    Own(Arc<dyn Server>),
+}
+
+impl Client {
+    /// A client of the server at `url`, or of the quorum of several (one string, split at commas that are followed by
+    /// `scheme://`), with default options.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a URL that is malformed or of an unknown scheme.
+    pub fn open(url: &str) -> Result<Self, Error> {
+        Self::builder().urls(url).build()
+    }
+
+    /// A client of what `LOCKTENDER_URL` names.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if it is not set, or as [`Client::open`].
+    pub fn from_env() -> Result<Self, Error> {
+        Self::builder().build()
+    }
+
+    /// A client by parts.
+    #[must_use]
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder { sources: Vec::new(), options: ClientOptions::default(), sink: None }
+    }
+
+    /// The lock `name`. No I/O.
+    pub fn lock(&self, name: impl Into<String>) -> Lock {
+        Lock::new(self.clone(), name.into(), None)
+    }
+
+    /// Takes a lock over from another process, by the string its `hand_over` gave: an ordinary acquire, for which the key of
+    /// exactly that owner counts as free.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the string is none of `hand_over`; otherwise as [`Lock::acquire`].
+    pub fn adopt(&self, ticket: &str) -> Call<Held> {
+        match self.adoption(ticket) {
+            Ok(lock) => lock.acquire(),
+            Err(error) => Call::ready(Err(error)),
+        }
+    }
+
+    /// The lock that [`Client::adopt`] acquires, to set options on it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the string is none of `hand_over`.
+    pub fn adoption(&self, ticket: &str) -> Result<Lock, Error> {
+        let fields = Fields::parse(ticket);
+        let refuse = || Error::invalid("ticket", ticket, "not a string that hand_over gave".into());
+        fields.get("locktender").filter(|version| version == "1").ok_or_else(refuse)?;
+        let (name, owner) = fields.get("name").zip(fields.get("owner")).ok_or_else(refuse)?;
+        let ttl = fields.get("ttl").and_then(|ttl| ttl.parse().ok()).ok_or_else(refuse)?;
+        let ttl = milliseconds("ttl", ttl).map_err(|_| refuse())?;
+        Ok(Lock::new(self.clone(), name, Some(owner.into())).ttl(ttl))
+    }
+
+    /// Closes the client: acquires under way fail with `CLOSED`, held locks are lost (reason `closed`) and released, then
+    /// connections are let go. Takes at most a response timeout or so. Closing twice does nothing.
+    ///
+    /// # Cancel safety
+    /// Once started it goes on.
+    pub fn close(&self) -> Call<()> {
+        let inner = Arc::clone(&self.0);
+        Call::new(move |responder| {
+            let first = !inner.closed.swap(true, Ordering::SeqCst);
+            let live = inner.live.load_full().filter(|live| !live.is_inherited());
+            match live {
+                Some(live) if first => {
+                    let runtime = live.runtime().handle().clone();
+                    runtime.spawn(async move {
+                        live.close().await;
+                        responder.respond(Ok(()));
+                    });
+                }
+                _ => responder.respond(Ok(())),
+            }
+            None
+        })
+    }
+
+    /// [`Client::close`], blocking this thread.
+    ///
+    /// # Errors
+    /// None but `INTERNAL`.
+    pub fn close_blocking(&self) -> Result<(), Error> {
+        self.close().wait()
+    }
+
+    /// Whether [`Client::close`] was called.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::SeqCst)
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &ClientOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn server_count(&self) -> usize {
+        self.0.sources.len()
+    }
+
+    /// This process's servers and holds, made by the first operation.
+    pub(crate) fn live(&self, lock: Option<&str>) -> Result<Arc<Live>, Error> {
+        if self.is_closed() {
+            return Err(Error::closed(lock));
+        }
+        if let Some(live) = self.0.live.load_full() {
+            if !live.is_inherited() {
+                return Ok(live);
+            }
+            // The parent's: dropping it here would close what the parent uses.
+            std::mem::forget(live);
+        }
+        let made = Arc::new(self.make_live()?);
+        let previous = self.0.live.rcu(|current| match current {
+            Some(live) if !live.is_inherited() => Arc::clone(live),
+            _ => Arc::clone(&made),
+        });
+        std::mem::forget(previous.filter(|live| live.is_inherited()));
+        self.0.live.load_full().ok_or_else(|| Error::closed(lock))
+    }
+
+    fn make_live(&self) -> Result<Live, Error> {
+        let runtime = Runtime::current()?;
+        let fleet = self.0.fleet();
+        let servers = self.0.sources.iter().map(|source| self.0.connect(source, &runtime));
+        let servers = servers.collect::<Result<Vec<_>, Error>>()?;
+        Ok(Live::new(runtime, servers, Arc::clone(&self.0.options), fleet, self.0.emitter.clone()))
+    }
+}
+
+impl Inner {
+    fn fleet(&self) -> Option<Fleet> {
+        let servers = u32::try_from(self.sources.len()).unwrap_or(u32::MAX);
+        (servers > 1).then(|| Fleet { servers, max_ttl_ms: millis(self.options.max_ttl) })
+    }
+
+    fn connect(&self, source: &Source, runtime: &Runtime) -> Result<Arc<dyn Server>, Error> {
+        match source {
+            Source::Own(server) => Ok(Arc::clone(server)),
+            Source::Url(url) => match memory_name(url) {
+                Some(name) => Ok(MemoryServer::named(name)),
+                None => {
+                    let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
+                    let timeout = self.options.response_timeout_for(self.sources.len());
+                    let tell = move |state: ServerState| emitter.emit(&server_event(&address, state));
+                    let server = RedisServer::new(url, &self.options, timeout, self.fleet(), runtime.handle().clone(), tell)?;
+                    Ok(server)
+                }
+            },
+        }
+    }
+}
+
+/// The name in `memory://name`.
+fn memory_name(url: &str) -> Option<&str> {
+    url.strip_prefix("memory://")
+}
+
+fn server_event(address: &str, state: ServerState) -> Event {
+    let (kind, message) = match state {
+        ServerState::Failed(failure) => (EventKind::ServerFailed, Some(failure.message)),
+        ServerState::Recovered => (EventKind::ServerRecovered, None),
+    };
+    let mut event = Event::new(kind);
+    event.server = Some(address.to_owned());
+    event.message = message;
+    event
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // In a forked child what the parent made is the parent's.
+        if let Some(live) = self.live.swap(None).filter(|live| live.is_inherited()) {
+            std::mem::forget(live);
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("servers", &self.server_count()).field("closed", &self.is_closed()).finish()
+    }
+}
+
+/// Puts a [`Client`] together.
+#[must_use]
+pub struct ClientBuilder {
+    sources: Vec<Source>,
+    options: ClientOptions,
+    sink: Option<Arc<dyn Sink>>,
+}
+
+impl ClientBuilder {
+    /// Adds the server at `url`.
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.sources.push(Source::Url(url.into()));
+        self
+    }
+
+    /// Adds the servers of one string, split at commas that are followed by `scheme://`.
+    pub fn urls(mut self, urls: &str) -> Self {
+        self.sources.extend(split_urls(urls).map(|url| Source::Url(url.to_owned())));
+        self
+    }
+
+    /// Adds a server of your own, or a scripted one.
+    pub fn server(mut self, server: Arc<dyn Server>) -> Self {
+        self.sources.push(Source::Own(server));
+        self
+    }
+
+    /// Sets the options.
+    pub fn options(mut self, options: ClientOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Changes the options in place.
+    pub fn configure(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// Sends the client's events to `sink`, besides `tracing`.
+    pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
+        self.sink = Some(sink);
+        self
+    }
+
+    /// Makes the client. Without any server it is one of what `LOCKTENDER_URL` names. No I/O.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a URL that is malformed, listed twice or missing, and for bad options.
+    pub fn build(mut self) -> Result<Client, Error> {
+        if self.sources.is_empty() {
+            let urls = std::env::var(URL_VARIABLE).ok().filter(|urls| !urls.is_empty());
+            let why = || {
+                "no server is configured: give a URL or set LOCKTENDER_URL; redis://host, rediss://host, unix:///path, \
+                 or memory://name for locks within one process"
+                    .to_owned()
+            };
+            let urls = urls.ok_or_else(|| Error::invalid("url", "", why()))?;
+            self = self.urls(&urls);
+        }
+        self.options.check()?;
+        let mut seen = Vec::new();
+        for source in &self.sources {
+            if let Source::Url(url) = source {
+                check_url(url, &self.options)?;
+                if seen.contains(&url) {
+                    return Err(Error::invalid("url", redis::redacted(url), "the same server is listed twice".into()));
+                }
+                seen.push(url);
+            }
+        }
+        Ok(Client(Arc::new(Inner {
+            sources: self.sources,
+            options: Arc::new(self.options),
+            emitter: Emitter(self.sink),
+            live: ArcSwapOption::const_empty(),
+            closed: AtomicBool::new(false),
+        })))
+    }
+}
+
+fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
+    match memory_name(url) {
+        Some("") => Err(Error::invalid("url", url, "memory:// needs a name: memory://name".into())),
+        Some(_) => Ok(()),
+        None => redis::check_url(url, options),
+    }
+}
+
+/// Splits at commas that are followed by `scheme://`.
+fn split_urls(urls: &str) -> impl Iterator<Item = &str> {
+    let is_scheme = |text: &str| {
+        text.split_once("://").is_some_and(|(scheme, _)| {
+            !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        })
+    };
+    let mut rest = Some(urls);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let cut = text.match_indices(',').map(|(at, _)| at).find(|at| is_scheme(text[at + 1..].trim_start()));
+        rest = cut.map(|at| text[at + 1..].trim_start());
+        Some(cut.map_or(text, |at| &text[..at]).trim())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+
+    #[test]
+    fn a_list_is_split_where_a_url_begins() {
+        let split = |urls: &'static str| split_urls(urls).collect::<Vec<_>>();
+        assert_eq!(split("redis://a"), ["redis://a"]);
+        assert_eq!(split("redis://a,redis://b, memory://c"), ["redis://a", "redis://b", "memory://c"]);
+        assert_eq!(split("redis+sentinel://h1,h2/master/0"), ["redis+sentinel://h1,h2/master/0"]);
+        assert_eq!(split("redis://:p,w@a,rediss://b"), ["redis://:p,w@a", "rediss://b"]);
+    }
+
+    #[test]
+    fn a_lock_that_is_silently_local_is_never_made() {
+        let error = Client::open("").unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument);
+        assert_eq!(Client::open("memory://").unwrap_err().code(), Code::InvalidArgument);
+    }
+}

@@ -1,0 +1,189 @@
+//! A held lock: one acquisition, which alone can extend or release it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::call::Call;
+use crate::clock::Tick;
+use crate::error::{Error, Loss};
+use crate::protocol::{Amount, Grant, Input, Manner, Release};
+use crate::tended::{Caller, Tended};
+
+/// A lock that is ours: until it is released, handed over, or lost.
+///
+/// It is renewed in the background (unless `renew` is off) on the core's own thread, so neither a blocked executor nor a busy
+/// one lets it expire. It isn't tied to a task or thread: any may extend or release it. Dropping it releases it in the
+/// background, without waiting.
+pub struct Held {
+    tended: Arc<Tended>,
+    grant: Grant,
+}
+
+impl Held {
+    pub(crate) fn new(tended: Arc<Tended>, grant: Grant) -> Self {
+        Self { tended, grant }
+    }
+
+    /// The lock's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.tended.recipe.keys.name()
+    }
+
+    /// The value on the servers, unique to this acquisition and readable in `redis-cli`.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.grant.owner
+    }
+
+    /// The fencing token: larger than that of every earlier hold of this name. Hand it to the resource, and let the
+    /// resource refuse smaller ones.
+    #[must_use]
+    pub fn fence(&self) -> u64 {
+        self.grant.fence
+    }
+
+    /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        !self.is_inherited() && Tick::now() < self.tended.valid_until()
+    }
+
+    /// How long the lock is surely held if nothing renews it; zero if it is not held. No I/O.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        if self.is_inherited() { Duration::ZERO } else { self.tended.valid_until().since(Tick::now()) }
+    }
+
+    /// Fails unless the lock is held now. No I/O.
+    ///
+    /// # Errors
+    /// `LOCK_LOST`, `NOT_HELD` after a release or a hand-over, `FORKED` in a forked child.
+    pub fn check(&self) -> Result<(), Error> {
+        self.own()?;
+        self.tended.check()
+    }
+
+    /// Makes at least `ttl` remain. An extension never shortens.
+    ///
+    /// # Cancel safety
+    /// Dropping the call doesn't take the extension back.
+    ///
+    /// # Errors
+    /// `LOCK_LOST`, `NOT_HELD`, `INVALID_ARGUMENT`, `FORKED`; `UNAVAILABLE` if no majority answered for `unavailable_after`
+    /// (the lock is still held while [`Held::is_valid`] says so).
+    pub fn extend(&self, ttl: Duration) -> Call<()> {
+        self.extend_to(Amount::To(ttl))
+    }
+
+    /// Makes at least the lock's own ttl remain; see [`Held::extend`].
+    pub fn extend_again(&self) -> Call<()> {
+        self.extend_to(Amount::Own)
+    }
+
+    /// Makes what remains now and `more` remain; see [`Held::extend`].
+    pub fn extend_by(&self, more: Duration) -> Call<()> {
+        self.extend_to(Amount::By(more))
+    }
+
+    fn extend_to(&self, amount: Amount) -> Call<()> {
+        let tended = Arc::clone(&self.tended);
+        self.call(move |responder| tended.call(Caller::Extend(responder), |call| Input::Extend(call, amount)))
+    }
+
+    /// Gives the lock back, and tells what was found: released, expired, or taken by a rival.
+    ///
+    /// # Cancel safety
+    /// Once started the release goes on, also if the call is dropped.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` if the outcome is still unknown after `unavailable_after`: the release goes on in the background, and
+    /// may be called again to learn the outcome. `NOT_HELD` if it was released or handed over before, `FORKED` in a child.
+    pub fn release(&self) -> Call<Release> {
+        let tended = Arc::clone(&self.tended);
+        self.call(move |responder| tended.call(Caller::Release(responder), |call| Input::Release(call, Manner::Explicit)))
+    }
+
+    /// Ends a body: gives the lock back unless that was done, and fails if it was lost meanwhile. An outcome that stays unknown
+    /// for a response timeout is no error; the release goes on in the background.
+    ///
+    /// # Cancel safety
+    /// As [`Held::release`].
+    ///
+    /// # Errors
+    /// `LOCK_LOST`; `FORKED` in a child.
+    pub fn leave(&self) -> Call<()> {
+        let tended = Arc::clone(&self.tended);
+        self.call(move |responder| tended.call(Caller::Leave(responder), |call| Input::Release(call, Manner::Leave)))
+    }
+
+    /// Ends this handle without releasing, and gives a single-use string for `Client::adopt` in another process. Until then,
+    /// at most for what remains of the ttl, the lock stays taken; it is no longer renewed.
+    ///
+    /// # Errors
+    /// `LOCK_LOST`, `NOT_HELD`, `FORKED`.
+    pub fn hand_over(&self) -> Result<String, Error> {
+        let tended = Arc::clone(&self.tended);
+        self.call(move |responder| tended.call(Caller::HandOver(responder), Input::HandOver)).wait()
+    }
+
+    /// Waits for the loss of the lock. Never ends if the lock is released before.
+    pub fn lost(&self) -> Call<Loss> {
+        let tended = Arc::clone(&self.tended);
+        self.call(move |responder| tended.watch(Box::new(move |loss| responder.respond(Ok(loss)))))
+    }
+
+    /// Calls `told` once, when the lock is lost: on any thread, at once if it is lost already. Must not block.
+    pub fn on_lost(&self, told: impl FnOnce(Loss) + Send + 'static) {
+        if !self.is_inherited() {
+            self.tended.watch(Box::new(told));
+        }
+    }
+
+    /// Stops renewing and forgets the lock without releasing it, with a warning event: what a garbage-collected handle means
+    /// in a language where the work may still be running.
+    pub fn abandon(self) {
+        if !self.is_inherited() {
+            self.tended.feed(Input::Abandon);
+        }
+    }
+
+    fn call<T: Send + 'static>(&self, start: impl FnOnce(crate::call::Responder<T>) + Send + 'static) -> Call<T> {
+        match self.own() {
+            Ok(()) => Call::new(move |responder| {
+                start(responder);
+                None
+            }),
+            Err(error) => Call::ready(Err(error)),
+        }
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.tended.live.is_inherited()
+    }
+
+    fn own(&self) -> Result<(), Error> {
+        if self.is_inherited() { Err(Error::forked(self.name())) } else { Ok(()) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // In a forked child the lock is the parent's, and its locks may have been copied while taken.
+        if !self.is_inherited() {
+            self.tended.feed(Input::Release(0, Manner::Background));
+        }
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("name", &self.name())
+            .field("owner", &self.owner())
+            .field("fence", &self.fence())
+            .field("valid", &self.is_valid())
+            .finish()
+    }
+}

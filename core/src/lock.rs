@@ -1,0 +1,323 @@
+//! A lock: the recipe for holds.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::call::{Call, Responder};
+use crate::client::Client;
+use crate::clock::Tick;
+use crate::error::Error;
+use crate::held::Held;
+use crate::live::Live;
+use crate::name::Keys;
+use crate::options::{LockOptions, LockSettings, Wait};
+use crate::protocol::{Input, Inspection, LockInfo, Recipe};
+use crate::runtime::Alarm;
+use crate::server::{Completion, Op, Request};
+use crate::tended::{Acquirer, Tended};
+
+/// A name and options. Cheap, does no I/O, may be shared and used again, also at the same time.
+///
+/// What is wrong with the name or the options is said by [`Lock::check`] and by every operation.
+#[derive(Clone)]
+pub struct Lock {
+    client: Client,
+    name: String,
+    settings: LockSettings,
+    adopt: Option<Arc<str>>,
+    context: Option<u64>,
+    prepared: OnceLock<Result<Prepared, Error>>,
+}
+
+#[derive(Clone)]
+struct Prepared {
+    keys: Arc<Keys>,
+    options: LockOptions,
+}
+
+impl Lock {
+    pub(crate) fn new(client: Client, name: String, adopt: Option<Arc<str>>) -> Self {
+        Self { client, name, settings: LockSettings::default(), adopt, context: None, prepared: OnceLock::new() }
+    }
+
+    fn set(mut self, set: impl FnOnce(&mut LockSettings)) -> Self {
+        set(&mut self.settings);
+        self.prepared = OnceLock::new();
+        self
+    }
+
+    /// How long the key lives without a renewal.
+    #[must_use]
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.set(|settings| settings.ttl = Some(ttl))
+    }
+
+    /// How long an acquire waits: a duration, or [`Wait::Forever`].
+    #[must_use]
+    pub fn wait(self, wait: impl Into<Wait>) -> Self {
+        self.set(|settings| settings.wait = Some(wait.into()))
+    }
+
+    /// Whether holds are renewed in the background.
+    #[must_use]
+    pub fn renew(self, renew: bool) -> Self {
+        self.set(|settings| settings.renew = Some(renew))
+    }
+
+    /// The longest a hold lasts, counted from the grant.
+    #[must_use]
+    pub fn max_hold(self, span: Duration) -> Self {
+        self.set(|settings| settings.max_hold = Some(Some(span)))
+    }
+
+    /// Several options at once; what is `None` stays the client's default.
+    #[must_use]
+    pub fn settings(self, settings: LockSettings) -> Self {
+        self.set(|current| *current = settings)
+    }
+
+    /// Tells tasks apart: a task that waits for a lock it holds itself gets a warning event. Any number will do that is the
+    /// same for one task and differs between tasks.
+    #[must_use]
+    pub fn context(mut self, task: u64) -> Self {
+        self.context = Some(task);
+        self
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The options, with the client's defaults filled in. No I/O.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`: says which option, or that the name can't be a lock's.
+    pub fn check(&self) -> Result<&LockOptions, Error> {
+        self.prepared().map(|prepared| &prepared.options)
+    }
+
+    fn prepared(&self) -> Result<&Prepared, Error> {
+        let prepare = || {
+            let base = self.client.options();
+            let options = self.settings.over(&base.lock)?;
+            let servers = self.client.server_count();
+            if servers > 1 && options.ttl > base.max_ttl {
+                let why = format!("on a quorum a ttl is at most max_ttl ({} ms)", base.max_ttl.as_millis());
+                return Err(Error::invalid("ttl", options.ttl, why));
+            }
+            let keys = Arc::new(Keys::new(&base.prefix, &self.name, servers)?);
+            Ok(Prepared { keys, options })
+        };
+        self.prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
+    }
+
+    fn recipe(&self, one_shot: bool) -> Result<(Arc<Live>, Arc<Recipe>), Error> {
+        let prepared = self.prepared()?;
+        let live = self.client.live(Some(&self.name))?;
+        let recipe = Recipe {
+            keys: Arc::clone(&prepared.keys),
+            servers: Arc::clone(&live.addresses),
+            fleet: live.fleet,
+            options: prepared.options.clone(),
+            one_shot,
+            adopt: self.adopt.clone(),
+            signature: Arc::clone(&live.signature),
+            response_timeout: live.options.response_timeout_for(live.server_count()),
+            unavailable_after: live.options.unavailable_after,
+        };
+        Ok((live, Arc::new(recipe)))
+    }
+
+    /// Acquires the lock, waiting for it at most `wait`.
+    ///
+    /// # Cancel safety
+    /// Dropping the call gives the attempt up: what it may have written on a server is deleted in the background.
+    ///
+    /// # Errors
+    /// `ACQUIRE_TIMEOUT`, `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
+    pub fn acquire(&self) -> Call<Held> {
+        self.begin(false, Acquirer::Must)
+    }
+
+    /// Tries once to acquire the lock: `None` if it is busy.
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`].
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`], but `ACQUIRE_TIMEOUT`.
+    pub fn try_acquire(&self) -> Call<Option<Held>> {
+        self.begin(true, Acquirer::Try)
+    }
+
+    fn begin<T: Send + 'static>(&self, one_shot: bool, acquirer: fn(Responder<T>) -> Acquirer) -> Call<T> {
+        let (lock, context) = (self.clone(), self.context);
+        Call::new(move |responder| match lock.recipe(one_shot) {
+            Ok((live, recipe)) => {
+                let tended = Tended::begin(live, recipe, context, acquirer(responder));
+                let tended = Arc::downgrade(&tended);
+                Some(Box::new(move || {
+                    if let Some(tended) = tended.upgrade() {
+                        tended.feed(Input::Cancel);
+                    }
+                }))
+            }
+            Err(error) => {
+                responder.respond(Err(error));
+                None
+            }
+        })
+    }
+
+    /// [`Lock::acquire`], blocking this thread.
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`].
+    pub fn acquire_blocking(&self) -> Result<Held, Error> {
+        self.acquire().wait()
+    }
+
+    /// [`Lock::try_acquire`], blocking this thread.
+    ///
+    /// # Errors
+    /// As [`Lock::try_acquire`].
+    pub fn try_acquire_blocking(&self) -> Result<Option<Held>, Error> {
+        self.try_acquire().wait()
+    }
+
+    /// Runs `body` while holding the lock.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the body and releases the lock in the background.
+    ///
+    /// # Errors
+    /// Those of [`Lock::acquire`], without a result; `LOCK_LOST` with the body's result if the lock was lost meanwhile.
+    pub async fn with<T>(&self, body: impl AsyncFnOnce(&Held) -> T) -> Result<T, WithError<T>> {
+        let held = self.acquire().await.map_err(WithError::before)?;
+        let result = body(&held).await;
+        WithError::settle(held.leave().await, result)
+    }
+
+    /// [`Lock::with`], blocking this thread.
+    ///
+    /// # Errors
+    /// As [`Lock::with`].
+    pub fn with_blocking<T>(&self, body: impl FnOnce(&Held) -> T) -> Result<T, WithError<T>> {
+        let held = self.acquire_blocking().map_err(WithError::before)?;
+        let result = body(&held);
+        WithError::settle(held.leave().wait(), result)
+    }
+
+    /// Looks who holds the lock: `None` if nobody does. Changes nothing.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
+    pub fn inspect(&self) -> Call<Option<LockInfo>> {
+        let lock = self.clone();
+        Call::new(move |responder| {
+            match lock.recipe(true) {
+                Ok((live, recipe)) => Looking::begin(&live, recipe, responder),
+                Err(error) => responder.respond(Err(error)),
+            }
+            None
+        })
+    }
+
+    /// [`Lock::inspect`], blocking this thread.
+    ///
+    /// # Errors
+    /// As [`Lock::inspect`].
+    pub fn inspect_blocking(&self) -> Result<Option<LockInfo>, Error> {
+        self.inspect().wait()
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock").field("name", &self.name).field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// The failure of a `with`, and what the body had come to if it ran.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct WithError<T> {
+    /// What went wrong with the lock.
+    pub error: Error,
+    /// The body's result, if the body ran: the lock was lost before it ended.
+    pub result: Option<T>,
+}
+
+impl<T> WithError<T> {
+    fn before(error: Error) -> Self {
+        Self { error, result: None }
+    }
+
+    fn settle(left: Result<(), Error>, result: T) -> Result<T, Self> {
+        match left {
+            Ok(()) => Ok(result),
+            Err(error) => Err(Self { error, result: Some(result) }),
+        }
+    }
+}
+
+impl<T> fmt::Display for WithError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<T: fmt::Debug> std::error::Error for WithError<T> {}
+
+impl<T> From<WithError<T>> for Error {
+    fn from(failed: WithError<T>) -> Self {
+        failed.error
+    }
+}
+
+/// The shell of an inspection.
+struct Looking {
+    recipe: Arc<Recipe>,
+    state: Mutex<(Inspection, Option<Responder<Option<LockInfo>>>)>,
+}
+
+impl Looking {
+    fn begin(live: &Arc<Live>, recipe: Arc<Recipe>, responder: Responder<Option<LockInfo>>) {
+        let now = Tick::now();
+        let inspection = Inspection::new(&recipe, now);
+        let wake_at = inspection.wake_at();
+        let looking = Arc::new(Self { recipe, state: Mutex::new((inspection, Some(responder))) });
+        for server in 0..live.server_count() {
+            let op = Op::Inspect { keys: Arc::clone(&looking.recipe.keys) };
+            let keep = Arc::clone(&looking);
+            let completion = Completion::new(move |answer| {
+                keep.step(|inspection, recipe| inspection.answer(recipe, server, answer));
+            });
+            live.server(server).submit(Request::new(op, wake_at), completion);
+        }
+        // The completions keep it alive until every server answered, and the alarm answers the caller before that.
+        let alarm: std::sync::Weak<dyn Alarm> = Arc::downgrade(&looking) as _;
+        live.runtime().set_alarm(wake_at, alarm);
+    }
+
+    fn step(&self, step: impl FnOnce(&mut Inspection, &Recipe) -> Option<Result<Option<LockInfo>, Error>>) {
+        let mut state = self.state.lock();
+        let Some(result) = step(&mut state.0, &self.recipe) else { return };
+        let responder = state.1.take();
+        drop(state);
+        if let Some(responder) = responder {
+            responder.respond(result);
+        }
+    }
+}
+
+impl Alarm for Looking {
+    fn ring(self: Arc<Self>) {
+        self.step(Inspection::time_out);
+    }
+}

@@ -1,0 +1,423 @@
+//! One acquisition, from the first attempt to the last undone vote.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::{Now, Tick};
+use crate::error::{Error, Loss, LossReason};
+use crate::event::EventKind;
+use crate::owner::escape;
+use crate::protocol::attempt::{Attempt, Decision};
+use crate::protocol::farewell::{Concern, Farewell, Outcome, Release};
+use crate::protocol::hold::Hold;
+use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
+use crate::server::{Answer, Verdict};
+
+/// The state machine of one acquisition.
+#[derive(Debug)]
+pub struct Acquisition {
+    recipe: Arc<Recipe>,
+    rng: fastrand::Rng,
+    rounds: u32,
+    state: State,
+    /// Values being deleted: of undone rounds, and of the hold once it is released.
+    farewells: Vec<Farewell>,
+}
+
+#[derive(Debug)]
+enum State {
+    Acquiring(Attempt),
+    Held(Hold),
+    Lost(Hold, Loss),
+    Leaving(Leaving),
+    /// `reported`: somebody was told the outcome; `explicit`: by a release of their own.
+    Released { release: Release, loss: Option<Loss>, reported: bool, explicit: bool },
+    HandedOver,
+    Ended,
+}
+
+/// A hold being given back. Its farewell is among the others.
+#[derive(Debug)]
+struct Leaving {
+    hold: Hold,
+    loss: Option<Loss>,
+    caller: Option<Caller>,
+    /// An explicit release was asked for: leaving the body has nothing more to do.
+    explicit: bool,
+}
+
+/// Who waits for the outcome of a release, and how long.
+#[derive(Clone, Copy, Debug)]
+struct Caller {
+    call: CallId,
+    manner: Manner,
+    gives_up: Tick,
+}
+
+impl Acquisition {
+    /// An acquisition by `recipe`; `seed` decides its owner values and its jitter.
+    #[must_use]
+    pub fn new(recipe: Arc<Recipe>, seed: u64, now: Now) -> Self {
+        let attempt = Attempt::new(&recipe, now.tick);
+        let rng = fastrand::Rng::with_seed(seed);
+        Self { recipe, rng, rounds: 0, state: State::Acquiring(attempt), farewells: Vec::new() }
+    }
+
+    /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
+    #[must_use]
+    pub fn valid_until(&self) -> Tick {
+        if let State::Held(hold) = &self.state { hold.validity_end } else { Tick::default() }
+    }
+
+    /// When [`Input::Wake`] is due.
+    #[must_use]
+    pub fn wake_at(&self) -> Tick {
+        let state = match &self.state {
+            State::Acquiring(attempt) => attempt.wake_at(),
+            State::Held(hold) => hold.wake_at(),
+            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up,
+            _ => Tick::NEVER,
+        };
+        self.farewells.iter().filter_map(Farewell::wake_at).fold(state, Tick::min)
+    }
+
+    /// Whether nothing is left to do, and no handle can ask for more than a fixed answer.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        matches!(self.state, State::Released { .. } | State::HandedOver | State::Ended) && self.farewells.is_empty()
+    }
+
+    /// Whether the lock is held at `now`, and if not why.
+    ///
+    /// # Errors
+    /// `LOCK_LOST`, or `NOT_HELD` after a release or a hand-over.
+    pub fn check(&self, now: Tick) -> Result<(), Error> {
+        match &self.state {
+            State::Held(hold) if now < hold.validity_end => Ok(()),
+            State::Held(hold) => Err(Error::lost(self.recipe.name(), hold.expiry_at(now))),
+            state => Err(state.why_not_held(&self.recipe)),
+        }
+    }
+
+    /// Takes one input, and appends what the shell shall do.
+    pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Command>) {
+        let recipe = Arc::clone(&self.recipe);
+        match input {
+            Input::Start | Input::Wake => self.wake(&recipe, now, out),
+            Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
+            Input::Cancel => self.cancel(&recipe, now.tick, out),
+            Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
+            Input::Release(call, manner) => self.release(&recipe, call, manner, now.tick, out),
+            Input::HandOver(call) => self.hand_over(&recipe, call, now.tick, out),
+            Input::Abandon => self.abandon(&recipe, out),
+            Input::Close => self.close(&recipe, now.tick, out),
+        }
+        self.conclude(&recipe, now.tick, out);
+        self.farewells.retain(|farewell| !farewell.is_over());
+    }
+
+    fn wake(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>) {
+        for farewell in &mut self.farewells {
+            farewell.wake(recipe, now.tick, out);
+        }
+        match &mut self.state {
+            State::Acquiring(attempt) => {
+                let decision = attempt.wake(recipe, now, &mut self.rounds, &mut self.rng, &mut self.farewells, out);
+                self.decide(recipe, decision, now.tick, out);
+            }
+            State::Held(hold) => {
+                let loss = hold.wake(recipe, now.tick, &mut self.rounds, out);
+                self.lose(recipe, loss, out);
+            }
+            State::Leaving(leaving) => {
+                if let Some(caller) = leaving.caller.take_if(|caller| now.tick >= caller.gives_up) {
+                    self.stop_waiting(recipe, caller, out);
+                }
+            }
+            _ => (),
+        }
+    }
+
+    fn answer(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: Answer, now: Tick, out: &mut Vec<Command>) {
+        let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
+        match &mut self.state {
+            _ if tag.step == Step::Release => {
+                if let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) {
+                    farewell.answer(server, now, &answer);
+                }
+            }
+            State::Acquiring(attempt) if ballot && attempt.is_in(tag.round) => {
+                let step = (server, tag);
+                let decision = attempt.answer(recipe, step, answer, now, &mut self.rng, &mut self.farewells, out);
+                self.decide(recipe, decision, now, out);
+            }
+            State::Held(hold) if tag.step == Step::Extend => {
+                let loss = hold.answer(recipe, (server, tag), answer, now, out);
+                self.lose(recipe, loss, out);
+            }
+            State::Held(hold) if tag.round == hold.round_number() => {
+                hold.late_vote(recipe, (server, tag.step), &answer, now, out);
+            }
+            State::Lost(hold, _) if ballot && tag.round == hold.round_number() => hold.forget_vote(server, tag.step),
+            _ => self.straggler(recipe, (server, tag), &answer, now, out),
+        }
+    }
+
+    /// An answer to a round that is over: a success of it is deleted again.
+    fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
+        let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) else { return };
+        match tag.step {
+            Step::Acquire => farewell.late_acquire(recipe, server, now, answer, out),
+            Step::Heal if answer.as_ref().is_ok_and(|reply| reply.verdict == Verdict::Ok) => {
+                farewell.straggler(recipe, server, now, out);
+            }
+            _ => (),
+        }
+    }
+
+    /// Acts on what the acquire loop decided.
+    fn decide(&mut self, recipe: &Recipe, decision: Decision, now: Tick, out: &mut Vec<Command>) {
+        let State::Acquiring(attempt) = &self.state else { return };
+        match decision {
+            Decision::Pending => (),
+            Decision::Granted(round, token) => {
+                let waited = now.since(attempt.started);
+                let hold = Hold::begin(recipe, round, token, now, out);
+                let mut event = hold.event(recipe, EventKind::Acquired);
+                event.took = Some(waited);
+                out.push(Command::Emit(event));
+                out.push(Command::Acquired(Ok(Some(Grant { owner: Arc::clone(hold.owner()), fence: token }))));
+                self.state = State::Held(hold);
+            }
+            Decision::Busy => {
+                self.state = State::Ended;
+                out.push(Command::Acquired(Ok(None)));
+            }
+            Decision::Failed(error) => {
+                self.state = State::Ended;
+                out.push(Command::Acquired(Err(error)));
+            }
+        }
+    }
+
+    /// The caller of the acquire is gone: undo the round under way. Nobody waits for a command.
+    fn cancel(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+        if let State::Acquiring(attempt) = &mut self.state {
+            if let Some(round) = attempt.abandon() {
+                round.undo(recipe, now, &mut self.farewells, out);
+            }
+            self.state = State::Ended;
+        }
+    }
+
+    fn lose(&mut self, recipe: &Recipe, loss: Option<Loss>, out: &mut Vec<Command>) {
+        let Some(loss) = loss else { return };
+        let mut hold = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Held(hold) => hold,
+            other => return self.state = other,
+        };
+        for call in hold.stop() {
+            out.push(Command::Extended(call, Err(Error::lost(recipe.name(), loss.clone()))));
+        }
+        let mut event = hold.event(recipe, EventKind::Lost);
+        event.reason = Some(loss.reason);
+        event.rival.clone_from(&loss.rival);
+        out.push(Command::Emit(event));
+        out.push(Command::Lost(loss.clone()));
+        self.state = State::Lost(hold, loss);
+    }
+
+    /// Notices the end of validity before anything else is done with the hold.
+    fn check_validity(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+        let mut rounds = self.rounds;
+        if let State::Held(hold) = &mut self.state {
+            if now >= hold.validity_end {
+                let loss = hold.wake(recipe, now, &mut rounds, out);
+                self.lose(recipe, loss, out);
+            }
+        }
+    }
+
+    fn extend(&mut self, recipe: &Recipe, call: CallId, amount: Amount, now: Now, out: &mut Vec<Command>) {
+        self.check_validity(recipe, now.tick, out);
+        let refused = match &mut self.state {
+            State::Held(hold) => hold.extend(recipe, call, amount, now.tick).err(),
+            state => Some(state.why_not_held(recipe)),
+        };
+        match refused {
+            Some(error) => out.push(Command::Extended(call, Err(error))),
+            None => self.wake(recipe, now, out),
+        }
+    }
+
+    fn hand_over(&mut self, recipe: &Recipe, call: CallId, now: Tick, out: &mut Vec<Command>) {
+        self.check_validity(recipe, now, out);
+        let State::Held(hold) = &mut self.state else {
+            return out.push(Command::HandedOver(call, Err(self.state.why_not_held(recipe))));
+        };
+        let ticket = format!(
+            "locktender=1 name={} ttl={} owner={}",
+            escape(recipe.name()),
+            recipe.options.ttl.as_millis(),
+            escape(hold.owner())
+        );
+        let waiting = hold.stop();
+        self.state = State::HandedOver;
+        for extend in waiting {
+            out.push(Command::Extended(extend, Err(self.state.why_not_held(recipe))));
+        }
+        out.push(Command::HandedOver(call, Ok(ticket)));
+    }
+
+    fn abandon(&mut self, recipe: &Recipe, out: &mut Vec<Command>) {
+        if let State::Held(hold) = &mut self.state {
+            let mut event = hold.event(recipe, EventKind::Warning);
+            event.message = Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());
+            out.push(Command::Emit(event));
+        }
+        if matches!(self.state, State::Held(_) | State::Lost(..)) {
+            self.state = State::Ended;
+        }
+    }
+
+    fn close(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+        if matches!(self.state, State::Acquiring(_)) {
+            self.cancel(recipe, now, out);
+            out.push(Command::Acquired(Err(Error::closed(Some(recipe.name())))));
+        }
+        let until = self.held_until();
+        self.lose(recipe, Some(Loss { reason: LossReason::Closed, rival: None, overrun: Duration::ZERO }), out);
+        self.leave(recipe, None, false, until, now, out);
+    }
+
+    fn held_until(&self) -> Tick {
+        match &self.state {
+            State::Held(hold) | State::Lost(hold, _) => hold.validity_end,
+            _ => Tick::default(),
+        }
+    }
+
+    fn release(&mut self, recipe: &Recipe, call: CallId, manner: Manner, now: Tick, out: &mut Vec<Command>) {
+        self.check_validity(recipe, now, out);
+        let patience = if manner == Manner::Explicit { recipe.unavailable_after } else { recipe.response_timeout };
+        let caller = Caller { call, manner, gives_up: now.after(patience) };
+        let explicit = manner == Manner::Explicit;
+        match &mut self.state {
+            State::Held(_) | State::Lost(..) => {
+                let until = self.held_until();
+                let caller = (manner != Manner::Background).then_some(caller);
+                self.leave(recipe, caller, explicit, until, now, out);
+            }
+            // A retry of a release whose outcome was unknown, or leaving a body whose client was closed.
+            State::Leaving(leaving) if leaving.caller.is_none() && (explicit || !leaving.explicit) => {
+                leaving.caller = Some(caller);
+                leaving.explicit |= explicit;
+            }
+            State::Released { release, loss, reported, explicit: before } if !*reported && (explicit || !*before) => {
+                *reported = true;
+                let result = result_of(recipe, manner, release.clone(), loss.as_ref());
+                out.push(Command::Released(call, result));
+            }
+            _ if explicit => out.push(Command::Released(call, Err(self.state.why_not_held(recipe)))),
+            _ => out.push(Command::Released(call, Ok(nothing_to_do()))),
+        }
+    }
+
+    /// Starts the farewell of a hold (held or lost).
+    fn leave(
+        &mut self,
+        recipe: &Recipe,
+        caller: Option<Caller>,
+        explicit: bool,
+        until: Tick,
+        now: Tick,
+        out: &mut Vec<Command>,
+    ) {
+        let (mut hold, loss) = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Held(hold) => (hold, None),
+            State::Lost(hold, loss) => (hold, Some(loss)),
+            other => return self.state = other,
+        };
+        let not_held = || Error::not_held(recipe.name(), "it is being released");
+        out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
+        let value = (hold.round_number(), Arc::clone(hold.owner()));
+        let mut farewell = Farewell::begin(recipe, value, now, Some(until), |_| Concern::Ask, out);
+        farewell.awaited = (0..recipe.servers.len()).filter(|server| hold.ballot().is_pending(*server)).count();
+        self.farewells.push(farewell);
+        self.state = State::Leaving(Leaving { hold, loss, caller, explicit });
+    }
+
+    /// Ends the release if its outcome is known.
+    fn conclude(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+        let State::Leaving(leaving) = &self.state else { return };
+        let round = leaving.hold.round_number();
+        let Some(release) = self.farewells.iter().find(|farewell| farewell.round == round).and_then(Farewell::outcome) else {
+            return;
+        };
+        let kind = match release.outcome {
+            Outcome::Released => EventKind::Released,
+            Outcome::Expired => EventKind::Expired,
+            Outcome::Taken => EventKind::Race,
+        };
+        let mut event = leaving.hold.event(recipe, kind);
+        event.rival.clone_from(&release.rival);
+        event.took = Some(if kind == EventKind::Race { release.overrun } else { now.since(leaving.hold.granted) });
+        out.push(Command::Emit(event));
+        let loss = leaving.loss.clone();
+        let reported = leaving.caller.is_some();
+        if let Some(caller) = leaving.caller {
+            out.push(Command::Released(caller.call, result_of(recipe, caller.manner, release.clone(), loss.as_ref())));
+        }
+        self.state = State::Released { release, loss, reported, explicit: leaving.explicit };
+    }
+
+    /// The caller of a release has waited long enough for its outcome; the release goes on in the background.
+    fn stop_waiting(&mut self, recipe: &Recipe, caller: Caller, out: &mut Vec<Command>) {
+        let State::Leaving(leaving) = &self.state else { return };
+        let round = leaving.hold.round_number();
+        let silent = self.farewells.iter().find(|farewell| farewell.round == round);
+        let errors = silent.map(|farewell| farewell.errors(recipe)).unwrap_or_default();
+        let result = match (caller.manner, &leaving.loss) {
+            (Manner::Explicit, _) => Err(Error::unavailable(Some(recipe.name()), errors)),
+            (_, Some(loss)) => Err(Error::lost(recipe.name(), loss.clone())),
+            (_, None) => {
+                let mut event = leaving.hold.event(recipe, EventKind::Warning);
+                event.message = Some("the release is not confirmed yet; it goes on in the background until the key expires".to_owned());
+                out.push(Command::Emit(event));
+                Ok(nothing_to_do())
+            }
+        };
+        out.push(Command::Released(caller.call, result));
+    }
+}
+
+/// What the caller of a release is told: leaving a body after a loss is an error, an explicit release tells what it found.
+fn result_of(recipe: &Recipe, manner: Manner, release: Release, loss: Option<&Loss>) -> Result<Release, Error> {
+    if manner == Manner::Explicit || (loss.is_none() && release.outcome == Outcome::Released) {
+        return Ok(release);
+    }
+    let found = if release.outcome == Outcome::Taken { LossReason::Taken } else { LossReason::Missing };
+    let reason = loss.map_or(found, |loss| loss.reason);
+    let rival = release.rival.or_else(|| loss.and_then(|loss| loss.rival.clone()));
+    Err(Error::lost(recipe.name(), Loss { reason, rival, overrun: release.overrun }))
+}
+
+/// Leaving a body whose lock is already given back.
+fn nothing_to_do() -> Release {
+    Release { outcome: Outcome::Released, rival: None, overrun: Duration::ZERO }
+}
+
+impl State {
+    fn why_not_held(&self, recipe: &Recipe) -> Error {
+        let name = recipe.name();
+        match self {
+            Self::Lost(_, loss) => Error::lost(name, loss.clone()),
+            Self::Leaving(Leaving { loss: Some(loss), .. }) | Self::Released { loss: Some(loss), reported: false, .. } => {
+                Error::lost(name, loss.clone())
+            }
+            Self::Leaving(_) => Error::not_held(name, "it is being released"),
+            Self::HandedOver => Error::not_held(name, "it was handed over"),
+            _ => Error::not_held(name, "it was already released"),
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! The acquire loop: rounds until the lock is granted, the wait is over, or trying makes no sense.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::{Now, Tick};
+use crate::error::{Error, Holder, Remaining, ServerError};
+use crate::event::{Event, EventKind};
+use crate::options::{Wait, wire_millis};
+use crate::protocol::ballot::{Ballot, Late, Standing};
+use crate::protocol::farewell::{Concern, Farewell};
+use crate::protocol::{Command, Recipe, Step, Tag};
+use crate::server::{Answer, Failure, FailureKind, Op, Reply, Request, Verdict};
+use crate::validity::{self, Reading};
+use crate::wait;
+
+/// What one server's refusal was.
+#[derive(Clone, Debug)]
+enum Refusal {
+    Held(Holder),
+    Conflict(String),
+    Mismatch(String),
+    Failed(Failure),
+}
+
+/// One round over all servers.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) number: u32,
+    pub(super) owner: Arc<str>,
+    pub(super) sent: Tick,
+    pub(super) ballot: Ballot,
+    pub(super) readings: Vec<Option<Reading>>,
+    refusals: Vec<Option<Refusal>>,
+    times_out: Tick,
+}
+
+/// What the acquire loop decided.
+#[derive(Debug)]
+pub(super) enum Decision {
+    /// Go on.
+    Pending,
+    /// The round grants the lock with this token.
+    Granted(Round, u64),
+    /// The lock is somebody's, and one attempt was all that was wanted.
+    Busy,
+    /// It failed for good.
+    Failed(Error),
+}
+
+/// The state of the loop.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) started: Tick,
+    /// When the wait is over; `NEVER` without an end.
+    deadline: Tick,
+    round: Option<Round>,
+    next_try: Tick,
+    unavailable_since: Option<Tick>,
+    polls: u32,
+    failures: u32,
+    last_fence: u64,
+    warned: bool,
+}
+
+impl Attempt {
+    pub(super) fn new(recipe: &Recipe, now: Tick) -> Self {
+        let deadline = match recipe.options.wait {
+            _ if recipe.one_shot => now,
+            Wait::For(span) => now.after(span),
+            Wait::Forever => Tick::NEVER,
+        };
+        Self {
+            started: now,
+            deadline,
+            round: None,
+            next_try: now,
+            unavailable_since: None,
+            polls: 0,
+            failures: 0,
+            last_fence: 0,
+            warned: false,
+        }
+    }
+
+    pub(super) fn wake_at(&self) -> Tick {
+        self.round.as_ref().map_or(self.next_try, |round| round.times_out)
+    }
+
+    /// Ends the loop; the round under way, if any, must be undone.
+    pub(super) fn abandon(&mut self) -> Option<Round> {
+        self.next_try = Tick::NEVER;
+        self.round.take()
+    }
+
+    /// Whether `round` is the one under way.
+    pub(super) fn is_in(&self, round: u32) -> bool {
+        self.round.as_ref().is_some_and(|current| current.number == round)
+    }
+
+    /// Starts a round.
+    fn send(&mut self, recipe: &Recipe, number: u32, now: Now, rng: &mut fastrand::Rng, out: &mut Vec<Command>) {
+        let owner = recipe.signature.owner(now.wall_us, rng.u128(..));
+        let ttl = recipe.options.ttl;
+        let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };
+        let request = Request::new(
+            Op::Acquire {
+                keys: Arc::clone(&recipe.keys),
+                owner: Arc::clone(&owner),
+                ttl_ms: wire_millis(ttl),
+                proposal: now.wall_us.max(self.last_fence + 1),
+                adopt: recipe.adopt.clone(),
+                fleet: recipe.fleet,
+            },
+            validity::end(now.tick, ttl).min(now.tick.after(recipe.response_timeout)),
+        );
+        let mut attempt = Event::new(EventKind::Attempt);
+        attempt.lock = Some(recipe.name().to_owned());
+        attempt.owner = Some(owner.to_string());
+        out.push(Command::Emit(attempt));
+        let servers = recipe.servers.len();
+        self.round = Some(Round {
+            number,
+            owner,
+            sent: now.tick,
+            ballot: Ballot::new(recipe.quorum()),
+            readings: vec![None; servers],
+            refusals: vec![None; servers],
+            times_out: now.tick.after(recipe.response_timeout),
+        });
+        for server in 0..servers {
+            out.push(Command::Send { server, tag, request: request.clone() });
+        }
+    }
+
+    /// Time passed: a round times out, or the next one starts.
+    pub(super) fn wake(
+        &mut self,
+        recipe: &Recipe,
+        now: Now,
+        rounds: &mut u32,
+        rng: &mut fastrand::Rng,
+        farewells: &mut Vec<Farewell>,
+        out: &mut Vec<Command>,
+    ) -> Decision {
+        if let Some(round) = &mut self.round {
+            if now.tick < round.times_out {
+                return Decision::Pending;
+            }
+            for server in 0..recipe.servers.len() {
+                if round.ballot.is_pending(server) {
+                    let message = format!("no answer within {} ms", recipe.response_timeout.as_millis());
+                    round.fail(server, message);
+                }
+            }
+            return self.round_failed(recipe, now.tick, rng, farewells, out);
+        }
+        if now.tick >= self.next_try {
+            *rounds += 1;
+            self.send(recipe, *rounds, now, rng, out);
+        }
+        Decision::Pending
+    }
+
+    /// A server answered to the round under way (the caller has checked the tag's round).
+    pub(super) fn answer(
+        &mut self,
+        recipe: &Recipe,
+        (server, tag): (usize, Tag),
+        answer: Answer,
+        now: Tick,
+        rng: &mut fastrand::Rng,
+        farewells: &mut Vec<Farewell>,
+        out: &mut Vec<Command>,
+    ) -> Decision {
+        let Some(round) = &mut self.round else { return Decision::Pending };
+        let standing = match (tag.step, answer) {
+            (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
+                self.last_fence = self.last_fence.max(reply.fence);
+                round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
+                let (standing, late) = round.ballot.cast(server, reply.fence);
+                if late == Late::Release {
+                    out.push(round.release(recipe, server, now));
+                }
+                standing
+            }
+            (Step::Acquire, answer) => {
+                round.refuse(server, answer, &mut self.last_fence);
+                round.ballot.oppose(server)
+            }
+            (Step::Confirm, Ok(reply)) if reply.verdict == Verdict::Ok => round.ballot.confirm(server),
+            (Step::Confirm, Ok(_)) => round.ballot.refuse_confirmation(server),
+            // The vote stands, only its confirmation is unknown.
+            (Step::Confirm, Err(failure)) => {
+                round.refusals[server] = Some(Refusal::Failed(failure));
+                round.ballot.refuse_confirmation(server)
+            }
+            _ => return Decision::Pending,
+        };
+        match standing {
+            Standing::Open => Decision::Pending,
+            Standing::Confirm(token) => {
+                round.confirm_all(recipe, token, now, out);
+                Decision::Pending
+            }
+            Standing::Granted(token) => self.granted(recipe, token, now, rng, farewells, out),
+            Standing::Failed => self.round_failed(recipe, now, rng, farewells, out),
+        }
+    }
+
+    /// A majority attests the token; it counts only if validity is left.
+    fn granted(
+        &mut self,
+        recipe: &Recipe,
+        token: u64,
+        now: Tick,
+        rng: &mut fastrand::Rng,
+        farewells: &mut Vec<Farewell>,
+        out: &mut Vec<Command>,
+    ) -> Decision {
+        let in_time = self.round.as_ref().is_some_and(|round| now < validity::end(round.sent, recipe.options.ttl));
+        if let Some(round) = self.round.take_if(|_| in_time) {
+            return Decision::Granted(round, token);
+        }
+        if let Some(round) = &mut self.round {
+            for server in 0..recipe.servers.len() {
+                if round.readings[server].is_some() {
+                    round.fail(server, "answered later than the ttl allows".to_owned());
+                }
+            }
+        }
+        self.round_failed(recipe, now, rng, farewells, out)
+    }
+
+    /// The round can't be won: undo it, and see whether to try again.
+    fn round_failed(
+        &mut self,
+        recipe: &Recipe,
+        now: Tick,
+        rng: &mut fastrand::Rng,
+        farewells: &mut Vec<Farewell>,
+        out: &mut Vec<Command>,
+    ) -> Decision {
+        let Some(round) = self.round.take() else { return Decision::Pending };
+        round.undo(recipe, now, farewells, out);
+        let tally = Tally::of(recipe, &round);
+        if let Some(error) = tally.final_error(recipe) {
+            return Decision::Failed(error);
+        }
+        if let Some(holder) = &tally.holder {
+            self.unavailable_since = None;
+            self.failures = 0;
+            self.tell_busy(recipe, holder, out);
+            if recipe.one_shot {
+                return Decision::Busy;
+            }
+            if now >= self.deadline {
+                return Decision::Failed(Error::acquire_timeout(recipe.name(), now.since(self.started), holder.clone()));
+            }
+            self.next_try = wait::after_busy(now, holder.remaining, self.polls, rng).min(self.deadline);
+            self.polls = self.polls.saturating_add(1);
+            return Decision::Pending;
+        }
+        let since = *self.unavailable_since.get_or_insert(round.sent);
+        let given_up = now.since(since) >= recipe.unavailable_after;
+        if now >= self.deadline || given_up {
+            return Decision::Failed(Error::unavailable(Some(recipe.name()), tally.failures));
+        }
+        // Try a last time when the wait, or the patience, ends.
+        let latest = self.deadline.min(since.after(recipe.unavailable_after));
+        self.next_try = wait::after_failure(now, self.failures, rng).min(latest);
+        self.failures = self.failures.saturating_add(1);
+        Decision::Pending
+    }
+
+    fn tell_busy(&mut self, recipe: &Recipe, holder: &Holder, out: &mut Vec<Command>) {
+        let mut event = Event::new(EventKind::Busy);
+        event.lock = Some(recipe.name().to_owned());
+        event.rival = Some(holder.owner.clone());
+        out.push(Command::Emit(event));
+        if holder.remaining == Remaining::Forever && !self.warned {
+            self.warned = true;
+            let mut event = Event::new(EventKind::Warning);
+            event.lock = Some(recipe.name().to_owned());
+            event.rival = Some(holder.owner.clone());
+            event.message = Some("the holder's key has no expiry: if its process died, only deleting the key frees the lock".to_owned());
+            out.push(Command::Emit(event));
+        }
+    }
+}
+
+impl Round {
+    fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {
+        self.refusals[server] = Some(match answer {
+            Ok(Reply { verdict: Verdict::Held, fence, holder, remaining, .. }) => {
+                *last_fence = (*last_fence).max(fence);
+                Refusal::Held(Holder { owner: holder.unwrap_or_default(), remaining })
+            }
+            Ok(Reply { verdict: Verdict::Conflict, holder, .. }) => Refusal::Conflict(holder.unwrap_or_default()),
+            Ok(Reply { verdict: Verdict::Mismatch, holder, .. }) => Refusal::Mismatch(holder.unwrap_or_default()),
+            Ok(Reply { verdict: Verdict::Quarantine, remaining, .. }) => {
+                let left = if let Remaining::For(left) = remaining { left } else { Duration::ZERO };
+                let message = format!("is new or lost its data, votes in {} s", left.as_secs() + 1);
+                Refusal::Failed(Failure::not_applied(FailureKind::Quarantine, message))
+            }
+            Ok(reply) => {
+                let message = format!("answered {:?} to an acquire", reply.verdict);
+                Refusal::Failed(Failure::unknown(FailureKind::Protocol, message))
+            }
+            Err(failure) => Refusal::Failed(failure),
+        });
+    }
+
+    fn fail(&mut self, server: usize, message: String) {
+        self.refusals[server] = Some(Refusal::Failed(Failure::unknown(FailureKind::Timeout, message)));
+    }
+
+    fn confirm_all(&self, recipe: &Recipe, token: u64, now: Tick, out: &mut Vec<Command>) {
+        for server in 0..recipe.servers.len() {
+            if !self.ballot.is_against(server) {
+                out.push(self.confirm(recipe, server, token, now));
+            }
+        }
+    }
+
+    /// A request to raise the server's vote to the token.
+    pub(super) fn confirm(&self, recipe: &Recipe, server: usize, token: u64, now: Tick) -> Command {
+        let op = Op::Confirm { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner), token };
+        let tag = Tag { round: self.number, step: Step::Confirm, sent: now };
+        Command::Send { server, tag, request: Request::new(op, validity::end(self.sent, recipe.options.ttl)) }
+    }
+
+    /// A request to take our value off a server whose vote is above the token.
+    pub(super) fn release(&self, recipe: &Recipe, server: usize, now: Tick) -> Command {
+        let op = Op::Release { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner) };
+        let tag = Tag { round: self.number, step: Step::Release, sent: now };
+        Command::Send { server, tag, request: Request::new(op, now.after(recipe.options.ttl)) }
+    }
+
+    /// Takes our value off every server that has it, or may have it.
+    pub(super) fn undo(&self, recipe: &Recipe, now: Tick, farewells: &mut Vec<Farewell>, out: &mut Vec<Command>) {
+        let concern = |server: usize| match &self.refusals[server] {
+            None => Concern::Ask,
+            Some(Refusal::Failed(failure)) if failure.kind == FailureKind::Timeout => Concern::Ask,
+            Some(Refusal::Failed(failure)) if failure.maybe_applied => Concern::AskTwice,
+            // A vote whose confirmation failed is still a vote.
+            Some(Refusal::Failed(_)) if self.readings[server].is_some() => Concern::Ask,
+            Some(_) => Concern::None,
+        };
+        let value = (self.number, Arc::clone(&self.owner));
+        let mut farewell = Farewell::begin(recipe, value, now, None, concern, out);
+        farewell.awaited = (0..recipe.servers.len()).filter(|server| self.ballot.is_pending(*server)).count();
+        farewells.push(farewell);
+    }
+}
+
+/// A failed round, by kinds of refusal.
+struct Tally {
+    against: usize,
+    denied: usize,
+    conflicts: Vec<String>,
+    mismatch: Option<String>,
+    holder: Option<Holder>,
+    failures: Vec<ServerError>,
+}
+
+impl Tally {
+    fn of(recipe: &Recipe, round: &Round) -> Self {
+        let mut tally =
+            Self { against: 0, denied: 0, conflicts: Vec::new(), mismatch: None, holder: None, failures: Vec::new() };
+        let mut answered = 0;
+        for (server, refusal) in round.refusals.iter().enumerate() {
+            match refusal {
+                None => answered += usize::from(!round.ballot.is_pending(server)),
+                Some(Refusal::Held(holder)) => {
+                    answered += 1;
+                    tally.holder.get_or_insert_with(|| holder.clone());
+                }
+                Some(Refusal::Conflict(found)) => {
+                    answered += 1;
+                    tally.conflicts.push(found.clone());
+                }
+                Some(Refusal::Mismatch(theirs)) => tally.mismatch = Some(theirs.clone()),
+                Some(Refusal::Failed(failure)) => {
+                    tally.denied += usize::from(failure.kind == FailureKind::Denied);
+                    if failure.kind == FailureKind::Mismatch {
+                        tally.mismatch = Some(failure.message.clone());
+                    }
+                    tally.failures.push(ServerError {
+                        server: recipe.servers[server].clone(),
+                        kind: failure.kind,
+                        message: failure.message.clone(),
+                    });
+                }
+            }
+        }
+        tally.against = recipe.servers.len() - answered;
+        // A holder on a minority doesn't make the lock busy while no majority answers.
+        if recipe.quorum().blocked_by(tally.against) {
+            tally.holder = None;
+        }
+        tally
+    }
+
+    /// What can't be mended by trying again.
+    fn final_error(&self, recipe: &Recipe) -> Option<Error> {
+        let quorum = recipe.quorum();
+        if let Some(theirs) = &self.mismatch {
+            let ours = recipe.fleet.map_or("n=1".to_owned(), |fleet| format!("n={} max_ttl={}", fleet.servers, fleet.max_ttl_ms));
+            let why = format!("the servers belong to a quorum of {theirs}, this client is configured for {ours}");
+            return Some(Error::invalid("servers", &recipe.servers, why));
+        }
+        if quorum.blocked_by(self.denied) {
+            return Some(Error::denied(Some(recipe.name()), self.failures.clone()));
+        }
+        if quorum.blocked_by(self.conflicts.len()) {
+            return self.conflicts.first().map(|found| Error::key_conflict(recipe.name(), found));
+        }
+        None
+    }
+}

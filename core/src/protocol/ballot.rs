@@ -1,0 +1,219 @@
+//! The vote: whether a round over N servers grants the lock, and with which fence.
+//!
+//! A fence is an *attested ballot*. Each server that gives us its key casts a vote, a number above every vote it cast
+//! before. If a majority voted the same number, that number is attested. Otherwise the largest vote counted is written back,
+//! and is attested once a majority either voted exactly it or confirmed it: then every later majority contains a server that
+//! will vote higher. A server that has moved on to a newer vote refuses to confirm.
+
+use crate::protocol::Quorum;
+
+/// Where one server stands in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Vote {
+    #[default]
+    Pending,
+    Cast(u64),
+    Confirmed,
+    Against,
+}
+
+/// Where the round stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Not decided yet.
+    Open,
+    /// The token is chosen but must be confirmed; sent once, with the moment of choice.
+    Confirm(u64),
+    /// A majority attests the token.
+    Granted(u64),
+    /// No majority is possible any more.
+    Failed,
+}
+
+/// What to do with a server whose vote came after the token was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// It counts, or is already being confirmed.
+    Keep,
+    /// Its vote is lower than the token.
+    Confirm,
+    /// Its vote is higher than the token.
+    Release,
+}
+
+/// The votes of one acquire round.
+#[derive(Clone, Debug)]
+pub struct Ballot {
+    quorum: Quorum,
+    votes: Vec<Vote>,
+    token: Option<u64>,
+    confirming: bool,
+}
+
+impl Ballot {
+    /// An empty ballot.
+    #[must_use]
+    pub fn new(quorum: Quorum) -> Self {
+        Self { quorum, votes: vec![Vote::Pending; quorum.servers()], token: None, confirming: false }
+    }
+
+    /// The token, once chosen.
+    #[must_use]
+    pub fn token(&self) -> Option<u64> {
+        self.token
+    }
+
+    /// Whether the server has not answered the acquire yet.
+    #[must_use]
+    pub fn is_pending(&self, server: usize) -> bool {
+        self.votes[server] == Vote::Pending
+    }
+
+    /// Whether the server's answer leaves no trace of us on it.
+    #[must_use]
+    pub fn is_against(&self, server: usize) -> bool {
+        self.votes[server] == Vote::Against
+    }
+
+    /// A server cast `vote`. Gives the round's standing, and what a vote that came after the choice needs.
+    pub fn cast(&mut self, server: usize, vote: u64) -> (Standing, Late) {
+        if self.votes[server] != Vote::Pending {
+            return (self.standing(), Late::Keep);
+        }
+        self.votes[server] = Vote::Cast(vote);
+        let late = match self.token {
+            Some(token) if vote > token => Late::Release,
+            // With a confirmation under way the request to confirm follows the acquire on the same connection.
+            Some(token) if vote < token && !self.confirming => Late::Confirm,
+            _ => Late::Keep,
+        };
+        (self.standing_after_vote(), late)
+    }
+
+    /// A server confirmed the token.
+    pub fn confirm(&mut self, server: usize) -> Standing {
+        self.votes[server] = Vote::Confirmed;
+        self.standing()
+    }
+
+    /// A server is against it, failed, or refused to confirm.
+    pub fn oppose(&mut self, server: usize) -> Standing {
+        self.votes[server] = Vote::Against;
+        self.standing()
+    }
+
+    /// A server refused to confirm: its vote stays where it is, uncounted.
+    pub fn refuse_confirmation(&mut self, server: usize) -> Standing {
+        if self.votes[server] != Vote::Cast(self.token.unwrap_or(0)) {
+            self.votes[server] = Vote::Against;
+        }
+        self.standing()
+    }
+
+    /// The servers whose vote is below the token (they need a confirmation), above it (they must be released).
+    pub fn others(&self, token: u64) -> impl Iterator<Item = (usize, Late)> + '_ {
+        self.votes.iter().enumerate().filter_map(move |(server, vote)| match *vote {
+            Vote::Cast(cast) if cast < token => Some((server, Late::Confirm)),
+            Vote::Cast(cast) if cast > token => Some((server, Late::Release)),
+            _ => None,
+        })
+    }
+
+    fn standing_after_vote(&mut self) -> Standing {
+        if self.token.is_some() {
+            return self.standing();
+        }
+        let cast = || self.votes.iter().filter_map(|vote| if let Vote::Cast(cast) = vote { Some(*cast) } else { None });
+        if cast().count() < self.quorum.needed() {
+            return self.standing();
+        }
+        let Some(largest) = cast().max() else { return self.standing() };
+        self.token = Some(largest);
+        if cast().filter(|vote| *vote == largest).count() >= self.quorum.needed() {
+            return Standing::Granted(largest);
+        }
+        self.confirming = true;
+        Standing::Confirm(largest)
+    }
+
+    fn standing(&self) -> Standing {
+        let attested = |vote: &&Vote| match (**vote, self.token) {
+            (Vote::Confirmed, _) => true,
+            (Vote::Cast(cast), Some(token)) => cast == token,
+            _ => false,
+        };
+        if let Some(token) = self.token {
+            if self.votes.iter().filter(attested).count() >= self.quorum.needed() {
+                return Standing::Granted(token);
+            }
+        }
+        let hopeless = |vote: &&Vote| match (**vote, self.token) {
+            (Vote::Against, _) => true,
+            (Vote::Cast(cast), Some(token)) => cast > token,
+            _ => false,
+        };
+        if self.quorum.blocked_by(self.votes.iter().filter(hopeless).count()) { Standing::Failed } else { Standing::Open }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ballot(servers: usize) -> Ballot {
+        Ballot::new(Quorum::of(servers))
+    }
+
+    #[test]
+    fn one_server_is_a_quorum_of_one() {
+        let mut one = ballot(1);
+        assert_eq!(one.cast(0, 7), (Standing::Granted(7), Late::Keep));
+        assert_eq!(ballot(1).oppose(0), Standing::Failed);
+    }
+
+    #[test]
+    fn equal_votes_of_a_majority_grant_in_one_round() {
+        let mut three = ballot(3);
+        assert_eq!(three.cast(0, 7).0, Standing::Open);
+        assert_eq!(three.cast(2, 7).0, Standing::Granted(7));
+        assert_eq!(three.cast(1, 6), (Standing::Granted(7), Late::Confirm));
+    }
+
+    #[test]
+    fn unequal_votes_are_written_back_before_they_grant() {
+        let mut three = ballot(3);
+        three.cast(0, 7);
+        assert_eq!(three.cast(1, 9).0, Standing::Confirm(9));
+        assert_eq!(three.cast(2, 8), (Standing::Open, Late::Keep), "its confirmation is already on the way");
+        assert_eq!(three.confirm(2), Standing::Granted(9));
+    }
+
+    #[test]
+    fn a_late_vote_above_the_token_never_counts() {
+        let mut three = ballot(3);
+        three.cast(0, 7);
+        three.cast(1, 9);
+        assert_eq!(three.cast(2, 10), (Standing::Open, Late::Release));
+        assert_eq!(three.refuse_confirmation(0), Standing::Failed);
+    }
+
+    #[test]
+    fn a_refused_confirmation_does_not_take_an_exact_vote_away() {
+        let mut three = ballot(3);
+        three.cast(0, 7);
+        three.cast(1, 9);
+        assert_eq!(three.refuse_confirmation(1), Standing::Open);
+        assert_eq!(three.confirm(0), Standing::Granted(9));
+    }
+
+    #[test]
+    fn a_round_fails_when_no_majority_is_left() {
+        let mut five = ballot(5);
+        assert_eq!(five.oppose(0), Standing::Open);
+        assert_eq!(five.oppose(1), Standing::Open);
+        assert_eq!(five.oppose(2), Standing::Failed);
+        let mut even = ballot(4);
+        assert_eq!(even.oppose(0), Standing::Open);
+        assert_eq!(even.oppose(1), Standing::Failed, "2 of 4 is no majority");
+    }
+}

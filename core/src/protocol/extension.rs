@@ -1,0 +1,202 @@
+//! One extension round over N servers: the heartbeat's beat or a user's extend.
+
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::error::{LossReason, ServerError};
+use crate::protocol::{CallId, Quorum};
+use crate::server::{Answer, FailureKind, Reply, Verdict};
+use crate::validity::{Reading, jumped};
+
+/// What one server said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Say {
+    Pending,
+    Yes,
+    Missing,
+    Taken(String),
+    Superseded,
+    Failed(FailureKind, String),
+}
+
+/// Where the round stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Open,
+    /// A majority extended.
+    Confirmed,
+    /// So many definite noes that the hold is lost.
+    Refused(LossReason, Option<String>),
+    /// No majority answered; nothing is known.
+    Unknown,
+}
+
+/// Who wants the extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Beat,
+    User(CallId),
+}
+
+/// A round under way.
+#[derive(Clone, Debug)]
+pub(super) struct Extension {
+    pub(super) round: u32,
+    pub(super) purpose: Purpose,
+    pub(super) sent: Tick,
+    /// What shall remain, as sent.
+    pub(super) span: Duration,
+    /// Servers that have not answered by then count as failed.
+    pub(super) times_out: Tick,
+    quorum: Quorum,
+    says: Vec<Say>,
+}
+
+impl Extension {
+    pub(super) fn new(round: u32, purpose: Purpose, sent: Tick, span: Duration, times_out: Tick, quorum: Quorum) -> Self {
+        Self { round, purpose, sent, span, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
+    }
+
+    /// A server answered. `readings` are the hold's last readings of the servers' clocks.
+    pub(super) fn answer(
+        &mut self,
+        server: usize,
+        now: Tick,
+        owner: &str,
+        answer: Answer,
+        readings: &mut [Option<Reading>],
+    ) -> Progress {
+        self.says[server] = match answer {
+            Ok(reply) if reply.verdict == Verdict::Ok => {
+                let reading = Reading { sent: self.sent, server_us: reply.time_us };
+                let before = readings[server].replace(reading);
+                if before.is_some_and(|before| jumped(before, reply.time_us, now)) {
+                    // Its keys expire early by the size of the jump; it counts again once it confirms on the new clock.
+                    Say::Failed(FailureKind::Other, "its clock jumped forward".to_owned())
+                } else {
+                    Say::Yes
+                }
+            }
+            Ok(reply) => Say::no(reply, owner),
+            Err(failure) => Say::Failed(failure.kind, failure.message),
+        };
+        self.verdict()
+    }
+
+    /// The servers that have not answered count as failed.
+    pub(super) fn time_out(&mut self) -> Progress {
+        for say in &mut self.says {
+            if *say == Say::Pending {
+                *say = Say::Failed(FailureKind::Timeout, "no answer in time".to_owned());
+            }
+        }
+        self.verdict()
+    }
+
+    /// The servers that answered that they have no key at all.
+    pub(super) fn forgetful(&self) -> impl Iterator<Item = usize> + '_ {
+        self.says.iter().enumerate().filter(|(_, say)| **say == Say::Missing).map(|(server, _)| server)
+    }
+
+    /// What failed, one error per server.
+    pub(super) fn failures(&self, addresses: &[String]) -> Vec<ServerError> {
+        let failed = |(server, say): (usize, &Say)| match say {
+            Say::Failed(kind, message) => {
+                Some(ServerError { server: addresses[server].clone(), kind: *kind, message: message.clone() })
+            }
+            _ => None,
+        };
+        self.says.iter().enumerate().filter_map(failed).collect()
+    }
+
+    fn verdict(&self) -> Progress {
+        let count = |is: fn(&Say) -> bool| self.says.iter().filter(|say| is(say)).count();
+        if count(|say| *say == Say::Yes) >= self.quorum.needed() {
+            return Progress::Confirmed;
+        }
+        let noes = count(|say| matches!(say, Say::Missing | Say::Taken(_) | Say::Superseded));
+        if self.quorum.blocked_by(noes) {
+            return self.reason();
+        }
+        let failed = count(|say| matches!(say, Say::Failed(..)));
+        if self.quorum.blocked_by(noes + failed) { Progress::Unknown } else { Progress::Open }
+    }
+
+    fn reason(&self) -> Progress {
+        if let Some(rival) = self.says.iter().find_map(|say| if let Say::Taken(rival) = say { Some(rival.clone()) } else { None }) {
+            return Progress::Refused(LossReason::Taken, Some(rival));
+        }
+        let superseded = self.says.contains(&Say::Superseded);
+        Progress::Refused(if superseded { LossReason::Superseded } else { LossReason::Missing }, None)
+    }
+}
+
+impl Say {
+    fn no(reply: Reply, owner: &str) -> Self {
+        match reply.holder {
+            _ if reply.verdict == Verdict::Conflict => Self::Taken(reply.holder.unwrap_or_default()),
+            None => Self::Missing,
+            Some(holder) if holder == owner => Self::Superseded,
+            Some(holder) => Self::Taken(holder),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Remaining;
+    use crate::server::Failure;
+
+    fn reply(verdict: Verdict, holder: Option<&str>) -> Answer {
+        Ok(Reply::new(verdict, 0, 1, holder.map(str::to_owned), Remaining::Gone))
+    }
+
+    fn unknown() -> Answer {
+        Err(Failure::unknown(FailureKind::Timeout, "late"))
+    }
+
+    fn verdict_of(answers: Vec<Answer>) -> Progress {
+        let quorum = Quorum::of(answers.len());
+        let mut extension = Extension::new(1, Purpose::Beat, Tick::default(), Duration::from_secs(1), Tick::NEVER, quorum);
+        let mut readings = vec![None; answers.len()];
+        let mut verdict = Progress::Open;
+        for (server, answer) in answers.into_iter().enumerate() {
+            verdict = extension.answer(server, Tick::default(), "me", answer, &mut readings);
+        }
+        verdict
+    }
+
+    #[test]
+    fn refused_is_loss_at_once_and_unknown_is_not() {
+        let yes = || reply(Verdict::Ok, Some("me"));
+        let missing = || reply(Verdict::No, None);
+        let taken = || reply(Verdict::No, Some("rival"));
+        let newer = || reply(Verdict::No, Some("me"));
+        for (answers, expected) in [
+            (vec![yes()], Progress::Confirmed),
+            (vec![missing()], Progress::Refused(LossReason::Missing, None)),
+            (vec![taken()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
+            (vec![newer()], Progress::Refused(LossReason::Superseded, None)),
+            (vec![unknown()], Progress::Unknown),
+            (vec![yes(), yes(), missing()], Progress::Confirmed),
+            (vec![missing(), unknown(), yes()], Progress::Unknown),
+            (vec![missing(), taken(), yes()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
+            (vec![yes(), missing()], Progress::Refused(LossReason::Missing, None)),
+        ] {
+            assert_eq!(verdict_of(answers.clone()), expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_whose_clock_jumped_counts_only_when_it_confirms_again() {
+        let quorum = Quorum::of(1);
+        let at = |ms: u64| Tick::from_micros(ms * 1_000);
+        let time = |ms: u64| Ok(Reply::new(Verdict::Ok, ms * 1_000, 1, Some("me".into()), Remaining::Gone));
+        let mut readings = vec![Some(Reading { sent: at(0), server_us: 1_000_000 })];
+        let mut first = Extension::new(1, Purpose::Beat, at(100), Duration::from_secs(1), Tick::NEVER, quorum);
+        assert_eq!(first.answer(0, at(101), "me", time(6_000), &mut readings), Progress::Unknown);
+        let mut second = Extension::new(2, Purpose::Beat, at(110), Duration::from_secs(1), Tick::NEVER, quorum);
+        assert_eq!(second.answer(0, at(111), "me", time(6_010), &mut readings), Progress::Confirmed);
+    }
+}

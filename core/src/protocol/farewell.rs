@@ -1,0 +1,223 @@
+//! Giving a lock back on N servers, and undoing a round: delete our value wherever it is or may be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::protocol::{Command, Quorum, Recipe, Step, Tag};
+use crate::error::ServerError;
+use crate::server::{Answer, Failure, FailureKind, Op, Request, Verdict};
+
+/// How a release ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The lock was ours and is free now.
+    Released,
+    /// It had expired; nobody has it.
+    Expired,
+    /// Somebody else has it.
+    Taken,
+}
+
+impl Outcome {
+    /// The outcome as it is spelled in every language.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Released => "released",
+            Self::Expired => "expired",
+            Self::Taken => "taken",
+        }
+    }
+}
+
+/// What a release found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Release {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// With [`Outcome::Taken`]: the value of the key now.
+    pub rival: Option<String>,
+    /// How long after the end of validity the release was first sent, by this machine's clock.
+    pub overrun: Duration,
+}
+
+/// Where one server stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Leave {
+    /// Nothing of ours can be there.
+    Unneeded,
+    /// Asked; whether an earlier request ended without an answer.
+    Asked { unsure: bool },
+    /// To be asked again.
+    Again { at: Tick, unsure: bool },
+    Deleted,
+    Gone,
+    Taken(String),
+}
+
+/// The pause before a release without an answer is sent again.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// After a broken connection the server may still read our acquire from it, behind our undo on the new one: ask once more.
+const STRAGGLER: Duration = Duration::from_millis(500);
+
+/// One value being deleted on N servers, until all answered or `deadline`.
+#[derive(Clone, Debug)]
+pub(super) struct Farewell {
+    pub(super) round: u32,
+    owner: Arc<str>,
+    quorum: Quorum,
+    /// If the first request went out within validity, what a repeated one finds was our own doing.
+    within_validity: bool,
+    overrun: Duration,
+    deadline: Tick,
+    /// Acquires of the same value that have not been answered: each may turn out a straggler.
+    pub(super) awaited: usize,
+    servers: Vec<Leave>,
+    failed: Vec<Option<Failure>>,
+}
+
+impl Farewell {
+    /// Starts a farewell of `owner` on the servers `concerned` says. `validity_end` is `None` for an undone round.
+    pub(super) fn begin(
+        recipe: &Recipe,
+        (round, owner): (u32, Arc<str>),
+        now: Tick,
+        validity_end: Option<Tick>,
+        concerned: impl Fn(usize) -> Concern,
+        out: &mut Vec<Command>,
+    ) -> Self {
+        let mut farewell = Self {
+            round,
+            owner,
+            quorum: recipe.quorum(),
+            within_validity: validity_end.is_none_or(|end| now < end),
+            overrun: validity_end.map_or(Duration::ZERO, |end| now.since(end)),
+            // Whatever we wrote is gone by itself a ttl after it was last written.
+            deadline: now.after(recipe.options.ttl.max(validity_end.map_or(Duration::ZERO, |end| end.since(now)))),
+            awaited: 0,
+            servers: vec![Leave::Unneeded; recipe.servers.len()],
+            failed: vec![None; recipe.servers.len()],
+        };
+        for server in 0..recipe.servers.len() {
+            match concerned(server) {
+                Concern::None => (),
+                Concern::Ask => farewell.ask(recipe, server, now, false, out),
+                Concern::AskTwice => {
+                    farewell.ask(recipe, server, now, false, out);
+                    farewell.servers[server] = Leave::Again { at: now.after(STRAGGLER), unsure: true };
+                }
+            }
+        }
+        farewell
+    }
+
+    fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
+        self.servers[server] = Leave::Asked { unsure };
+        let op = Op::Release { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner) };
+        let tag = Tag { round: self.round, step: Step::Release, sent: now };
+        out.push(Command::Send { server, tag, request: Request::new(op, self.deadline) });
+    }
+
+    /// A success of our acquire or heal arrived after all: delete that too.
+    pub(super) fn straggler(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
+        self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+        self.ask(recipe, server, now, true, out);
+    }
+
+    /// An acquire of the value has been answered after the farewell began.
+    pub(super) fn late_acquire(&mut self, recipe: &Recipe, server: usize, now: Tick, answer: &Answer, out: &mut Vec<Command>) {
+        self.awaited = self.awaited.saturating_sub(1);
+        match answer {
+            Ok(reply) if reply.verdict == Verdict::Vote => self.straggler(recipe, server, now, out),
+            Err(failure) if failure.maybe_applied => {
+                self.servers[server] = Leave::Again { at: now.after(STRAGGLER), unsure: true };
+                self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+            }
+            _ => (),
+        }
+    }
+
+    /// A server answered.
+    pub(super) fn answer(&mut self, server: usize, now: Tick, answer: &Answer) {
+        let Leave::Asked { unsure } = self.servers[server] else { return };
+        self.servers[server] = match answer {
+            Ok(reply) if reply.verdict == Verdict::Ok => Leave::Deleted,
+            Ok(_) if unsure && self.within_validity => Leave::Deleted,
+            Ok(reply) => reply.holder.clone().map_or(Leave::Gone, Leave::Taken),
+            Err(failure) => {
+                self.failed[server] = Some(failure.clone());
+                Leave::Again { at: now.after(RETRY), unsure: unsure || failure.maybe_applied }
+            }
+        };
+    }
+
+    /// Asks again where it is time.
+    pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+        for server in 0..self.servers.len() {
+            let Leave::Again { at, unsure } = self.servers[server] else { continue };
+            if now >= self.deadline {
+                self.servers[server] = Leave::Gone;
+            } else if now >= at {
+                self.ask(recipe, server, now, unsure, out);
+            }
+        }
+    }
+
+    /// When to wake it, if at all.
+    pub(super) fn wake_at(&self) -> Option<Tick> {
+        let again = |leave: &Leave| if let Leave::Again { at, .. } = leave { Some((*at).min(self.deadline)) } else { None };
+        self.servers.iter().filter_map(again).min()
+    }
+
+    /// Whether nothing of the value is left, or can still turn up.
+    pub(super) fn is_over(&self) -> bool {
+        self.awaited == 0 && !self.servers.iter().any(|leave| matches!(leave, Leave::Asked { .. } | Leave::Again { .. }))
+    }
+
+    /// The outcome, once a majority decides it.
+    pub(super) fn outcome(&self) -> Option<Release> {
+        let count = |is: fn(&Leave) -> bool| self.servers.iter().filter(|leave| is(leave)).count();
+        let deleted = count(|leave| matches!(leave, Leave::Deleted));
+        let against = count(|leave| matches!(leave, Leave::Gone | Leave::Taken(_) | Leave::Unneeded));
+        let rival = self.servers.iter().find_map(|leave| if let Leave::Taken(rival) = leave { Some(rival.clone()) } else { None });
+        let outcome = if deleted >= self.quorum.needed() {
+            Outcome::Released
+        } else if !self.quorum.blocked_by(against) {
+            return None;
+        } else if rival.is_some() {
+            Outcome::Taken
+        } else {
+            Outcome::Expired
+        };
+        let rival = rival.filter(|_| outcome == Outcome::Taken);
+        Some(Release { outcome, rival, overrun: self.overrun })
+    }
+
+    /// The servers that have not answered, as errors.
+    pub(super) fn errors(&self, recipe: &Recipe) -> Vec<ServerError> {
+        let open = |leave: &Leave| matches!(leave, Leave::Asked { .. } | Leave::Again { .. });
+        let silent = self.servers.iter().enumerate().filter(|(_, leave)| open(leave));
+        silent
+            .map(|(server, _)| ServerError {
+                server: recipe.servers[server].clone(),
+                kind: self.failed[server].as_ref().map_or(FailureKind::Timeout, |failure| failure.kind),
+                message: self.failed[server].as_ref().map_or("no answer in time".to_owned(), |failure| failure.message.clone()),
+            })
+            .collect()
+    }
+}
+
+/// Whether a server has to do with a farewell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Concern {
+    /// Nothing of ours is there.
+    None,
+    /// Something is, or may be.
+    Ask,
+    /// Our acquire went down with a connection and may still be read from it.
+    AskTwice,
+}

@@ -1,0 +1,307 @@
+//! The hold: the heartbeat, the user's extensions, and the two ways in which a lock is lost.
+//!
+//! *Refused* (so many definite noes that no majority is left) is loss at once. *Unknown* (no answer) is loss when validity
+//! ends, by the local clock. What the holder believes never exceeds what the servers keep: validity counts from each
+//! request, only answers of the round under way count, and only while the old validity lasts.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::error::{Error, Loss, LossReason};
+use crate::event::{Event, EventKind};
+use crate::options::{MAX_TTL, check_ttl, wire_millis};
+use crate::protocol::attempt::Round;
+use crate::protocol::ballot::{Ballot, Late};
+use crate::protocol::extension::{Extension, Progress, Purpose};
+use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
+use crate::server::{Answer, Op, Request, Verdict};
+use crate::validity::{self, Reading};
+
+/// A user's extend that waits for its turn or for an answer.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    call: CallId,
+    span: Duration,
+    gives_up: Tick,
+}
+
+/// A granted lock.
+#[derive(Debug)]
+pub(super) struct Hold {
+    round: Round,
+    pub(super) fence: u64,
+    pub(super) granted: Tick,
+    pub(super) validity_end: Tick,
+    /// `max_hold` after the grant.
+    hold_end: Tick,
+    renewing: bool,
+    next_beat: Tick,
+    extension: Option<Extension>,
+    wishes: VecDeque<Wish>,
+}
+
+impl Hold {
+    pub(super) fn begin(recipe: &Recipe, round: Round, fence: u64, now: Tick, out: &mut Vec<Command>) -> Self {
+        let ttl = recipe.options.ttl;
+        let hold_end = recipe.options.max_hold.map_or(Tick::NEVER, |span| now.after(span));
+        let validity_end = validity::end(round.sent, ttl);
+        for (server, late) in round.ballot.others(fence).collect::<Vec<_>>() {
+            match late {
+                Late::Confirm => out.push(round.confirm(recipe, server, fence, now)),
+                Late::Release => out.push(round.release(recipe, server, now)),
+                Late::Keep => (),
+            }
+        }
+        let mut hold = Self {
+            fence,
+            granted: now,
+            validity_end: validity_end.min(hold_end),
+            hold_end,
+            renewing: recipe.options.renew,
+            next_beat: Tick::NEVER,
+            round,
+            extension: None,
+            wishes: VecDeque::new(),
+        };
+        hold.next_beat = hold.beat_after(recipe);
+        hold
+    }
+
+    pub(super) fn owner(&self) -> &Arc<str> {
+        &self.round.owner
+    }
+
+    pub(super) fn round_number(&self) -> u32 {
+        self.round.number
+    }
+
+    pub(super) fn ballot(&self) -> &Ballot {
+        &self.round.ballot
+    }
+
+    /// No more beats, and answers to the one under way no longer matter. Gives the callers that still wait for an extend.
+    pub(super) fn stop(&mut self) -> Vec<CallId> {
+        self.renewing = false;
+        let user = self.extension.take().and_then(|extension| match extension.purpose {
+            Purpose::User(call) => Some(call),
+            Purpose::Beat => None,
+        });
+        user.into_iter().chain(self.wishes.drain(..).map(|wish| wish.call)).collect()
+    }
+
+    pub(super) fn wake_at(&self) -> Tick {
+        let round = self.extension.as_ref().map(|extension| extension.times_out);
+        let next = round.unwrap_or(if self.renewing || !self.wishes.is_empty() { self.next_beat } else { Tick::NEVER });
+        next.min(self.validity_end)
+    }
+
+    /// An answer to the granted round's acquire or confirm, after the grant: a lower vote is confirmed, a higher released.
+    pub(super) fn late_vote(
+        &mut self,
+        recipe: &Recipe,
+        (server, step): (usize, Step),
+        answer: &Answer,
+        now: Tick,
+        out: &mut Vec<Command>,
+    ) {
+        match answer {
+            Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote => {
+                self.round.readings[server] = Some(Reading { sent: self.round.sent, server_us: reply.time_us });
+                match self.round.ballot.cast(server, reply.fence).1 {
+                    Late::Confirm => out.push(self.round.confirm(recipe, server, self.fence, now)),
+                    Late::Release => out.push(self.round.release(recipe, server, now)),
+                    Late::Keep => (),
+                }
+            }
+            _ if step == Step::Acquire => {
+                self.round.ballot.oppose(server);
+            }
+            _ => (),
+        }
+    }
+
+    /// An answer to the granted round after the hold was lost: the key is left to expire, or to the release.
+    pub(super) fn forget_vote(&mut self, server: usize, step: Step) {
+        if step == Step::Acquire && self.round.ballot.is_pending(server) {
+            self.round.ballot.oppose(server);
+        }
+    }
+
+    /// The loss of a hold whose validity has ended.
+    pub(super) fn expiry_at(&self, now: Tick) -> Loss {
+        let reason = if now >= self.hold_end { LossReason::MaxHold } else { LossReason::Expired };
+        Loss { reason, rival: None, overrun: now.since(self.validity_end) }
+    }
+
+    /// A user asks for an extension. What shall remain is fixed now.
+    pub(super) fn extend(&mut self, recipe: &Recipe, call: CallId, amount: Amount, now: Tick) -> Result<(), Error> {
+        let span = match amount {
+            Amount::Own => recipe.options.ttl,
+            Amount::To(span) => {
+                check_ttl("ttl", span)?;
+                span
+            }
+            Amount::By(span) => {
+                let span = self.validity_end.since(now).saturating_add(span);
+                if span > MAX_TTL {
+                    let why = format!("more than {} h would remain", MAX_TTL.as_secs() / 3600);
+                    return Err(Error::invalid("by", span, why));
+                }
+                span
+            }
+        };
+        if let Some(fleet) = recipe.fleet.filter(|fleet| wire_millis(span) > fleet.max_ttl_ms) {
+            let why = format!("on a quorum no more than max_ttl ({} ms) may remain", fleet.max_ttl_ms);
+            return Err(Error::invalid("ttl", span, why));
+        }
+        // A By that adds nothing still needs a ttl a server can keep.
+        let span = span.max(crate::options::MIN_TTL);
+        self.wishes.push_back(Wish { call, span, gives_up: now.after(recipe.unavailable_after) });
+        if self.extension.is_none() {
+            self.next_beat = now;
+        }
+        Ok(())
+    }
+
+    /// Time passed: the validity may have ended, a round may have timed out, a beat may be due.
+    pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, rounds: &mut u32, out: &mut Vec<Command>) -> Option<Loss> {
+        if now >= self.validity_end {
+            return Some(self.expiry_at(now));
+        }
+        if self.extension.as_ref().is_some_and(|extension| now >= extension.times_out) {
+            let progress = self.extension.as_mut().map(Extension::time_out);
+            if let Some(loss) = progress.and_then(|progress| self.settle(recipe, progress, now, out)) {
+                return Some(loss);
+            }
+        }
+        if self.extension.is_none() && now >= self.next_beat {
+            if let Some(wish) = self.wishes.front() {
+                let (purpose, span) = (Purpose::User(wish.call), wish.span);
+                self.send(recipe, purpose, span, now, rounds, out);
+            } else if self.renewing {
+                self.send(recipe, Purpose::Beat, recipe.options.ttl, now, rounds, out);
+            }
+        }
+        None
+    }
+
+    fn send(
+        &mut self,
+        recipe: &Recipe,
+        purpose: Purpose,
+        span: Duration,
+        now: Tick,
+        rounds: &mut u32,
+        out: &mut Vec<Command>,
+    ) {
+        *rounds += 1;
+        // Up to the end that max_hold sets, and what drift takes off, so that the last extension reaches that end.
+        let rest = self.hold_end.since(now);
+        let span = span.min(rest.saturating_add(validity::drift(rest) * 2));
+        // Several tries must fit into what remains, so one waits for a part of it only.
+        let patience = recipe.response_timeout.min(self.validity_end.since(now) / 3).max(Duration::from_millis(5));
+        let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
+        let op = Op::Extend {
+            keys: Arc::clone(&recipe.keys),
+            owner: Arc::clone(&self.round.owner),
+            ttl_ms: wire_millis(span),
+            token: self.fence,
+        };
+        let request = Request::new(op, self.validity_end);
+        for server in 0..recipe.servers.len() {
+            out.push(Command::Send { server, tag, request: request.clone() });
+        }
+        self.extension = Some(Extension::new(*rounds, purpose, now, span, now.after(patience), recipe.quorum()));
+    }
+
+    /// A server answered to an extension.
+    pub(super) fn answer(
+        &mut self,
+        recipe: &Recipe,
+        (server, tag): (usize, Tag),
+        answer: Answer,
+        now: Tick,
+        out: &mut Vec<Command>,
+    ) -> Option<Loss> {
+        let extension = self.extension.as_mut().filter(|extension| extension.round == tag.round)?;
+        let progress = extension.answer(server, now, &self.round.owner, answer, &mut self.round.readings);
+        self.settle(recipe, progress, now, out)
+    }
+
+    /// Acts on what the extension under way has come to.
+    fn settle(&mut self, recipe: &Recipe, progress: Progress, now: Tick, out: &mut Vec<Command>) -> Option<Loss> {
+        match progress {
+            Progress::Open => None,
+            Progress::Refused(reason, rival) => Some(Loss { reason, rival, overrun: Duration::ZERO }),
+            // Validity has ended: the timer will say so, whatever came in since.
+            Progress::Confirmed | Progress::Unknown if now >= self.validity_end => None,
+            Progress::Confirmed => {
+                self.confirmed(recipe, now, out);
+                None
+            }
+            Progress::Unknown => {
+                self.unknown(recipe, now, out);
+                None
+            }
+        }
+    }
+
+    fn confirmed(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+        let Some(extension) = self.extension.take() else { return };
+        let end = validity::end(extension.sent, extension.span).min(self.hold_end);
+        self.validity_end = self.validity_end.max(end);
+        for server in extension.forgetful() {
+            let op = Op::Heal {
+                keys: Arc::clone(&recipe.keys),
+                owner: Arc::clone(&self.round.owner),
+                ttl_ms: wire_millis(extension.span),
+                token: self.fence,
+            };
+            let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
+            out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
+        }
+        self.next_beat = self.beat_after(recipe).max(now);
+        let kind = match extension.purpose {
+            Purpose::Beat => EventKind::Renewed,
+            Purpose::User(call) => {
+                self.wishes.retain(|wish| wish.call != call);
+                out.push(Command::Extended(call, Ok(())));
+                EventKind::Extended
+            }
+        };
+        let mut event = self.event(recipe, kind);
+        event.took = Some(now.since(extension.sent));
+        out.push(Command::Emit(event));
+        if !self.wishes.is_empty() {
+            self.next_beat = now;
+        }
+    }
+
+    /// The next beat; none once validity has reached the end that `max_hold` sets.
+    fn beat_after(&self, recipe: &Recipe) -> Tick {
+        if self.validity_end >= self.hold_end { Tick::NEVER } else { validity::next_beat(self.validity_end, recipe.options.ttl) }
+    }
+
+    /// No majority answered: try again while validity lasts, and tell a user who has waited long enough.
+    fn unknown(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+        let Some(extension) = self.extension.take() else { return };
+        let left = self.validity_end.since(now);
+        let pause = (left / 8).clamp(Duration::from_millis(2), Duration::from_millis(250));
+        self.next_beat = now.after(pause);
+        let failures = extension.failures(&recipe.servers);
+        while self.wishes.front().is_some_and(|wish| now >= wish.gives_up) {
+            let Some(wish) = self.wishes.pop_front() else { break };
+            out.push(Command::Extended(wish.call, Err(Error::unavailable(Some(recipe.name()), failures.clone()))));
+        }
+    }
+
+    pub(super) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {
+        let mut event = Event::new(kind);
+        event.lock = Some(recipe.name().to_owned());
+        event.owner = Some(self.round.owner.to_string());
+        event.fence = Some(self.fence);
+        event
+    }
+}

@@ -1,0 +1,205 @@
+//! The protocol over N servers, without I/O: pure state machines that take `(now, input)` and give commands.
+//!
+//! [`Acquisition`] is one acquisition from the first attempt to the last undone vote. The async, the blocking and the
+//! simulated shell drive this same code; none of them decides anything. Public for simulation, not for users.
+//!
+//! Sources: the Redlock description at redis.io; for the fences the ballots of Paxos and the write-back of the ABD register.
+
+mod acquisition;
+mod attempt;
+mod ballot;
+mod extension;
+mod farewell;
+mod hold;
+mod inspection;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use acquisition::Acquisition;
+pub use ballot::{Ballot, Standing};
+pub use farewell::{Outcome, Release};
+pub use inspection::{Inspection, LockInfo};
+
+use crate::clock::Tick;
+use crate::error::{Error, Loss};
+use crate::event::Event;
+use crate::name::Keys;
+use crate::options::LockOptions;
+use crate::owner::Signature;
+use crate::server::{Answer, Fleet, Request};
+
+/// How many servers there are, and how many decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quorum(usize);
+
+impl Quorum {
+    /// The quorum of `servers` servers.
+    #[must_use]
+    pub const fn of(servers: usize) -> Self {
+        Self(servers)
+    }
+
+    /// All servers.
+    #[must_use]
+    pub const fn servers(self) -> usize {
+        self.0
+    }
+
+    /// A majority.
+    #[must_use]
+    pub const fn needed(self) -> usize {
+        self.0 / 2 + 1
+    }
+
+    /// Whether so many servers against it leave fewer than a majority.
+    #[must_use]
+    pub const fn blocked_by(self, against: usize) -> bool {
+        against > self.0 - self.needed()
+    }
+}
+
+/// Everything about an acquisition that doesn't change while it runs.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// The lock's keys.
+    pub keys: Arc<Keys>,
+    /// The servers' addresses, for messages; their number is N.
+    pub servers: Arc<[String]>,
+    /// The quorum as the markers know it; `None` with one server.
+    pub fleet: Option<Fleet>,
+    /// The lock's options.
+    pub options: LockOptions,
+    /// One attempt, and busy is not an error.
+    pub one_shot: bool,
+    /// The key of this owner counts as free.
+    pub adopt: Option<Arc<str>>,
+    /// Who we are.
+    pub signature: Arc<Signature>,
+    /// How long an answer may take.
+    pub response_timeout: Duration,
+    /// How long to go on without a majority.
+    pub unavailable_after: Duration,
+}
+
+impl Recipe {
+    pub(crate) fn quorum(&self) -> Quorum {
+        Quorum::of(self.servers.len())
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.keys.name()
+    }
+}
+
+/// What an operation on a server belongs to; comes back with its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// The round, unique within an acquisition.
+    pub round: u32,
+    /// The step of the round.
+    pub step: Step,
+    /// When it was sent.
+    pub sent: Tick,
+}
+
+/// The step of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Step {
+    Acquire,
+    Confirm,
+    Extend,
+    Heal,
+    Release,
+}
+
+/// Identifies a caller's extend or release.
+pub type CallId = u64;
+
+/// What happened to an acquisition.
+#[derive(Debug)]
+pub enum Input {
+    /// Begin.
+    Start,
+    /// A server answered, or failed to.
+    Answer {
+        /// Which server.
+        server: usize,
+        /// What it answered to.
+        tag: Tag,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Time passed; sent at [`Acquisition::wake_at`] or later.
+    Wake,
+    /// The caller of the acquire no longer wants it.
+    Cancel,
+    /// The holder asks for an extension.
+    Extend(CallId, Amount),
+    /// The holder gives the lock back.
+    Release(CallId, Manner),
+    /// The holder hands the lock over to another process.
+    HandOver(CallId),
+    /// The handle was dropped without release.
+    Abandon,
+    /// The client closes.
+    Close,
+}
+
+/// How far to extend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// At least the lock's own ttl shall remain.
+    Own,
+    /// At least this much shall remain.
+    To(Duration),
+    /// This much more than remains now.
+    By(Duration),
+}
+
+/// How a lock is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// By a call whose caller wants to know the outcome.
+    Explicit,
+    /// By leaving a body: an unknown outcome is no error, a loss is.
+    Leave,
+    /// In the background: nobody waits.
+    Background,
+}
+
+/// A granted lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The value on the servers.
+    pub owner: Arc<str>,
+    /// The fencing token.
+    pub fence: u64,
+}
+
+/// What the shell shall do.
+#[derive(Debug)]
+pub enum Command {
+    /// Submit a request to a server.
+    Send {
+        /// Which server.
+        server: usize,
+        /// Comes back with the answer.
+        tag: Tag,
+        /// What to send.
+        request: Request,
+    },
+    /// Tell about an event.
+    Emit(Event),
+    /// The acquire ended: granted, busy (`None`, for one-shot attempts), or failed.
+    Acquired(Result<Option<Grant>, Error>),
+    /// An extend ended.
+    Extended(CallId, Result<(), Error>),
+    /// A release ended.
+    Released(CallId, Result<Release, Error>),
+    /// A hand-over ended, with the string to adopt.
+    HandedOver(CallId, Result<String, Error>),
+    /// The hold is lost. Given once.
+    Lost(Loss),
+}

@@ -1,0 +1,281 @@
+//! The shell around one acquisition: carries out what the state machine decides.
+//!
+//! Any thread may bring an input. Whoever brings one while nobody else is at it works the inbox off; the others leave
+//! theirs and go. So inputs are handled one at a time and commands are carried out in order, without a lock held while a
+//! server, an event sink or a caller is called.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::call::Responder;
+use crate::live::Live;
+use crate::clock::{Now, Tick};
+use crate::error::{Error, Loss};
+use crate::event::{Event, EventKind};
+use crate::held::Held;
+use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe, Release};
+use crate::runtime::Alarm;
+use crate::server::Completion;
+
+/// An acquisition with its callers.
+pub(crate) struct Tended {
+    pub(crate) live: Arc<Live>,
+    pub(crate) recipe: Arc<Recipe>,
+    id: u64,
+    context: Option<u64>,
+    /// Our value on the servers, if it was noted as this context's.
+    owner: OnceLock<Arc<str>>,
+    desk: Mutex<Desk>,
+    /// The end of validity, microseconds of the boot clock: read without a lock.
+    valid_until: AtomicU64,
+}
+
+struct Desk {
+    machine: Acquisition,
+    inbox: VecDeque<Input>,
+    busy: bool,
+    /// The earliest alarm that is set.
+    alarm: Tick,
+    next_call: CallId,
+    acquirer: Option<Acquirer>,
+    warned: bool,
+    callers: HashMap<CallId, Caller>,
+    loss: Option<Loss>,
+    watchers: Vec<Watcher>,
+}
+
+/// Who waits for the lock: somebody for whom busy is an error, or an answer.
+pub(crate) enum Acquirer {
+    Must(Responder<Held>),
+    Try(Responder<Option<Held>>),
+}
+
+impl Acquirer {
+    fn respond(self, held: Result<Option<Held>, Error>) {
+        match self {
+            Self::Try(responder) => responder.respond(held),
+            Self::Must(responder) => {
+                let busy = || Error::internal(None, "an acquire ended without a lock and without an error");
+                responder.respond(held.and_then(|held| held.ok_or_else(busy)));
+            }
+        }
+    }
+}
+
+/// Who waits for a call of a holder.
+pub(crate) enum Caller {
+    Extend(Responder<()>),
+    Release(Responder<Release>),
+    Leave(Responder<()>),
+    HandOver(Responder<String>),
+}
+
+/// Called once, with the loss.
+pub(crate) type Watcher = Box<dyn FnOnce(Loss) + Send>;
+
+impl Tended {
+    /// Starts an acquisition. `context` tells tasks apart, for the warning of one that waits for itself.
+    pub(crate) fn begin(live: Arc<Live>, recipe: Arc<Recipe>, context: Option<u64>, acquirer: Acquirer) -> Arc<Self> {
+        let machine = Acquisition::new(Arc::clone(&recipe), live.seed(), Now::read());
+        let desk = Desk {
+            machine,
+            inbox: VecDeque::new(),
+            busy: false,
+            alarm: Tick::NEVER,
+            next_call: 0,
+            acquirer: Some(acquirer),
+            warned: false,
+            callers: HashMap::new(),
+            loss: None,
+            watchers: Vec::new(),
+        };
+        let id = live.next_id();
+        let tended = Arc::new(Self { live, recipe, id, context, owner: OnceLock::new(), desk: Mutex::new(desk), valid_until: AtomicU64::new(0) });
+        tended.live.enrol(id, &tended);
+        tended.feed(Input::Start);
+        tended
+    }
+
+    pub(crate) fn valid_until(&self) -> Tick {
+        Tick::from_micros(self.valid_until.load(Ordering::Acquire))
+    }
+
+    /// Whether the lock is held now, and if not why.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.desk.lock().machine.check(Tick::now())
+    }
+
+    /// Calls `watcher` when the hold is lost, at once if it is.
+    pub(crate) fn watch(&self, watcher: Watcher) {
+        let mut desk = self.desk.lock();
+        match desk.loss.clone() {
+            Some(loss) => {
+                drop(desk);
+                watcher(loss);
+            }
+            None => desk.watchers.push(watcher),
+        }
+    }
+
+    /// Brings a holder's call.
+    pub(crate) fn call(self: &Arc<Self>, caller: Caller, input: impl FnOnce(CallId) -> Input) {
+        let mut desk = self.desk.lock();
+        desk.next_call += 1;
+        let call = desk.next_call;
+        desk.callers.insert(call, caller);
+        drop(desk);
+        self.feed(input(call));
+    }
+
+    /// Brings an input, and works the inbox off unless somebody is at it.
+    pub(crate) fn feed(self: &Arc<Self>, input: Input) {
+        let mut desk = self.desk.lock();
+        desk.inbox.push_back(input);
+        if desk.busy {
+            return;
+        }
+        desk.busy = true;
+        let mut commands = Vec::new();
+        while let Some(input) = desk.inbox.pop_front() {
+            let handled = catch_unwind(AssertUnwindSafe(|| desk.machine.handle(Now::read(), input, &mut commands)));
+            if handled.is_err() {
+                // Left busy: the machine is not to be used again.
+                return self.fail(desk);
+            }
+            self.valid_until.store(desk.machine.valid_until().as_micros(), Ordering::Release);
+            if commands.is_empty() {
+                continue;
+            }
+            drop(desk);
+            for command in commands.drain(..) {
+                self.carry_out(command);
+            }
+            desk = self.desk.lock();
+        }
+        desk.busy = false;
+        let wake_at = desk.machine.wake_at();
+        let finished = desk.machine.is_finished();
+        if wake_at < desk.alarm {
+            desk.alarm = wake_at;
+            drop(desk);
+            let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as Weak<dyn Alarm>;
+            self.live.runtime().set_alarm(wake_at, alarm);
+        } else {
+            drop(desk);
+        }
+        if finished {
+            self.live.strike(self.id);
+        }
+    }
+
+    fn carry_out(self: &Arc<Self>, command: Command) {
+        match command {
+            Command::Send { server, tag, request } => {
+                let tended = Arc::clone(self);
+                let completion = Completion::new(move |answer| tended.feed(Input::Answer { server, tag, answer }));
+                self.live.server(server).submit(request, completion);
+            }
+            Command::Emit(event) => {
+                self.live.emit(&event);
+                self.notice_self_wait(&event);
+            }
+            Command::Acquired(result) => self.acquired(result),
+            Command::Extended(call, result) => {
+                if let Some(Caller::Extend(responder)) = self.take_caller(call) {
+                    responder.respond(result);
+                }
+            }
+            Command::Released(call, result) => {
+                match self.take_caller(call) {
+                    Some(Caller::Release(responder)) => responder.respond(result),
+                    Some(Caller::Leave(responder)) => responder.respond(result.map(|_| ())),
+                    _ => (),
+                }
+            }
+            Command::HandedOver(call, result) => {
+                if let Some(Caller::HandOver(responder)) = self.take_caller(call) {
+                    responder.respond(result);
+                }
+            }
+            Command::Lost(loss) => {
+                let mut desk = self.desk.lock();
+                desk.loss = Some(loss.clone());
+                let watchers = std::mem::take(&mut desk.watchers);
+                drop(desk);
+                for watcher in watchers {
+                    watcher(loss.clone());
+                }
+            }
+        }
+    }
+
+    pub(crate) fn noted_owner(&self) -> Option<&str> {
+        self.owner.get().map(|owner| &**owner)
+    }
+
+    fn take_caller(&self, call: CallId) -> Option<Caller> {
+        self.desk.lock().callers.remove(&call)
+    }
+
+    fn acquired(self: &Arc<Self>, result: Result<Option<Grant>, Error>) {
+        let acquirer = self.desk.lock().acquirer.take();
+        if let Ok(Some(grant)) = &result {
+            if let Some(context) = self.context {
+                self.live.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
+            }
+        }
+        let held = result.map(|grant| grant.map(|grant| Held::new(Arc::clone(self), grant)));
+        // Without a caller a granted hold is dropped here, and thereby released.
+        if let Some(acquirer) = acquirer {
+            acquirer.respond(held);
+        }
+    }
+
+    /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
+    fn notice_self_wait(&self, event: &Event) {
+        let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
+        if self.context.is_none() || !rival.is_some_and(|rival| self.live.holder_context(rival) == self.context) {
+            return;
+        }
+        if std::mem::replace(&mut self.desk.lock().warned, true) {
+            return;
+        }
+        let mut warning = Event::new(EventKind::Warning);
+        warning.lock.clone_from(&event.lock);
+        warning.rival.clone_from(&event.rival);
+        warning.message = Some("the lock is held by the very task that waits for it; locks are not re-entrant".to_owned());
+        self.live.emit(&warning);
+    }
+
+    /// The machine panicked: nothing it says can be trusted, so everybody is told, and the hold counts as over.
+    fn fail(&self, mut desk: MutexGuard<'_, Desk>) {
+        self.valid_until.store(0, Ordering::Release);
+        desk.inbox.clear();
+        let acquirer = desk.acquirer.take();
+        let callers = std::mem::take(&mut desk.callers);
+        drop(desk);
+        let error = || Error::internal(Some(self.recipe.name()), "the lock's state machine panicked");
+        if let Some(acquirer) = acquirer {
+            acquirer.respond(Err(error()));
+        }
+        for caller in callers.into_values() {
+            match caller {
+                Caller::Extend(responder) => responder.respond(Err(error())),
+                Caller::Release(responder) => responder.respond(Err(error())),
+                Caller::Leave(responder) => responder.respond(Err(error())),
+                Caller::HandOver(responder) => responder.respond(Err(error())),
+            }
+        }
+    }
+}
+
+impl Alarm for Tended {
+    fn ring(self: Arc<Self>) {
+        self.desk.lock().alarm = Tick::NEVER;
+        self.feed(Input::Wake);
+    }
+}

@@ -1,0 +1,96 @@
+//! Validity arithmetic: what a holder may believe, given what the servers keep.
+
+use std::time::Duration;
+
+use crate::clock::Tick;
+
+/// What is taken off a ttl for clocks that run at slightly different rates: a hundredth, and 2 ms for the servers'
+/// millisecond expiry. The bound is the one of the Redlock description at redis.io.
+#[must_use]
+pub fn drift(ttl: Duration) -> Duration {
+    ttl / 100 + Duration::from_millis(2)
+}
+
+/// The end of validity of a key that was asked for at `sent` with `ttl`: counted from the *request*, because the server may
+/// have applied it at any time since.
+#[must_use]
+pub fn end(sent: Tick, ttl: Duration) -> Tick {
+    sent.after(ttl.saturating_sub(drift(ttl)))
+}
+
+/// A server's clock as one reply showed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// When our request was sent.
+    pub sent: Tick,
+    /// The server's clock in the reply, microseconds.
+    pub server_us: u64,
+}
+
+/// Whether the server's clock jumped forward between two of its replies to one hold.
+///
+/// Between the server's two readings at most `received − earlier.sent` of real time passed. If its clock went further than
+/// that, by more than the drift allowance, it jumped, and keys expire earlier than their holder believes.
+#[must_use]
+pub fn jumped(earlier: Reading, later_us: u64, received: Tick) -> bool {
+    let elapsed = received.since(earlier.sent);
+    let went = Duration::from_micros(later_us.saturating_sub(earlier.server_us));
+    went.saturating_sub(elapsed) > drift(elapsed)
+}
+
+/// When the next beat of the heartbeat is due: when two thirds of `ttl` remain, so first a third of the ttl after the grant,
+/// and later for a hold that was extended further. Beats of one process are aligned to a grid of a sixtieth of the ttl, so
+/// that thousands of holds leave in a few writes.
+#[must_use]
+pub fn next_beat(validity_end: Tick, ttl: Duration) -> Tick {
+    let due = validity_end.as_micros().saturating_sub(micros(ttl.saturating_sub(drift(ttl)) / 3 * 2));
+    let grid = (micros(ttl) / 60).max(1);
+    Tick::from_micros(due - due % grid)
+}
+
+fn micros(span: Duration) -> u64 {
+    crate::clock::micros(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn at(n: u64) -> Tick {
+        Tick::from_micros(n * 1_000)
+    }
+
+    #[test]
+    fn validity_is_counted_from_the_request_less_the_drift() {
+        assert_eq!(end(at(1_000), ms(10_000)), at(1_000 + 10_000 - 102));
+        assert_eq!(end(at(0), ms(1)), at(0), "a ttl below the drift is never valid");
+    }
+
+    #[test]
+    fn only_a_forward_jump_beyond_the_allowance_is_one() {
+        let earlier = Reading { sent: at(0), server_us: 5_000_000 };
+        for (server_ms, received_ms, expected) in [
+            (6_000, 1_000, false),  // as expected
+            (6_011, 1_000, false),  // 1 % + 2 ms is allowed
+            (6_013, 1_000, true),
+            (5_500, 1_000, false),  // a slow reply
+            (4_000, 1_000, false),  // backward: keys live longer, which harms nobody's validity
+            (65_000, 1_000, true),
+        ] {
+            assert_eq!(jumped(earlier, server_ms * 1_000, at(received_ms)), expected, "{server_ms}");
+        }
+    }
+
+    #[test]
+    fn beats_come_at_a_third_of_the_ttl_and_wait_out_a_long_extension() {
+        let ttl = ms(9_000);
+        let first = next_beat(end(at(0), ttl), ttl);
+        assert!(first <= at(3_000) && first >= at(2_700), "{first:?}");
+        let extended = next_beat(end(at(0), ms(60_000)), ttl);
+        assert!(extended > at(53_000) && extended < at(54_000), "{extended:?}");
+    }
+}
