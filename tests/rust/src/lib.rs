@@ -14,6 +14,7 @@ mod connection;
 mod link;
 mod proxy;
 mod server;
+pub mod simulation;
 mod tether;
 
 pub use binary::Binary;
