@@ -62,7 +62,7 @@ enum Leave {
 const RETRY: Duration = Duration::from_millis(100);
 
 /// After a broken connection the server may still read our acquire from it, behind our undo on the new one: ask once more.
-const STRAGGLER: Duration = Duration::from_millis(500);
+pub(super) const STRAGGLER: Duration = Duration::from_millis(500);
 
 /// One value being deleted on N servers, until all answered or `deadline`.
 #[derive(Clone, Debug)]
@@ -77,16 +77,20 @@ pub(super) struct Farewell {
     /// Acquires of the same value that have not been answered: each may turn out a straggler.
     pub(super) awaited: usize,
     servers: Vec<Leave>,
+    /// When each server is asked once more, whatever it answered.
+    stragglers: Vec<Tick>,
     failed: Vec<Option<Failure>>,
 }
 
 impl Farewell {
-    /// Starts a farewell of `owner` on the servers `concerned` says. `validity_end` is `None` for an undone round.
+    /// Starts a farewell of `owner` on the servers `concerned` says. `validity_end` is `None` for an undone round; no server
+    /// keeps the value longer than `kept_until`, or a ttl from now.
     pub(super) fn begin(
         recipe: &Recipe,
         (round, owner): (u32, Arc<str>),
         now: Tick,
         validity_end: Option<Tick>,
+        kept_until: Tick,
         concerned: impl Fn(usize) -> Concern,
         out: &mut Vec<Command>,
     ) -> Self {
@@ -97,9 +101,10 @@ impl Farewell {
             within_validity: validity_end.is_none_or(|end| now < end),
             overrun: validity_end.map_or(Duration::ZERO, |end| now.since(end)),
             // Whatever we wrote is gone by itself a ttl after it was last written.
-            deadline: now.after(recipe.options.ttl.max(validity_end.map_or(Duration::ZERO, |end| end.since(now)))),
+            deadline: now.after(recipe.options.ttl).max(kept_until),
             awaited: 0,
             servers: vec![Leave::Unneeded; recipe.servers.len()],
+            stragglers: vec![Tick::NEVER; recipe.servers.len()],
             failed: vec![None; recipe.servers.len()],
         };
         for server in 0..recipe.servers.len() {
@@ -108,7 +113,7 @@ impl Farewell {
                 Concern::Ask => farewell.ask(recipe, server, now, false, out),
                 Concern::AskTwice => {
                     farewell.ask(recipe, server, now, false, out);
-                    farewell.servers[server] = Leave::Again { at: now.after(STRAGGLER), unsure: true };
+                    farewell.stragglers[server] = now.after(STRAGGLER);
                 }
             }
         }
@@ -133,12 +138,15 @@ impl Farewell {
         self.awaited = self.awaited.saturating_sub(1);
         match answer {
             Ok(reply) if reply.verdict == Verdict::Vote => self.straggler(recipe, server, now, out),
-            Err(failure) if failure.maybe_applied => {
-                self.servers[server] = Leave::Again { at: now.after(STRAGGLER), unsure: true };
-                self.deadline = self.deadline.max(now.after(recipe.options.ttl));
-            }
+            Err(failure) if failure.maybe_applied => self.doubt(recipe, server, now),
             _ => (),
         }
+    }
+
+    /// A request that writes the value went down with its connection, and may still be read from it.
+    pub(super) fn doubt(&mut self, recipe: &Recipe, server: usize, now: Tick) {
+        self.stragglers[server] = now.after(STRAGGLER);
+        self.deadline = self.deadline.max(now.after(recipe.options.ttl));
     }
 
     /// A server answered.
@@ -158,24 +166,37 @@ impl Farewell {
     /// Asks again where it is time.
     pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         for server in 0..self.servers.len() {
-            let Leave::Again { at, unsure } = self.servers[server] else { continue };
-            if now >= self.deadline {
-                self.servers[server] = Leave::Gone;
-            } else if now >= at {
-                self.ask(recipe, server, now, unsure, out);
+            let straggling = now >= self.stragglers[server];
+            match self.servers[server] {
+                Leave::Again { .. } if now >= self.deadline => self.servers[server] = Leave::Gone,
+                Leave::Again { at, unsure } if now >= at => self.ask(recipe, server, now, unsure, out),
+                Leave::Again { .. } => (),
+                // The answer under way may be older than what straggled.
+                Leave::Asked { .. } if straggling => self.stragglers[server] = now.after(RETRY),
+                _ if straggling => {
+                    self.stragglers[server] = Tick::NEVER;
+                    if now < self.deadline {
+                        self.ask(recipe, server, now, true, out);
+                    }
+                }
+                _ => (),
             }
         }
     }
 
     /// When to wake it, if at all.
     pub(super) fn wake_at(&self) -> Option<Tick> {
-        let again = |leave: &Leave| if let Leave::Again { at, .. } = leave { Some((*at).min(self.deadline)) } else { None };
-        self.servers.iter().filter_map(again).min()
+        let again = |(leave, straggler): (&Leave, &Tick)| match leave {
+            Leave::Again { at, .. } => (*at).min(self.deadline),
+            _ => *straggler,
+        };
+        self.servers.iter().zip(&self.stragglers).map(again).min().filter(|at| *at != Tick::NEVER)
     }
 
     /// Whether nothing of the value is left, or can still turn up.
     pub(super) fn is_over(&self) -> bool {
-        self.awaited == 0 && !self.servers.iter().any(|leave| matches!(leave, Leave::Asked { .. } | Leave::Again { .. }))
+        let settled = self.awaited == 0 && self.stragglers.iter().all(|at| *at == Tick::NEVER);
+        settled && !self.servers.iter().any(|leave| matches!(leave, Leave::Asked { .. } | Leave::Again { .. }))
     }
 
     /// The outcome, once a majority decides it.
