@@ -14,6 +14,7 @@ mod connection;
 mod link;
 mod proxy;
 mod server;
+mod terminator;
 mod tether;
 
 pub use binary::Binary;
