@@ -17,7 +17,7 @@ use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
 use crate::runtime::Runtime;
 use crate::server::memory::MemoryServer;
-use crate::server::redis::{RedisServer, ServerState};
+use crate::server::redis::{self, RedisServer, ServerState};
 use crate::server::{Fleet, Server};
 
 /// The environment variable with the default client's URL or URLs.
@@ -189,9 +189,9 @@ impl Inner {
             Source::Url(url) => match memory_name(url) {
                 Some(name) => Ok(MemoryServer::named(name)),
                 None => {
-                    let emitter = self.emitter.clone();
+                    let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
                     let timeout = self.options.response_timeout_for(self.sources.len());
-                    let tell = move |state: ServerState| emitter.emit(&server_event(state));
+                    let tell = move |state: ServerState| emitter.emit(&server_event(&address, state));
                     let server = RedisServer::new(url, &self.options, timeout, self.fleet(), runtime.handle().clone(), tell)?;
                     Ok(server)
                 }
@@ -205,20 +205,15 @@ fn memory_name(url: &str) -> Option<&str> {
     url.strip_prefix("memory://")
 }
 
-fn server_event(state: ServerState) -> Event {
-    match state {
-        ServerState::Failed { server, failure } => {
-            let mut event = Event::new(EventKind::ServerFailed);
-            event.server = Some(server);
-            event.message = Some(failure.message);
-            event
-        }
-        ServerState::Recovered { server } => {
-            let mut event = Event::new(EventKind::ServerRecovered);
-            event.server = Some(server);
-            event
-        }
-    }
+fn server_event(address: &str, state: ServerState) -> Event {
+    let (kind, message) = match state {
+        ServerState::Failed(failure) => (EventKind::ServerFailed, Some(failure.message)),
+        ServerState::Recovered => (EventKind::ServerRecovered, None),
+    };
+    let mut event = Event::new(kind);
+    event.server = Some(address.to_owned());
+    event.message = message;
+    event
 }
 
 impl Drop for Inner {
@@ -302,7 +297,7 @@ impl ClientBuilder {
             if let Source::Url(url) = source {
                 check_url(url, &self.options)?;
                 if seen.contains(&url) {
-                    return Err(Error::invalid("url", RedisServer::redacted(url), "the same server is listed twice".into()));
+                    return Err(Error::invalid("url", redis::redacted(url), "the same server is listed twice".into()));
                 }
                 seen.push(url);
             }
@@ -321,7 +316,7 @@ fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
     match memory_name(url) {
         Some("") => Err(Error::invalid("url", url, "memory:// needs a name: memory://name".into())),
         Some(_) => Ok(()),
-        None => RedisServer::check_url(url, options),
+        None => redis::check_url(url, options),
     }
 }
 

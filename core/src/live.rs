@@ -112,21 +112,19 @@ impl Live {
         let finished = roll.remove(&id);
         let empty = roll.is_empty();
         drop(roll);
-        if let Some(finished) = finished {
-            finished.forget_holder();
+        if let Some(owner) = finished.as_ref().and_then(|finished| finished.noted_owner()) {
+            self.forget_holder(owner);
         }
         if empty {
             self.emptied.notify_waiters();
         }
     }
 
-    pub(crate) fn note_holder(&self, owner: &Arc<str>, context: Option<u64>) {
-        if let Some(context) = context {
-            self.holders.lock().insert(Arc::clone(owner), context);
-        }
+    pub(crate) fn note_holder(&self, owner: &Arc<str>, context: u64) {
+        self.holders.lock().insert(Arc::clone(owner), context);
     }
 
-    pub(crate) fn forget_holder(&self, owner: &str) {
+    fn forget_holder(&self, owner: &str) {
         self.holders.lock().remove(owner);
     }
 

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -27,6 +27,8 @@ pub(crate) struct Tended {
     pub(crate) recipe: Arc<Recipe>,
     id: u64,
     context: Option<u64>,
+    /// Our value on the servers, if it was noted as this context's.
+    owner: OnceLock<Arc<str>>,
     desk: Mutex<Desk>,
     /// The end of validity, microseconds of the boot clock: read without a lock.
     valid_until: AtomicU64,
@@ -92,7 +94,7 @@ impl Tended {
             watchers: Vec::new(),
         };
         let id = live.next_id();
-        let tended = Arc::new(Self { live, recipe, id, context, desk: Mutex::new(desk), valid_until: AtomicU64::new(0) });
+        let tended = Arc::new(Self { live, recipe, id, context, owner: OnceLock::new(), desk: Mutex::new(desk), valid_until: AtomicU64::new(0) });
         tended.live.enrol(id, &tended);
         tended.feed(Input::Start);
         tended
@@ -211,6 +213,10 @@ impl Tended {
         }
     }
 
+    pub(crate) fn noted_owner(&self) -> Option<&str> {
+        self.owner.get().map(|owner| &**owner)
+    }
+
     fn take_caller(&self, call: CallId) -> Option<Caller> {
         self.desk.lock().callers.remove(&call)
     }
@@ -218,7 +224,9 @@ impl Tended {
     fn acquired(self: &Arc<Self>, result: Result<Option<Grant>, Error>) {
         let acquirer = self.desk.lock().acquirer.take();
         if let Ok(Some(grant)) = &result {
-            self.live.note_holder(&grant.owner, self.context);
+            if let Some(context) = self.context {
+                self.live.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
+            }
         }
         let held = result.map(|grant| grant.map(|grant| Held::new(Arc::clone(self), grant)));
         // Without a caller a granted hold is dropped here, and thereby released.

@@ -12,7 +12,7 @@ use crate::error::Remaining;
 use crate::name::Keys;
 
 pub mod memory;
-pub(crate) mod redis;
+pub mod redis;
 #[cfg(feature = "testing")]
 pub mod scripted;
 

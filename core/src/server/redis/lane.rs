@@ -1,0 +1,361 @@
+//! The one task behind a server: it owns the connection, replaces it, and decides what may be sent on it.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use redis::RedisError;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Sleep, sleep};
+
+use super::ServerState;
+use super::backoff::Backoff;
+use super::codec::{self, Form};
+use super::connect::{Settings, connect};
+use super::link::{Event, Job, Landing, Link};
+use crate::clock::Tick;
+use crate::server::{Answer, Failure, FailureKind};
+
+/// Operations taken from the inbox at once, and so at most in one write.
+const BATCH: usize = 256;
+
+/// What a server tells its lane.
+pub(super) enum Message {
+    Submit(Job),
+    Close,
+}
+
+enum State {
+    Down,
+    Connecting(Pin<Box<dyn Future<Output = Result<Link, Failure>> + Send>>),
+    Up(Link),
+}
+
+enum News {
+    Connected(Result<Link, Failure>),
+    Link(Event),
+}
+
+impl State {
+    /// Waits for what the state brings. Cancel safe.
+    async fn next(&mut self) -> News {
+        match self {
+            Self::Down => pending().await,
+            Self::Connecting(attempt) => News::Connected(attempt.await),
+            Self::Up(link) => News::Link(link.next().await),
+        }
+    }
+}
+
+/// The lane. `waiting` is empty while the connection is up.
+pub(super) struct Lane {
+    settings: Arc<Settings>,
+    inbox: UnboundedReceiver<Message>,
+    report: Box<dyn Fn(ServerState) + Send + Sync>,
+    state: State,
+    waiting: VecDeque<Job>,
+    /// Not later than the first deadline in `waiting`.
+    waiting_due: Tick,
+    backoff: Backoff,
+    /// Why the last attempt failed: the answer of what comes before the next one.
+    trouble: Option<Failure>,
+    /// Somebody was turned away since the last attempt, so that another one is worth it.
+    wanted: bool,
+    failing: bool,
+    /// Set by a close: when to stop waiting for releases.
+    closing: Option<Tick>,
+}
+
+impl Lane {
+    pub(super) fn new(
+        settings: Arc<Settings>,
+        inbox: UnboundedReceiver<Message>,
+        report: Box<dyn Fn(ServerState) + Send + Sync>,
+    ) -> Self {
+        Self {
+            settings,
+            inbox,
+            report,
+            state: State::Down,
+            waiting: VecDeque::new(),
+            waiting_due: Tick::NEVER,
+            backoff: Backoff::default(),
+            trouble: None,
+            wanted: false,
+            failing: false,
+            closing: None,
+        }
+    }
+
+    /// Runs until the server is closed or dropped.
+    pub(super) async fn run(mut self) {
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(std::time::Duration::ZERO));
+        let mut alarm_at = Tick::NEVER;
+        loop {
+            let due = self.due();
+            if due < alarm_at {
+                // Only ever moved forward: most operations are answered long before the alarm they would have set.
+                alarm.as_mut().reset(tokio::time::Instant::now() + due.since(Tick::now()));
+                alarm_at = due;
+            }
+            tokio::select! {
+                biased;
+                news = self.state.next() => self.hear(news),
+                count = self.inbox.recv_many(&mut batch, BATCH), if self.closing.is_none() => self.take(&mut batch, count),
+                () = &mut alarm, if alarm_at != Tick::NEVER => {
+                    alarm_at = Tick::NEVER;
+                    self.overdue(Tick::now());
+                }
+            }
+            if self.is_over() {
+                return self.end();
+            }
+        }
+    }
+
+    /// The next instant at which something has to happen.
+    fn due(&self) -> Tick {
+        let state = match &self.state {
+            State::Up(link) => link.due(),
+            State::Down if self.wanted || !self.waiting.is_empty() => self.backoff.until(),
+            State::Down | State::Connecting(_) => Tick::NEVER,
+        };
+        state.min(self.waiting_due).min(self.closing.unwrap_or(Tick::NEVER))
+    }
+
+    fn take(&mut self, batch: &mut Vec<Message>, count: usize) {
+        let now = Tick::now();
+        for message in batch.drain(..) {
+            match message {
+                Message::Submit(job) => self.accept(job, now),
+                Message::Close => self.close(now),
+            }
+        }
+        if count == 0 {
+            // The server was dropped.
+            self.close(now);
+        }
+        self.pursue(now);
+    }
+
+    fn accept(&mut self, job: Job, now: Tick) {
+        if self.closing.is_some() {
+            return job.completion.complete(Err(closed(false)));
+        }
+        if job.request.deadline <= now {
+            return job.completion.complete(Err(too_late()));
+        }
+        match (&mut self.state, &self.trouble) {
+            (State::Up(link), _) => link.send(job, Form::BySha, now),
+            (State::Down, Some(trouble)) if now < self.backoff.until() && !job.request.op.survives_reconnect() => {
+                self.wanted = true;
+                job.completion.complete(Err(trouble.clone()));
+            }
+            _ => self.wait(job),
+        }
+    }
+
+    fn wait(&mut self, job: Job) {
+        self.waiting_due = self.waiting_due.min(job.request.deadline);
+        self.waiting.push_back(job);
+    }
+
+    /// Starts connecting, if somebody wants it and the back-off allows it.
+    fn pursue(&mut self, now: Tick) {
+        let wanted = self.wanted || !self.waiting.is_empty();
+        if matches!(self.state, State::Down) && wanted && now >= self.backoff.until() && self.closing.is_none() {
+            self.wanted = false;
+            let settings = Arc::clone(&self.settings);
+            self.state = State::Connecting(Box::pin(async move { connect(&settings).await }));
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Connected(Ok(link)) => self.connected(link),
+            News::Connected(Err(failure)) => self.unconnected(failure),
+            News::Link(Event::Landed(number, result)) => {
+                let State::Up(link) = &mut self.state else { return };
+                match link.land(number, result) {
+                    Landing::Answered(job, answer) => self.answered(job, answer),
+                    Landing::Unknown(job) => self.resend(job),
+                    Landing::Late => {}
+                    Landing::Broken(error) => self.broken(Some(&error)),
+                }
+            }
+            News::Link(Event::Broken) => self.broken(None),
+        }
+    }
+
+    fn connected(&mut self, mut link: Link) {
+        let now = Tick::now();
+        for job in self.waiting.drain(..) {
+            if job.request.deadline <= now {
+                job.completion.complete(Err(too_late()));
+            } else {
+                link.send(job, Form::BySha, now);
+            }
+        }
+        self.waiting_due = Tick::NEVER;
+        self.state = State::Up(link);
+        self.trouble = None;
+        self.recovered();
+    }
+
+    fn unconnected(&mut self, failure: Failure) {
+        let now = Tick::now();
+        self.state = State::Down;
+        self.backoff.failed(now, fastrand::f64());
+        self.failed(&failure);
+        // A server of another quorum will not take this client's releases either.
+        let hopeless = failure.kind == FailureKind::Mismatch;
+        self.refuse_waiting(&failure, |job| hopeless || !job.request.op.survives_reconnect());
+        self.trouble = Some(failure);
+    }
+
+    fn refuse_waiting(&mut self, failure: &Failure, unfit: impl Fn(&Job) -> bool) {
+        self.waiting_due = Tick::NEVER;
+        for job in std::mem::take(&mut self.waiting) {
+            if unfit(&job) {
+                job.completion.complete(Err(failure.clone()));
+            } else {
+                self.wait(job);
+            }
+        }
+    }
+
+    fn answered(&mut self, job: Job, answer: Answer) {
+        match &answer {
+            Ok(_) => self.recovered(),
+            Err(failure) if is_servers_fault(failure.kind) => self.failed(&failure.clone()),
+            Err(_) => {}
+        }
+        job.completion.complete(answer);
+    }
+
+    fn resend(&mut self, job: Job) {
+        let now = Tick::now();
+        match &mut self.state {
+            State::Up(link) if now < job.request.deadline => link.send(job, Form::ByText, now),
+            _ => job.completion.complete(Err(too_late())),
+        }
+    }
+
+    /// The connection is of no use any more: releases wait for the next one, the outcome of the rest is unknown.
+    fn broken(&mut self, error: Option<&RedisError>) {
+        let State::Up(mut link) = std::mem::replace(&mut self.state, State::Down) else { return };
+        let now = Tick::now();
+        let failure = error.map_or_else(disconnected, |error| codec::failure(error, true));
+        self.backoff.broke(now, link.answered(), fastrand::f64());
+        self.trouble = Some(Failure::not_applied(failure.kind, failure.message.clone()));
+        if link.is_busy() {
+            self.failed(&failure);
+        }
+        for job in link.take(|_| true) {
+            if self.closing.is_none() && job.request.op.survives_reconnect() && now < job.request.deadline {
+                self.wait(job);
+            } else {
+                job.completion.complete(Err(failure.clone()));
+            }
+        }
+        drop(link);
+        self.pursue(now);
+    }
+
+    fn overdue(&mut self, now: Tick) {
+        if now >= self.waiting_due {
+            let late = too_late();
+            self.refuse_waiting(&late, |job| job.request.deadline <= now);
+        }
+        let mut half_open = false;
+        if let State::Up(link) = &mut self.state {
+            let (late, silent) = link.overdue(now);
+            half_open = silent;
+            let message = format!("no answer within {} ms", self.settings.response_timeout.as_millis());
+            let failure = Failure::unknown(FailureKind::Timeout, message);
+            if !late.is_empty() {
+                self.failed(&failure);
+            }
+            for job in late {
+                job.completion.complete(Err(failure.clone()));
+            }
+        }
+        if half_open {
+            self.broken(None);
+        }
+        self.pursue(now);
+    }
+
+    fn failed(&mut self, failure: &Failure) {
+        if !std::mem::replace(&mut self.failing, true) {
+            (self.report)(ServerState::Failed(failure.clone()));
+        }
+    }
+
+    fn recovered(&mut self) {
+        if std::mem::replace(&mut self.failing, false) {
+            (self.report)(ServerState::Recovered);
+        }
+    }
+
+    /// From here on only releases count, and only for a moment.
+    fn close(&mut self, now: Tick) {
+        if self.closing.is_some() {
+            return;
+        }
+        self.closing = Some(now.after(self.settings.response_timeout));
+        self.inbox.close();
+        self.refuse_waiting(&closed(false), |job| !job.request.op.survives_reconnect());
+        if let State::Up(link) = &mut self.state {
+            for job in link.take(|job| !job.request.op.survives_reconnect()) {
+                job.completion.complete(Err(closed(true)));
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(until) = self.closing else { return false };
+        match &self.state {
+            State::Down => true,
+            State::Connecting(_) => self.waiting.is_empty() || Tick::now() >= until,
+            State::Up(link) => !link.is_busy() || Tick::now() >= until,
+        }
+    }
+
+    fn end(mut self) {
+        for job in self.waiting.drain(..) {
+            job.completion.complete(Err(closed(false)));
+        }
+        if let State::Up(link) = &mut self.state {
+            for job in link.take(|_| true) {
+                job.completion.complete(Err(closed(true)));
+            }
+        }
+        while let Ok(message) = self.inbox.try_recv() {
+            if let Message::Submit(job) = message {
+                job.completion.complete(Err(closed(false)));
+            }
+        }
+    }
+}
+
+/// Whether an answer says that the server can't serve at all, rather than that this client or this lock may not.
+fn is_servers_fault(kind: FailureKind) -> bool {
+    use FailureKind::{ClusterDown, Loading, Misconfigured, OutOfMemory, Protocol, ReadOnly};
+    matches!(kind, ClusterDown | Loading | Misconfigured | OutOfMemory | Protocol | ReadOnly)
+}
+
+fn too_late() -> Failure {
+    Failure::not_applied(FailureKind::TooLate, "the operation's deadline passed before it could be sent")
+}
+
+fn disconnected() -> Failure {
+    Failure::unknown(FailureKind::Disconnected, "the connection broke before the answer came")
+}
+
+/// What an operation gets from a closed server.
+pub(super) fn closed(sent: bool) -> Failure {
+    Failure { maybe_applied: sent, ..Failure::not_applied(FailureKind::Closed, "the client is closed") }
+}
