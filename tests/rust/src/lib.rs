@@ -15,6 +15,7 @@ mod link;
 mod patience;
 mod proxy;
 mod server;
+mod terminator;
 mod tether;
 
 pub use binary::Binary;
