@@ -1,4 +1,5 @@
 //! What is sent, in which order, how often, and what its answer means when the link misbehaves.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
 mod peer;
 
@@ -205,4 +206,19 @@ fn completions_are_called_also_when_the_runtime_is_gone() {
     drop(runtime);
     assert_eq!(kind(queued.recv_timeout(PATIENCE).unwrap()).0, FailureKind::Disconnected);
     assert_eq!(kind(ask().recv_timeout(PATIENCE).unwrap()), (FailureKind::Closed, false));
+}
+
+#[test]
+fn a_primary_that_became_a_replica_is_left_for_its_successor() {
+    let peer = Peer::start(|heard| match heard.connection {
+        0 if heard.is_for("well") => Act::Answer(answer("OK")),
+        0 => Act::Answer("-READONLY You can't write against a read only replica.\r\n".into()),
+        _ => Act::Answer(answer("OK")),
+    });
+    let subject = Subject::new(&peer.url, PATIENCE);
+    subject.ask(acquire("a", "well")).unwrap();
+    assert_eq!(kind(subject.ask(acquire("a", "b"))).0, FailureKind::ReadOnly);
+    subject.ask(release("a", "b")).unwrap();
+    let states: Vec<_> = subject.states.try_iter().collect();
+    assert!(matches!(&states[..], [ServerState::Failed(_), ServerState::Recovered]), "{states:?}");
 }

@@ -1,6 +1,6 @@
 //! A peer that speaks just enough of the protocol to misbehave exactly where a test wants it to.
 
-#![allow(dead_code, reason = "every test file uses another part of it")]
+#![allow(dead_code, unreachable_pub, reason = "every test file uses another part of it")]
 
 pub mod tls;
 
