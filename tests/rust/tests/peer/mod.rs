@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test file uses another part of it")]
 
+pub mod tls;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
