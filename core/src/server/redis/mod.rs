@@ -19,6 +19,7 @@ mod lane;
 mod link;
 mod queue;
 mod state;
+mod script;
 mod stream;
 mod tls;
 mod url;
