@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::RedisError;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -67,12 +68,12 @@ impl Lane {
     /// Runs until the server is closed or dropped.
     pub(super) async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH);
-        let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(std::time::Duration::ZERO));
+        let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
         let mut alarm_at = Tick::NEVER;
         loop {
             let due = self.due();
             if due < alarm_at {
-                // Only ever moved forward: most operations are answered long before the alarm they would have set.
+                // Most operations are answered long before the alarm they would have set, so it is only ever moved forward.
                 alarm.as_mut().reset(tokio::time::Instant::now() + due.since(Tick::now()));
                 alarm_at = due;
             }

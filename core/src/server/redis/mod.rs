@@ -1,6 +1,6 @@
 //! A Redis or Valkey server.
 //!
-//! One task on the runtime owns the connection ([`lane`]); [`RedisServer`] only feeds it. The crate `redis` appears nowhere
+//! One task on the runtime owns the connection (`lane`); [`RedisServer`] only feeds it. The crate `redis` appears nowhere
 //! outside this directory.
 
 use std::fmt;
