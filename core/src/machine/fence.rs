@@ -7,8 +7,8 @@ use super::state::{Entry, State, Value};
 /// A fence is kept this long after its last use; a lock unused for longer counts as forgotten.
 pub const KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// Fences stay below 2^53, so that a JavaScript number and a Lua number hold them exactly.
-pub const LIMIT: u64 = 1 << 53;
+/// A fence this large, or larger, is none: up to here a JavaScript number and a Lua number hold every integer exactly.
+pub const LIMIT: u64 = (1 << 53) - 1;
 
 /// A proposal further ahead of the server's clock is not believed.
 const AHEAD_US: u64 = 60 * 60 * 1_000_000;
@@ -40,11 +40,11 @@ pub(super) fn write(state: &mut State, key: &str, fence: u64, now_us: u64) {
     state.put(key, Value::Text(text), now_us, Some(KEPT_MS));
 }
 
-/// The vote for a proposal: always above `fence`. `None` if there is no such number left.
-pub(super) fn vote(fence: u64, proposal: u64, now_us: u64) -> Option<u64> {
+/// The vote for a proposal: always above `fence`.
+pub(super) fn vote(fence: u64, proposal: u64, now_us: u64) -> u64 {
     let believed = now_us.saturating_sub(BEHIND_US)..=now_us.saturating_add(AHEAD_US);
     let proposal = if believed.contains(&proposal) { proposal } else { now_us };
-    Some(proposal.max(fence + 1)).filter(|vote| *vote < LIMIT)
+    proposal.max(fence + 1)
 }
 
 #[cfg(test)]
@@ -55,16 +55,15 @@ mod tests {
     fn a_vote_is_the_proposal_or_one_more_than_the_fence() {
         const NOW: u64 = 1_800_000_000_000_000;
         for (fence, proposal, expected, why) in [
-            (0, NOW, Some(NOW), "the proposal is new"),
-            (NOW, NOW, Some(NOW + 1), "the proposal was taken"),
-            (NOW + 9, NOW, Some(NOW + 10), "the proposal is old"),
-            (0, NOW + AHEAD_US, Some(NOW + AHEAD_US), "an hour ahead is believed"),
-            (0, NOW + AHEAD_US + 1, Some(NOW), "more is not"),
-            (0, NOW - BEHIND_US, Some(NOW - BEHIND_US), "a second behind is believed"),
-            (0, NOW - BEHIND_US - 1, Some(NOW), "more is not"),
-            (0, 0, Some(NOW), "a client without a clock"),
-            (LIMIT - 2, NOW, Some(LIMIT - 1), "the last number"),
-            (LIMIT - 1, NOW, None, "no number is left"),
+            (0, NOW, NOW, "the proposal is new"),
+            (NOW, NOW, NOW + 1, "the proposal was taken"),
+            (NOW + 9, NOW, NOW + 10, "the proposal is old"),
+            (0, NOW + AHEAD_US, NOW + AHEAD_US, "an hour ahead is believed"),
+            (0, NOW + AHEAD_US + 1, NOW, "more is not"),
+            (0, NOW - BEHIND_US, NOW - BEHIND_US, "a second behind is believed"),
+            (0, NOW - BEHIND_US - 1, NOW, "more is not"),
+            (0, 0, NOW, "a client without a clock"),
+            (LIMIT - 1, NOW, LIMIT, "the last number"),
         ] {
             assert_eq!(vote(fence, proposal, NOW), expected, "{why}");
         }
@@ -76,8 +75,8 @@ mod tests {
         for (text, expected) in [
             ("0", Ok(0)),
             ("007", Ok(7)),
-            ("9007199254740991", Ok(LIMIT - 1)),
-            ("9007199254740992", Err(())),
+            ("9007199254740990", Ok(LIMIT - 1)),
+            ("9007199254740991", Err(())),
             ("99999999999999999999999", Err(())),
             ("", Err(())),
             ("-1", Err(())),

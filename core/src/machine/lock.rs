@@ -26,9 +26,7 @@ pub(super) fn acquire(
     if found.holder.as_deref().is_some_and(|holder| holder != &**owner && Some(holder) != adopt) {
         return found.reply(Verdict::Held);
     }
-    let Some(vote) = fence::vote(found.fence, proposal, now_us) else {
-        return conflict(0, format!("string at {}", keys.fence()), now_us);
-    };
+    let vote = fence::vote(found.fence, proposal, now_us);
     take(state, keys, owner, ttl_ms, now_us);
     fence::write(state, keys.fence(), vote, now_us);
     ours(Verdict::Vote, vote, owner, ttl_ms, now_us)

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fence::{self, LIMIT};
+use super::fence;
 use super::state::{State, Value};
 use super::Env;
 use crate::error::Remaining;
@@ -133,7 +133,7 @@ impl<'a> Marker<'a> {
             n: field("n=").filter(digits)?,
             max_ttl: field("max_ttl=").filter(digits)?,
             run: field("run=")?,
-            since: field("since=").filter(digits)?.parse().ok().filter(|since| *since < LIMIT)?,
+            since: field("since=").filter(digits)?.parse().ok().filter(|since| *since < 1 << 53)?,
         })
     }
 }
