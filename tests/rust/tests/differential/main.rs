@@ -32,7 +32,7 @@ fn run(twins: &mut Twins, seed: u64, shown: bool) {
     for at in 0..STEPS {
         let step = steps.next(twins.now_us(), twins.fences());
         if shown {
-        println!("{}: step {at}: {step:?}", twins.name());
+            println!("{}: step {at}: {step:?}", twins.name());
         }
         twins.take(&step);
     }
