@@ -12,13 +12,16 @@ mod binary;
 mod checkout;
 mod connection;
 mod link;
+mod patience;
 mod proxy;
 mod server;
+mod terminator;
 mod tether;
 
 pub use binary::Binary;
 pub use checkout::{certificate, checkout};
 pub use connection::{Connection, Reply};
 pub use link::Fault;
+pub use patience::eventually;
 pub use proxy::Proxy;
 pub use server::{RealServer, ServerOptions};

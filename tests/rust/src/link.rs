@@ -135,7 +135,8 @@ impl Link {
                 }
                 Some(fault) => {
                     let silent = fault == Fault::SilenceAfterApply;
-                    self.fate.store(if silent { SILENT } else { DOOMED }, SeqCst);
+                    self.fate
+                        .store(if silent { SILENT } else { DOOMED }, SeqCst);
                     bytes.extend_from_slice(format!("*1\r\n${}\r\n", MARKER.len()).as_bytes());
                     bytes.extend_from_slice(MARKER);
                     bytes.extend_from_slice(b"\r\n");
@@ -181,7 +182,12 @@ impl Link {
         self.write(&self.client, sky, &parcels)
     }
 
-    fn write(&self, mut target: &TcpStream, sky: &Sky, parcels: &Receiver<Parcel>) -> io::Result<()> {
+    fn write(
+        &self,
+        mut target: &TcpStream,
+        sky: &Sky,
+        parcels: &Receiver<Parcel>,
+    ) -> io::Result<()> {
         for parcel in parcels {
             thread::sleep(parcel.due.saturating_duration_since(Instant::now()));
             sky.wait_while_dark(self);
