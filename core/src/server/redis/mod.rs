@@ -1,6 +1,6 @@
 //! A Redis or Valkey server.
 //!
-//! One task on the runtime owns the connection ([`lane`]); [`RedisServer`] only feeds it. The crate `redis` appears nowhere
+//! One task on the runtime owns the connection (`lane`); [`RedisServer`] only feeds it. The crate `redis` appears nowhere
 //! outside this directory.
 
 use std::fmt;
@@ -14,15 +14,19 @@ mod backoff;
 mod codec;
 mod connect;
 mod dial;
+mod failure;
 mod lane;
 mod link;
+mod queue;
+mod state;
 mod script;
 mod stream;
 mod tls;
 mod url;
 
 use self::connect::Settings;
-use self::lane::{Lane, Message, closed};
+use self::failure::closed;
+use self::lane::{Lane, Message};
 use self::link::Job;
 use self::url::Target;
 use crate::error::Error;
