@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::Error;
+use crate::runtime::at_home;
 
 /// Undoes an operation whose caller is gone.
 type Canceller = Box<dyn FnOnce() + Send>;
@@ -64,7 +65,7 @@ impl<T: Send + 'static> Call<T> {
     /// Blocks this thread until the operation has ended, at most `patience`; `None` if it has not. Call it again to go on
     /// waiting, drop the call to cancel: what a host language needs to look for signals in between.
     pub fn wait_for(&mut self, patience: Duration) -> Option<Result<T, Error>> {
-        self.start();
+        at_home(|| self.start());
         let until = Instant::now() + patience;
         let mut state = self.slot.state.lock();
         loop {
