@@ -125,7 +125,8 @@ impl<T> Unpin for Call<T> {}
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
         if let Some(cancel) = self.canceller.take() {
-            cancel();
+            // Nobody may drive the caller's runtime any more.
+            at_home(cancel);
         }
     }
 }
@@ -144,7 +145,7 @@ impl Cancel {
     /// Cancels it.
     pub fn cancel(mut self) {
         if let Some(cancel) = self.0.take() {
-            cancel();
+            at_home(cancel);
         }
     }
 }
