@@ -181,16 +181,21 @@ impl Lane {
     }
 
     fn answered(&mut self, job: Job, answer: Answer) {
+        // The state is told before the answer: who has the answer knows the state.
         let fault = match &answer {
-            Ok(_) => None,
-            Err(failure) if is_servers_fault(failure.kind) => Some(failure.clone()),
-            Err(_) => return job.completion.complete(answer),
+            Ok(_) => {
+                self.health.recovered();
+                None
+            }
+            Err(failure) if is_servers_fault(failure.kind) => {
+                self.health.failed(failure);
+                Some(failure.clone())
+            }
+            Err(_) => None,
         };
         job.completion.complete(answer);
-        let Some(fault) = fault else { return self.health.recovered() };
-        self.health.failed(&fault);
         // A primary that became a replica stays one: its successor is found by resolving and connecting anew.
-        if fault.kind == FailureKind::ReadOnly {
+        if let Some(fault) = fault.filter(|fault| fault.kind == FailureKind::ReadOnly) {
             self.leave(&fault, false);
         }
     }
