@@ -32,6 +32,8 @@ pub(super) struct Round {
     pub(super) ballot: Ballot,
     pub(super) readings: Vec<Option<Reading>>,
     refusals: Vec<Option<Refusal>>,
+    /// Who the servers say they are.
+    run_ids: Vec<Option<Arc<str>>>,
     times_out: Tick,
 }
 
@@ -126,6 +128,7 @@ impl Attempt {
             ballot: Ballot::new(recipe.quorum()),
             readings: vec![None; servers],
             refusals: vec![None; servers],
+            run_ids: vec![None; servers],
             times_out: now.tick.after(recipe.response_timeout),
         });
         for server in 0..servers {
@@ -153,6 +156,9 @@ impl Attempt {
                     round.fail(server, message);
                 }
             }
+            if let Standing::Granted(token) = round.ballot.standing() {
+                return self.granted(recipe, token, now.tick, rng, farewells, out);
+            }
             return self.round_failed(recipe, now.tick, rng, farewells, out);
         }
         if now.tick >= self.next_try {
@@ -174,6 +180,15 @@ impl Attempt {
         out: &mut Vec<Command>,
     ) -> Decision {
         let Some(round) = &mut self.round else { return Decision::Pending };
+        if let Some(twin) = answer.as_ref().ok().and_then(|reply| round.twin(server, reply)) {
+            let twins = [&recipe.servers[twin], &recipe.servers[server]];
+            let why = "these are one and the same server; a quorum needs independent ones".to_owned();
+            let error = Error::invalid("servers", twins, why);
+            if let Some(round) = self.round.take() {
+                round.undo(recipe, now, farewells, out);
+            }
+            return Decision::Failed(error);
+        }
         let standing = match (tag.step, answer) {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
@@ -203,6 +218,7 @@ impl Attempt {
                 round.confirm_all(recipe, token, now, out);
                 Decision::Pending
             }
+            Standing::Granted(_) if recipe.introduce && round.is_awaited() => Decision::Pending,
             Standing::Granted(token) => self.granted(recipe, token, now, rng, farewells, out),
             Standing::Failed => self.round_failed(recipe, now, rng, farewells, out),
         }
@@ -218,6 +234,10 @@ impl Attempt {
         farewells: &mut Vec<Farewell>,
         out: &mut Vec<Command>,
     ) -> Decision {
+        let tally = self.round.as_ref().filter(|_| recipe.introduce).map(|round| Tally::of(recipe, round));
+        if tally.is_some_and(|tally| tally.mismatch.is_some()) {
+            return self.round_failed(recipe, now, rng, farewells, out);
+        }
         let in_time = self.round.as_ref().is_some_and(|round| now < validity::end(round.sent, recipe.options.ttl));
         if let Some(round) = self.round.take_if(|_| in_time) {
             return Decision::Granted(round, token);
@@ -290,6 +310,18 @@ impl Attempt {
 }
 
 impl Round {
+    /// Whether a server has not answered the acquire.
+    fn is_awaited(&self) -> bool {
+        (0..self.refusals.len()).any(|server| self.ballot.is_pending(server))
+    }
+
+    /// Another server of this round that has the same run id.
+    fn twin(&mut self, server: usize, reply: &Reply) -> Option<usize> {
+        let id = reply.run_id.as_ref()?;
+        self.run_ids[server] = Some(Arc::clone(id));
+        self.run_ids.iter().position(|other| other.as_ref() == Some(id)).filter(|twin| *twin != server)
+    }
+
     fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {
         self.refusals[server] = Some(match answer {
             Ok(Reply { verdict: Verdict::Held, fence, holder, remaining, .. }) => {
