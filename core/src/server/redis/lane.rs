@@ -8,11 +8,11 @@ use redis::RedisError;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Sleep, sleep};
 
-use super::ServerState;
 use super::backoff::Backoff;
 use super::codec::{self, Form};
 use super::connect::{Settings, connect};
 use super::failure::{closed, disconnected, is_servers_fault, no_answer, too_late};
+use super::health::Health;
 use super::link::{Event, Job, Landing, Link};
 use super::queue::Queue;
 use super::state::{News, State};
@@ -32,7 +32,7 @@ pub(super) enum Message {
 pub(super) struct Lane {
     settings: Arc<Settings>,
     inbox: UnboundedReceiver<Message>,
-    report: Box<dyn Fn(ServerState) + Send + Sync>,
+    health: Arc<Health>,
     state: State,
     waiting: Queue,
     backoff: Backoff,
@@ -40,7 +40,6 @@ pub(super) struct Lane {
     trouble: Option<Failure>,
     /// Somebody was turned away since the last attempt, so that another one is worth it.
     wanted: bool,
-    failing: bool,
     /// Set by a close: when to stop waiting for releases.
     closing: Option<Tick>,
 }
@@ -49,18 +48,17 @@ impl Lane {
     pub(super) fn new(
         settings: Arc<Settings>,
         inbox: UnboundedReceiver<Message>,
-        report: Box<dyn Fn(ServerState) + Send + Sync>,
+        health: Arc<Health>,
     ) -> Self {
         Self {
             settings,
             inbox,
-            report,
+            health,
             state: State::Down,
             waiting: Queue::new(),
             backoff: Backoff::default(),
             trouble: None,
             wanted: false,
-            failing: false,
             closing: None,
         }
     }
@@ -167,7 +165,7 @@ impl Lane {
         self.state = State::Up(link);
         // A replica greets like a primary; only an answer shows that it is none any more.
         if self.trouble.take().is_none_or(|trouble| trouble.kind != FailureKind::ReadOnly) {
-            self.recovered();
+            self.health.recovered();
         }
     }
 
@@ -175,7 +173,7 @@ impl Lane {
         let now = Tick::now();
         self.state = State::Down;
         self.backoff.failed(now, fastrand::f64());
-        self.failed(&failure);
+        self.health.failed(&failure);
         // A server of another quorum will not take this client's releases either.
         let hopeless = failure.kind == FailureKind::Mismatch;
         self.waiting.refuse(&failure, |job| hopeless || !job.request.op.survives_reconnect());
@@ -183,16 +181,21 @@ impl Lane {
     }
 
     fn answered(&mut self, job: Job, answer: Answer) {
+        // The state is told before the answer: who has the answer knows the state.
         let fault = match &answer {
-            Ok(_) => None,
-            Err(failure) if is_servers_fault(failure.kind) => Some(failure.clone()),
-            Err(_) => return job.completion.complete(answer),
+            Ok(_) => {
+                self.health.recovered();
+                None
+            }
+            Err(failure) if is_servers_fault(failure.kind) => {
+                self.health.failed(failure);
+                Some(failure.clone())
+            }
+            Err(_) => None,
         };
         job.completion.complete(answer);
-        let Some(fault) = fault else { return self.recovered() };
-        self.failed(&fault);
         // A primary that became a replica stays one: its successor is found by resolving and connecting anew.
-        if fault.kind == FailureKind::ReadOnly {
+        if let Some(fault) = fault.filter(|fault| fault.kind == FailureKind::ReadOnly) {
             self.leave(&fault, false);
         }
     }
@@ -210,7 +213,7 @@ impl Lane {
         let State::Up(link) = &self.state else { return };
         let useful = link.answered();
         if link.is_busy() {
-            self.failed(&failure);
+            self.health.failed(&failure);
         }
         self.leave(&failure, useful);
     }
@@ -243,7 +246,7 @@ impl Lane {
             half_open = silent;
             let failure = no_answer(self.settings.response_timeout);
             if !late.is_empty() {
-                self.failed(&failure);
+                self.health.failed(&failure);
             }
             for job in late {
                 job.completion.complete(Err(failure.clone()));
@@ -253,18 +256,6 @@ impl Lane {
             self.broken(None);
         }
         self.pursue(now);
-    }
-
-    fn failed(&mut self, failure: &Failure) {
-        if !std::mem::replace(&mut self.failing, true) {
-            (self.report)(ServerState::Failed(failure.clone()));
-        }
-    }
-
-    fn recovered(&mut self) {
-        if std::mem::replace(&mut self.failing, false) {
-            (self.report)(ServerState::Recovered);
-        }
     }
 
     /// From here on only releases count, and only for a moment.
