@@ -23,7 +23,7 @@ pub use binary::Binary;
 pub use checkout::{certificate, checkout};
 pub use connection::{Connection, Reply};
 pub use link::Fault;
-pub use patience::eventually;
 pub use options::ServerOptions;
+pub use patience::eventually;
 pub use proxy::Proxy;
 pub use server::RealServer;
