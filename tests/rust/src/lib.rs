@@ -17,6 +17,7 @@ mod patience;
 mod proxy;
 mod server;
 mod terminator;
+pub mod simulation;
 mod tether;
 
 pub use binary::Binary;
