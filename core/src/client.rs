@@ -63,7 +63,6 @@ impl Client {
     }
 
     /// A client by parts.
-    #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder { sources: Vec::new(), options: ClientOptions::default(), sink: None }
     }

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::clock::Tick;
 use crate::error::{Error, Loss};
 use crate::protocol::{Amount, Grant, Input, Manner, Release};
+use crate::runtime::at_home;
 use crate::tended::{Caller, Tended};
 
 /// A lock that is ours: until it is released, handed over, or lost.
@@ -172,7 +173,8 @@ impl Drop for Held {
     fn drop(&mut self) {
         // In a forked child the lock is the parent's, and its locks may have been copied while taken.
         if !self.is_inherited() {
-            self.tended.feed(Input::Release(0, Manner::Background));
+            // The caller's runtime may be about to end.
+            at_home(|| self.tended.feed(Input::Release(0, Manner::Background)));
         }
     }
 }

@@ -236,6 +236,33 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Every kind.
+    pub const ALL: [Self; 17] = [
+        Self::Refused,
+        Self::Dns,
+        Self::Tls,
+        Self::Timeout,
+        Self::Disconnected,
+        Self::Protocol,
+        Self::Loading,
+        Self::ReadOnly,
+        Self::Misconfigured,
+        Self::OutOfMemory,
+        Self::ClusterDown,
+        Self::Denied,
+        Self::Quarantine,
+        Self::Mismatch,
+        Self::TooLate,
+        Self::Closed,
+        Self::Other,
+    ];
+
+    /// The kind that [`as_str`](Self::as_str) spells like that.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// The kind as it is spelled in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

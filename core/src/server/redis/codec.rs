@@ -172,7 +172,9 @@ fn refusal(code: &str, detail: &str) -> (FailureKind, bool) {
         "NOAUTH" | "WRONGPASS" => (FailureKind::Denied, true),
         "NOPERM" => (FailureKind::Denied, false),
         "NOSCRIPT" | "BUSY" | "NOPROTO" => (FailureKind::Other, true),
+        // Rights missing inside a script have no code of their own: first as of Redis 7.0, then as of 6.2.
         _ if detail.contains("ACL failure in script") => (FailureKind::Denied, false),
+        _ if detail.contains("The user executing the script can't") => (FailureKind::Denied, false),
         _ => (FailureKind::Other, false),
     }
 }
