@@ -165,6 +165,11 @@ impl<T> Responder<T> {
             slot.fill(result);
         }
     }
+
+    /// Leaves the call without an end.
+    pub(crate) fn never(mut self) {
+        self.0 = None;
+    }
 }
 
 impl<T> Drop for Responder<T> {

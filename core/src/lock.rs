@@ -70,10 +70,15 @@ impl Lock {
         self.set(|settings| settings.max_hold = Some(Some(span)))
     }
 
-    /// Several options at once; what is `None` stays the client's default.
+    /// Several options at once; what is `None` stays what it was.
     #[must_use]
     pub fn settings(self, settings: LockSettings) -> Self {
-        self.set(|current| *current = settings)
+        self.set(|current| {
+            current.ttl = settings.ttl.or(current.ttl);
+            current.wait = settings.wait.or(current.wait);
+            current.renew = settings.renew.or(current.renew);
+            current.max_hold = settings.max_hold.or(current.max_hold);
+        })
     }
 
     /// Tells tasks apart: a task that waits for a lock it holds itself gets a warning event. Any number will do that is the

@@ -45,7 +45,8 @@ struct Desk {
     warned: bool,
     callers: HashMap<CallId, Caller>,
     loss: Option<Loss>,
-    watchers: Vec<Watcher>,
+    watchers: HashMap<u64, Watcher>,
+    next_watcher: u64,
 }
 
 /// Who waits for the lock: somebody for whom busy is an error, or an answer.
@@ -74,8 +75,8 @@ pub(crate) enum Caller {
     HandOver(Responder<String>),
 }
 
-/// Called once, with the loss.
-pub(crate) type Watcher = Box<dyn FnOnce(Loss) + Send>;
+/// Called once, with the loss, or with `None` when the hold ended without one.
+pub(crate) type Watcher = Box<dyn FnOnce(Option<Loss>) + Send>;
 
 impl Tended {
     /// Starts an acquisition. `context` tells tasks apart, for the warning of one that waits for itself.
@@ -91,7 +92,8 @@ impl Tended {
             warned: false,
             callers: HashMap::new(),
             loss: None,
-            watchers: Vec::new(),
+            watchers: HashMap::new(),
+            next_watcher: 0,
         };
         let id = live.next_id();
         let tended = Arc::new(Self { live, recipe, id, context, owner: OnceLock::new(), desk: Mutex::new(desk), valid_until: AtomicU64::new(0) });
@@ -109,15 +111,31 @@ impl Tended {
         self.desk.lock().machine.check(Tick::now())
     }
 
-    /// Calls `watcher` when the hold is lost, at once if it is.
-    pub(crate) fn watch(&self, watcher: Watcher) {
+    /// Calls `watcher` when the hold has ended, at once if it has; else gives what [`Tended::unwatch`] takes.
+    pub(crate) fn watch(&self, watcher: Watcher) -> Option<u64> {
         let mut desk = self.desk.lock();
-        match desk.loss.clone() {
-            Some(loss) => {
-                drop(desk);
-                watcher(loss);
-            }
-            None => desk.watchers.push(watcher),
+        if desk.loss.is_some() || desk.machine.is_finished() {
+            let loss = desk.loss.clone();
+            drop(desk);
+            watcher(loss);
+            return None;
+        }
+        desk.next_watcher += 1;
+        let id = desk.next_watcher;
+        desk.watchers.insert(id, watcher);
+        Some(id)
+    }
+
+    /// Forgets a watcher.
+    pub(crate) fn unwatch(&self, id: u64) {
+        let watcher = self.desk.lock().watchers.remove(&id);
+        drop(watcher);
+    }
+
+    fn tell_watchers(&self, loss: Option<&Loss>) {
+        let watchers = std::mem::take(&mut self.desk.lock().watchers);
+        for watcher in watchers.into_values() {
+            watcher(loss.cloned());
         }
     }
 
@@ -169,6 +187,7 @@ impl Tended {
         }
         if finished {
             self.live.strike(self.id);
+            self.tell_watchers(None);
         }
     }
 
@@ -202,13 +221,8 @@ impl Tended {
                 }
             }
             Command::Lost(loss) => {
-                let mut desk = self.desk.lock();
-                desk.loss = Some(loss.clone());
-                let watchers = std::mem::take(&mut desk.watchers);
-                drop(desk);
-                for watcher in watchers {
-                    watcher(loss.clone());
-                }
+                self.desk.lock().loss = Some(loss.clone());
+                self.tell_watchers(Some(&loss));
             }
         }
     }
