@@ -240,6 +240,9 @@ impl Tended {
         if let (Ok(Some(grant)), Some(context)) = (&result, self.context) {
             self.live.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
         }
+        if self.recipe.introduce && matches!(result, Ok(Some(_))) {
+            self.live.has_introduced();
+        }
         let held = result.map(|grant| grant.map(|grant| Held::new(Arc::clone(self), grant)));
         // Without a caller a granted hold is dropped here, and thereby released.
         if let Some(acquirer) = acquirer {
