@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .checkout import ROOT
 
-FENCE = re.compile(r"^```(.*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LABEL = re.compile(r"<!-- recipe: (\S+) -->\n\Z")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
