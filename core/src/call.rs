@@ -237,7 +237,9 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    fn pending() -> (Call<u8>, Arc<Mutex<Option<Responder<u8>>>>, Arc<AtomicBool>) {
+    type Kept = Arc<Mutex<Option<Responder<u8>>>>;
+
+    fn pending() -> (Call<u8>, Kept, Arc<AtomicBool>) {
         let held = Arc::new(Mutex::new(None));
         let cancelled = Arc::new(AtomicBool::new(false));
         let (keep, flag) = (Arc::clone(&held), Arc::clone(&cancelled));

@@ -237,10 +237,11 @@ impl Tended {
 
     fn acquired(self: &Arc<Self>, result: Result<Option<Grant>, Error>) {
         let acquirer = self.desk.lock().acquirer.take();
-        if let Ok(Some(grant)) = &result {
-            if let Some(context) = self.context {
-                self.live.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
-            }
+        if let (Ok(Some(grant)), Some(context)) = (&result, self.context) {
+            self.live.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
+        }
+        if self.recipe.introduce && matches!(result, Ok(Some(_))) {
+            self.live.has_introduced();
         }
         let held = result.map(|grant| grant.map(|grant| Held::new(Arc::clone(self), grant)));
         // Without a caller a granted hold is dropped here, and thereby released.
@@ -252,7 +253,7 @@ impl Tended {
     /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
     fn notice_self_wait(&self, event: &Event) {
         let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
-        if self.recipe.one_shot || self.context.is_none() || !rival.is_some_and(|rival| self.live.holder_context(rival) == self.context) {
+        if self.recipe.one_shot || self.context.is_none() || rival.is_none_or(|rival| self.live.holder_context(rival) != self.context) {
             return;
         }
         if std::mem::replace(&mut self.desk.lock().warned, true) {

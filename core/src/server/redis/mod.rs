@@ -15,6 +15,7 @@ mod connect;
 mod dial;
 mod failure;
 mod health;
+mod info;
 mod lane;
 mod lanes;
 mod link;

@@ -125,7 +125,9 @@ impl Twins {
         let (sender, receiver) = channel();
         let completion = Completion::new(move |answer| sender.send(answer).unwrap());
         self.scripts.submit(Request::new(op.clone(), Tick::NEVER), completion);
-        let scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+        let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+        // The transport's, not the script's.
+        scripts.run_id = None;
         let env = Env { now_us: scripts.time_us, run_id: &self.run_id };
         let machine = machine::apply(&mut self.machine, op, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
