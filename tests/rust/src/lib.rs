@@ -1,0 +1,25 @@
+//! What the Rust tests stand on: real servers that live as long as a value does, and a network that fails on command.
+//!
+//! A fixture that can't do its work panics: the test has failed, and there is nobody to hand an error to.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a broken fixture fails its test at once"
+)]
+
+mod binary;
+mod checkout;
+mod connection;
+mod link;
+mod proxy;
+mod server;
+mod terminator;
+mod tether;
+
+pub use binary::Binary;
+pub use checkout::{certificate, checkout};
+pub use connection::{Connection, Reply};
+pub use link::Fault;
+pub use proxy::Proxy;
+pub use server::{RealServer, ServerOptions};

@@ -1,0 +1,317 @@
+//! A real server as a value.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, fs, io, process, thread};
+
+use crate::terminator::Terminator;
+use crate::tether::Tether;
+use crate::{Binary, Connection, Reply};
+
+/// How long a server may take to start on a busy machine.
+const STARTUP: Duration = Duration::from_secs(20);
+
+/// How to start a server; plain, empty and without persistence unless asked.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOptions {
+    binary: Option<Binary>,
+    password: Option<String>,
+    tls: Option<String>,
+    mutual: bool,
+    persistent: bool,
+    config: Vec<String>,
+}
+
+impl ServerOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A certain version instead of the preferred one.
+    pub fn binary(mut self, binary: &Binary) -> Self {
+        self.binary = Some(binary.clone());
+        self
+    }
+
+    /// The default user needs this password.
+    pub fn password(mut self, password: &str) -> Self {
+        self.password = Some(password.to_owned());
+        self.config(&format!("requirepass {password}"))
+    }
+
+    /// One more user; the rules are those of `ACL SETUSER`, such as `~app:* +@all -publish`.
+    pub fn user(self, name: &str, password: &str, rules: &str) -> Self {
+        self.config(&format!("user {name} on >{password} {rules}"))
+    }
+
+    /// TLS on the port, with the certificate of that name: `server`, `elsewhere` or `expired`. While the server is
+    /// killed a connection to the port is closed, not refused.
+    pub fn tls(mut self, certificate: &str) -> Self {
+        self.tls = Some(certificate.to_owned());
+        self
+    }
+
+    /// TLS on the port, only for clients that show a certificate such as `client`.
+    pub fn mutual_tls(mut self, certificate: &str) -> Self {
+        self.mutual = true;
+        self.tls(certificate)
+    }
+
+    /// Keeps data on disk after every write, so that `restart` finds it again.
+    pub fn persistent(mut self) -> Self {
+        self.persistent = true;
+        self
+    }
+
+    /// One more line for the configuration file.
+    pub fn config(mut self, line: &str) -> Self {
+        self.config.push(line.to_owned());
+        self
+    }
+
+    /// Starts the server and waits until it answers.
+    pub fn start(self) -> RealServer {
+        RealServer::with(self)
+    }
+
+    fn configuration(&self, directory: &Path, port: u16) -> String {
+        let directory = directory.display();
+        let mut lines = vec![
+            format!("dir {directory}"),
+            "bind 127.0.0.1".to_owned(),
+            format!("port {port}"),
+            format!("unixsocket {directory}/socket"),
+        ];
+        if self.persistent {
+            lines.push("appendonly yes\nappendfsync always".to_owned());
+        } else {
+            lines.push("save \"\"\nappendonly no".to_owned());
+        }
+        lines.extend_from_slice(&self.config);
+        lines.join("\n") + "\n"
+    }
+}
+
+/// A server of its own process, gone when the value is dropped and when the test process dies.
+pub struct RealServer {
+    options: ServerOptions,
+    binary: Binary,
+    directory: PathBuf,
+    port: u16,
+    terminator: Option<Terminator>,
+    /// `None` while killed.
+    tether: Option<Tether>,
+}
+
+impl RealServer {
+    /// The preferred version with the default options.
+    pub fn start() -> Self {
+        ServerOptions::new().start()
+    }
+
+    fn with(options: ServerOptions) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        // Short, because a path of a unix socket is at most 107 bytes.
+        let name = format!(
+            "locktender-{}-{}",
+            process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let binary = options.binary.clone().unwrap_or_else(Binary::preferred);
+        let mut server = Self {
+            options,
+            binary,
+            directory: env::temp_dir().join(name),
+            port: 0,
+            terminator: None,
+            tether: None,
+        };
+        server.run();
+        if let Some(certificate) = &server.options.tls {
+            server.terminator = Some(Terminator::start(
+                server.port,
+                certificate,
+                server.options.mutual,
+            ));
+        }
+        server
+    }
+
+    /// Runs the server, on a port of its own choice the first time, later on the same.
+    fn run(&mut self) {
+        let chosen = self.port != 0;
+        loop {
+            if !chosen {
+                self.port = free_port();
+            }
+            fs::create_dir_all(&self.directory).unwrap();
+            let file = self.directory.join("server.conf");
+            fs::write(
+                &file,
+                self.options.configuration(&self.directory, self.port),
+            )
+            .unwrap();
+            let mut tether = Tether::start(
+                &self.directory,
+                &self.binary.path,
+                &[file.to_str().unwrap()],
+            );
+            let ready = self.wait_until_ready(&mut tether);
+            self.tether = Some(tether);
+            if ready {
+                return;
+            }
+            let log = fs::read_to_string(self.directory.join("log")).unwrap_or_default();
+            // Somebody took the free port before the server did: the one case for another try.
+            let taken = log.contains("Address already in use") && !chosen;
+            assert!(taken, "{} did not start:\n{log}", self.binary.name);
+        }
+    }
+
+    fn wait_until_ready(&self, tether: &mut Tether) -> bool {
+        let deadline = Instant::now() + STARTUP;
+        // It listens on the port before it answers on the socket, which nobody else can have.
+        while Instant::now() < deadline && !tether.ended() {
+            if self
+                .try_command(&["PING"])
+                .is_ok_and(|reply| reply == Reply::Status("PONG".to_owned()))
+            {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        false
+    }
+
+    /// The version that runs.
+    pub fn binary(&self) -> &Binary {
+        &self.binary
+    }
+
+    /// Its port on 127.0.0.1; it stays the same over restarts.
+    pub fn port(&self) -> u16 {
+        self.terminator
+            .as_ref()
+            .map_or(self.port, |terminator| terminator.port)
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.running().pid()
+    }
+
+    /// The URL of its port, with the password if it needs one.
+    pub fn url(&self) -> String {
+        self.url_at(self.port())
+    }
+
+    /// The same URL with another port, such as a proxy's.
+    pub fn url_at(&self, port: u16) -> String {
+        let scheme = if self.options.tls.is_some() {
+            "rediss"
+        } else {
+            "redis"
+        };
+        let password = self.options.password.as_ref();
+        let login = password
+            .map(|password| format!(":{password}@"))
+            .unwrap_or_default();
+        format!("{scheme}://{login}127.0.0.1:{port}")
+    }
+
+    /// The path of its unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join("socket")
+    }
+
+    /// The URL of its unix socket.
+    pub fn unix_url(&self) -> String {
+        let query = self
+            .options
+            .password
+            .as_ref()
+            .map(|password| format!("?pass={password}"));
+        format!(
+            "unix://{}{}",
+            self.socket().display(),
+            query.unwrap_or_default()
+        )
+    }
+
+    /// A raw connection over the unix socket, logged in.
+    pub fn connection(&self) -> io::Result<Connection> {
+        let mut connection = Connection::unix(&self.socket())?;
+        if let Some(password) = &self.options.password {
+            connection.command(&["AUTH", password])?;
+        }
+        Ok(connection)
+    }
+
+    fn try_command(&self, words: &[&str]) -> io::Result<Reply> {
+        self.connection()?.command(words)
+    }
+
+    /// Asks the server directly, past the library under test. An error reply fails the test.
+    pub fn command(&self, words: &[&str]) -> Reply {
+        match self.try_command(words).unwrap() {
+            Reply::Error(error) => panic!("{words:?}: {error}"),
+            reply => reply,
+        }
+    }
+
+    /// Kills the server, as a crash would.
+    pub fn kill(&mut self) {
+        self.tether
+            .take()
+            .expect("the server is already killed")
+            .kill();
+    }
+
+    /// Stops the process: connections stay open and nothing answers.
+    pub fn pause(&self) {
+        self.running().pause();
+    }
+
+    /// Lets a paused server go on.
+    pub fn resume(&self) {
+        self.running().resume();
+    }
+
+    /// Kills the server, if it runs, and starts it on the same port with the data it kept on disk.
+    pub fn restart(&mut self) {
+        if let Some(tether) = self.tether.take() {
+            tether.kill();
+        }
+        self.run();
+    }
+
+    /// Kills the server, if it runs, and starts it on the same port without any data.
+    pub fn restart_empty(&mut self) {
+        if let Some(tether) = self.tether.take() {
+            tether.kill();
+        }
+        fs::remove_dir_all(&self.directory).unwrap();
+        self.run();
+    }
+
+    fn running(&self) -> &Tether {
+        self.tether.as_ref().expect("the server is killed")
+    }
+}
+
+impl Drop for RealServer {
+    fn drop(&mut self) {
+        drop(self.tether.take());
+        // The tether has removed it already unless the server was killed before.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
