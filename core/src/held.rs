@@ -143,7 +143,7 @@ impl Held {
 
     /// Stops renewing and forgets the lock without releasing it, with a warning event: what a garbage-collected handle means
     /// in a language where the work may still be running.
-    pub fn abandon(self) {
+    pub fn abandon(&self) {
         if !self.is_inherited() {
             self.tended.feed(Input::Abandon);
         }

@@ -73,10 +73,10 @@ impl Lock {
         self.set(|settings| settings.max_hold = Some(Some(span)))
     }
 
-    /// Several options at once; what is `None` stays the client's default.
+    /// Several options at once; what is `None` stays as it is: the client's default, or what a ticket said.
     #[must_use]
     pub fn settings(self, settings: LockSettings) -> Self {
-        self.set(|current| *current = settings)
+        self.set(|current| *current = settings.or(current))
     }
 
     /// Tells tasks apart: a task that waits for a lock it holds itself gets a warning event. Any number will do that is the
