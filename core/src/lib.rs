@@ -31,3 +31,4 @@ pub use lock::{Lock, WithError};
 pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release};
+pub use server::FailureKind;

@@ -1,1 +1,59 @@
-//! One server's behaviour as a pure state machine.
+//! One server's behaviour as a pure state machine: what every operation does, without a clock and without I/O.
+//!
+//! This is the executable specification of the scripts in `core/src/scripts` (a differential test holds the two to each
+//! other, reply by reply and key by key), and it is the server behind `memory://`.
+//!
+//! Per lock there are two keys. The *lock* is a plain string, the owner's value, with an expiry; other lock libraries
+//! write it too. The *fence* beside it counts the votes cast, and is kept for a day after its last use. A server of a
+//! quorum has one more key, its *marker*.
+//!
+//! | operation | refused | done |
+//! | --- | --- | --- |
+//! | acquire | `Held`: the lock is another's. `Quarantine`, `Mismatch`: the marker says so | a vote above the fence: lock = owner for ttl, fence = vote |
+//! | confirm | `No`: the lock is not ours, or the fence is above our token | fence = token |
+//! | extend | the same | at least ttl remains (never less than before), fence = token |
+//! | heal | `No`: the lock is another's, or the fence is above our token | lock = owner for at least ttl, fence = token |
+//! | release | `No`: the lock is not ours | the lock is deleted, the fence stays |
+//!
+//! An acquire that finds its own value there votes again, as it does for the value it adopts: a reply may have been lost,
+//! and the old vote with it. Everything that succeeds keeps the fence for another day; whatever doesn't changes nothing.
+//!
+//! What is not ours is never touched: a lock key that isn't a string, or a fence that isn't a number, is a `Conflict`
+//! (looked at in the order marker, fence, lock). Only a release doesn't care about the fence, because deleting one's own
+//! lock must not depend on it. A lock without expiry is a holder like any other.
+
+mod fence;
+mod lock;
+mod marker;
+mod state;
+
+pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
+pub use state::{Entry, State, Value};
+
+use crate::server::{Op, Reply};
+
+/// What a server knows beside its keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Env<'a> {
+    /// The server's clock, microseconds since the epoch.
+    pub now_us: u64,
+    /// Changes when the server restarts.
+    pub run_id: &'a str,
+}
+
+/// Does one operation, atomically, and answers it.
+pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
+    match op {
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fleet } => {
+            let refused = fleet.as_ref().and_then(|fleet| marker::admit(state, keys.marker(), fleet, env));
+            refused.unwrap_or_else(|| lock::acquire(state, keys, owner, *ttl_ms, *proposal, adopt.as_deref(), env.now_us))
+        }
+        Op::Confirm { keys, owner, token } => lock::confirm(state, keys, owner, *token, env.now_us),
+        Op::Extend { keys, owner, ttl_ms, token } => lock::extend(state, keys, owner, *ttl_ms, *token, env.now_us),
+        Op::Heal { keys, owner, ttl_ms, token } => lock::heal(state, keys, owner, *ttl_ms, *token, env.now_us),
+        Op::Release { keys, owner } => lock::release(state, keys, owner, env.now_us),
+        Op::Inspect { keys } => lock::inspect(state, keys, env.now_us),
+        Op::Greet { fleet } => marker::greet(state, fleet.as_ref(), env),
+        Op::Trust { fleet } => marker::trust(state, fleet, env),
+    }
+}

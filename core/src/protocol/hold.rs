@@ -27,6 +27,12 @@ struct Wish {
     gives_up: Tick,
 }
 
+/// The shortest time between two tries of an extension: what bounds the tries of a hold in trouble to a few dozen, so that
+/// thousands of them don't drown the very connection they wait for.
+fn least_pause(recipe: &Recipe) -> Duration {
+    (recipe.options.ttl / 40).max(Duration::from_millis(2))
+}
+
 /// A granted lock.
 #[derive(Debug)]
 pub(super) struct Hold {
@@ -201,7 +207,7 @@ impl Hold {
         let rest = self.hold_end.since(now);
         let span = span.min(rest.saturating_add(validity::drift(rest) * 2));
         // Several tries must fit into what remains, so one waits for a part of it only.
-        let patience = recipe.response_timeout.min(self.validity_end.since(now) / 3).max(Duration::from_millis(5));
+        let patience = recipe.response_timeout.min(self.validity_end.since(now) / 3).max(least_pause(recipe));
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         let op = Op::Extend {
             keys: Arc::clone(&recipe.keys),
@@ -288,7 +294,7 @@ impl Hold {
     fn unknown(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let Some(extension) = self.extension.take() else { return };
         let left = self.validity_end.since(now);
-        let pause = (left / 8).clamp(Duration::from_millis(2), Duration::from_millis(250));
+        let pause = (left / 8).min(Duration::from_millis(250)).max(least_pause(recipe));
         self.next_beat = now.after(pause);
         let failures = extension.failures(&recipe.servers);
         while self.wishes.front().is_some_and(|wish| now >= wish.gives_up) {

@@ -1,8 +1,136 @@
-//! stub
-use std::sync::Arc;
-pub struct MemoryServer;
-impl MemoryServer { pub fn named(_n: &str) -> Arc<Self> { Arc::new(Self) } }
-impl crate::server::Server for MemoryServer {
-    fn address(&self) -> &str { "memory" }
-    fn submit(&self, _r: crate::server::Request, _c: crate::server::Completion) {}
+//! A server in this process's memory: the state machine behind a mutex.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::clock::{self, Tick};
+use crate::machine::{self, Env, State};
+use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request, Server};
+
+/// A lock server in this process's memory, the one behind `memory://name`.
+///
+/// It behaves like a Redis that never fails, and every operation completes inside [`submit`](Server::submit). Its locks
+/// exclude the clients of this process only; a forked child has a copy of its own.
+///
+/// ```
+/// use locktender::server::{Server, memory::MemoryServer};
+///
+/// let first = MemoryServer::named("cron");
+/// let second = MemoryServer::named("cron"); // the same locks
+/// assert_eq!(first.address(), "memory://cron");
+/// assert!(std::sync::Arc::ptr_eq(&first, &second));
+/// ```
+pub struct MemoryServer {
+    address: String,
+    clock: ServerClock,
+    state: Mutex<State>,
+}
+
+/// Every named server of this process. They are kept for ever, as a server's data outlives its clients.
+static SERVERS: LazyLock<Mutex<HashMap<String, Arc<MemoryServer>>>> = LazyLock::new(Mutex::default);
+
+impl MemoryServer {
+    /// A server of its own, which no other client can reach.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self { address: format!("memory://{name}"), clock: ServerClock::start(), state: Mutex::default() }
+    }
+
+    /// The process's server of this name, made when it is first asked for.
+    #[must_use]
+    pub fn named(name: &str) -> Arc<Self> {
+        let mut servers = SERVERS.lock();
+        servers.entry(name.to_owned()).or_insert_with(|| Arc::new(Self::new(name))).clone()
+    }
+
+    pub(crate) fn apply(&self, op: &Op) -> Answer {
+        let (mut state, now_us) = self.open();
+        Ok(machine::apply(&mut state, op, &env(now_us)))
+    }
+
+    /// The keys, and the instant at which to look at them.
+    pub(crate) fn open(&self) -> (MutexGuard<'_, State>, u64) {
+        let state = self.state.lock();
+        // Read under the mutex, so that time never goes back from one operation to the next.
+        let now_us = self.clock.now_us();
+        (state, now_us)
+    }
+}
+
+/// It never restarts without losing everything, its marker included.
+fn env(now_us: u64) -> Env<'static> {
+    Env { now_us, run_id: "memory" }
+}
+
+impl Server for MemoryServer {
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn submit(&self, request: Request, completion: Completion) {
+        let answer = if Tick::now() > request.deadline { Err(too_late()) } else { self.apply(&request.op) };
+        completion.complete(answer);
+    }
+}
+
+pub(crate) fn too_late() -> Failure {
+    Failure::not_applied(FailureKind::TooLate, "the deadline passed before the operation was sent")
+}
+
+impl fmt::Debug for MemoryServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryServer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// A wall clock that is read once, and then runs on with the boot clock: expiry must not follow a wall clock that is set.
+#[derive(Clone, Copy, Debug)]
+struct ServerClock {
+    wall_us: u64,
+    tick: Tick,
+}
+
+impl ServerClock {
+    fn start() -> Self {
+        Self { wall_us: clock::wall_micros(), tick: Tick::now() }
+    }
+
+    fn now_us(self) -> u64 {
+        self.wall_us.saturating_add(clock::micros(Tick::now().since(self.tick)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Keys;
+    use crate::server::Verdict;
+    use std::sync::mpsc;
+
+    fn ask(server: &MemoryServer, owner: &str, deadline: Tick) -> Answer {
+        let keys = Arc::new(Keys::new("", "k", 1).unwrap());
+        let op = Op::Acquire { keys, owner: owner.into(), ttl_ms: 60_000, proposal: 0, adopt: None, fleet: None };
+        let (sender, receiver) = mpsc::channel();
+        server.submit(Request::new(op, deadline), Completion::new(move |answer| sender.send(answer).unwrap()));
+        receiver.try_recv().expect("completed inside submit")
+    }
+
+    #[test]
+    fn clients_of_one_name_share_their_locks() {
+        let here = MemoryServer::named("shared");
+        assert_eq!(ask(&here, "a", Tick::NEVER).unwrap().verdict, Verdict::Vote);
+        assert_eq!(ask(&MemoryServer::named("shared"), "b", Tick::NEVER).unwrap().holder.as_deref(), Some("a"));
+        assert_eq!(ask(&MemoryServer::named("other"), "b", Tick::NEVER).unwrap().verdict, Verdict::Vote);
+    }
+
+    #[test]
+    fn an_operation_past_its_deadline_is_not_done() {
+        let server = MemoryServer::new("late");
+        let failure = ask(&server, "a", Tick::from_micros(0)).unwrap_err();
+        assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::TooLate, false));
+        assert_eq!(ask(&server, "b", Tick::NEVER).unwrap().verdict, Verdict::Vote);
+    }
 }

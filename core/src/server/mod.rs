@@ -96,6 +96,48 @@ impl Op {
     pub fn survives_reconnect(&self) -> bool {
         matches!(self, Self::Release { .. })
     }
+
+    /// The operation as it is spelled in messages, and in the names of the scripts.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Acquire { .. } => "acquire",
+            Self::Confirm { .. } => "confirm",
+            Self::Extend { .. } => "extend",
+            Self::Heal { .. } => "heal",
+            Self::Release { .. } => "release",
+            Self::Inspect { .. } => "inspect",
+            Self::Greet { .. } => "greet",
+            Self::Trust { .. } => "trust",
+        }
+    }
+
+    /// The lock it is about; `None` for what is about the server.
+    #[must_use]
+    pub const fn keys(&self) -> Option<&Arc<Keys>> {
+        match self {
+            Self::Acquire { keys, .. }
+            | Self::Confirm { keys, .. }
+            | Self::Extend { keys, .. }
+            | Self::Heal { keys, .. }
+            | Self::Release { keys, .. }
+            | Self::Inspect { keys } => Some(keys),
+            Self::Greet { .. } | Self::Trust { .. } => None,
+        }
+    }
+
+    /// On whose behalf it is done, if on anybody's.
+    #[must_use]
+    pub const fn owner(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Acquire { owner, .. }
+            | Self::Confirm { owner, .. }
+            | Self::Extend { owner, .. }
+            | Self::Heal { owner, .. }
+            | Self::Release { owner, .. } => Some(owner),
+            Self::Inspect { .. } | Self::Greet { .. } | Self::Trust { .. } => None,
+        }
+    }
 }
 
 /// The quorum a server belongs to, as the client is configured.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::Connection;
 use crate::link::{Fault, Link, Sky};
 
 /// A TCP proxy on 127.0.0.1 in front of one port. Everything can be changed while connections are open.
@@ -43,6 +44,11 @@ impl Proxy {
     /// Its URL, for a server without password.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// A raw connection through it.
+    pub fn connect(&self) -> Connection {
+        Connection::tcp(self.port).expect("the proxy refuses")
     }
 
     /// Delays everything that arrives from now on; what is under way keeps its order and rate.

@@ -1,63 +1,191 @@
-//! A stand-in for the real codec, until the scripts are there.
+//! Operations as commands, answers as replies: pure.
 
 use std::time::Duration;
 
-use redis::{Cmd, ErrorKind, RedisError, Value};
+use redis::{Cmd, RedisError, Value};
 
+use super::script::Script;
 use crate::error::Remaining;
-use crate::server::{Answer, Failure, FailureKind, Op, Reply, Verdict};
+use crate::name::Keys;
+use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Reply, Verdict};
 
 /// How a script is named to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
+    /// By its hash: short, but unknown to a server whose script cache was flushed.
     BySha,
+    /// In full.
     ByText,
 }
 
-const ACQUIRE: &str = "local t=redis.call('TIME') if redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return {'vote',t[1],1} end return {'held',t[1],1}";
-const EXTEND: &str = "local t=redis.call('TIME') if redis.call('GET',KEYS[1])==ARGV[1] then redis.call('PEXPIRE',KEYS[1],ARGV[2]) return {'ok',t[1],1} end return {'no',t[1],1}";
-const RELEASE: &str = "local t=redis.call('TIME') if redis.call('GET',KEYS[1])==ARGV[1] then redis.call('DEL',KEYS[1]) return {'ok',t[1],1} end return {'no',t[1],1}";
-const GREET: &str = "local t=redis.call('TIME') return {'ok',t[1],0}";
+/// The run id of a server that doesn't tell it. A restart is then noticed only by a missing marker.
+const UNTOLD: &str = "?";
 
-pub(super) fn command(op: &Op, _run_id: Option<&str>, form: Form) -> Cmd {
-    let (text, keys, owner, ttl) = match op {
-        Op::Acquire { keys, owner, ttl_ms, .. } => (ACQUIRE, Some(keys), &**owner, *ttl_ms),
-        Op::Extend { keys, owner, ttl_ms, .. } => (EXTEND, Some(keys), &**owner, *ttl_ms),
-        Op::Release { keys, owner } => (RELEASE, Some(keys), &**owner, 0),
-        _ => (GREET, None, "", 0),
+/// The command for an operation. `run_id` is what the server said of itself when the connection was made.
+pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
+    let script = Script::of(op);
+    let mut command = Cmd::new();
+    match form {
+        Form::BySha => command.arg("EVALSHA").arg(script.sha()),
+        Form::ByText => command.arg("EVAL").arg(script.text),
     };
-    let mut command = match form {
-        Form::ByText => redis::cmd("EVAL").arg(text).take(),
-        Form::BySha => redis::cmd("EVALSHA").arg(redis::Script::new(text).get_hash()).take(),
-    };
-    match keys {
-        Some(keys) => command.arg(4).arg(&keys.in_order()[..]).arg(owner).arg(ttl),
-        None => command.arg(0),
-    };
+    match op {
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fleet } => {
+            command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*ttl_ms).arg(*proposal);
+            command.arg(adopt.as_deref().unwrap_or_default());
+            member(&mut command, fleet.as_ref(), run_id);
+        }
+        Op::Confirm { keys, owner, token } => {
+            command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*token);
+        }
+        Op::Extend { keys, owner, ttl_ms, token } | Op::Heal { keys, owner, ttl_ms, token } => {
+            command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*ttl_ms).arg(*token);
+        }
+        Op::Release { keys, owner } => {
+            command.arg(4).arg(&keys.in_order()).arg(&**owner);
+        }
+        Op::Inspect { keys } => {
+            command.arg(4).arg(&keys.in_order());
+        }
+        Op::Greet { fleet } => {
+            command.arg(1).arg(Keys::server_marker());
+            member(&mut command, fleet.as_ref(), run_id);
+        }
+        Op::Trust { fleet } => {
+            command.arg(1).arg(Keys::server_marker());
+            member(&mut command, Some(fleet), run_id);
+        }
+    }
     command
 }
 
-pub(super) fn reply(_op: &Op, value: Value) -> Answer {
-    let (word, time, fence): (String, u64, u64) = redis::from_redis_value(value)
-        .map_err(|error| Failure::unknown(FailureKind::Protocol, error.to_string()))?;
-    let verdict = match word.as_str() {
-        "vote" => Verdict::Vote,
-        "held" => Verdict::Held,
-        "ok" => Verdict::Ok,
-        _ => Verdict::No,
-    };
-    Ok(Reply::new(verdict, time, fence, None, Remaining::For(Duration::ZERO)))
+fn member(command: &mut Cmd, fleet: Option<&Fleet>, run_id: Option<&str>) {
+    if let Some(fleet) = fleet {
+        command.arg(fleet.servers).arg(fleet.max_ttl_ms).arg(run_id.unwrap_or(UNTOLD));
+    }
 }
 
+/// What the server answered to `op`.
+pub(super) fn reply(op: &Op, value: Value) -> Answer {
+    let fields = match value {
+        Value::Array(fields) => fields,
+        Value::ServerError(error) => return Err(failure(&error.into(), true)),
+        other => return Err(unreadable(op, &other)),
+    };
+    let mut fields = fields.into_iter();
+    // Fields after the fifth belong to later versions.
+    let mut next = || fields.next().unwrap_or(Value::Nil);
+    let (tag, time, fence, holder, remaining) = (next(), next(), next(), next(), next());
+    let Some(verdict) = text(&tag).and_then(|word| verdict(op, word)) else { return Err(unreadable(op, &tag)) };
+    let (Some(time_us), Some(fence), Some(remaining)) = (count(&time), count(&fence), number(&remaining)) else {
+        return Err(unreadable(op, &Value::Array(vec![tag, time, fence, holder, remaining])));
+    };
+    let holder = match holder {
+        Value::Nil => None,
+        Value::BulkString(bytes) => {
+            Some(String::from_utf8(bytes).unwrap_or_else(|foreign| String::from_utf8_lossy(foreign.as_bytes()).into_owned()))
+        }
+        Value::SimpleString(text) => Some(text),
+        other => return Err(unreadable(op, &other)),
+    };
+    let remaining = match u64::try_from(remaining) {
+        Ok(ms) => Remaining::For(Duration::from_millis(ms)),
+        Err(_) if remaining == -1 => Remaining::Forever,
+        Err(_) => Remaining::Gone,
+    };
+    Ok(Reply::new(verdict, time_us, fence, holder, remaining))
+}
+
+/// The verdict of a tag, if it can be one of this operation's.
+fn verdict(op: &Op, tag: &str) -> Option<Verdict> {
+    Some(match (tag, op) {
+        ("vote", Op::Acquire { .. }) => Verdict::Vote,
+        ("held", Op::Acquire { .. }) => Verdict::Held,
+        ("quarantine", Op::Acquire { .. } | Op::Greet { .. }) => Verdict::Quarantine,
+        ("mismatch", Op::Acquire { .. } | Op::Greet { .. } | Op::Trust { .. }) => Verdict::Mismatch,
+        ("info", Op::Inspect { .. }) => Verdict::Info,
+        ("ok", Op::Acquire { .. } | Op::Inspect { .. }) => return None,
+        ("ok", _) => Verdict::Ok,
+        ("no", Op::Confirm { .. } | Op::Extend { .. } | Op::Heal { .. } | Op::Release { .. }) => Verdict::No,
+        ("conflict", _) => Verdict::Conflict,
+        _ => return None,
+    })
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn number(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        other => text(other)?.parse().ok(),
+    }
+}
+
+fn count(value: &Value) -> Option<u64> {
+    number(value).and_then(|number| u64::try_from(number).ok())
+}
+
+/// Something answered, but not our script: the operation may have been done.
+fn unreadable(op: &Op, value: &Value) -> Failure {
+    let mut shown = format!("{value:?}");
+    if let Some((cut, _)) = shown.char_indices().nth(200) {
+        shown.truncate(cut);
+        shown.push('…');
+    }
+    Failure::unknown(FailureKind::Protocol, format!("{} was answered with {shown}, which is no reply of a lock's script", op.name()))
+}
+
+/// Why there is no answer. `sent` says whether the operation had left for the server.
 pub(super) fn failure(error: &RedisError, sent: bool) -> Failure {
-    let kind = match error.code() {
-        Some("NOAUTH" | "WRONGPASS" | "NOPERM") => FailureKind::Denied,
-        Some("LOADING") => FailureKind::Loading,
-        Some("READONLY") => FailureKind::ReadOnly,
+    let message = error.to_string();
+    if let Some(code) = error.code() {
+        let (kind, refused) = refusal(code, error.detail().unwrap_or_default());
+        return Failure { kind, message, maybe_applied: sent && !refused };
+    }
+    let kind = match error.kind() {
+        redis::ErrorKind::AuthenticationFailed => FailureKind::Denied,
+        redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => FailureKind::Protocol,
         _ if error.is_timeout() => FailureKind::Timeout,
-        _ if error.is_io_error() => FailureKind::Disconnected,
-        _ if error.kind() == ErrorKind::Parse => FailureKind::Protocol,
+        _ if error.is_connection_refusal() => FailureKind::Refused,
+        _ if error.is_io_error() || error.is_connection_dropped() => FailureKind::Disconnected,
         _ => FailureKind::Other,
     };
-    Failure { maybe_applied: sent, ..Failure::not_applied(kind, error.to_string()) }
+    Failure { kind, message, maybe_applied: sent }
 }
+
+/// The kind of a server's error, and whether it is a promise that nothing was done.
+///
+/// All of these are said before a script starts, or instead of its first write. `NOPERM` may come between two writes.
+fn refusal(code: &str, detail: &str) -> (FailureKind, bool) {
+    match inner_code(code, detail) {
+        "LOADING" => (FailureKind::Loading, true),
+        "READONLY" => (FailureKind::ReadOnly, true),
+        "MISCONF" | "NOREPLICAS" => (FailureKind::Misconfigured, true),
+        "OOM" => (FailureKind::OutOfMemory, true),
+        "CLUSTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK" | "CROSSSLOT" | "MASTERDOWN" => (FailureKind::ClusterDown, true),
+        "NOAUTH" | "WRONGPASS" => (FailureKind::Denied, true),
+        "NOPERM" => (FailureKind::Denied, false),
+        "NOSCRIPT" | "BUSY" | "NOPROTO" => (FailureKind::Other, true),
+        _ if detail.contains("ACL failure in script") => (FailureKind::Denied, false),
+        _ => (FailureKind::Other, false),
+    }
+}
+
+/// Redis 6.2 wraps the error of a command inside a script: `ERR Error running script (…): @user_script: 5: -OOM command …`.
+fn inner_code<'a>(code: &'a str, detail: &'a str) -> &'a str {
+    if code != "ERR" || !detail.starts_with("Error running script") {
+        return code;
+    }
+    let inner = detail.rsplit_once(": -").and_then(|(_, inner)| inner.split(' ').next());
+    inner.unwrap_or(code)
+}
+
+#[cfg(test)]
+#[path = "codec_tests.rs"]
+mod tests;

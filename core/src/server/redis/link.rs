@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult, Value};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, unconstrained};
 
 use super::codec::{self, Form};
 use super::stream::Pulse;
@@ -97,11 +97,18 @@ impl Link {
     }
 
     /// Sends an operation after those before it. The write happens when the lane waits next, together with theirs.
+    ///
+    /// A command takes its place in the writer's queue when its flight is polled first, so that is done here, and outside
+    /// tokio's budget, which would let it yield without a place.
     pub(super) fn send(&mut self, job: Job, form: Form, now: Tick) {
         let command = codec::command(&job.request.op, self.run_id.as_deref(), form);
         let number = self.first + self.sent.len() as u64;
         let mut connection = self.connection.clone();
-        self.flights.push(Box::pin(async move { (number, connection.send_packed_command(&command).await) }));
+        let mut flight: Flight = Box::pin(async move { (number, connection.send_packed_command(&command).await) });
+        self.flights.push(match unconstrained(&mut flight).now_or_never() {
+            Some(landed) => Box::pin(std::future::ready(landed)),
+            None => flight,
+        });
         self.sent.push_back(Sent { job: Some(job), at: now, pulse: self.pulse.count() });
     }
 
@@ -110,7 +117,8 @@ impl Link {
         loop {
             tokio::select! {
                 biased;
-                Some((number, result)) = self.flights.next(), if !self.flights.is_empty() => return Event::Landed(number, result),
+                // Without a budget, which would bring answers out of order.
+                Some((number, result)) = unconstrained(self.flights.next()), if !self.flights.is_empty() => return Event::Landed(number, result),
                 _ = &mut self.driver, if !self.driver_ended => self.driver_ended = true,
                 // Without a driver every flight lands: first those, so that no answer that came is lost.
                 () = std::future::ready(()), if self.driver_ended && self.flights.is_empty() => return Event::Broken,

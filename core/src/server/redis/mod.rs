@@ -16,6 +16,7 @@ mod connect;
 mod dial;
 mod lane;
 mod link;
+mod script;
 mod stream;
 mod tls;
 mod url;

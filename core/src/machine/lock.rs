@@ -1,0 +1,165 @@
+//! The operations on one lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fence;
+use super::state::{State, Value};
+use crate::error::Remaining;
+use crate::name::Keys;
+use crate::server::{Reply, Verdict};
+
+pub(super) fn acquire(
+    state: &mut State,
+    keys: &Keys,
+    owner: &Arc<str>,
+    ttl_ms: u64,
+    proposal: u64,
+    adopt: Option<&str>,
+    now_us: u64,
+) -> Reply {
+    let found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    let adopt = adopt.filter(|adopt| !adopt.is_empty());
+    if found.holder.as_deref().is_some_and(|holder| holder != &**owner && Some(holder) != adopt) {
+        return found.reply(Verdict::Held);
+    }
+    let vote = fence::vote(found.fence, proposal, now_us);
+    take(state, keys, owner, ttl_ms, now_us);
+    fence::write(state, keys.fence(), vote, now_us);
+    ours(Verdict::Vote, vote, owner, ttl_ms, now_us)
+}
+
+pub(super) fn confirm(state: &mut State, keys: &Keys, owner: &str, token: u64, now_us: u64) -> Reply {
+    let found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    if found.holder.as_deref() != Some(owner) || found.fence > token {
+        return found.reply(Verdict::No);
+    }
+    fence::write(state, keys.fence(), token, now_us);
+    Found { fence: token, ..found }.reply(Verdict::Ok)
+}
+
+pub(super) fn extend(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply {
+    let found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    if found.holder.as_deref() != Some(&**owner) || found.fence > token {
+        return found.reply(Verdict::No);
+    }
+    keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
+}
+
+pub(super) fn heal(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply {
+    let found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    if found.holder.as_deref().is_some_and(|holder| holder != &**owner) || found.fence > token {
+        return found.reply(Verdict::No);
+    }
+    if found.holder.is_none() {
+        take(state, keys, owner, ttl_ms, now_us);
+    }
+    keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
+}
+
+pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, now_us: u64) -> Reply {
+    let fence = fence::read(state, keys.fence(), now_us);
+    let found = match holder(state, keys, fence.clone().unwrap_or(0), now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    if found.holder.as_deref() != Some(owner) {
+        return found.reply(Verdict::No);
+    }
+    state.remove(keys.lock());
+    if fence.is_ok() {
+        state.expire(keys.fence(), now_us, fence::KEPT_MS);
+    }
+    Reply::new(Verdict::Ok, now_us, found.fence, None, Remaining::Gone)
+}
+
+pub(super) fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
+    match look(state, keys, now_us) {
+        Ok(found) => found.reply(Verdict::Info),
+        Err(conflict) => conflict,
+    }
+}
+
+/// What there is of a lock before the operation.
+struct Found {
+    fence: u64,
+    holder: Option<Arc<str>>,
+    /// `None` without a holder, and for one without expiry.
+    left_ms: Option<u64>,
+    now_us: u64,
+}
+
+impl Found {
+    fn reply(self, verdict: Verdict) -> Reply {
+        let remaining = match (&self.holder, self.left_ms) {
+            (None, _) => Remaining::Gone,
+            (Some(_), None) => Remaining::Forever,
+            (Some(_), Some(left)) => Remaining::For(Duration::from_millis(left)),
+        };
+        Reply::new(verdict, self.now_us, self.fence, self.holder.map(|holder| holder.to_string()), remaining)
+    }
+}
+
+fn look(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
+    let fence = fence::read(state, keys.fence(), now_us).map_err(|found| conflict(0, found, now_us))?;
+    holder(state, keys, fence, now_us)
+}
+
+fn holder(state: &State, keys: &Keys, fence: u64, now_us: u64) -> Result<Found, Reply> {
+    let Some(entry) = state.get(keys.lock(), now_us) else {
+        return Ok(Found { fence, holder: None, left_ms: None, now_us });
+    };
+    match &entry.value {
+        Value::Text(text) => Ok(Found { fence, holder: Some(text.clone()), left_ms: entry.left_ms(now_us), now_us }),
+        foreign @ Value::Foreign(_) => Err(conflict(fence, foreign.type_name().to_owned(), now_us)),
+    }
+}
+
+fn conflict(fence: u64, found: String, now_us: u64) -> Reply {
+    Reply::new(Verdict::Conflict, now_us, fence, Some(found), Remaining::Gone)
+}
+
+fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u64) {
+    state.put(keys.lock(), Value::Text(owner.clone()), now_us, Some(ttl_ms));
+}
+
+/// Raises the expiry of our lock where less remains, and the fence to our token.
+fn keep(
+    state: &mut State,
+    keys: &Keys,
+    owner: &str,
+    ttl_ms: u64,
+    token: u64,
+    left_ms: Option<u64>,
+    now_us: u64,
+) -> Reply {
+    let remains = match left_ms {
+        Some(left) if left >= ttl_ms => left,
+        _ => {
+            state.expire(keys.lock(), now_us, ttl_ms);
+            ttl_ms
+        }
+    };
+    fence::write(state, keys.fence(), token, now_us);
+    ours(Verdict::Ok, token, owner, remains, now_us)
+}
+
+fn ours(verdict: Verdict, fence: u64, owner: &str, left_ms: u64, now_us: u64) -> Reply {
+    Reply::new(verdict, now_us, fence, Some(owner.to_owned()), Remaining::For(Duration::from_millis(left_ms)))
+}
+
+#[cfg(test)]
+#[path = "lock_tests.rs"]
+mod tests;

@@ -1,0 +1,250 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Remaining;
+use crate::machine::{Env, FENCE_KEPT_MS, State, Value, apply};
+use crate::name::Keys;
+use crate::server::{Fleet, Op, Reply, Verdict};
+
+const T: u64 = 1_800_000_000_000_000;
+const TTL: u64 = 10_000;
+
+/// One server with one lock, and a clock that only the test moves.
+struct Bench {
+    state: State,
+    keys: Arc<Keys>,
+    now_us: u64,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { state: State::new(), keys: Arc::new(Keys::new("", "orders:42", 1).unwrap()), now_us: T }
+    }
+
+    fn apply(&mut self, op: &Op) -> Reply {
+        apply(&mut self.state, op, &Env { now_us: self.now_us, run_id: "run" })
+    }
+
+    fn acquire(&mut self, owner: &str, proposal: u64) -> Reply {
+        self.acquire_adopting(owner, proposal, None)
+    }
+
+    fn acquire_adopting(&mut self, owner: &str, proposal: u64, adopt: Option<&str>) -> Reply {
+        let adopt = adopt.map(Into::into);
+        self.apply(&Op::Acquire { keys: self.keys.clone(), owner: owner.into(), ttl_ms: TTL, proposal, adopt, fleet: None })
+    }
+
+    fn confirm(&mut self, owner: &str, token: u64) -> Reply {
+        self.apply(&Op::Confirm { keys: self.keys.clone(), owner: owner.into(), token })
+    }
+
+    fn extend(&mut self, owner: &str, ttl_ms: u64, token: u64) -> Reply {
+        self.apply(&Op::Extend { keys: self.keys.clone(), owner: owner.into(), ttl_ms, token })
+    }
+
+    fn heal(&mut self, owner: &str, ttl_ms: u64, token: u64) -> Reply {
+        self.apply(&Op::Heal { keys: self.keys.clone(), owner: owner.into(), ttl_ms, token })
+    }
+
+    fn release(&mut self, owner: &str) -> Reply {
+        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into() })
+    }
+
+    fn inspect(&mut self) -> Reply {
+        self.apply(&Op::Inspect { keys: self.keys.clone() })
+    }
+
+    fn put_lock(&mut self, value: Value, ttl_ms: Option<u64>) {
+        self.state.put(self.keys.lock(), value, self.now_us, ttl_ms);
+    }
+
+    fn put_fence(&mut self, text: &str) {
+        self.state.put(self.keys.fence(), Value::Text(text.into()), self.now_us, None);
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.now_us += ms * 1_000;
+    }
+
+    fn keys_now(&self) -> Vec<(String, Option<u64>)> {
+        self.state.iter(self.now_us).map(|(key, entry)| (key.to_owned(), entry.left_ms(self.now_us))).collect()
+    }
+}
+
+fn ms(left: u64) -> Remaining {
+    Remaining::For(Duration::from_millis(left))
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.into())
+}
+
+#[test]
+fn a_free_lock_is_granted_with_the_proposal_as_its_fence() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.acquire("a", T + 5), Reply::new(Verdict::Vote, T, T + 5, Some("a".into()), ms(TTL)));
+    assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), Some(FENCE_KEPT_MS))]);
+}
+
+#[test]
+fn a_held_lock_teaches_the_fence_the_holder_and_what_remains() {
+    let mut bench = Bench::new();
+    bench.acquire("a", T);
+    bench.pass(4_000);
+    let before = bench.keys_now();
+    assert_eq!(bench.acquire("b", T), Reply::new(Verdict::Held, bench.now_us, T, Some("a".into()), ms(6_000)));
+    assert_eq!(bench.keys_now(), before);
+}
+
+#[test]
+fn a_repeated_acquire_votes_again_and_never_returns_the_old_fence() {
+    let mut bench = Bench::new();
+    bench.acquire("a", T);
+    bench.pass(9_000);
+    assert_eq!(bench.acquire("a", T), Reply::new(Verdict::Vote, bench.now_us, bench.now_us, Some("a".into()), ms(TTL)));
+}
+
+#[test]
+fn only_the_adopted_owner_counts_as_free() {
+    let mut bench = Bench::new();
+    bench.acquire("a", T);
+    assert_eq!(bench.acquire_adopting("b", T, Some("c")).verdict, Verdict::Held);
+    let adopted = bench.acquire_adopting("b", T, Some("a"));
+    assert_eq!((adopted.verdict, adopted.fence, adopted.holder.as_deref()), (Verdict::Vote, T + 1, Some("b")));
+    assert_eq!(bench.release("a").verdict, Verdict::No);
+    bench.put_lock(text(""), None);
+    assert_eq!(bench.acquire_adopting("b", T, Some("")).verdict, Verdict::Held, "nobody hands over an empty owner");
+}
+
+#[test]
+fn a_lock_of_another_library_without_expiry_is_a_holder_like_any_other() {
+    let mut bench = Bench::new();
+    bench.put_lock(text("redis-py"), None);
+    let reply = bench.acquire("a", T);
+    assert_eq!((reply.verdict, reply.fence, reply.remaining), (Verdict::Held, 0, Remaining::Forever));
+    for reply in [bench.confirm("a", T), bench.extend("a", TTL, T), bench.heal("a", TTL, T), bench.release("a")] {
+        assert_eq!((reply.verdict, reply.holder.as_deref(), reply.remaining), (Verdict::No, Some("redis-py"), Remaining::Forever));
+    }
+    assert_eq!(bench.keys_now(), [("orders:42".into(), None)]);
+}
+
+#[test]
+fn what_is_no_lock_is_a_conflict_and_stays_as_it_is() {
+    let mut bench = Bench::new();
+    bench.put_lock(Value::Foreign("list".into()), None);
+    bench.put_fence("7");
+    let before = bench.keys_now();
+    for reply in [
+        bench.acquire("a", T),
+        bench.confirm("a", T),
+        bench.extend("a", TTL, T),
+        bench.heal("a", TTL, T),
+        bench.release("a"),
+        bench.inspect(),
+    ] {
+        assert_eq!(reply, Reply::new(Verdict::Conflict, T, 7, Some("list".into()), Remaining::Gone));
+    }
+    assert_eq!(bench.keys_now(), before);
+}
+
+#[test]
+fn what_is_no_fence_is_a_conflict_but_never_keeps_a_lock_from_being_released() {
+    let mut bench = Bench::new();
+    for garbage in ["garbage", "-1", "9007199254740992"] {
+        bench.put_lock(text("a"), Some(TTL));
+        bench.put_fence(garbage);
+        for reply in [bench.acquire("a", T), bench.confirm("a", T), bench.extend("a", TTL, T), bench.heal("a", TTL, T), bench.inspect()] {
+            let found = Some("string at {orders:42}:~lt:fence".to_owned());
+            assert_eq!(reply, Reply::new(Verdict::Conflict, T, 0, found, Remaining::Gone), "{garbage}");
+        }
+        assert_eq!(bench.release("a"), Reply::new(Verdict::Ok, T, 0, None, Remaining::Gone));
+        assert_eq!(bench.keys_now(), [("{orders:42}:~lt:fence".into(), None)]);
+    }
+}
+
+#[test]
+fn confirm_raises_the_fence_unless_a_newer_vote_was_cast() {
+    let mut bench = Bench::new();
+    bench.acquire("a", T);
+    assert_eq!(bench.confirm("a", T - 1).verdict, Verdict::No);
+    assert_eq!(bench.confirm("b", T + 9).verdict, Verdict::No);
+    bench.pass(1_000);
+    assert_eq!(bench.confirm("a", T + 9), Reply::new(Verdict::Ok, bench.now_us, T + 9, Some("a".into()), ms(9_000)));
+    assert_eq!(bench.inspect().fence, T + 9);
+}
+
+#[test]
+fn an_extension_never_shortens() {
+    let mut bench = Bench::new();
+    bench.acquire("a", T);
+    assert_eq!(bench.extend("a", 60_000, T).remaining, ms(60_000));
+    assert_eq!(bench.extend("a", TTL, T).remaining, ms(60_000));
+    assert_eq!(bench.heal("a", TTL, T).remaining, ms(60_000));
+    bench.pass(55_000);
+    assert_eq!(bench.extend("a", TTL, T).remaining, ms(TTL));
+}
+
+#[test]
+fn an_extension_is_refused_to_a_stranger_on_a_missing_key_and_under_a_newer_fence() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.extend("a", TTL, T), Reply::new(Verdict::No, T, 0, None, Remaining::Gone));
+    bench.acquire("a", T);
+    assert_eq!(bench.extend("b", TTL, T).holder.as_deref(), Some("a"));
+    let before = bench.keys_now();
+    assert_eq!(bench.extend("a", 60_000, T - 1), Reply::new(Verdict::No, T, T, Some("a".into()), ms(TTL)));
+    assert_eq!(bench.keys_now(), before);
+}
+
+#[test]
+fn an_extension_repairs_a_lock_without_expiry_and_a_lost_fence() {
+    let mut bench = Bench::new();
+    bench.put_lock(text("a"), None);
+    assert_eq!(bench.extend("a", TTL, T), Reply::new(Verdict::Ok, T, T, Some("a".into()), ms(TTL)));
+    assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), Some(FENCE_KEPT_MS))]);
+}
+
+#[test]
+fn heal_writes_a_lost_key_again_but_over_nobody() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.heal("a", TTL, T), Reply::new(Verdict::Ok, T, T, Some("a".into()), ms(TTL)));
+    assert_eq!(bench.heal("b", TTL, T + 1).holder.as_deref(), Some("a"));
+    bench.release("a");
+    assert_eq!(bench.heal("a", TTL, T - 1), Reply::new(Verdict::No, T, T, None, Remaining::Gone));
+    assert_eq!(bench.inspect().holder, None);
+}
+
+#[test]
+fn heal_works_in_quarantine_and_is_no_vote() {
+    let mut bench = Bench::new();
+    bench.keys = Arc::new(Keys::new("", "orders:42", 3).unwrap());
+    let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
+    let acquire = Op::Acquire { keys: bench.keys.clone(), owner: "b".into(), ttl_ms: TTL, proposal: T, adopt: None, fleet };
+    assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);
+    assert_eq!(bench.heal("a", TTL, T).verdict, Verdict::Ok);
+    assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);
+    bench.pass(60_000);
+    assert_eq!(bench.apply(&acquire).verdict, Verdict::Vote);
+}
+
+#[test]
+fn a_release_deletes_its_own_lock_only_and_keeps_the_fence_for_a_day() {
+    let mut bench = Bench::new();
+    bench.acquire("a", T);
+    assert_eq!(bench.release("b"), Reply::new(Verdict::No, T, T, Some("a".into()), ms(TTL)));
+    bench.pass(5_000);
+    assert_eq!(bench.release("a"), Reply::new(Verdict::Ok, bench.now_us, T, None, Remaining::Gone));
+    assert_eq!(bench.keys_now(), [("{orders:42}:~lt:fence".into(), Some(FENCE_KEPT_MS))]);
+    assert_eq!(bench.release("a"), Reply::new(Verdict::No, bench.now_us, T, None, Remaining::Gone));
+}
+
+#[test]
+fn a_later_holder_has_a_larger_fence_whatever_its_clock_says() {
+    let mut bench = Bench::new();
+    let mut last = 0;
+    for proposal in [T, 0, T - 500_000, T + 3_000_000_000, u64::MAX, T, 1] {
+        let fence = bench.acquire("a", proposal).fence;
+        assert!(fence > last, "{fence} after {last}");
+        last = fence;
+        bench.release("a");
+    }
+}

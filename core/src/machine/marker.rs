@@ -1,0 +1,220 @@
+//! The marker of a server of a quorum: which quorum it belongs to, and since when it remembers.
+//!
+//! A server that forgot its locks (empty restart, old snapshot, promoted replica) would vote for a second holder. So it
+//! votes only once every hold it may have forgotten has ended, which is `max_ttl` after it was first seen anew. The text
+//! is readable: `n=3 max_ttl=60000 run=<run id> since=<µs>`, or `since=0` where somebody vouched for the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fence;
+use super::state::{State, Value};
+use super::Env;
+use crate::error::Remaining;
+use crate::name::Keys;
+use crate::server::{Fleet, Reply, Verdict};
+
+/// What a marker tells a member of `fleet`.
+#[derive(Debug, PartialEq, Eq)]
+enum Standing {
+    /// The server votes.
+    Votes,
+    /// It votes after this many milliseconds.
+    Waits(u64),
+    /// It is new, restarted, or its clock was set back behind the marker.
+    Anew,
+    /// It belongs to another quorum.
+    Elsewhere(String),
+    /// This is no marker.
+    Unreadable(String),
+}
+
+/// Before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
+pub(super) fn admit(state: &mut State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Option<Reply> {
+    match standing(state, key, fleet, env) {
+        Standing::Votes => None,
+        Standing::Anew => {
+            write(state, key, fleet, env, env.now_us);
+            Some(quarantine(env, fleet.max_ttl_ms))
+        }
+        other => Some(refusal(other, fleet, env)),
+    }
+}
+
+/// The operation `Greet`.
+pub(super) fn greet(state: &State, fleet: Option<&Fleet>, env: &Env<'_>) -> Reply {
+    let key = Keys::server_marker();
+    let Some(fleet) = fleet else {
+        // A client of one server knows no quorum: any is another one.
+        let nobody = Fleet { servers: 0, max_ttl_ms: 0 };
+        return match standing(state, key, &nobody, env) {
+            Standing::Anew => plain(Verdict::Ok, env),
+            other => refusal(other, &nobody, env),
+        };
+    };
+    match standing(state, key, fleet, env) {
+        Standing::Votes => plain(Verdict::Ok, env),
+        other => refusal(other, fleet, env),
+    }
+}
+
+/// The operation `Trust`.
+pub(super) fn trust(state: &mut State, fleet: &Fleet, env: &Env<'_>) -> Reply {
+    let key = Keys::server_marker();
+    match standing(state, key, fleet, env) {
+        other @ (Standing::Elsewhere(_) | Standing::Unreadable(_)) => refusal(other, fleet, env),
+        Standing::Votes | Standing::Waits(_) | Standing::Anew => {
+            write(state, key, fleet, env, 0);
+            plain(Verdict::Ok, env)
+        }
+    }
+}
+
+fn standing(state: &State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Standing {
+    let Some(entry) = state.get(key, env.now_us) else { return Standing::Anew };
+    let Some(marker) = entry.text().and_then(Marker::parse) else {
+        return Standing::Unreadable(fence::at(entry, key));
+    };
+    if marker.n != fleet.servers.to_string() || marker.max_ttl != fleet.max_ttl_ms.to_string() {
+        return Standing::Elsewhere(format!("n={} max_ttl={}", marker.n, marker.max_ttl));
+    }
+    if marker.run != env.run_id || marker.since > env.now_us {
+        return Standing::Anew;
+    }
+    let votes_from = match marker.since {
+        0 => 0,
+        since => since.saturating_add(fleet.max_ttl_ms.saturating_mul(1_000)),
+    };
+    match votes_from.saturating_sub(env.now_us) {
+        0 => Standing::Votes,
+        left => Standing::Waits(left.div_ceil(1_000)),
+    }
+}
+
+fn refusal(standing: Standing, fleet: &Fleet, env: &Env<'_>) -> Reply {
+    match standing {
+        Standing::Votes => plain(Verdict::Ok, env),
+        Standing::Anew => quarantine(env, fleet.max_ttl_ms),
+        Standing::Waits(left) => quarantine(env, left),
+        Standing::Elsewhere(fleet) => Reply { holder: Some(fleet), ..plain(Verdict::Mismatch, env) },
+        Standing::Unreadable(found) => Reply { holder: Some(found), ..plain(Verdict::Conflict, env) },
+    }
+}
+
+fn quarantine(env: &Env<'_>, left_ms: u64) -> Reply {
+    Reply { remaining: Remaining::For(Duration::from_millis(left_ms)), ..plain(Verdict::Quarantine, env) }
+}
+
+fn plain(verdict: Verdict, env: &Env<'_>) -> Reply {
+    Reply::new(verdict, env.now_us, 0, None, Remaining::Gone)
+}
+
+fn write(state: &mut State, key: &str, fleet: &Fleet, env: &Env<'_>, since: u64) {
+    let Fleet { servers, max_ttl_ms } = fleet;
+    let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={} since={since}", env.run_id).into();
+    state.put(key, Value::Text(text), env.now_us, None);
+}
+
+/// The fields of a marker. `n` and `max_ttl` are compared as text, so that nothing is lost on a number out of range.
+struct Marker<'a> {
+    n: &'a str,
+    max_ttl: &'a str,
+    run: &'a str,
+    since: u64,
+}
+
+impl<'a> Marker<'a> {
+    /// Fields after the fourth belong to later versions.
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut fields = text.split(' ');
+        let mut field = |key: &str| fields.next()?.strip_prefix(key).filter(|value| !value.is_empty());
+        let digits = |value: &&str| value.bytes().all(|byte| byte.is_ascii_digit());
+        Some(Self {
+            n: field("n=").filter(digits)?,
+            max_ttl: field("max_ttl=").filter(digits)?,
+            run: field("run=")?,
+            since: field("since=").filter(digits)?.parse().ok().filter(|since| *since < 1 << 53)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLEET: Fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
+    const NOW: u64 = 1_800_000_000_000_000;
+
+    fn env(now_us: u64, run_id: &str) -> Env<'_> {
+        Env { now_us, run_id }
+    }
+
+    fn admits(state: &mut State, now_us: u64, run_id: &str) -> Option<(Verdict, Remaining)> {
+        let reply = admit(state, Keys::server_marker(), &FLEET, &env(now_us, run_id))?;
+        Some((reply.verdict, reply.remaining))
+    }
+
+    fn waits(ms: u64) -> Option<(Verdict, Remaining)> {
+        Some((Verdict::Quarantine, Remaining::For(Duration::from_millis(ms))))
+    }
+
+    #[test]
+    fn a_new_server_votes_once_every_forgotten_hold_has_ended() {
+        let mut state = State::new();
+        assert_eq!(admits(&mut state, NOW, "a"), waits(60_000));
+        assert_eq!(admits(&mut state, NOW + 1, "a"), waits(60_000), "rounded up, so that nobody comes too early");
+        assert_eq!(admits(&mut state, NOW + 59_999_999, "a"), waits(1));
+        assert_eq!(admits(&mut state, NOW + 60_000_000, "a"), None);
+        let marker = state.get(Keys::server_marker(), NOW).and_then(|entry| entry.text().map(str::to_owned));
+        assert_eq!(marker, Some(format!("n=3 max_ttl=60000 run=a since={NOW}")));
+    }
+
+    #[test]
+    fn a_restart_or_a_clock_set_back_starts_quarantine_again() {
+        let mut state = State::new();
+        assert_eq!(trust(&mut state, &FLEET, &env(NOW, "a")).verdict, Verdict::Ok);
+        assert_eq!(admits(&mut state, NOW, "a"), None, "a trusted server votes at once");
+        assert_eq!(admits(&mut state, NOW, "b"), waits(60_000));
+        assert_eq!(admits(&mut state, NOW - 1, "b"), waits(60_000));
+        assert_eq!(admits(&mut state, NOW + 30_000_000, "b"), waits(30_000));
+    }
+
+    #[test]
+    fn another_quorum_is_named_and_left_alone() {
+        let mut state = State::new();
+        trust(&mut state, &Fleet { servers: 5, max_ttl_ms: 60_000 }, &env(NOW, "a"));
+        let before: Vec<_> = state.iter(NOW).map(|(key, entry)| (key.to_owned(), entry.clone())).collect();
+        let replies = [
+            admit(&mut state, Keys::server_marker(), &FLEET, &env(NOW, "b")),
+            Some(greet(&state, Some(&FLEET), &env(NOW, "a"))),
+            Some(greet(&state, None, &env(NOW, "a"))),
+            Some(trust(&mut state, &FLEET, &env(NOW, "a"))),
+        ];
+        for reply in replies.into_iter().flatten() {
+            assert_eq!((reply.verdict, reply.holder.as_deref()), (Verdict::Mismatch, Some("n=5 max_ttl=60000")));
+        }
+        let after: Vec<_> = state.iter(NOW).map(|(key, entry)| (key.to_owned(), entry.clone())).collect();
+        assert_eq!(before, after);
+    }
+
+    #[test]
+    fn a_greeting_writes_nothing() {
+        let state = State::new();
+        assert_eq!(greet(&state, None, &env(NOW, "a")).verdict, Verdict::Ok);
+        let reply = greet(&state, Some(&FLEET), &env(NOW, "a"));
+        assert_eq!(Some((reply.verdict, reply.remaining)), waits(60_000));
+        assert_eq!(state.iter(NOW).count(), 0);
+    }
+
+    #[test]
+    fn what_is_no_marker_is_a_conflict() {
+        let mut state = State::new();
+        for text in ["", "n=3", "n=3 max_ttl=60000 run= since=0", "n=x max_ttl=60000 run=a since=0", "n=3 max_ttl=60000 run=a since=-1"] {
+            state.put(Keys::server_marker(), Value::Text(text.into()), 0, None);
+            let reply = trust(&mut state, &FLEET, &env(NOW, "a"));
+            assert_eq!((reply.verdict, reply.holder.as_deref()), (Verdict::Conflict, Some("string at {~lt}:marker")), "{text:?}");
+        }
+        state.put(Keys::server_marker(), Value::Text("n=3 max_ttl=60000 run=a since=0 later=1".into()), 0, None);
+        assert_eq!(admits(&mut state, NOW, "a"), None, "fields of later versions are skipped");
+    }
+}

@@ -1,0 +1,156 @@
+//! The keys of one server: a small key-value store with expiry, as much of Redis as the operations touch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Below this many keys, expired ones are left to be found by the next access.
+const SWEEP_FROM: usize = 1024;
+
+/// The keys of one server.
+///
+/// Expiry has the resolution and the boundary of Redis: whole milliseconds, and a key lives through the millisecond at
+/// which it expires. An expired key is absent to every reader, whether or not its memory was freed already.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    entries: BTreeMap<String, Entry>,
+    sweep_at: usize,
+}
+
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The value.
+    pub value: Value,
+    /// The last millisecond (since the Unix epoch) at which the key exists; `None` for a key without expiry.
+    pub expires_ms: Option<u64>,
+}
+
+/// The value of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A string.
+    Text(Arc<str>),
+    /// Something that isn't a string, by the name of its type (`list`, `hash`, …). No operation makes one: tests do.
+    Foreign(Arc<str>),
+}
+
+impl Value {
+    /// The type's name as the command `TYPE` gives it.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        match self {
+            Self::Text(_) => "string",
+            Self::Foreign(name) => name,
+        }
+    }
+}
+
+impl State {
+    /// A server without keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What `key` holds at `now_us`, `None` if it expired or never was.
+    #[must_use]
+    pub fn get(&self, key: &str, now_us: u64) -> Option<&Entry> {
+        self.entries.get(key).filter(|entry| entry.lives(now_us))
+    }
+
+    /// Everything that lives at `now_us`, in the order of the keys.
+    pub fn iter(&self, now_us: u64) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().filter(move |(_, entry)| entry.lives(now_us)).map(|(key, entry)| (key.as_str(), entry))
+    }
+
+    /// Writes a key, whatever it held (`SET`, with `ttl_ms` from `now_us` or for ever).
+    pub fn put(&mut self, key: &str, value: Value, now_us: u64, ttl_ms: Option<u64>) {
+        let expires_ms = ttl_ms.map(|ttl| expiry(now_us, ttl));
+        if let Some(entry) = self.entries.get_mut(key) {
+            *entry = Entry { value, expires_ms };
+            return;
+        }
+        if self.entries.len() >= self.sweep_at.max(SWEEP_FROM) {
+            self.entries.retain(|_, entry| entry.lives(now_us));
+            self.sweep_at = self.entries.len().saturating_mul(2);
+        }
+        self.entries.insert(key.to_owned(), Entry { value, expires_ms });
+    }
+
+    /// Makes an existing key expire `ttl_ms` after `now_us` (`PEXPIRE`).
+    pub fn expire(&mut self, key: &str, now_us: u64, ttl_ms: u64) {
+        if let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.lives(now_us)) {
+            entry.expires_ms = Some(expiry(now_us, ttl_ms));
+        }
+    }
+
+    /// Deletes a key (`DEL`).
+    pub fn remove(&mut self, key: &str) {
+        self.entries.remove(key);
+    }
+
+    /// Deletes every key (`FLUSHALL`): the server forgot.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+}
+
+impl Entry {
+    fn lives(&self, now_us: u64) -> bool {
+        self.expires_ms.is_none_or(|at| now_us / 1_000 <= at)
+    }
+
+    /// The text of a string.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            Value::Foreign(_) => None,
+        }
+    }
+
+    /// Milliseconds until expiry, `None` for a key without.
+    #[must_use]
+    pub fn left_ms(&self, now_us: u64) -> Option<u64> {
+        self.expires_ms.map(|at| at.saturating_sub(now_us / 1_000))
+    }
+}
+
+fn expiry(now_us: u64, ttl_ms: u64) -> u64 {
+    (now_us / 1_000).saturating_add(ttl_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Value {
+        Value::Text(value.into())
+    }
+
+    #[test]
+    fn a_key_lives_through_the_millisecond_of_its_expiry() {
+        let mut state = State::new();
+        state.put("k", text("v"), 1_000_500, Some(10));
+        assert_eq!(state.get("k", 1_010_999).and_then(|entry| entry.left_ms(1_010_999)), Some(0));
+        assert_eq!(state.get("k", 1_011_000), None);
+        assert_eq!(state.iter(1_011_000).count(), 0);
+    }
+
+    #[test]
+    fn an_expired_key_is_not_revived_by_a_new_expiry() {
+        let mut state = State::new();
+        state.put("k", text("v"), 0, Some(1));
+        state.expire("k", 2_000, 100);
+        assert_eq!(state.get("k", 2_000), None);
+    }
+
+    #[test]
+    fn expired_keys_are_freed_as_new_ones_come() {
+        let mut state = State::new();
+        for n in 0..100_000_u64 {
+            state.put(&n.to_string(), text("v"), n * 1_000, Some(10));
+        }
+        assert!(state.entries.len() <= SWEEP_FROM + 1, "{} keys kept", state.entries.len());
+    }
+}

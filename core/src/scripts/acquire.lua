@@ -1,0 +1,73 @@
+-- Takes a free lock and casts a vote for its fence.
+--
+-- KEYS     lock, fence, queue, marker
+-- ARGV     owner, ttl (ms), proposal (µs), owner to adopt ('' = none),
+--          and on a quorum only: number of servers, max_ttl (ms), run id
+-- returns  {'vote', time (µs), fence, owner, ttl}            the lock is ours here
+--          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
+--          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
+--          {'mismatch', time, 0, 'n=… max_ttl=…', -2}        this server belongs to another quorum
+--          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
+-- always   a vote is larger than every fence before it, and never repeated;
+--          without a vote nothing changes, but the marker of a server seen anew
+
+local found
+if ARGV[5] then
+  found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[4])
+else
+  found = redis.call('MGET', KEYS[1], KEYS[2])
+end
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+
+if ARGV[5] then
+  local marker = found[3]
+  local n, max_ttl, run, since
+  if marker then
+    n, max_ttl, run, since = string.match(marker .. ' ', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) since=(%d+) ')
+    since = tonumber(since)
+  end
+  if marker and not (since and since < 2^53) or not marker and redis.call('EXISTS', KEYS[4]) == 1 then
+    return { 'conflict', now, 0, redis.call('TYPE', KEYS[4]).ok .. ' at ' .. KEYS[4], -2 }
+  end
+  if marker and (n ~= ARGV[5] or max_ttl ~= ARGV[6]) then
+    return { 'mismatch', now, 0, 'n=' .. n .. ' max_ttl=' .. max_ttl, -2 }
+  end
+  if not marker or run ~= ARGV[7] or since > now then
+    since = string.format('%.0f', now)
+    redis.call('SET', KEYS[4], 'n=' .. ARGV[5] .. ' max_ttl=' .. ARGV[6] .. ' run=' .. ARGV[7] .. ' since=' .. since)
+    return { 'quarantine', now, 0, false, tonumber(ARGV[6]) }
+  end
+  local votes = since + ARGV[6] * 1000
+  if since > 0 and now < votes then
+    return { 'quarantine', now, 0, false, math.ceil((votes - now) / 1000) }
+  end
+end
+
+-- MGET shows a key of another type as a missing one.
+local fence = tonumber(string.match(found[2] or '0', '^%d+$'))
+if not (fence and fence < 2^53 - 1) or not found[2] and redis.call('EXISTS', KEYS[2]) == 1 then
+  return { 'conflict', now, 0, redis.call('TYPE', KEYS[2]).ok .. ' at ' .. KEYS[2], -2 }
+end
+
+local holder = found[1]
+local ours = holder and (holder == ARGV[1] or holder == ARGV[4] and holder ~= '')
+if holder and not ours then
+  return { 'held', now, fence, holder, redis.call('PTTL', KEYS[1]) }
+end
+
+local vote = tonumber(ARGV[3])
+if vote > now + 3600000000 or vote < now - 1000000 then
+  vote = now
+end
+if vote <= fence then
+  vote = fence + 1
+end
+
+if ours then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
+end
+redis.call('SET', KEYS[2], string.format('%.0f', vote), 'PX', 86400000)
+return { 'vote', now, vote, ARGV[1], tonumber(ARGV[2]) }

@@ -1,0 +1,29 @@
+-- Raises the fence to the attested token, where a lower vote was cast.
+--
+-- KEYS     lock, fence, queue, marker
+-- ARGV     owner, token
+-- returns  {'ok', time (µs), token, owner, remaining (ms)}
+--          {'no', time, fence, holder, remaining}          the lock is not ours, or a newer vote was cast
+--          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
+-- always   the fence never sinks; the lock stays as it is
+
+local found = redis.call('MGET', KEYS[1], KEYS[2])
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+
+-- MGET shows a key of another type as a missing one.
+local fence = tonumber(string.match(found[2] or '0', '^%d+$'))
+if not (fence and fence < 2^53 - 1) or not found[2] and redis.call('EXISTS', KEYS[2]) == 1 then
+  return { 'conflict', now, 0, redis.call('TYPE', KEYS[2]).ok .. ' at ' .. KEYS[2], -2 }
+end
+
+local holder = found[1]
+if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
+  return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
+end
+if holder ~= ARGV[1] or fence > tonumber(ARGV[2]) then
+  return { 'no', now, fence, holder, redis.call('PTTL', KEYS[1]) }
+end
+
+redis.call('SET', KEYS[2], ARGV[2], 'PX', 86400000)
+return { 'ok', now, tonumber(ARGV[2]), holder, redis.call('PTTL', KEYS[1]) }

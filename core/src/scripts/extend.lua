@@ -1,0 +1,36 @@
+-- Makes at least ttl remain of our lock.
+--
+-- KEYS     lock, fence, queue, marker
+-- ARGV     owner, ttl (ms), token
+-- returns  {'ok', time (µs), token, owner, remaining (ms)}
+--          {'no', time, fence, holder, remaining}          the lock is not ours, or a newer vote was cast
+--          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
+-- always   what remains is never shortened, so that a late heartbeat can't undo a long extension;
+--          a missing key is never written again; the fence never sinks
+
+local found = redis.call('MGET', KEYS[1], KEYS[2])
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+
+-- MGET shows a key of another type as a missing one.
+local fence = tonumber(string.match(found[2] or '0', '^%d+$'))
+if not (fence and fence < 2^53 - 1) or not found[2] and redis.call('EXISTS', KEYS[2]) == 1 then
+  return { 'conflict', now, 0, redis.call('TYPE', KEYS[2]).ok .. ' at ' .. KEYS[2], -2 }
+end
+
+local holder = found[1]
+if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
+  return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
+end
+if holder ~= ARGV[1] or fence > tonumber(ARGV[3]) then
+  return { 'no', now, fence, holder, redis.call('PTTL', KEYS[1]) }
+end
+
+-- A key without expiry shows -1: it gets one.
+local remaining = redis.call('PTTL', KEYS[1])
+if remaining < tonumber(ARGV[2]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  remaining = tonumber(ARGV[2])
+end
+redis.call('SET', KEYS[2], ARGV[3], 'PX', 86400000)
+return { 'ok', now, tonumber(ARGV[3]), holder, remaining }

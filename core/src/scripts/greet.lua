@@ -1,0 +1,37 @@
+-- Asks whether this server belongs to the quorum the client thinks it does, and votes.
+--
+-- KEYS     marker
+-- ARGV     number of servers, max_ttl (ms), run id; none from a client of one server
+-- returns  {'ok', time (µs), 0, nil, -2}
+--          {'quarantine', time, 0, nil, ms until it votes}      it is new, or lost its data
+--          {'mismatch', time, 0, 'n=… max_ttl=…', -2}           it belongs to another quorum
+--          {'conflict', time, 0, what was found, -2}            the marker's key holds something else
+-- always   nothing is written
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+
+local marker = redis.pcall('GET', KEYS[1])
+local n, max_ttl, run, since
+if type(marker) == 'string' then
+  n, max_ttl, run, since = string.match(marker .. ' ', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) since=(%d+) ')
+  since = tonumber(since)
+end
+if marker and not (since and since < 2^53) then
+  return { 'conflict', now, 0, redis.call('TYPE', KEYS[1]).ok .. ' at ' .. KEYS[1], -2 }
+end
+if marker and (n ~= ARGV[1] or max_ttl ~= ARGV[2]) then
+  return { 'mismatch', now, 0, 'n=' .. n .. ' max_ttl=' .. max_ttl, -2 }
+end
+if not ARGV[1] then
+  return { 'ok', now, 0, false, -2 }
+end
+
+if not marker or run ~= ARGV[3] or since > now then
+  return { 'quarantine', now, 0, false, tonumber(ARGV[2]) }
+end
+local votes = since + ARGV[2] * 1000
+if since > 0 and now < votes then
+  return { 'quarantine', now, 0, false, math.ceil((votes - now) / 1000) }
+end
+return { 'ok', now, 0, false, -2 }

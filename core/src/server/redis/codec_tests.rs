@@ -1,0 +1,133 @@
+use std::sync::Arc;
+
+use super::*;
+
+fn keys() -> Arc<Keys> {
+    Arc::new(Keys::new("", "k", 1).unwrap())
+}
+
+fn release() -> Op {
+    Op::Release { keys: keys(), owner: "me".into() }
+}
+
+fn acquire() -> Op {
+    Op::Acquire { keys: keys(), owner: "me".into(), ttl_ms: 10_000, proposal: 7, adopt: None, fleet: None }
+}
+
+fn bulk(text: &str) -> Value {
+    Value::BulkString(text.as_bytes().to_vec())
+}
+
+/// What a server would have said, as the crate reads it.
+fn said(line: &str) -> Failure {
+    let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+    reply(&release(), value).unwrap_err()
+}
+
+fn words(command: &Cmd) -> Vec<String> {
+    let arg = |arg: redis::Arg<&[u8]>| match arg {
+        redis::Arg::Simple(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    command.args_iter().map(arg).collect()
+}
+
+#[test]
+fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
+    let four = ["4", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker"];
+    let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
+    let (keys, owner): (_, Arc<str>) = (keys(), "me".into());
+    let acquire = |adopt: Option<&str>, fleet| {
+        let adopt = adopt.map(Into::into);
+        Op::Acquire { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, proposal: 7, adopt, fleet }
+    };
+    for (op, expected) in [
+        (acquire(None, None), [&four[..], &["me", "10", "7", ""]].concat()),
+        (acquire(Some("old"), Some(fleet)), [&four[..], &["me", "10", "7", "old", "3", "60000", "run"]].concat()),
+        (Op::Confirm { keys: keys.clone(), owner: owner.clone(), token: 9 }, [&four[..], &["me", "9"]].concat()),
+        (Op::Extend { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
+        (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
+        (Op::Release { keys: keys.clone(), owner: owner.clone() }, [&four[..], &["me"]].concat()),
+        (Op::Inspect { keys: keys.clone() }, four.to_vec()),
+        (Op::Greet { fleet: None }, vec!["1", "{~lt}:marker"]),
+        (Op::Greet { fleet: Some(fleet) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
+        (Op::Trust { fleet }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
+    ] {
+        let by_sha = words(&command(&op, Some("run"), Form::BySha));
+        assert_eq!((by_sha[0].as_str(), by_sha[1].len(), &by_sha[2..]), ("EVALSHA", 40, &*expected.iter().map(|word| word.to_string()).collect::<Vec<_>>()));
+        let by_text = words(&command(&op, Some("run"), Form::ByText));
+        assert_eq!((by_text[0].as_str(), &by_text[2..]), ("EVAL", &by_sha[2..]));
+        assert_eq!(redis::Script::new(&by_text[1]).get_hash(), by_sha[1]);
+    }
+}
+
+#[test]
+fn an_answer_is_read_field_by_field() {
+    let held = |remaining| Value::Array(vec![bulk("held"), Value::Int(5), bulk("7"), bulk("you"), remaining, bulk("later")]);
+    let read = |value| reply(&acquire(), value).unwrap();
+    let expected = |remaining| Reply::new(Verdict::Held, 5, 7, Some("you".into()), remaining);
+    assert_eq!(read(held(Value::Int(250))), expected(Remaining::For(Duration::from_millis(250))));
+    assert_eq!(read(held(Value::Int(-1))), expected(Remaining::Forever));
+    assert_eq!(read(held(Value::Int(-2))), expected(Remaining::Gone));
+    let foreign = vec![bulk("held"), Value::Int(5), Value::Int(0), Value::BulkString(vec![b'a', 0xff]), Value::Int(1)];
+    assert_eq!(read(Value::Array(foreign)).holder.as_deref(), Some("a\u{fffd}"));
+}
+
+#[test]
+fn what_no_script_of_ours_says_is_a_protocol_failure_of_unknown_outcome() {
+    for value in [
+        Value::Nil,
+        Value::Okay,
+        bulk("vote"),
+        Value::Array(vec![]),
+        Value::Array(vec![bulk("vote"), Value::Int(1), Value::Int(1), Value::Nil]),
+        Value::Array(vec![bulk("vote"), Value::Int(1), Value::Int(-1), Value::Nil, Value::Int(1)]),
+        Value::Array(vec![bulk("ok"), Value::Int(1), Value::Int(1), Value::Nil, Value::Int(1)]),
+        Value::Array(vec![bulk("later"), Value::Int(1), Value::Int(1), Value::Nil, Value::Int(1)]),
+        bulk(&"é".repeat(900)),
+    ] {
+        let failure = reply(&acquire(), value).unwrap_err();
+        assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Protocol, true), "{failure}");
+        assert!(failure.message.len() < 600, "{failure}");
+    }
+}
+
+#[test]
+fn a_server_s_error_says_what_is_wrong_and_whether_it_was_refused_as_a_whole() {
+    for (line, kind, maybe_applied) in [
+        ("LOADING Redis is loading the dataset in memory", FailureKind::Loading, false),
+        ("READONLY You can't write against a read only replica. script: 5a, on @user_script:61.", FailureKind::ReadOnly, false),
+        ("MISCONF Redis is configured to save RDB snapshots", FailureKind::Misconfigured, false),
+        ("OOM command not allowed when used memory > 'maxmemory'.", FailureKind::OutOfMemory, false),
+        ("CLUSTERDOWN The cluster is down", FailureKind::ClusterDown, false),
+        ("TRYAGAIN Multiple keys request during rehashing of slot", FailureKind::ClusterDown, false),
+        ("NOAUTH Authentication required.", FailureKind::Denied, false),
+        ("WRONGPASS invalid username-password pair or user is disabled.", FailureKind::Denied, false),
+        ("NOPERM this user has no permissions to run the 'evalsha' command", FailureKind::Denied, true),
+        ("ERR ACL failure in script: User x has no permissions to run the 'set' command", FailureKind::Denied, true),
+        ("NOSCRIPT No matching script. Please use EVAL.", FailureKind::Other, false),
+        ("ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -OOM command not allowed when used memory > 'maxmemory'.", FailureKind::OutOfMemory, false),
+        ("ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -READONLY You can't write against a read only replica.", FailureKind::ReadOnly, false),
+        ("ERR Error running script (call to f_5a): @user_script:5: attempt to index a nil value", FailureKind::Other, true),
+        ("ERR unknown command 'EVALSHA'", FailureKind::Other, true),
+    ] {
+        let failure = said(line);
+        assert_eq!((failure.kind, failure.maybe_applied), (kind, maybe_applied), "{line}: {failure}");
+    }
+}
+
+#[test]
+fn a_broken_connection_leaves_the_outcome_open_only_if_something_was_sent() {
+    for (kind, expected) in [
+        (std::io::ErrorKind::ConnectionRefused, FailureKind::Refused),
+        (std::io::ErrorKind::TimedOut, FailureKind::Timeout),
+        (std::io::ErrorKind::BrokenPipe, FailureKind::Disconnected),
+        (std::io::ErrorKind::UnexpectedEof, FailureKind::Disconnected),
+    ] {
+        let error = RedisError::from(std::io::Error::from(kind));
+        for sent in [false, true] {
+            let failure = failure(&error, sent);
+            assert_eq!((failure.kind, failure.maybe_applied), (expected, sent), "{kind:?}");
+        }
+    }
+}

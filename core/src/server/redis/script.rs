@@ -1,0 +1,51 @@
+//! The scripts, one per operation.
+
+use std::sync::LazyLock;
+
+use crate::server::Op;
+
+/// A script and the hash by which a server that has seen it knows it.
+pub(super) struct Script {
+    pub(super) text: &'static str,
+    sha: LazyLock<String>,
+}
+
+impl Script {
+    pub(super) fn sha(&self) -> &str {
+        &self.sha
+    }
+
+    /// The script of an operation.
+    pub(super) fn of(op: &Op) -> &'static Self {
+        match op {
+            Op::Acquire { .. } => &ACQUIRE,
+            Op::Confirm { .. } => &CONFIRM,
+            Op::Extend { .. } => &EXTEND,
+            Op::Heal { .. } => &HEAL,
+            Op::Release { .. } => &RELEASE,
+            Op::Inspect { .. } => &INSPECT,
+            Op::Greet { .. } => &GREET,
+            Op::Trust { .. } => &TRUST,
+        }
+    }
+}
+
+macro_rules! scripts {
+    ($($name:ident = $file:literal;)*) => {$(
+        static $name: Script = Script {
+            text: include_str!(concat!("../../scripts/", $file)),
+            sha: LazyLock::new(|| redis::Script::new($name.text).get_hash().to_owned()),
+        };
+    )*};
+}
+
+scripts! {
+    ACQUIRE = "acquire.lua";
+    CONFIRM = "confirm.lua";
+    EXTEND = "extend.lua";
+    HEAL = "heal.lua";
+    RELEASE = "release.lua";
+    INSPECT = "inspect.lua";
+    GREET = "greet.lua";
+    TRUST = "trust.lua";
+}

@@ -1,0 +1,223 @@
+//! A peer that speaks just enough of the protocol to misbehave exactly where a test wants it to.
+
+#![allow(dead_code, reason = "every test file uses another part of it")]
+
+pub mod tls;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use locktender::clock::Tick;
+use locktender::name::Keys;
+use locktender::options::ClientOptions;
+use locktender::server::redis::{RedisServer, ServerState};
+use locktender::server::{Answer, Completion, Fleet, Op, Request, Server};
+
+/// Longer than anything here takes; a test that waits for it has failed.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the peer does with a command.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Answers it.
+    Answer(String),
+    /// Says nothing, now or later.
+    Silence,
+    /// Closes the connection: after the command was received, before any answer.
+    Cut,
+}
+
+/// What the peer received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The connection, counted from 0.
+    pub connection: usize,
+    /// Which read of the connection it came with.
+    pub read: usize,
+    /// The command's words.
+    pub words: Vec<String>,
+}
+
+impl Heard {
+    /// Whether the command is about this owner.
+    pub fn is_for(&self, owner: &str) -> bool {
+        self.words.iter().any(|word| word == owner)
+    }
+}
+
+/// A listening peer. It goes on until the test process ends.
+pub struct Peer {
+    pub url: String,
+    heard: Arc<Mutex<Vec<Heard>>>,
+}
+
+impl Peer {
+    /// A peer that answers the first words of a connection by itself, and everything else as `act` says.
+    pub fn start(act: impl Fn(&Heard) -> Act + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (log, act) = (Arc::clone(&heard), Arc::new(act));
+        thread::spawn(move || {
+            for (connection, stream) in listener.incoming().enumerate() {
+                let (log, act) = (Arc::clone(&log), Arc::clone(&act));
+                thread::spawn(move || serve(connection, stream.unwrap(), &log, &*act));
+            }
+        });
+        Self { url, heard }
+    }
+
+    /// Everything received so far, without the first words of a connection.
+    pub fn heard(&self) -> Vec<Heard> {
+        self.heard.lock().unwrap().clone()
+    }
+}
+
+fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act: &(dyn Fn(&Heard) -> Act + Send + Sync)) {
+    let (mut pending, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
+    for read in 0.. {
+        let Ok(count @ 1..) = stream.read(&mut buffer) else { return };
+        pending.extend_from_slice(&buffer[..count]);
+        let mut answers = String::new();
+        while let Some((words, used)) = parse(&pending) {
+            pending.drain(..used);
+            let heard = Heard { connection, read, words };
+            let decided = match &*heard.words[0] {
+                "CLIENT" | "AUTH" | "SELECT" => Act::Answer("+OK\r\n".into()),
+                // The greeting: a script without keys.
+                "EVAL" if heard.words[2] == "0" || heard.words.len() < 7 => Act::Answer(answer("OK")),
+                _ => {
+                    log.lock().unwrap().push(heard.clone());
+                    act(&heard)
+                }
+            };
+            match decided {
+                Act::Answer(text) => answers.push_str(&text),
+                Act::Silence => {}
+                Act::Cut => return,
+            }
+        }
+        if stream.write_all(answers.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The first command in `bytes` and its length, if it is complete.
+fn parse(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
+    let line = |at: usize| {
+        let end = at + bytes.get(at..)?.windows(2).position(|pair| pair == b"\r\n")?;
+        let number = std::str::from_utf8(&bytes[at + 1..end]).unwrap().parse::<usize>().unwrap();
+        Some((number, end + 2))
+    };
+    let (count, mut at) = line(0)?;
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let (length, start) = line(at)?;
+        at = start + length + 2;
+        words.push(String::from_utf8_lossy(bytes.get(start..at)?.strip_suffix(b"\r\n")?).into_owned());
+    }
+    Some((words, at))
+}
+
+/// A script's answer with this verdict and nothing else of note.
+pub fn answer(verdict: &str) -> String {
+    let verdict = verdict.to_lowercase();
+    format!("*3\r\n${}\r\n{verdict}\r\n:1\r\n:1\r\n", verdict.len())
+}
+
+/// A runtime like the core's: one I/O thread.
+pub struct Host(pub tokio::runtime::Handle);
+
+impl Host {
+    pub fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let handle = runtime.handle().clone();
+        thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+        Self(handle)
+    }
+}
+
+/// A server under test, and the states it reported.
+pub struct Subject {
+    pub server: Arc<RedisServer>,
+    pub states: Receiver<ServerState>,
+    pub host: Host,
+}
+
+impl Subject {
+    pub fn new(url: &str, response_timeout: Duration) -> Self {
+        Self::with(url, &ClientOptions::default(), response_timeout, None)
+    }
+
+    pub fn with(url: &str, options: &ClientOptions, response_timeout: Duration, fleet: Option<Fleet>) -> Self {
+        let host = Host::start();
+        let (report, states) = channel();
+        let on_state = move |state| drop(report.send(state));
+        let server = RedisServer::new(url, options, response_timeout, fleet, host.0.clone(), on_state).unwrap();
+        Self { server, states, host }
+    }
+
+    /// Submits an operation that may be sent for a long time.
+    pub fn submit(&self, op: Op) -> Pending {
+        self.submit_until(op, Tick::now().after(PATIENCE))
+    }
+
+    pub fn submit_until(&self, op: Op, deadline: Tick) -> Pending {
+        let (answer, answers): (Sender<Answer>, _) = channel();
+        let completion = Completion::new(move |received| drop(answer.send(received)));
+        self.server.submit(Request::new(op, deadline), completion);
+        Pending(answers)
+    }
+
+    /// Submits several operations from the I/O thread, as the heartbeat does: none leaves before the last is there.
+    pub fn submit_together(&self, ops: Vec<Op>) -> Vec<Pending> {
+        let (pending, pendings) = channel();
+        let server = Arc::clone(&self.server);
+        self.host.0.spawn(async move {
+            for op in ops {
+                let (answer, answers): (Sender<Answer>, _) = channel();
+                let completion = Completion::new(move |received| drop(answer.send(received)));
+                server.submit(Request::new(op, Tick::now().after(PATIENCE)), completion);
+                pending.send(Pending(answers)).unwrap();
+            }
+        });
+        pendings.iter().collect()
+    }
+
+    /// Submits an operation and waits for its answer.
+    pub fn ask(&self, op: Op) -> Answer {
+        self.submit(op).wait()
+    }
+}
+
+/// An answer to come.
+pub struct Pending(Receiver<Answer>);
+
+impl Pending {
+    pub fn wait(self) -> Answer {
+        self.0.recv_timeout(PATIENCE).expect("every completion is called")
+    }
+}
+
+/// The keys of a lock.
+pub fn keys(name: &str) -> Arc<Keys> {
+    Arc::new(Keys::new("", name, 1).unwrap())
+}
+
+pub fn acquire(name: &str, owner: &str) -> Op {
+    let proposal = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64;
+    Op::Acquire { keys: keys(name), owner: owner.into(), ttl_ms: 60_000, proposal, adopt: None, fleet: None }
+}
+
+pub fn extend(name: &str, owner: &str, token: u64) -> Op {
+    Op::Extend { keys: keys(name), owner: owner.into(), ttl_ms: 60_000, token }
+}
+
+pub fn release(name: &str, owner: &str) -> Op {
+    Op::Release { keys: keys(name), owner: owner.into() }
+}

@@ -1,0 +1,208 @@
+//! What is sent, in which order, how often, and what its answer means when the link misbehaves.
+
+mod peer;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use locktender::clock::Tick;
+use locktender::server::redis::ServerState;
+use locktender::server::{FailureKind, Server};
+use peer::{Act, PATIENCE, Peer, Subject, acquire, answer, extend, release};
+
+/// Short where a test waits for it, long where it must not happen.
+const SHORT: Duration = Duration::from_millis(150);
+
+fn kind(answer: locktender::server::Answer) -> (FailureKind, bool) {
+    let failure = answer.unwrap_err();
+    (failure.kind, failure.maybe_applied)
+}
+
+#[test]
+fn operations_arrive_in_the_order_in_which_they_were_submitted() {
+    let peer = Peer::start(|_| Act::Answer(answer("OK")));
+    let subject = Subject::new(&peer.url, PATIENCE);
+    let owners: Vec<String> = (0..500).map(|number| format!("owner-{number}")).collect();
+    let op = |at: usize| match at % 3 {
+        0 => release("a", &owners[at]),
+        1 => acquire("a", &owners[at]),
+        _ => extend("a", &owners[at], 1),
+    };
+    let pending: Vec<_> = (0..owners.len()).map(|at| subject.submit(op(at))).collect();
+    for pending in pending {
+        pending.wait().unwrap();
+    }
+    let heard = peer.heard();
+    assert_eq!(heard.len(), owners.len());
+    for (heard, owner) in heard.iter().zip(&owners) {
+        assert!(heard.is_for(owner), "{owner} is not in {heard:?}");
+    }
+}
+
+#[test]
+fn renewals_that_are_due_together_leave_in_one_write() {
+    let peer = Peer::start(|_| Act::Answer(answer("OK")));
+    let subject = Subject::new(&peer.url, PATIENCE);
+    subject.ask(acquire("a", "first")).unwrap();
+    let renewals = (0..50).map(|number| extend("a", &format!("app=a host=b pid=1 id={number:0100}"), 1)).collect();
+    for pending in subject.submit_together(renewals) {
+        pending.wait().unwrap();
+    }
+    let reads: Vec<usize> = peer.heard().iter().skip(1).map(|heard| heard.read).collect();
+    assert_eq!(reads, vec![reads[0]; 50]);
+}
+
+#[test]
+fn an_operation_past_its_deadline_is_never_sent() {
+    let peer = Peer::start(|_| Act::Answer(answer("OK")));
+    let subject = Subject::new(&peer.url, PATIENCE);
+    let late = subject.submit_until(acquire("a", "late"), Tick::now());
+    assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
+    subject.ask(acquire("a", "timely")).unwrap();
+    let late = subject.submit_until(release("a", "late"), Tick::now());
+    assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
+    assert_eq!(peer.heard().len(), 1);
+}
+
+#[test]
+fn an_operation_whose_deadline_passes_while_connecting_is_never_sent() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let subject = Subject::new(&format!("redis://{}", silent.local_addr().unwrap()), PATIENCE);
+    let begun = Instant::now();
+    let late = subject.submit_until(acquire("a", "late"), Tick::now().after(SHORT));
+    assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
+    assert!(begun.elapsed() < Duration::from_secs(1), "it waited for more than its deadline");
+}
+
+#[test]
+fn a_cut_after_apply_resends_releases_ahead_of_newer_operations_and_nothing_else() {
+    let peer = Peer::start(|heard| match heard.connection {
+        0 if heard.is_for("cut") => Act::Cut,
+        0 => Act::Silence,
+        _ => Act::Answer(answer("OK")),
+    });
+    let subject = Subject::new(&peer.url, PATIENCE);
+    let ops = vec![release("a", "one"), acquire("a", "two"), release("a", "three"), extend("a", "cut", 1)];
+    let mut pending = subject.submit_together(ops).into_iter();
+    let mut next = || pending.next().unwrap().wait();
+    assert!(next().is_ok(), "a release is idempotent");
+    assert_eq!(kind(next()), (FailureKind::Disconnected, true));
+    assert!(next().is_ok());
+    assert_eq!(kind(next()), (FailureKind::Disconnected, true));
+    subject.ask(acquire("a", "four")).unwrap();
+    let again: Vec<_> = peer.heard().into_iter().filter(|heard| heard.connection == 1).collect();
+    assert_eq!(again.len(), 3);
+    for (heard, owner) in again.iter().zip(["one", "three", "four"]) {
+        assert!(heard.is_for(owner), "{owner} is not in {heard:?}");
+    }
+}
+
+#[test]
+fn a_half_open_connection_is_replaced() {
+    let peer = Peer::start(|heard| match heard.connection {
+        0 if !heard.is_for("well") => Act::Silence,
+        _ => Act::Answer(answer("OK")),
+    });
+    let subject = Subject::new(&peer.url, SHORT);
+    subject.ask(acquire("a", "well")).unwrap();
+    assert_eq!(kind(subject.ask(acquire("a", "lost"))), (FailureKind::Timeout, true));
+    subject.ask(acquire("a", "after")).unwrap();
+    assert!(peer.heard().iter().any(|heard| heard.is_for("after") && heard.connection == 1));
+    let states: Vec<_> = subject.states.try_iter().collect();
+    assert!(matches!(&states[..], [ServerState::Failed(_), ServerState::Recovered]), "{states:?}");
+}
+
+#[test]
+fn a_slow_answer_is_given_up_but_does_not_end_the_connection() {
+    // The answer of "slow" is withheld until "next" arrives; in between, that of "swift" shows that the link lives.
+    let held_back = std::sync::Mutex::new(String::new());
+    let peer = Peer::start(move |heard| {
+        if heard.is_for("swift") {
+            *held_back.lock().unwrap() = answer("OK");
+            return Act::Silence;
+        }
+        if heard.is_for("slow") {
+            return Act::Answer(std::mem::take(&mut *held_back.lock().unwrap()));
+        }
+        Act::Answer(answer("OK") + &answer("OK"))
+    });
+    let subject = Subject::new(&peer.url, SHORT * 2);
+    let swift = subject.submit(acquire("a", "swift"));
+    let slow = subject.submit(acquire("a", "slow"));
+    swift.wait().unwrap();
+    assert_eq!(kind(slow.wait()), (FailureKind::Timeout, true));
+    subject.ask(acquire("a", "next")).unwrap();
+    assert!(peer.heard().iter().all(|heard| heard.connection == 0));
+}
+
+#[test]
+fn a_script_the_server_does_not_know_is_sent_once_more_as_text() {
+    let peer = Peer::start(|heard| match &*heard.words[0] {
+        "EVALSHA" => Act::Answer("-NOSCRIPT No matching script.\r\n".into()),
+        _ => Act::Answer(answer("OK")),
+    });
+    let subject = Subject::new(&peer.url, PATIENCE);
+    subject.ask(release("a", "b")).unwrap();
+    let words: Vec<_> = peer.heard().into_iter().map(|heard| heard.words[0].clone()).collect();
+    assert_eq!(words, ["EVALSHA", "EVAL"]);
+}
+
+#[test]
+fn a_server_that_hangs_up_on_every_operation_is_not_stormed() {
+    static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+    let peer = Peer::start(|heard| {
+        CONNECTIONS.fetch_max(heard.connection, Ordering::SeqCst);
+        Act::Cut
+    });
+    let subject = Subject::new(&peer.url, PATIENCE);
+    let deadline = Tick::now().after(Duration::from_millis(900));
+    let answer = subject.submit_until(release("a", "b"), deadline).wait();
+    assert!(answer.is_err());
+    let connections = CONNECTIONS.load(Ordering::SeqCst) + 1;
+    assert!((2..=8).contains(&connections), "{connections} connections within 900 ms");
+}
+
+#[test]
+fn close_lets_releases_leave_and_ends_everything_else() {
+    let peer = Peer::start(|heard| if heard.is_for("busy") { Act::Silence } else { Act::Answer(answer("OK")) });
+    let subject = Subject::new(&peer.url, SHORT);
+    subject.ask(acquire("a", "first")).unwrap();
+    let left = subject.submit(release("a", "first"));
+    let stuck = subject.submit(acquire("a", "busy"));
+    let never = subject.submit(release("a", "busy"));
+    subject.server.close();
+    assert!(left.wait().is_ok());
+    assert_eq!(kind(stuck.wait()), (FailureKind::Closed, true));
+    let begun = Instant::now();
+    assert!(never.wait().unwrap_err().maybe_applied);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert_eq!(kind(subject.ask(acquire("a", "later"))), (FailureKind::Closed, false));
+}
+
+#[test]
+fn a_dropped_server_ends_as_a_closed_one() {
+    let peer = Peer::start(|_| Act::Silence);
+    let subject = Subject::new(&peer.url, PATIENCE);
+    let stuck = subject.submit(acquire("a", "b"));
+    drop(subject.server);
+    assert_eq!(kind(stuck.wait()).0, FailureKind::Closed);
+}
+
+#[test]
+fn completions_are_called_also_when_the_runtime_is_gone() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = locktender::options::ClientOptions::default();
+    let handle = runtime.handle().clone();
+    let server =
+        locktender::server::redis::RedisServer::new("redis://localhost:1", &options, SHORT, None, handle, |_| ()).unwrap();
+    let ask = || {
+        let (answer, answers) = std::sync::mpsc::channel();
+        let completion = locktender::server::Completion::new(move |received| drop(answer.send(received)));
+        server.submit(locktender::server::Request::new(release("a", "b"), Tick::NEVER), completion);
+        answers
+    };
+    let queued = ask();
+    drop(runtime);
+    assert_eq!(kind(queued.recv_timeout(PATIENCE).unwrap()).0, FailureKind::Disconnected);
+    assert_eq!(kind(ask().recv_timeout(PATIENCE).unwrap()), (FailureKind::Closed, false));
+}
