@@ -26,8 +26,8 @@ usage: tests/run [--server NAME] [COMMAND]
 
   tests/run                            set everything up and run every test, in three languages
   tests/run rust [CARGO TEST ARGS]     tests/run rust -p locktender-tests --test proxy
-  tests/run python [PYTEST ARGS]       tests/run python tests/python/test_server.py -k pause
-  tests/run node [FILES]               tests/run node tests/node/server.test.mjs
+  tests/run python [PYTEST ARGS]       tests/run python tests/python/test_fixtures.py -k proxy
+  tests/run node [FILES]               tests/run node tests/node/fixtures.test.mjs
   tests/run setup [LANGUAGE]           only install and build what the tests (and examples/demo) need
 
   --server NAME    the server that tests use unless they choose one, by its name in .venv/servers.json
@@ -117,12 +117,13 @@ def fingerprint(sources, products=()):
     return digest.hexdigest()
 
 
-def step(title, key, action):
-    """Does `action` unless it already succeeded with the same `key`."""
+def step(title, key, action, products=()):
+    """Does `action` unless it already succeeded with the same `key` and what it made is still there."""
     stamp = STAMPS / re.sub(r"\W+", "-", title)
-    if stamp.is_file() and stamp.read_text() == key:
+    if stamp.is_file() and stamp.read_text() == key and all((ROOT / product).exists() for product in products):
         return
     heading(title)
+    stamp.unlink(missing_ok=True)
     began = time.monotonic()
     action()
     stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -182,8 +183,8 @@ def set_up(languages):
         step("proxy", fingerprint(PROXY_SOURCES), install_proxy)
     if "node" in languages:
         packages = fingerprint(["package-lock.json"]) + str(version_of("node", "--version"))
-        step("npm packages", packages, lambda: run("npm", "ci", "--no-audit", "--no-fund"))
-        step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node)
+        step("npm packages", packages, lambda: run("npm", "ci", "--no-audit", "--no-fund"), ["node_modules"])
+        step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node, NODE_PRODUCTS)
     if "python" in languages:
         step("python package", fingerprint(PYTHON_SOURCES), build_python)
     if "rust" in languages:
@@ -246,6 +247,9 @@ def main(arguments):
     if command != "all" and command not in LANGUAGES:
         print(USAGE, end="", file=sys.stderr)
         return 2
+    # Settings of the user's own locks are not the tests'.
+    for setting in ("LOCKTENDER_URL", "LOCKTENDER_APP"):
+        os.environ.pop(setting, None)
     languages = LANGUAGES if command == "all" else (command,)
     check_tools()
     try:

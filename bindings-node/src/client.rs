@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use locktender::Error;
-use napi::bindgen_prelude::{Array, Either, Function};
+use locktender::server::Server;
+use napi::bindgen_prelude::{Array, ClassInstance, Either, Function};
 use napi::{Env, Result};
 use napi_derive::napi;
 
@@ -14,6 +15,11 @@ use crate::held::{Held, LockInfo, Release};
 use crate::lock::Lock;
 use crate::options::{ClientOptions, LockOptions};
 use crate::queue::{Item, Queue, Value};
+use crate::report::ServerReport;
+use crate::scripted::ScriptedServer;
+
+/// A URL, a text with several, or a scripted server.
+type Source<'env> = Either<String, ClassInstance<'env, ScriptedServer>>;
 
 /// What is in the places of a triple that `drain` gives: `[kind, number, value]`.
 #[napi]
@@ -22,8 +28,8 @@ pub enum Kind {
     Resolved,
     /// A call failed: its number and a `Failure`.
     Rejected,
-    /// The hold that is watched under the number was lost.
-    Lost,
+    /// The hold that is watched under the number ended: by a `Failure`, or `null` without a loss.
+    Ended,
     /// A `LockEvent` of the client with the number.
     Event,
 }
@@ -64,9 +70,9 @@ impl CompletionQueue {
                 head(out, Kind::Rejected, id)?;
                 out.insert(Failure::from(error))
             }
-            Item::Lost(id) => {
-                head(out, Kind::Lost, id)?;
-                out.insert(())
+            Item::Ended(id, loss) => {
+                head(out, Kind::Ended, id)?;
+                out.insert(loss.map(Failure::from))
             }
             Item::Event(client, event) => {
                 head(out, Kind::Event, client.into())?;
@@ -81,6 +87,7 @@ impl CompletionQueue {
             Value::Held(held) => out.insert(Held::new(*held, &self.queue)),
             Value::Released(release) => out.insert(Release::from(release)),
             Value::Info(info) => out.insert(LockInfo::from(info)),
+            Value::Reports(reports) => out.insert(reports.into_iter().map(ServerReport::from).collect::<Vec<_>>()),
         }
     }
 
@@ -90,11 +97,11 @@ impl CompletionQueue {
         self.queue.cancel(&env, id);
     }
 
-    /// Makes a client of the servers at `urls`, or of those that the environment variable names.
-    #[napi]
-    pub fn open(&self, urls: Option<Either<String, Vec<String>>>, options: ClientOptions) -> Either<Client, Failure> {
+    /// Makes a client of `servers`, or without any of those that the environment variable names.
+    #[napi(ts_args_type = "servers: Array<string | ScriptedServer>, options: ClientOptions")]
+    pub fn open(&self, servers: Vec<Source<'_>>, options: ClientOptions) -> Either<Client, Failure> {
         let id = self.clients.fetch_add(1, Ordering::Relaxed);
-        match Client::open(&self.queue, id, urls, options) {
+        match Client::open(&self.queue, id, servers, options) {
             Ok(client) => Either::A(client),
             Err(error) => Either::B(error.into()),
         }
@@ -126,17 +133,16 @@ impl Client {
     fn open(
         queue: &Arc<Queue>,
         id: u32,
-        urls: Option<Either<String, Vec<String>>>,
+        servers: Vec<Source<'_>>,
         options: ClientOptions,
     ) -> std::result::Result<Self, Error> {
         let heard = Arc::new(AtomicBool::new(false));
         let sink = Forward { queue: Arc::downgrade(queue), client: id, heard: Arc::clone(&heard) };
         let builder = locktender::Client::builder().options(options.over(locktender::ClientOptions::default())?);
-        let builder = match urls {
-            None => builder,
-            Some(Either::A(urls)) => builder.urls(&urls),
-            Some(Either::B(urls)) => urls.into_iter().fold(builder, |builder, url| builder.url(url)),
-        };
+        let builder = servers.into_iter().fold(builder, |builder, server| match server {
+            Either::A(urls) => builder.urls(&urls),
+            Either::B(scripted) => builder.server(Arc::clone(&scripted.core) as Arc<dyn Server>),
+        });
         let core = builder.sink(Arc::new(sink)).build()?;
         queue.enrol(id, core.clone());
         Ok(Self { core, queue: Arc::clone(queue), id, heard })
@@ -163,6 +169,16 @@ impl Client {
     #[napi]
     pub fn adoption(&self, ticket: String, options: LockOptions) -> Either<Lock, Failure> {
         Lock::make(self.core.adoption(&ticket), &options, &self.queue)
+    }
+
+    #[napi]
+    pub fn initialize_quorum(&self, env: Env) -> i64 {
+        self.queue.call(&env, Ok(self.core.initialize_quorum()), |()| Value::Nothing)
+    }
+
+    #[napi]
+    pub fn check(&self, env: Env) -> i64 {
+        self.queue.call(&env, Ok(self.core.check()), Value::Reports)
     }
 
     #[napi]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use locktender::Error;
 use locktender::options::milliseconds;
 use napi::Env;
 use napi::bindgen_prelude::Either;
@@ -88,11 +89,12 @@ impl Held {
         }
     }
 
-    /// Has the loss come out of the queue, under the number it gives.
+    /// Has the end of the hold come out of the queue, under the number it gives.
     #[napi]
     pub fn watch(&self) -> i64 {
-        let (id, queue) = (self.queue.next_id(), Arc::clone(&self.queue));
-        self.core.on_lost(move |_| queue.push(Item::Lost(id)));
+        let (id, queue, name) = (self.queue.next_id(), Arc::clone(&self.queue), self.core.name().to_owned());
+        let loss = move |loss| Error::lost(&name, loss);
+        self.core.ended().then(move |ended| queue.push(Item::Ended(id, ended.ok().flatten().map(loss))));
         id
     }
 }

@@ -10,3 +10,5 @@ mod held;
 mod lock;
 mod options;
 mod queue;
+mod report;
+mod scripted;

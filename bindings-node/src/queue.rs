@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktender::{Call, Cancel, Client, Error, Event, LockInfo, Release};
+use locktender::{Call, Cancel, Client, Error, Event, LockInfo, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
@@ -25,8 +25,8 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) enum Item {
     /// A call ended.
     Settled(i64, Result<Value, Error>),
-    /// A hold that is watched under this number was lost.
-    Lost(i64),
+    /// A hold that is watched under this number ended, by this loss or without one.
+    Ended(i64, Option<Error>),
     /// Something happened to a lock of the client with this number.
     Event(u32, Box<Event>),
 }
@@ -37,6 +37,7 @@ pub(crate) enum Value {
     Held(Box<locktender::Held>),
     Released(Release),
     Info(LockInfo),
+    Reports(Vec<ServerReport>),
 }
 
 pub(crate) struct Queue {
@@ -123,7 +124,7 @@ impl Queue {
         let items = std::mem::take(&mut state.items);
         let wanted = |item: &Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
-            Item::Lost(_) | Item::Event(..) => true,
+            Item::Ended(..) | Item::Event(..) => true,
         };
         let (items, dropped): (Vec<_>, Vec<_>) = items.into_iter().partition(wanted);
         state.keep_alive(env);

@@ -274,6 +274,8 @@ impl Acquisition {
             let mut event = hold.event(recipe, EventKind::Warning);
             event.message = Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());
             out.push(Command::Emit(event));
+            let not_held = || Error::not_held(recipe.name(), "its handle was dropped");
+            out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
         }
         if matches!(self.state, State::Held(_) | State::Lost(..)) {
             self.state = State::Ended;

@@ -32,6 +32,8 @@ pub(super) struct Round {
     pub(super) ballot: Ballot,
     pub(super) readings: Vec<Option<Reading>>,
     refusals: Vec<Option<Refusal>>,
+    /// Who the servers say they are.
+    run_ids: Vec<Option<Arc<str>>>,
     times_out: Tick,
 }
 
@@ -126,6 +128,7 @@ impl Attempt {
             ballot: Ballot::new(recipe.quorum()),
             readings: vec![None; servers],
             refusals: vec![None; servers],
+            run_ids: vec![None; servers],
             times_out: now.tick.after(recipe.response_timeout),
         });
         for server in 0..servers {
@@ -153,6 +156,9 @@ impl Attempt {
                     round.fail(server, message);
                 }
             }
+            if let Standing::Granted(token) = round.ballot.standing() {
+                return self.granted(recipe, token, now.tick, rng, farewells, out);
+            }
             return self.round_failed(recipe, now.tick, rng, farewells, out);
         }
         if now.tick >= self.next_try {
@@ -174,6 +180,15 @@ impl Attempt {
         out: &mut Vec<Command>,
     ) -> Decision {
         let Some(round) = &mut self.round else { return Decision::Pending };
+        if let Some(twin) = answer.as_ref().ok().and_then(|reply| round.twin(server, reply)) {
+            let twins = [&recipe.servers[twin], &recipe.servers[server]];
+            let why = "these are one and the same server; a quorum needs independent ones".to_owned();
+            let error = Error::invalid("servers", twins, why);
+            if let Some(round) = self.round.take() {
+                round.undo(recipe, now, farewells, out);
+            }
+            return Decision::Failed(error);
+        }
         let standing = match (tag.step, answer) {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
@@ -189,7 +204,10 @@ impl Attempt {
                 round.ballot.oppose(server)
             }
             (Step::Confirm, Ok(reply)) if reply.verdict == Verdict::Ok => round.ballot.confirm(server),
-            (Step::Confirm, Ok(_)) => round.ballot.refuse_confirmation(server),
+            (Step::Confirm, Ok(reply)) => {
+                round.refuse_confirmation(server, reply);
+                round.ballot.refuse_confirmation(server)
+            }
             // The vote stands, only its confirmation is unknown.
             (Step::Confirm, Err(failure)) => {
                 round.refusals[server] = Some(Refusal::Failed(failure));
@@ -203,7 +221,10 @@ impl Attempt {
                 round.confirm_all(recipe, token, now, out);
                 Decision::Pending
             }
+            Standing::Granted(_) if recipe.introduce && round.is_awaited() => Decision::Pending,
             Standing::Granted(token) => self.granted(recipe, token, now, rng, farewells, out),
+            // Lost for sure, but to a holder or to an outage? That takes as many answers as winning does.
+            Standing::Failed if !Tally::of(recipe, round).is_decided(recipe) => Decision::Pending,
             Standing::Failed => self.round_failed(recipe, now, rng, farewells, out),
         }
     }
@@ -218,6 +239,10 @@ impl Attempt {
         farewells: &mut Vec<Farewell>,
         out: &mut Vec<Command>,
     ) -> Decision {
+        let tally = self.round.as_ref().filter(|_| recipe.introduce).map(|round| Tally::of(recipe, round));
+        if tally.is_some_and(|tally| tally.mismatch.is_some()) {
+            return self.round_failed(recipe, now, rng, farewells, out);
+        }
         let in_time = self.round.as_ref().is_some_and(|round| now < validity::end(round.sent, recipe.options.ttl));
         if let Some(round) = self.round.take_if(|_| in_time) {
             return Decision::Granted(round, token);
@@ -290,6 +315,18 @@ impl Attempt {
 }
 
 impl Round {
+    /// Whether a server has not answered the acquire.
+    fn is_awaited(&self) -> bool {
+        (0..self.refusals.len()).any(|server| self.ballot.is_pending(server))
+    }
+
+    /// Another server of this round that has the same run id.
+    fn twin(&mut self, server: usize, reply: &Reply) -> Option<usize> {
+        let id = reply.run_id.as_ref()?;
+        self.run_ids[server] = Some(Arc::clone(id));
+        self.run_ids.iter().position(|other| other.as_ref() == Some(id)).filter(|twin| *twin != server)
+    }
+
     fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {
         self.refusals[server] = Some(match answer {
             Ok(Reply { verdict: Verdict::Held, fence, holder, remaining, .. }) => {
@@ -308,6 +345,16 @@ impl Round {
                 Refusal::Failed(Failure::unknown(FailureKind::Protocol, message))
             }
             Err(failure) => Refusal::Failed(failure),
+        });
+    }
+
+    fn refuse_confirmation(&mut self, server: usize, reply: Reply) {
+        self.refusals[server] = Some(match reply.holder {
+            Some(holder) if *holder != *self.owner => Refusal::Held(Holder { owner: holder, remaining: reply.remaining }),
+            _ => {
+                let message = "lost its key, or cast a newer vote, before the fence was confirmed";
+                Refusal::Failed(Failure::not_applied(FailureKind::Other, message))
+            }
         });
     }
 
@@ -340,12 +387,11 @@ impl Round {
     /// Takes our value off every server that has it, or may have it.
     pub(super) fn undo(&self, recipe: &Recipe, now: Tick, farewells: &mut Vec<Farewell>, out: &mut Vec<Command>) {
         let concern = |server: usize| match &self.refusals[server] {
-            None => Concern::Ask,
-            Some(Refusal::Failed(failure)) if failure.kind == FailureKind::Timeout => Concern::Ask,
+            // Not answered yet, or voted; a vote whose confirmation failed is still a vote.
+            _ if self.ballot.is_pending(server) || self.readings[server].is_some() => Concern::Ask,
+            // A request that was given up may go down with its connection, too.
             Some(Refusal::Failed(failure)) if failure.maybe_applied => Concern::AskTwice,
-            // A vote whose confirmation failed is still a vote.
-            Some(Refusal::Failed(_)) if self.readings[server].is_some() => Concern::Ask,
-            Some(_) => Concern::None,
+            _ => Concern::None,
         };
         let value = (self.number, Arc::clone(&self.owner));
         let mut farewell = Farewell::begin(recipe, value, now, None, concern, out);
@@ -355,51 +401,62 @@ impl Round {
 }
 
 /// A failed round, by kinds of refusal.
+#[derive(Default)]
 struct Tally {
-    against: usize,
+    /// Servers that said what there is: a vote, a holder, a foreign key.
+    answered: usize,
+    /// Servers that did not, and no longer will.
+    failed: usize,
     denied: usize,
     conflicts: Vec<String>,
     mismatch: Option<String>,
+    /// Who holds the lock, if a majority answered: on a minority a holder doesn't make it busy.
     holder: Option<Holder>,
     failures: Vec<ServerError>,
 }
 
 impl Tally {
     fn of(recipe: &Recipe, round: &Round) -> Self {
-        let mut tally =
-            Self { against: 0, denied: 0, conflicts: Vec::new(), mismatch: None, holder: None, failures: Vec::new() };
-        let mut answered = 0;
+        let mut tally = Self::default();
+        let mut holders: Vec<&Holder> = Vec::new();
         for (server, refusal) in round.refusals.iter().enumerate() {
+            let error = |kind, message| ServerError { server: recipe.servers[server].clone(), kind, message };
             match refusal {
-                None => answered += usize::from(!round.ballot.is_pending(server)),
+                None => tally.answered += usize::from(!round.ballot.is_pending(server)),
                 Some(Refusal::Held(holder)) => {
-                    answered += 1;
-                    tally.holder.get_or_insert_with(|| holder.clone());
+                    tally.answered += 1;
+                    holders.push(holder);
                 }
                 Some(Refusal::Conflict(found)) => {
-                    answered += 1;
+                    tally.answered += 1;
+                    tally.failures.push(error(FailureKind::Other, format!("its key holds a {found}")));
                     tally.conflicts.push(found.clone());
                 }
-                Some(Refusal::Mismatch(theirs)) => tally.mismatch = Some(theirs.clone()),
+                Some(Refusal::Mismatch(theirs)) => {
+                    tally.failed += 1;
+                    tally.mismatch = Some(theirs.clone());
+                }
                 Some(Refusal::Failed(failure)) => {
+                    tally.failed += 1;
                     tally.denied += usize::from(failure.kind == FailureKind::Denied);
                     if failure.kind == FailureKind::Mismatch {
                         tally.mismatch = Some(failure.message.clone());
                     }
-                    tally.failures.push(ServerError {
-                        server: recipe.servers[server].clone(),
-                        kind: failure.kind,
-                        message: failure.message.clone(),
-                    });
+                    tally.failures.push(error(failure.kind, failure.message.clone()));
                 }
             }
         }
-        tally.against = recipe.servers.len() - answered;
-        // A holder on a minority doesn't make the lock busy while no majority answers.
-        if recipe.quorum().blocked_by(tally.against) {
-            tally.holder = None;
+        if tally.answered >= recipe.quorum().needed() {
+            let shown_by = |holder: &&&Holder| holders.iter().filter(|other| other.owner == holder.owner).count();
+            tally.holder = holders.iter().max_by_key(shown_by).map(|holder| (*holder).clone());
         }
         tally
+    }
+
+    /// Whether answers that are still to come could not change what the round failed of.
+    fn is_decided(&self, recipe: &Recipe) -> bool {
+        let quorum = recipe.quorum();
+        self.answered >= quorum.needed() || quorum.blocked_by(self.failed) || self.final_error(recipe).is_some()
     }
 
     /// What can't be mended by trying again.
@@ -410,12 +467,10 @@ impl Tally {
             let why = format!("the servers belong to a quorum of {theirs}, this client is configured for {ours}");
             return Some(Error::invalid("servers", &recipe.servers, why));
         }
-        if quorum.blocked_by(self.denied) {
-            return Some(Error::denied(Some(recipe.name()), self.failures.clone()));
+        match self.conflicts.first() {
+            _ if !quorum.blocked_by(self.denied + self.conflicts.len()) => None,
+            Some(found) if self.conflicts.len() > self.denied => Some(Error::key_conflict(recipe.name(), found)),
+            _ => Some(Error::denied(Some(recipe.name()), self.failures.clone())),
         }
-        if quorum.blocked_by(self.conflicts.len()) {
-            return self.conflicts.first().map(|found| Error::key_conflict(recipe.name(), found));
-        }
-        None
     }
 }

@@ -136,7 +136,9 @@ impl Ballot {
         Standing::Confirm(largest)
     }
 
-    fn standing(&self) -> Standing {
+    /// Where the round stands.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
         let attested = |vote: &&Vote| match (**vote, self.token) {
             (Vote::Confirmed, _) => true,
             (Vote::Cast(cast), Some(token)) => cast == token,

@@ -49,8 +49,8 @@ pub struct Release {
 enum Leave {
     /// Nothing of ours can be there.
     Unneeded,
-    /// Asked; whether an earlier request ended without an answer.
-    Asked { unsure: bool },
+    /// Asked; whether an earlier request ended without an answer, and until when to wait for this one's.
+    Asked { unsure: bool, until: Tick },
     /// To be asked again.
     Again { at: Tick, unsure: bool },
     Deleted,
@@ -116,7 +116,7 @@ impl Farewell {
     }
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
-        self.servers[server] = Leave::Asked { unsure };
+        self.servers[server] = Leave::Asked { unsure, until: now.after(recipe.response_timeout) };
         let op = Op::Release { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner) };
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline) });
@@ -143,7 +143,7 @@ impl Farewell {
 
     /// A server answered.
     pub(super) fn answer(&mut self, server: usize, now: Tick, answer: &Answer) {
-        let Leave::Asked { unsure } = self.servers[server] else { return };
+        let Leave::Asked { unsure, .. } = self.servers[server] else { return };
         self.servers[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => Leave::Deleted,
             Ok(_) if unsure && self.within_validity => Leave::Deleted,
@@ -158,7 +158,12 @@ impl Farewell {
     /// Asks again where it is time.
     pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         for server in 0..self.servers.len() {
-            let Leave::Again { at, unsure } = self.servers[server] else { continue };
+            // A request may be stuck where nobody drives its I/O: another one goes another way.
+            let (at, unsure) = match self.servers[server] {
+                Leave::Again { at, unsure } => (at, unsure),
+                Leave::Asked { until, .. } => (until, true),
+                _ => continue,
+            };
             if now >= self.deadline {
                 self.servers[server] = Leave::Gone;
             } else if now >= at {
@@ -169,7 +174,10 @@ impl Farewell {
 
     /// When to wake it, if at all.
     pub(super) fn wake_at(&self) -> Option<Tick> {
-        let again = |leave: &Leave| if let Leave::Again { at, .. } = leave { Some((*at).min(self.deadline)) } else { None };
+        let again = |leave: &Leave| match leave {
+            Leave::Again { at, .. } | Leave::Asked { until: at, .. } => Some((*at).min(self.deadline)),
+            _ => None,
+        };
         self.servers.iter().filter_map(again).min()
     }
 

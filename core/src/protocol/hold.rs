@@ -90,11 +90,9 @@ impl Hold {
     /// No more beats, and answers to the one under way no longer matter. Gives the callers that still wait for an extend.
     pub(super) fn stop(&mut self) -> Vec<CallId> {
         self.renewing = false;
-        let user = self.extension.take().and_then(|extension| match extension.purpose {
-            Purpose::User(call) => Some(call),
-            Purpose::Beat => None,
-        });
-        user.into_iter().chain(self.wishes.drain(..).map(|wish| wish.call)).collect()
+        self.extension = None;
+        // The wish under way is still among them.
+        self.wishes.drain(..).map(|wish| wish.call).collect()
     }
 
     pub(super) fn wake_at(&self) -> Tick {

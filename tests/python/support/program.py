@@ -30,7 +30,7 @@ class Program:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise ChildProcessError(f"{self._process.args} ended with {self._process.wait()}")
+            raise ChildProcessError(f"{self._process.args!r} ended with {self._process.wait()}")
         return line.strip()
 
     def ask(self, *words: object) -> str:

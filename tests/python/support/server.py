@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from .checkout import ROOT, Binary, binary, prepared
 from .program import Program, Tether
@@ -91,7 +93,7 @@ class RealServer:
             try:
                 self.command("PING")
                 return True
-            except (redis.ConnectionError, redis.BusyError):
+            except redis.ConnectionError:  # LOADING is one too
                 time.sleep(0.002)
         return False
 
@@ -126,6 +128,7 @@ class RealServer:
     def command(self, *words: str | int) -> Any:
         """Asks the server directly, past the library under test: RESP2 replies, text for strings, errors raised."""
         options: dict[str, Any] = {"password": self.password, "socket_timeout": 5, "decode_responses": True}
+        options["retry"] = Retry(NoBackoff(), 0)
         with redis.Redis(unix_socket_path=str(self.socket), protocol=2, **options) as client:
             client.response_callbacks.clear()
             return client.execute_command(*words)

@@ -106,7 +106,8 @@ impl Link {
         });
     }
 
-    /// Closes both sides at once. Who cuts while it is dark must announce a change of the weather.
+    /// Closes both sides at once. Who closes announces a change of the weather, for writers that
+    /// wait in the dark.
     pub(crate) fn close(&self) {
         self.closed.store(true, SeqCst);
         // They may be closed already.
@@ -131,6 +132,7 @@ impl Link {
                 Some(Fault::CutBeforeApply) => {
                     drop(weather);
                     self.close();
+                    sky.change(|_| {});
                     return Ok(());
                 }
                 Some(fault) => {
@@ -168,6 +170,7 @@ impl Link {
                 swallowed.extend_from_slice(&buffer[..length]);
                 if contains(&swallowed, MARKER) {
                     self.close();
+                    sky.change(|_| {});
                     return Ok(());
                 }
             }

@@ -1,11 +1,12 @@
 //! A server that dies, comes back, stands still or forgets its scripts.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
 mod peer;
 
 use std::time::Duration;
 
 use locktender::server::redis::ServerState;
-use locktender::server::{FailureKind, Fleet};
+use locktender::server::{FailureKind, Fleet, Op};
 use locktender_tests::{Reply, ServerOptions};
 use peer::{PATIENCE, Subject, acquire, extend, release};
 
@@ -87,4 +88,18 @@ fn a_server_of_a_quorum_connects_without_the_right_to_ask_for_its_run_id() {
     let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
     let subject = Subject::with(&url, &Default::default(), PATIENCE, Some(fleet));
     subject.ask(release("a", "owner")).unwrap();
+}
+
+#[test]
+fn a_server_of_a_quorum_is_refused_by_a_client_that_has_it_alone() {
+    let server = ServerOptions::new().start();
+    let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
+    let member = Subject::with(&server.url(), &Default::default(), PATIENCE, Some(fleet));
+    member.ask(Op::Trust { fleet }).unwrap();
+    let alone = Subject::new(&server.url(), PATIENCE);
+    for op in [acquire("a", "owner"), release("a", "owner")] {
+        let failure = alone.ask(op).unwrap_err();
+        assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Mismatch, false));
+        assert!(failure.message.contains("one server") && failure.message.contains('3'), "{failure}");
+    }
 }

@@ -9,6 +9,7 @@ use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisError, RedisRe
 
 use super::codec::{self, Form};
 use super::dial::{Limit, dial};
+use super::info;
 use super::link::Link;
 use super::stream::{Pulse, Watched};
 use super::url::Target;
@@ -164,5 +165,5 @@ fn greeted(value: Value) -> Result<(), Failure> {
 
 fn find_run_id(info: &Value) -> Option<String> {
     let text: String = redis::from_redis_value_ref(info).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("run_id:")).map(|id| id.trim().to_owned())
+    info::field(&text, "run_id")
 }

@@ -1,0 +1,201 @@
+//! What users are told, held against what they were promised.
+
+use std::time::Duration;
+
+use locktender::protocol::{CallId, Command, Grant, Manner};
+use locktender::{Code, Error, EventKind, LossReason, Outcome, Release, Wait};
+
+use super::clock::{Instant, micros, ms};
+use super::slot::{Gone, Kind, Pending};
+use super::world::World;
+
+/// Timers may be late; clocks may be slow.
+const LATE: u64 = ms(12);
+
+impl World {
+    /// Tells a user what an acquisition has come to.
+    pub(super) fn told(&mut self, client: usize, slot: usize, command: Command) {
+        match command {
+            Command::Emit(event) => match event.kind {
+                EventKind::Renewed => self.stats.renewals += 1,
+                EventKind::Lost if !self.processes[client].slots[slot].loss.is_none() => {
+                    self.violate(format!("c{client}.{slot}: a second event of the loss"));
+                }
+                _ => (),
+            },
+            Command::Acquired(result) => self.acquired(client, slot, result),
+            Command::Extended(call, result) => self.extended(client, slot, call, result),
+            Command::Released(call, result) => self.released(client, slot, call, result),
+            Command::HandedOver(call, result) => self.handed_over(client, slot, call, result),
+            Command::Lost(loss) => {
+                self.trace(|| format!("c{client}.{slot} LOST {loss:?}"));
+                self.stats.losses += 1;
+                let entry = &mut self.processes[client].slots[slot];
+                let closing = loss.reason == LossReason::Closed;
+                let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
+                entry.loss = Some(loss);
+                if wrong && !closing {
+                    self.violate(format!("c{client}.{slot}: lost twice, or after its end"));
+                }
+            }
+            Command::Send { .. } => (),
+        }
+    }
+
+    /// Whether something that began then may have taken until now.
+    fn in_time(&self, client: usize, since: Instant, stopped: u64, span: Duration) -> bool {
+        let span = micros(span);
+        let stopped = self.processes[client].stopped - stopped;
+        self.now - since <= span + span / 200 + LATE + stopped
+    }
+
+    fn acquired(&mut self, client: usize, slot: usize, result: Result<Option<Grant>, Error>) {
+        self.trace(|| format!("c{client}.{slot} ACQUIRED {result:?}"));
+        let entry = &mut self.processes[client].slots[slot];
+        if std::mem::replace(&mut entry.answered, true) {
+            return self.violate(format!("c{client}.{slot}: told twice how the acquire ended"));
+        }
+        let (started, stopped, recipe) = (entry.started, entry.stopped, entry.recipe.clone());
+        let wait = match recipe.options.wait {
+            _ if recipe.one_shot => Some(Duration::ZERO),
+            Wait::For(span) => Some(span),
+            Wait::Forever => None,
+        };
+        if let Some(wait) = wait {
+            if !self.in_time(client, started, stopped, wait + recipe.response_timeout) {
+                self.violate(format!("c{client}.{slot}: the acquire outlasted its wait of {wait:?}"));
+            }
+        }
+        let waited = Duration::from_micros(self.processes[client].clock.at(self.now) - self.processes[client].clock.at(started));
+        let fits = match &result {
+            Ok(Some(_)) => true,
+            Ok(None) => recipe.one_shot,
+            Err(error) => match error.code() {
+                Code::AcquireTimeout => !recipe.one_shot && wait.is_some_and(|wait| waited >= wait) && error.holder().is_some(),
+                Code::Unavailable => waited >= wait.unwrap_or(Duration::MAX).min(recipe.unavailable_after) && !error.servers().is_empty(),
+                Code::Closed => self.processes[client].closed,
+                _ => false,
+            },
+        };
+        if !fits {
+            self.violate(format!("c{client}.{slot}: an acquire that waits {wait:?} ended after {waited:?} with {result:?}"));
+        }
+        match &result {
+            Ok(Some(grant)) => self.granted(client, slot, grant),
+            _ => self.disown(client, slot),
+        }
+        self.stats.unavailable += u64::from(matches!(&result, Err(error) if error.code() == Code::Unavailable));
+        self.worker_acquired(client, slot, matches!(result, Ok(Some(_))));
+    }
+
+    /// The value of this acquisition should go from the servers from now on.
+    pub(super) fn disown(&mut self, client: usize, slot: usize) {
+        if let Some(owner) = &self.processes[client].slots[slot].owner {
+            self.history.disown(owner, self.now);
+        }
+    }
+
+    fn end_call(&mut self, client: usize, slot: usize, id: CallId) -> Option<Pending> {
+        let call = self.processes[client].slots[slot].end_call(id);
+        if call.is_none() {
+            self.violate(format!("c{client}.{slot}: an answer to no call, or a second one"));
+        }
+        call
+    }
+
+    fn extended(&mut self, client: usize, slot: usize, id: CallId, result: Result<(), Error>) {
+        self.trace(|| format!("c{client}.{slot} EXTENDED {result:?}"));
+        let Some(call) = self.end_call(client, slot, id) else { return };
+        let entry = &self.processes[client].slots[slot];
+        let patience = entry.recipe.unavailable_after + entry.recipe.response_timeout;
+        let Kind::Extend { reach } = call.kind else { return self.violate(format!("c{client}.{slot}: not an extend")) };
+        let over = entry.loss.is_some() || entry.gone.is_some();
+        let fits = match &result {
+            Ok(()) => {
+                let capped = entry.recipe.options.max_hold.map_or(reach, |span| {
+                    reach.min(locktender::clock::Tick::from_micros(self.processes[client].clock.at(entry.granted_at)).after(span))
+                });
+                !over && entry.valid_until >= capped
+            }
+            Err(error) => match error.code() {
+                Code::LockLost => entry.valid_until == locktender::clock::Tick::default(),
+                Code::NotHeld => over || entry.machine.valid_until() == locktender::clock::Tick::default(),
+                Code::Unavailable => self.now - call.at >= micros(entry.recipe.unavailable_after) * 99 / 100,
+                Code::InvalidArgument => entry.recipe.fleet.is_some(),
+                _ => false,
+            },
+        };
+        if !fits {
+            self.violate(format!("c{client}.{slot}: an extend to {reach:?} ended with {result:?}"));
+        }
+        if !self.in_time(client, call.at, call.stopped, patience) {
+            self.violate(format!("c{client}.{slot}: an extend outlasted {patience:?}"));
+        }
+    }
+
+    fn released(&mut self, client: usize, slot: usize, id: CallId, result: Result<Release, Error>) {
+        self.trace(|| format!("c{client}.{slot} RELEASED {result:?}"));
+        let Some(call) = self.end_call(client, slot, id) else { return };
+        let Kind::Release(manner) = call.kind else { return self.violate(format!("c{client}.{slot}: not a release")) };
+        let entry = &self.processes[client].slots[slot];
+        let explicit = manner == Manner::Explicit;
+        let patience = if explicit { entry.recipe.unavailable_after } else { entry.recipe.response_timeout };
+        // The call is the first of its kind if nothing was told before.
+        let (begun, known) = entry.released;
+        let fits = match &result {
+            Ok(release) if explicit => !known && (release.outcome == Outcome::Taken) == release.rival.is_some(),
+            Ok(_) => begun || entry.left || entry.loss.is_none() || entry.gone != Some(Gone::Released),
+            Err(error) => match error.code() {
+                Code::Unavailable => explicit,
+                Code::NotHeld => explicit && (known || entry.left || entry.calls.iter().any(|call| matches!(call.kind, Kind::Release(_)))),
+                Code::LockLost => !explicit,
+                _ => false,
+            },
+        };
+        if !fits {
+            let loss = entry.loss.clone();
+            self.violate(format!("c{client}.{slot}: a release {manner:?} {begun} {known} after {loss:?} ended with {result:?}"));
+        }
+        if !self.in_time(client, call.at, call.stopped, patience) {
+            self.violate(format!("c{client}.{slot}: a release {manner:?} outlasted {patience:?}"));
+        }
+        let unknown = matches!(&result, Err(error) if error.code() == Code::Unavailable);
+        let entry = &mut self.processes[client].slots[slot];
+        // Leaving a body may be told before the outcome is known.
+        entry.released.1 |= !unknown && explicit;
+        entry.left |= !explicit;
+        self.stats.releases += u64::from(matches!(&result, Ok(release) if release.outcome == Outcome::Released));
+        self.worker_released(client, slot, unknown);
+    }
+
+    fn handed_over(&mut self, client: usize, slot: usize, id: CallId, result: Result<String, Error>) {
+        self.trace(|| format!("c{client}.{slot} HANDED OVER {result:?}"));
+        if self.end_call(client, slot, id).is_none() {
+            return;
+        }
+        let entry = &self.processes[client].slots[slot];
+        match result {
+            Ok(ticket) => {
+                let (name, ttl) = (entry.name, entry.ttl());
+                if let Some(owner) = field(&ticket, "owner") {
+                    self.tickets.push((name, owner.into(), ttl));
+                }
+            }
+            Err(error) if entry.loss.is_some() && error.code() == Code::LockLost => (),
+            Err(error) => self.violate(format!("c{client}.{slot}: a hand-over ended with {error:?}")),
+        }
+    }
+}
+
+/// A field of a hand-over string, as the client that adopts it reads it.
+fn field(ticket: &str, key: &str) -> Option<String> {
+    let value = ticket.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('='))?;
+    let mut parts = value.split('%');
+    let mut plain = parts.next()?.to_owned();
+    for part in parts {
+        let code = u8::from_str_radix(part.get(..2)?, 16).ok()?;
+        plain.push(char::from(code));
+        plain.push_str(&part[2..]);
+    }
+    Some(plain)
+}

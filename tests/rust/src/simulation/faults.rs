@@ -1,0 +1,121 @@
+//! What goes wrong, and when.
+
+use super::clock::ms;
+use super::plan::Plan;
+use super::queue::Happening;
+use super::world::World;
+
+/// A fault. Times are microseconds.
+#[derive(Clone, Debug)]
+pub(super) enum Fault {
+    /// A connection breaks; how many microseconds' worth of requests on their way still get read.
+    Cut { client: usize, server: usize, read_for: u64 },
+    /// Nothing passes between a client and a server; what was sent arrives afterwards, as TCP does.
+    Stall { client: usize, server: usize, span: u64 },
+    /// The same for all clients.
+    Isolate { server: usize, span: u64 },
+    /// A client's process is stopped: it takes nothing in, then everything at once.
+    Pause { client: usize, span: u64 },
+    /// The same, but right after its next decision, before that is written to the sockets.
+    PauseInside { client: usize, span: u64 },
+    /// A client's machine is suspended; its connections are gone afterwards.
+    Suspend { client: usize, span: u64 },
+    /// A client's process dies.
+    Kill { client: usize },
+    /// A client's wall clock is set.
+    SetWall { client: usize, ahead: i64 },
+    /// A server stops answering, then answers everything.
+    Stop { server: usize, span: u64 },
+    /// A server crashes, and comes back with all its data.
+    Crash { server: usize, span: u64 },
+    /// A server crashes, and comes back with nothing.
+    Forget { server: usize, span: u64 },
+    /// A server crashes, and comes back with what it had `age` ago.
+    Restore { server: usize, span: u64, age: u64 },
+    /// A server's clock is set forward.
+    Jump { server: usize, ahead: u64 },
+}
+
+/// Draws the faults of a plan.
+pub(super) fn draw(plan: &mut Plan, rng: &mut fastrand::Rng) {
+    // A quarter of the runs is calm: there liveness is checked hardest.
+    let count = [0, rng.usize(1..=3), rng.usize(3..=10), rng.usize(10..=40)][rng.usize(..4)];
+    plan.outside = rng.u8(..10) == 0;
+    for _ in 0..count {
+        let at = rng.u64(..plan.busy_us);
+        let (client, server) = (rng.usize(..plan.clients), rng.usize(..plan.servers));
+        let span = ms([rng.u64(1..50), rng.u64(50..500), rng.u64(500..4_000)][rng.usize(..3)]);
+        let fault = match rng.u8(..24) {
+            0..=3 => Fault::Cut { client, server, read_for: [0, 0, rng.u64(..ms(5)), rng.u64(..ms(400))][rng.usize(..4)] },
+            4..=6 => Fault::Stall { client, server, span },
+            7..=8 => Fault::Isolate { server, span },
+            9..=10 => Fault::Pause { client, span },
+            11..=12 => Fault::PauseInside { client, span },
+            13 => Fault::Suspend { client, span },
+            14 => Fault::Kill { client },
+            15..=16 => Fault::SetWall { client, ahead: rng.i64(-3_600_000_000..=3_600_000_000) },
+            17..=18 => Fault::Stop { server, span },
+            19..=20 => Fault::Crash { server, span },
+            21 if plan.servers > 1 => Fault::Forget { server, span },
+            22 if plan.servers > 1 => Fault::Restore { server, span, age: ms(rng.u64(1..5_000)) },
+            23 if plan.outside => Fault::Jump { server, ahead: ms(rng.u64(5..5_000)) },
+            _ => Fault::Cut { client, server, read_for: 0 },
+        };
+        plan.faults.push((at, fault));
+    }
+    plan.outside &= plan.faults.iter().any(|(_, fault)| matches!(fault, Fault::Jump { .. }));
+}
+
+impl World {
+    pub(super) fn fault(&mut self, fault: Fault) {
+        self.trace(|| format!("FAULT {fault:?}"));
+        match fault {
+            Fault::Cut { client, server, read_for } => {
+                self.disturb(client, server, 0);
+                self.cut(client, server, read_for, true);
+            }
+            Fault::Stall { client, server, span } => self.stall(client, server, span),
+            Fault::Isolate { server, span } => (0..self.plan.clients).for_each(|client| self.stall(client, server, span)),
+            Fault::Pause { client, span } => self.pause(client, span),
+            Fault::PauseInside { client, span } => self.processes[client].pause_after_next = Some(span),
+            Fault::Suspend { client, span } => {
+                self.pause(client, span);
+                (0..self.plan.servers).for_each(|server| {
+                    self.disturb(client, server, span);
+                    self.cut(client, server, 0, true);
+                });
+            }
+            Fault::Kill { client } => self.kill(client),
+            Fault::SetWall { client, ahead } => self.processes[client].wall_ahead = ahead,
+            Fault::Stop { server, span } => {
+                let until = self.now + span;
+                self.nodes[server].stopped_until = self.nodes[server].stopped_until.max(until);
+                (0..self.plan.clients).for_each(|client| self.disturb(client, server, span));
+            }
+            Fault::Crash { server, span } => self.crash(server, span, None),
+            Fault::Forget { server, span } => self.crash(server, span, Some(u64::MAX)),
+            Fault::Restore { server, span, age } => self.crash(server, span, Some(age)),
+            Fault::Jump { server, ahead } => self.nodes[server].ahead += ahead,
+        }
+    }
+
+    fn stall(&mut self, client: usize, server: usize, span: u64) {
+        self.disturb(client, server, span);
+        let lane = &mut self.lanes[client][server];
+        lane.stalled_until = lane.stalled_until.max(self.now + span);
+    }
+
+    fn crash(&mut self, server: usize, span: u64, forgets: Option<u64>) {
+        if !self.nodes[server].crash(self.now, forgets) {
+            return;
+        }
+        if forgets.is_some() {
+            self.forgot = true;
+        }
+        for client in 0..self.plan.clients {
+            self.disturb(client, server, span);
+            self.cut(client, server, 0, true);
+        }
+        self.queue.add(self.now + span, Happening::Restart { server });
+    }
+}

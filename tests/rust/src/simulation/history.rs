@@ -1,0 +1,112 @@
+//! What happened in true time, and whether it may have.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use locktender::server::Op;
+
+use super::clock::Instant;
+use super::world::World;
+
+/// A stretch of time in which a handle said it was valid.
+#[derive(Clone, Debug)]
+pub(super) struct Stretch {
+    pub(super) from: Instant,
+    pub(super) to: Instant,
+    pub(super) who: (usize, usize),
+}
+
+/// A grant: asked for, returned, with its fence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Granted {
+    pub(super) asked: Instant,
+    pub(super) returned: Instant,
+    pub(super) fence: u64,
+}
+
+/// Whose an owner value is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whose {
+    pub(super) client: usize,
+    pub(super) slot: usize,
+    /// Since when it should be on no server.
+    pub(super) since: Option<Instant>,
+}
+
+#[derive(Default)]
+pub(super) struct History {
+    pub(super) stretches: BTreeMap<usize, Vec<Stretch>>,
+    pub(super) grants: BTreeMap<usize, Vec<Granted>>,
+    owners: HashMap<Arc<str>, Whose>,
+    /// When a value was last written on a server, and whether by a request nobody could know of any more.
+    written: HashMap<(usize, Arc<str>), (Instant, bool)>,
+}
+
+impl History {
+    pub(super) fn own(&mut self, owner: &Arc<str>, client: usize, slot: usize) {
+        self.owners.insert(owner.clone(), Whose { client, slot, since: None });
+    }
+
+    /// From now on the value should go from the servers.
+    pub(super) fn disown(&mut self, owner: &str, now: Instant) {
+        if let Some(whose) = self.owners.get_mut(owner) {
+            whose.since.get_or_insert(now);
+        }
+    }
+
+    pub(super) fn whose(&self, owner: &str) -> Option<Whose> {
+        self.owners.get(owner).copied()
+    }
+
+    pub(super) fn written(&self, server: usize, owner: &Arc<str>) -> Option<(Instant, bool)> {
+        self.written.get(&(server, owner.clone())).copied()
+    }
+
+    /// No two handles of a name are valid at the same instant.
+    pub(super) fn overlap(&mut self) -> Option<String> {
+        for (name, stretches) in &mut self.stretches {
+            stretches.sort_by_key(|stretch| stretch.from);
+            let mut last: Option<&Stretch> = None;
+            for next in stretches.iter() {
+                if let Some(last) = last.filter(|last| last.to > next.from && last.who != next.who) {
+                    return Some(format!("two valid holds of l{name}: {last:?} and {next:?}"));
+                }
+                last = if last.is_some_and(|last| last.to > next.to) { last } else { Some(next) };
+            }
+        }
+        None
+    }
+
+    /// Fences are unique, and larger than those of holds that returned before one was asked for.
+    pub(super) fn disorder(&mut self) -> Option<String> {
+        for (name, grants) in &mut self.grants {
+            let mut by_return = grants.clone();
+            by_return.sort_by_key(|grant| grant.returned);
+            grants.sort_by_key(|grant| grant.asked);
+            let (mut returned, mut highest) = (0, 0);
+            for grant in grants.iter() {
+                while by_return.get(returned).is_some_and(|before| before.returned < grant.asked) {
+                    highest = highest.max(by_return[returned].fence);
+                    returned += 1;
+                }
+                if grant.fence <= highest {
+                    return Some(format!("l{name}: {grant:?} is not above the fence {highest} of a hold that returned before"));
+                }
+            }
+            by_return.sort_by_key(|grant| grant.fence);
+            if let Some(pair) = by_return.windows(2).find(|pair| pair[0].fence == pair[1].fence) {
+                return Some(format!("l{name}: one fence for two holds: {:?} and {:?}", pair[0], pair[1]));
+            }
+        }
+        None
+    }
+}
+
+impl World {
+    /// A server has done an operation.
+    pub(super) fn applied(&mut self, server: usize, op: &Op, orphan: bool) {
+        if let Op::Acquire { owner, .. } | Op::Heal { owner, .. } = op {
+            self.history.written.insert((server, owner.clone()), (self.now, orphan));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What a handle says about its validity, held against what the servers keep.
+
+use locktender::clock::Tick;
+use locktender::protocol::Grant;
+
+use super::clock::Instant;
+use super::history::{Granted, Stretch};
+use super::world::World;
+
+impl World {
+    /// Looks at what the handle says now, after anything was brought to its acquisition.
+    pub(super) fn validity_may_have_changed(&mut self, client: usize, slot: usize, tick: Tick) {
+        let entry = &self.processes[client].slots[slot];
+        let (before, after) = (entry.valid_until, entry.machine.valid_until());
+        if tick >= after && entry.machine.check(tick).is_ok() {
+            self.violate(format!("c{client}.{slot}: check passes after the end of validity"));
+        }
+        if before == after {
+            return;
+        }
+        let over = Tick::default();
+        let entry = &self.processes[client].slots[slot];
+        if before == over && (entry.grant.is_some() || entry.loss.is_some()) {
+            self.violate(format!("c{client}.{slot}: an ended hold came back"));
+        }
+        if before != over && after != over && after < before {
+            self.violate(format!("c{client}.{slot}: validity was shortened from {before:?} to {after:?}"));
+        }
+        if after != over && before != over && tick >= before {
+            self.violate(format!("c{client}.{slot}: extended after the old validity had ended"));
+        }
+        self.end_validity(client, slot);
+        let now = self.now;
+        let entry = &mut self.processes[client].slots[slot];
+        entry.valid_until = after;
+        entry.valid_since = now;
+        if after > over {
+            self.servers_keep(client, slot, after);
+        }
+    }
+
+    /// Ends the stretch in which the handle said what it said until now.
+    pub(super) fn end_validity(&mut self, client: usize, slot: usize) {
+        let now = self.now;
+        let process = &mut self.processes[client];
+        let ends = process.clock.when(process.slots[slot].valid_until.as_micros());
+        let entry = &mut process.slots[slot];
+        if entry.valid_until > Tick::default() && ends > entry.valid_since {
+            let stretch = Stretch { from: entry.valid_since, to: ends.min(now), who: (client, slot) };
+            self.history.stretches.entry(entry.name).or_default().push(stretch);
+        }
+        self.processes[client].slots[slot].valid_until = Tick::default();
+    }
+
+    /// A majority must keep the key for as long as the holder believes; a server that forgot is what quarantine is for.
+    fn servers_keep(&mut self, client: usize, slot: usize, until: Tick) {
+        if self.plan.outside {
+            return;
+        }
+        let process = &self.processes[client];
+        let entry = &process.slots[slot];
+        let until = process.clock.when(until.as_micros());
+        let Some(owner) = entry.owner.as_deref() else { return };
+        let keeps = |server: &usize| {
+            let node = &self.nodes[*server];
+            let forgot = node.forgot_at.is_some_and(|at| at >= entry.started);
+            forgot || node.lock(&entry.recipe.keys, self.now).is_some_and(|(held, gone)| held == owner && gone >= until)
+        };
+        let keeping = (0..self.plan.servers).filter(keeps).count();
+        if keeping < self.plan.needed() {
+            self.violate(format!("c{client}.{slot}: valid until {until}, but only {keeping} servers keep it that long"));
+        }
+    }
+
+    pub(super) fn granted(&mut self, client: usize, slot: usize, grant: &Grant) {
+        let tick = self.read_clocks(client).tick;
+        let entry = &self.processes[client].slots[slot];
+        if tick >= entry.valid_until || entry.valid_until > tick.after(entry.ttl()) {
+            self.violate(format!("c{client}.{slot}: granted at {tick:?} with validity until {:?}", entry.valid_until));
+        }
+        let entry = &mut self.processes[client].slots[slot];
+        entry.grant = Some(grant.clone());
+        entry.granted_at = self.now;
+        let granted = Granted { asked: entry.started, returned: self.now, fence: grant.fence };
+        self.history.grants.entry(entry.name).or_default().push(granted);
+        self.stats.grants += 1;
+    }
+
+    /// A hold must be known to be lost as soon as its process runs after the end of its validity.
+    pub(super) fn late_loss(&self, client: usize, slot: usize, slack: Instant) -> Option<String> {
+        let process = &self.processes[client];
+        let entry = &process.slots[slot];
+        let ends = process.clock.when(entry.valid_until.as_micros()).max(process.stopped_until);
+        (entry.valid_until > Tick::default() && ends + slack < self.now)
+            .then(|| format!("c{client}.{slot}: valid until {ends}, and its loss is still not told"))
+    }
+}

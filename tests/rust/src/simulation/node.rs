@@ -1,0 +1,155 @@
+//! A server: the machine, a clock, and a process that can crash.
+
+use std::collections::VecDeque;
+
+use locktender::machine::{Env, State, Value, apply};
+use locktender::name::Keys;
+use locktender::server::{Op, Reply, Verdict};
+
+use super::clock::{Clock, Instant, ms};
+
+/// One server.
+pub(super) struct Node {
+    pub(super) state: State,
+    pub(super) clock: Clock,
+    /// What clock jumps have added.
+    pub(super) ahead: u64,
+    run: u32,
+    pub(super) up: bool,
+    pub(super) stopped_until: Instant,
+    /// When it last came back without all its data.
+    pub(super) forgot_at: Option<Instant>,
+    /// When it last was not what it should be.
+    pub(super) troubled_at: Instant,
+    snapshots: VecDeque<(Instant, State)>,
+}
+
+impl Node {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            state: State::new(),
+            clock,
+            ahead: 0,
+            run: 1,
+            up: true,
+            stopped_until: 0,
+            forgot_at: None,
+            troubled_at: 0,
+            snapshots: VecDeque::new(),
+        }
+    }
+
+    /// Its clock, microseconds since the epoch.
+    pub(super) fn wall_us(&self, now: Instant) -> u64 {
+        self.clock.at(now) + self.ahead
+    }
+
+    /// Does one operation, and says what it did to a key that it had no right to do.
+    pub(super) fn apply(&mut self, op: &Op, now: Instant) -> (Reply, Result<(), String>) {
+        let now_us = self.wall_us(now);
+        let before = keys_of(op).map(|keys| Seen::of(&self.state, keys, now_us));
+        let run = format!("run-{}", self.run);
+        let reply = apply(&mut self.state, op, &Env { now_us, run_id: &run });
+        let verdict = match (before, keys_of(op)) {
+            (Some(before), Some(keys)) => before.allows(op, &reply, &Seen::of(&self.state, keys, now_us)),
+            _ => Ok(()),
+        };
+        (reply, verdict)
+    }
+
+    /// When in true time a key with this expiry is gone.
+    pub(super) fn gone_at(&self, expires_ms: u64) -> Instant {
+        self.clock.when((expires_ms + 1).saturating_mul(1_000).saturating_sub(self.ahead))
+    }
+
+    /// The value of a lock, and when it will be gone.
+    pub(super) fn lock(&self, keys: &Keys, now: Instant) -> Option<(&str, Instant)> {
+        let entry = self.state.get(keys.lock(), self.wall_us(now))?;
+        Some((entry.text()?, entry.expires_ms.map_or(Instant::MAX, |at| self.gone_at(at))))
+    }
+
+    /// Remembers what a snapshot would hold.
+    pub(super) fn snapshot(&mut self, now: Instant) {
+        self.snapshots.push_back((now, self.state.clone()));
+        while self.snapshots.front().is_some_and(|(at, _)| at + ms(6_000) < now) {
+            self.snapshots.pop_front();
+        }
+    }
+
+    /// Crashes, `forgets` what it learned in that long; says whether it was up.
+    pub(super) fn crash(&mut self, now: Instant, forgets: Option<u64>) -> bool {
+        if !self.up {
+            return false;
+        }
+        self.up = false;
+        if let Some(age) = forgets {
+            let kept = self.snapshots.iter().rev().find(|(at, _)| at.saturating_add(age) <= now);
+            self.state = kept.map(|(_, state)| state.clone()).unwrap_or_default();
+            self.forgot_at = Some(now);
+            self.snapshots.clear();
+        }
+        true
+    }
+
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.up = true;
+        self.run += 1;
+        self.troubled_at = now;
+    }
+}
+
+fn keys_of(op: &Op) -> Option<&Keys> {
+    match op {
+        Op::Acquire { keys, .. }
+        | Op::Confirm { keys, .. }
+        | Op::Extend { keys, .. }
+        | Op::Heal { keys, .. }
+        | Op::Release { keys, .. }
+        | Op::Inspect { keys } => Some(keys),
+        _ => None,
+    }
+}
+
+/// A lock on one server, as it is.
+struct Seen {
+    holder: Option<String>,
+    expires_ms: Option<u64>,
+    fence: u64,
+}
+
+impl Seen {
+    fn of(state: &State, keys: &Keys, now_us: u64) -> Self {
+        let entry = state.get(keys.lock(), now_us);
+        let text = |value: &Value| if let Value::Text(text) = value { Some(text.to_string()) } else { None };
+        let fence = state.get(keys.fence(), now_us).and_then(|entry| entry.text()?.parse().ok());
+        Self {
+            holder: entry.and_then(|entry| text(&entry.value)),
+            expires_ms: entry.and_then(|entry| entry.expires_ms),
+            fence: fence.unwrap_or(0),
+        }
+    }
+
+    fn allows(&self, op: &Op, reply: &Reply, after: &Self) -> Result<(), String> {
+        let before = self.holder.as_deref();
+        let may = match op {
+            Op::Acquire { owner, adopt, .. } => before.is_none_or(|held| held == &**owner || Some(held) == adopt.as_deref()),
+            Op::Confirm { owner, .. } | Op::Extend { owner, .. } | Op::Release { owner, .. } => before == Some(owner),
+            Op::Heal { owner, .. } => before.is_none_or(|held| held == &**owner),
+            _ => false,
+        };
+        let changed = before != after.holder.as_deref() || self.expires_ms != after.expires_ms || self.fence != after.fence;
+        if changed && !may {
+            return Err(format!("{op:?} changed the key of {before:?}"));
+        }
+        if after.fence < self.fence {
+            return Err(format!("{op:?} lowered the fence from {} to {}", self.fence, after.fence));
+        }
+        if reply.verdict == Verdict::Vote && after.fence <= self.fence {
+            return Err(format!("{op:?} voted {}, not above {}", after.fence, self.fence));
+        }
+        if matches!(op, Op::Extend { .. } | Op::Heal { .. }) && before.is_some() && after.expires_ms < self.expires_ms {
+            return Err(format!("{op:?} shortened a key"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! What one seed decides before the run begins.
+
+use std::time::Duration;
+
+use super::clock::ms;
+use super::faults::{Fault, draw};
+
+/// The frame of one run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed of everything else.
+    pub seed: u64,
+    /// How many servers.
+    pub servers: usize,
+    /// How many clients, each a process.
+    pub clients: usize,
+    /// How many users each client has.
+    pub workers: usize,
+    /// How many locks they fight for.
+    pub names: usize,
+    /// How long users begin new work and faults happen, microseconds.
+    pub busy_us: u64,
+    /// The lowest latency of one direction, microseconds.
+    pub latency_us: u64,
+    /// The most that is added to it, microseconds.
+    pub jitter_us: u64,
+    /// How many messages in a thousand are lost once, and sent again by TCP.
+    pub lost_per_mille: u64,
+    /// Option of the clients.
+    pub response_timeout: Duration,
+    /// Option of the clients.
+    pub unavailable_after: Duration,
+    /// Option of the clients, with more than one server.
+    pub max_ttl: Duration,
+    /// The longest ttl users choose, milliseconds.
+    pub longest_ttl_ms: u64,
+    /// Wall clocks of clients are off by up to this much, microseconds.
+    pub wall_skew_us: u64,
+    /// Clocks run fast or slow by up to this many millionths: two of them differ by less than the drift allowance.
+    pub drift_ppm: i64,
+    /// Some fault is outside of what exclusion is promised under.
+    pub outside: bool,
+    pub(super) faults: Vec<(u64, Fault)>,
+}
+
+impl Plan {
+    /// The plan of `seed`.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed ^ 0x5EED_0000_0000);
+        let servers = [1, 1, 1, 3, 3, 3, 3, 5, 5, 2, 4][rng.usize(..11)];
+        let (latency_us, jitter_us) = [(50, 400), (200, 3_000), (1_000, 10_000), (5_000, 30_000)][rng.usize(..4)];
+        let quorum = servers > 1;
+        let response_timeout = Duration::from_millis(if quorum { 200 } else { [200, 500, 1_000][rng.usize(..3)] });
+        let max_ttl_ms = [1_500, 3_000, 6_000][rng.usize(..3)];
+        let longest_ttl_ms = [300, 1_000, 3_000][rng.usize(..3)].min(max_ttl_ms);
+        let mut plan = Self {
+            seed,
+            servers,
+            clients: rng.usize(2..=4),
+            workers: rng.usize(1..=3),
+            names: rng.usize(1..=3),
+            busy_us: ms(20_000),
+            latency_us,
+            jitter_us,
+            lost_per_mille: [0, 0, 2, 20, 100][rng.usize(..5)],
+            response_timeout,
+            unavailable_after: Duration::from_millis([500, 1_500, 5_000][rng.usize(..3)]),
+            max_ttl: Duration::from_millis(max_ttl_ms),
+            longest_ttl_ms,
+            wall_skew_us: [0, 0, ms(50), ms(2_000), ms(3_600_000)][rng.usize(..5)],
+            drift_ppm: [0, 100, 4_000][rng.usize(..3)],
+            outside: false,
+            faults: Vec::new(),
+        };
+        draw(&mut plan, &mut rng);
+        plan
+    }
+
+    pub(super) const fn needed(&self) -> usize {
+        self.servers / 2 + 1
+    }
+}

@@ -1,0 +1,167 @@
+//! A client's process: its clocks, its acquisitions, and how it stops and dies.
+
+use locktender::clock::{Now, Tick};
+use locktender::protocol::{Command, Input};
+use locktender::server::Op;
+
+use super::clock::{Clock, Instant, ms};
+use super::queue::Happening;
+use super::slot::Slot;
+use super::worker::Worker;
+use super::world::World;
+
+/// More inputs than this for one acquisition at one instant are a busy loop.
+const BUSY: u32 = 300;
+
+pub(super) struct Process {
+    pub(super) clock: Clock,
+    /// The wall clock shows this much more, or less, than true time since the epoch.
+    pub(super) wall_ahead: i64,
+    pub(super) alive: bool,
+    pub(super) closed: bool,
+    pub(super) stopped_until: Instant,
+    /// How long it has been stopped, or will have been.
+    pub(super) stopped: u64,
+    pub(super) pause_after_next: Option<u64>,
+    /// Decided, but not written yet.
+    held_back: Vec<(usize, Command)>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) workers: Vec<Worker>,
+}
+
+impl Process {
+    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize) -> Self {
+        Self {
+            clock,
+            wall_ahead,
+            alive: true,
+            closed: false,
+            stopped_until: 0,
+            stopped: 0,
+            pause_after_next: None,
+            held_back: Vec::new(),
+            slots: Vec::new(),
+            workers: (0..workers).map(|_| Worker::default()).collect(),
+        }
+    }
+}
+
+impl World {
+    pub(super) fn read_clocks(&self, client: usize) -> Now {
+        let process = &self.processes[client];
+        let tick = process.clock.at(self.now);
+        Now { tick: Tick::from_micros(tick), wall_us: (self.epoch_us + self.now).saturating_add_signed(process.wall_ahead) }
+    }
+
+    /// Brings an input to an acquisition and does what it says.
+    pub(super) fn bring(&mut self, client: usize, slot: usize, input: Input) {
+        let now = self.read_clocks(client);
+        let wake = matches!(input, Input::Wake);
+        if !matches!(input, Input::Wake) {
+            self.trace(|| format!("c{client}.{slot} <- {}", told(&input)));
+        }
+        let mut commands = std::mem::take(&mut self.commands);
+        let entry = &mut self.processes[client].slots[slot];
+        let due = entry.machine.wake_at() <= now.tick;
+        entry.machine.handle(now, input, &mut commands);
+        let wake_at = entry.machine.wake_at();
+        if wake && due && commands.is_empty() && wake_at <= now.tick {
+            self.violate(format!("c{client}.{slot}: a wake that changes nothing, and is due again"));
+        }
+        let entry = &mut self.processes[client].slots[slot];
+        entry.brought = if entry.brought.0 == self.now { (self.now, entry.brought.1 + 1) } else { (self.now, 0) };
+        if entry.brought.1 > BUSY {
+            self.violate(format!("c{client}.{slot}: a busy loop"));
+        }
+        self.validity_may_have_changed(client, slot, now.tick);
+        let sends = commands.iter().any(|command| matches!(command, Command::Send { .. }));
+        let pause = if sends { self.processes[client].pause_after_next.take() } else { None };
+        for command in commands.drain(..) {
+            self.note(client, slot, &command);
+            match command {
+                send @ Command::Send { .. } if pause.is_some() => self.processes[client].held_back.push((slot, send)),
+                Command::Send { server, tag, request } => self.submit(client, server, slot, tag, request),
+                told => self.told(client, slot, told),
+            }
+        }
+        self.commands = commands;
+        if let Some(span) = pause {
+            self.pause(client, span);
+            self.queue.add(self.processes[client].stopped_until, Happening::Resume { client });
+        }
+        self.set_wake(client, slot, wake_at);
+    }
+
+    /// Notes whose value a round writes, for those who later find it on a server.
+    fn note(&mut self, client: usize, slot: usize, command: &Command) {
+        let Command::Send { server: 0, request, .. } = command else { return };
+        let Op::Acquire { owner, .. } = &request.op else { return };
+        self.stats.rounds += 1;
+        let entry = &mut self.processes[client].slots[slot];
+        let before = entry.owner.replace(owner.clone());
+        self.history.own(owner, client, slot);
+        if let Some(before) = before {
+            self.history.disown(&before, self.now);
+        }
+    }
+
+    fn set_wake(&mut self, client: usize, slot: usize, wake_at: Tick) {
+        if wake_at == Tick::NEVER {
+            return;
+        }
+        // Timers of a runtime are late, never early.
+        let late = if self.rng.u8(..4) == 0 { self.rng.u64(..ms(2)) } else { self.rng.u64(..100) };
+        let process = &mut self.processes[client];
+        let at = process.clock.when(wake_at.as_micros()).max(self.now) + late;
+        if at < process.slots[slot].wake_set {
+            process.slots[slot].wake_set = at;
+            self.queue.add(at, Happening::Wake { client, slot });
+        }
+    }
+
+    pub(super) fn wake(&mut self, client: usize, slot: usize) {
+        self.processes[client].slots[slot].wake_set = Instant::MAX;
+        self.bring(client, slot, Input::Wake);
+    }
+
+    pub(super) fn pause(&mut self, client: usize, span: u64) {
+        let process = &mut self.processes[client];
+        let from = process.stopped_until.max(self.now);
+        process.stopped_until = from.max(self.now + span);
+        process.stopped += process.stopped_until - from;
+    }
+
+    /// Writes what was decided before the process was stopped.
+    pub(super) fn resume(&mut self, client: usize) {
+        for (slot, command) in std::mem::take(&mut self.processes[client].held_back) {
+            if let Command::Send { server, tag, request } = command {
+                self.submit(client, server, slot, tag, request);
+            }
+        }
+    }
+
+    pub(super) fn kill(&mut self, client: usize) {
+        if !std::mem::replace(&mut self.processes[client].alive, false) {
+            return;
+        }
+        for slot in 0..self.processes[client].slots.len() {
+            self.end_validity(client, slot);
+        }
+        for server in 0..self.plan.servers {
+            let read_for = self.rng.u64(..ms(100));
+            self.cut(client, server, read_for, true);
+        }
+    }
+}
+
+fn told(input: &Input) -> String {
+    match input {
+        Input::Answer { server, tag, answer: Ok(reply) } => {
+            format!("s{server} {:?} r{}: {:?} fence={} {:?}", tag.step, tag.round, reply.verdict, reply.fence, reply.remaining)
+        }
+        Input::Answer { server, tag, answer: Err(failure) } => {
+            format!("s{server} {:?} r{}: {:?} maybe_applied={}", tag.step, tag.round, failure.kind, failure.maybe_applied)
+        }
+        other => format!("{other:?}"),
+    }
+}

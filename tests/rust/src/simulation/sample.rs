@@ -1,0 +1,157 @@
+//! Looks at everything now and then: what must be gone, and who must have got what by now.
+
+use std::sync::Arc;
+
+use locktender::machine::Value;
+use locktender::name::Keys;
+use locktender::LockOptions;
+
+use super::clock::{Instant, micros, ms};
+use super::queue::Happening;
+use super::slot::Gone;
+use super::world::World;
+
+pub(super) const EVERY: u64 = ms(100);
+
+impl World {
+    pub(super) fn sample(&mut self) {
+        for server in 0..self.plan.servers {
+            self.look_for_leftovers(server);
+            if self.plan.servers > 1 && self.now % ms(500) == 0 && self.nodes[server].up {
+                self.nodes[server].snapshot(self.now);
+            }
+        }
+        (0..self.plan.names).for_each(|name| self.look_for_idle_lock(name));
+        for client in 0..self.processes.len() {
+            if !self.processes[client].alive || self.processes[client].stopped_until > self.now {
+                continue;
+            }
+            let late = (0..self.processes[client].slots.len()).find_map(|slot| self.late_loss(client, slot, ms(4)));
+            if let Some(why) = late {
+                self.violate(why);
+            }
+        }
+        if self.now < self.ends_at {
+            self.queue.add(self.now + EVERY, Happening::Sample);
+        }
+    }
+
+    /// How long a client may need for what it does at once, on this network.
+    fn moment(&self) -> u64 {
+        let lost = if self.plan.lost_per_mille > 0 { ms(1_200) } else { 0 };
+        6 * (self.plan.latency_us + self.plan.jitter_us) + ms(30) + lost
+    }
+
+    /// A key of an acquisition that is over, or of a round that was undone, is gone a second after the server can be reached.
+    fn look_for_leftovers(&mut self, server: usize) {
+        let node = &self.nodes[server];
+        let now_us = node.wall_us(self.now);
+        let mut found = None;
+        for (key, entry) in node.state.iter(now_us) {
+            if entry.expires_ms.is_none() && key != Keys::server_marker() {
+                found = Some(format!("s{server}: {key} has no expiry"));
+            }
+            let Value::Text(owner) = &entry.value else { continue };
+            if !self.keys.iter().any(|keys| keys.lock() == key) || !self.is_leftover(server, owner) {
+                continue;
+            }
+            found = Some(format!("s{server}: {key} is still there: {:?}, {owner}", self.history.whose(owner)));
+        }
+        if let Some(why) = found {
+            self.violate(why);
+        }
+    }
+
+    fn is_leftover(&self, server: usize, owner: &Arc<str>) -> bool {
+        let Some(whose) = self.history.whose(owner) else { return true };
+        let Some(since) = whose.since else { return false };
+        let long_ago = |at: Instant| at + ms(1_000) + self.moment() < self.now;
+        let (node, process) = (&self.nodes[server], &self.processes[whose.client]);
+        let lane = &self.lanes[whose.client][server];
+        let (written, orphan) = self.history.written(server, owner).unwrap_or_default();
+        // What was given up on purpose is left to expire, and what a crash brought back is nobody's to delete.
+        let kept = matches!(process.slots[whose.slot].gone, Some(Gone::HandedOver | Gone::Abandoned));
+        let restored = node.forgot_at.is_some_and(|at| at >= written);
+        let reachable = node.up && [node.troubled_at, node.stopped_until, process.stopped_until, lane.troubled_until].into_iter().all(long_ago);
+        process.alive && !process.closed && !kept && !orphan && !restored && reachable && long_ago(since) && long_ago(written)
+    }
+
+    /// A lock that is free, and waited for, doesn't stay so.
+    fn look_for_idle_lock(&mut self, name: usize) {
+        let keys = self.keys[name].clone();
+        let settled_for = |at: Instant| at + ms(1_000) < self.now;
+        let votes = |server: &usize| {
+            let node = &self.nodes[*server];
+            let quarantined = self.plan.servers > 1 && node.troubled_at > 0 && node.troubled_at + micros(self.plan.max_ttl) * 2 + ms(1_500) > self.now;
+            node.up && settled_for(node.stopped_until) && !quarantined && node.lock(&keys, self.now).is_none()
+        };
+        let voting: Vec<usize> = (0..self.plan.servers).filter(votes).collect();
+        let reaches = |client: usize| voting.iter().filter(|server| settled_for(self.lanes[client][**server].troubled_until)).count();
+        let longest = self.plan.latency_us + self.plan.jitter_us;
+        let waits = |client: usize| {
+            let process = &self.processes[client];
+            let reliable = process.alive && !process.closed && settled_for(process.stopped_until) && reaches(client) >= self.plan.needed();
+            reliable
+                && process.slots.iter().any(|slot| {
+                    let can = micros(slot.ttl()) > 8 * longest;
+                    slot.name == name && slot.is_waiting() && can && settled_for(slot.started)
+                })
+        };
+        let sane = self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest;
+        let idle = sane && (0..self.processes.len()).any(waits);
+        self.idle_since[name] = if idle { self.idle_since[name].min(self.now) } else { Instant::MAX };
+        if self.idle_since[name].saturating_add(ms(2_000)) < self.now {
+            self.violate(format!("l{name} is free, is waited for, and stays free"));
+        }
+    }
+
+    /// Everybody has let go, faults are over: somebody new must get every lock once the dead ones' keys have expired.
+    pub(super) fn probe(&mut self) {
+        let client = self.plan.clients;
+        for name in 0..self.plan.names {
+            let expiry = |node: &super::node::Node| node.lock(&self.keys[name], self.now).map_or(self.now, |(_, gone)| gone);
+            let expires = self.nodes.iter().map(expiry).max().unwrap_or(self.now);
+            let quarantine = if self.nodes.iter().any(|node| node.troubled_at > 0) && self.plan.servers > 1 { micros(self.plan.max_ttl) * 2 } else { 0 };
+            let mut options = LockOptions::default();
+            options.ttl = std::time::Duration::from_millis(1_000);
+            self.probes.push((name, expires.max(self.now + quarantine) + ms(2_000) + 4 * self.moment()));
+            self.acquire(client, name, name, options, false, None);
+        }
+    }
+
+    /// What must be true when everything has ended.
+    pub(super) fn look_back(&mut self) {
+        for (client, process) in self.processes.iter().enumerate() {
+            for (slot, entry) in process.slots.iter().enumerate().filter(|_| process.alive) {
+                let over = entry.grant.is_none() || entry.gone.is_some();
+                let told = entry.answered && entry.calls.is_empty();
+                if !told || !over || !entry.machine.is_finished() {
+                    let calls = entry.calls.clone();
+                    return self.violate(format!("c{client}.{slot} never ended: told={told} over={over} calls={calls:?} {:?}", entry.machine));
+                }
+            }
+        }
+        let probes = std::mem::take(&mut self.probes);
+        for (name, by) in probes {
+            let slots = &self.processes[self.plan.clients].slots;
+            let got = slots.iter().find(|slot| slot.name == name).filter(|slot| slot.grant.is_some()).map(|slot| slot.granted_at);
+            if got.is_none_or(|at| at > by) {
+                self.violate(format!("l{name} had to be granted again by {by}, and was at {got:?}"));
+            }
+        }
+        for name in 0..self.plan.names {
+            let ends = self.now + ms(60_000);
+            if self.nodes.iter().any(|node| node.lock(&self.keys[name], ends).is_some()) {
+                self.violate(format!("l{name} is left on a server"));
+            }
+        }
+        let whole = !self.forgot;
+        let verdicts = [
+            if self.plan.outside { None } else { self.history.overlap() },
+            if whole { self.history.disorder() } else { None },
+        ];
+        if let Some(why) = verdicts.into_iter().flatten().next() {
+            self.violate(why);
+        }
+    }
+}

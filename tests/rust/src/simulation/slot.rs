@@ -1,0 +1,114 @@
+//! One acquisition of a client, and what its user was told so far.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktender::clock::Tick;
+use locktender::protocol::{Acquisition, CallId, Grant, Manner, Recipe};
+use locktender::Loss;
+
+use super::clock::Instant;
+
+/// What a call of a holder was, and what it was promised.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// Validity shall then reach this tick, or what `max_hold` allows.
+    Extend { reach: Tick },
+    Release(Manner),
+    HandOver,
+}
+
+/// A call under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) id: CallId,
+    pub(super) kind: Kind,
+    pub(super) at: Instant,
+    /// How long its process had been stopped before.
+    pub(super) stopped: u64,
+}
+
+/// What ends a hold by its user's doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gone {
+    Released,
+    HandedOver,
+    Abandoned,
+    Closed,
+}
+
+pub(super) struct Slot {
+    pub(super) machine: Acquisition,
+    pub(super) recipe: Arc<Recipe>,
+    pub(super) name: usize,
+    pub(super) worker: usize,
+    pub(super) started: Instant,
+    pub(super) stopped: u64,
+    /// When the next wake is set for.
+    pub(super) wake_set: Instant,
+    /// How often it was brought something at this instant.
+    pub(super) brought: (Instant, u32),
+    /// What the handle says its validity ends at, and since when.
+    pub(super) valid_until: Tick,
+    pub(super) valid_since: Instant,
+    /// The value of the latest round.
+    pub(super) owner: Option<Arc<str>>,
+    /// The acquire has ended, or its user no longer wants it.
+    pub(super) answered: bool,
+    pub(super) grant: Option<Grant>,
+    pub(super) granted_at: Instant,
+    pub(super) loss: Option<Loss>,
+    pub(super) gone: Option<Gone>,
+    /// An explicit release was begun; its outcome was told.
+    pub(super) released: (bool, bool),
+    /// Leaving was answered.
+    pub(super) left: bool,
+    pub(super) calls: Vec<Pending>,
+    pub(super) next_call: CallId,
+}
+
+impl Slot {
+    pub(super) fn new(recipe: Arc<Recipe>, machine: Acquisition, name: usize, worker: usize, now: Instant, stopped: u64) -> Self {
+        Self {
+            machine,
+            recipe,
+            name,
+            worker,
+            started: now,
+            stopped,
+            wake_set: Instant::MAX,
+            brought: (0, 0),
+            valid_until: Tick::default(),
+            valid_since: now,
+            owner: None,
+            answered: false,
+            grant: None,
+            granted_at: 0,
+            loss: None,
+            gone: None,
+            released: (false, false),
+            left: false,
+            calls: Vec::new(),
+            next_call: 0,
+        }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.answered && !self.recipe.one_shot
+    }
+
+    pub(super) fn call(&mut self, kind: Kind, at: Instant, stopped: u64) -> CallId {
+        self.next_call += 1;
+        self.calls.push(Pending { id: self.next_call, kind, at, stopped });
+        self.next_call
+    }
+
+    pub(super) fn end_call(&mut self, id: CallId) -> Option<Pending> {
+        let at = self.calls.iter().position(|call| call.id == id)?;
+        Some(self.calls.remove(at))
+    }
+
+    pub(super) fn ttl(&self) -> Duration {
+        self.recipe.options.ttl
+    }
+}

@@ -1,0 +1,286 @@
+//! A user: acquires, holds, extends, and ends the hold in one of the many ways.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktender::protocol::{Acquisition, Amount, Input, Manner, Recipe};
+use locktender::server::Fleet;
+use locktender::{LockOptions, Wait};
+
+use super::clock::{Instant, micros, ms};
+use super::queue::Happening;
+use super::slot::{Gone, Kind, Slot};
+use super::world::World;
+
+/// What a user is about.
+#[derive(Clone, Copy, Debug, Default)]
+enum Doing {
+    #[default]
+    Nothing,
+    Acquiring {
+        slot: usize,
+    },
+    Holding {
+        slot: usize,
+        until: Instant,
+    },
+    Leaving {
+        slot: usize,
+    },
+    Resting,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Worker {
+    doing: Doing,
+    /// Steps planned before this turn no longer count.
+    turn: u32,
+}
+
+impl World {
+    /// Plans a user's next step.
+    pub(super) fn plan_step(&mut self, client: usize, worker: usize, after: u64) {
+        let entry = &mut self.processes[client].workers[worker];
+        entry.turn += 1;
+        let turn = entry.turn;
+        self.queue.add(self.now + after, Happening::Step { client, worker, turn });
+    }
+
+    pub(super) fn step(&mut self, client: usize, worker: usize, turn: u32) {
+        let entry = &self.processes[client].workers[worker];
+        if entry.turn != turn {
+            return;
+        }
+        match entry.doing {
+            Doing::Nothing if self.settled || self.processes[client].closed => (),
+            Doing::Nothing if self.rng.u16(..400) == 0 => self.close(client),
+            Doing::Nothing => self.begin(client, worker),
+            // Its user no longer wants the lock.
+            Doing::Acquiring { slot } => {
+                self.processes[client].slots[slot].answered = true;
+                self.disown(client, slot);
+                self.bring(client, slot, Input::Cancel);
+                self.rest(client, worker);
+            }
+            Doing::Holding { slot, until } if self.now < until && !self.settled => self.extend(client, worker, slot),
+            Doing::Holding { slot, .. } | Doing::Leaving { slot } => self.end(client, worker, slot),
+            Doing::Resting => {
+                self.processes[client].workers[worker].doing = Doing::Nothing;
+                self.plan_step(client, worker, 0);
+            }
+        }
+    }
+
+    fn rest(&mut self, client: usize, worker: usize) {
+        self.processes[client].workers[worker].doing = Doing::Resting;
+        let span = [self.rng.u64(..ms(5)), self.rng.u64(..ms(200)), self.rng.u64(..ms(1_500))][self.rng.usize(..3)];
+        self.plan_step(client, worker, span);
+    }
+
+    fn begin(&mut self, client: usize, worker: usize) {
+        let adopted = if self.rng.u8(..3) == 0 { self.tickets.pop() } else { None };
+        let name = adopted.as_ref().map_or_else(|| self.rng.usize(..self.plan.names), |ticket| ticket.0);
+        let shortest = (8 * (self.plan.latency_us + self.plan.jitter_us) / 1_000).clamp(20, self.plan.longest_ttl_ms);
+        let shortest = if self.rng.u8(..12) == 0 { 10 } else { shortest };
+        let mut options = LockOptions::default();
+        options.ttl = Duration::from_millis(self.rng.u64(shortest..=self.plan.longest_ttl_ms));
+        if let Some((_, _, ttl)) = &adopted {
+            options.ttl = *ttl;
+        }
+        let waits = [Wait::Forever, Wait::For(Duration::ZERO), Wait::For(Duration::from_millis(self.rng.u64(1..3_000)))];
+        options.wait = waits[self.rng.usize(..3)];
+        options.renew = self.rng.u8(..10) < 8;
+        options.max_hold = (self.rng.u8(..7) == 0).then(|| Duration::from_millis(self.rng.u64(50..2_000)));
+        let one_shot = self.rng.u8(..4) == 0;
+        let slot = self.acquire(client, worker, name, options, one_shot, adopted.map(|ticket| ticket.1));
+        if matches!(self.processes[client].workers[worker].doing, Doing::Acquiring { .. }) && self.rng.u8(..8) == 0 {
+            let after = self.rng.u64(..ms(300));
+            self.plan_step(client, worker, after);
+        }
+        self.trace(|| format!("c{client}.{slot} is worker {worker}'s, for l{name}"));
+    }
+
+    pub(super) fn acquire(
+        &mut self,
+        client: usize,
+        worker: usize,
+        name: usize,
+        options: LockOptions,
+        one_shot: bool,
+        adopt: Option<Arc<str>>,
+    ) -> usize {
+        let recipe = Arc::new(Recipe {
+            keys: self.keys[name].clone(),
+            servers: self.addresses.clone(),
+            fleet: fleet(self),
+            options,
+            introduce: false,
+            one_shot,
+            adopt,
+            signature: self.signature.clone(),
+            response_timeout: self.plan.response_timeout,
+            unavailable_after: self.plan.unavailable_after,
+        });
+        let (now, seed) = (self.read_clocks(client), self.rng.u64(..));
+        let machine = Acquisition::new(recipe.clone(), seed, now);
+        let process = &mut self.processes[client];
+        let slot = process.slots.len();
+        process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
+        process.workers[worker].doing = Doing::Acquiring { slot };
+        process.workers[worker].turn += 1;
+        self.stats.acquires += 1;
+        self.bring(client, slot, Input::Start);
+        slot
+    }
+
+    pub(super) fn worker_acquired(&mut self, client: usize, slot: usize, granted: bool) {
+        let worker = self.processes[client].slots[slot].worker;
+        if !granted {
+            return self.rest(client, worker);
+        }
+        let ttl = micros(self.processes[client].slots[slot].ttl());
+        let span = [self.rng.u64(..ms(20)), self.rng.u64(..ms(200)), self.rng.u64(..ttl * 3)][self.rng.usize(..3)];
+        self.processes[client].workers[worker].doing = Doing::Holding { slot, until: self.now + span };
+        self.next_while_holding(client, worker, self.now + span);
+    }
+
+    fn next_while_holding(&mut self, client: usize, worker: usize, until: Instant) {
+        let left = until.saturating_sub(self.now);
+        let extends = left > 0 && self.rng.bool();
+        let after = if extends { self.rng.u64(..left) } else { left };
+        self.plan_step(client, worker, after);
+    }
+
+    fn extend(&mut self, client: usize, worker: usize, slot: usize) {
+        let Doing::Holding { until, .. } = self.processes[client].workers[worker].doing else { return };
+        let span = Duration::from_millis(self.rng.u64(10..=self.plan.longest_ttl_ms));
+        let amount = [Amount::Own, Amount::To(span), Amount::By(span / 2)][self.rng.usize(..3)];
+        self.next_while_holding(client, worker, until);
+        self.call_extend(client, slot, amount);
+    }
+
+    fn call_extend(&mut self, client: usize, slot: usize, amount: Amount) {
+        let tick = self.read_clocks(client).tick;
+        let (now, stopped) = (self.now, self.processes[client].stopped);
+        let entry = &mut self.processes[client].slots[slot];
+        let span = match amount {
+            Amount::Own => entry.ttl(),
+            Amount::To(span) => span,
+            Amount::By(more) => entry.valid_until.since(tick) + more,
+        };
+        let reach = locktender::validity::end(tick, span);
+        let id = entry.call(Kind::Extend { reach }, now, stopped);
+        self.bring(client, slot, Input::Extend(id, amount));
+    }
+
+    fn end(&mut self, client: usize, worker: usize, slot: usize) {
+        let retry = matches!(self.processes[client].workers[worker].doing, Doing::Leaving { .. });
+        self.processes[client].workers[worker].doing = Doing::Leaving { slot };
+        match self.rng.u8(..20) {
+            _ if retry => self.call_release(client, slot, Manner::Explicit),
+            0..=8 => self.call_release(client, slot, Manner::Explicit),
+            9..=13 => self.call_release(client, slot, Manner::Leave),
+            14..=15 => {
+                self.leave(client, slot, Gone::Released, Input::Release(0, Manner::Background));
+                self.rest(client, worker);
+            }
+            16..=18 => {
+                let (now, stopped) = (self.now, self.processes[client].stopped);
+                let id = self.processes[client].slots[slot].call(Kind::HandOver, now, stopped);
+                self.leave(client, slot, Gone::HandedOver, Input::HandOver(id));
+                self.after_hand_over(client, worker, slot);
+            }
+            _ => {
+                self.leave(client, slot, Gone::Abandoned, Input::Abandon);
+                self.rest(client, worker);
+            }
+        }
+    }
+
+    /// A lock that can't be handed over because it was lost is left like any other.
+    fn after_hand_over(&mut self, client: usize, worker: usize, slot: usize) {
+        if self.processes[client].slots[slot].loss.is_some() {
+            self.call_release(client, slot, Manner::Leave);
+        } else {
+            self.rest(client, worker);
+        }
+    }
+
+    fn call_release(&mut self, client: usize, slot: usize, manner: Manner) {
+        let (now, stopped) = (self.now, self.processes[client].stopped);
+        let id = self.processes[client].slots[slot].call(Kind::Release(manner), now, stopped);
+        // An extend under way at that moment ends with the hold.
+        self.leave(client, slot, Gone::Released, Input::Release(id, manner));
+        self.processes[client].slots[slot].released.0 |= manner == Manner::Explicit;
+    }
+
+    fn leave(&mut self, client: usize, slot: usize, gone: Gone, input: Input) {
+        self.bring(client, slot, input);
+        let entry = &mut self.processes[client].slots[slot];
+        let first = entry.gone.is_none();
+        entry.gone.get_or_insert(gone);
+        if gone == Gone::Released && first {
+            self.disown(client, slot);
+        }
+        // Whatever is asked of it now is answered at once.
+        if first && self.rng.u8(..10) == 0 && entry_ended(gone) {
+            self.call_extend(client, slot, Amount::Own);
+        }
+    }
+
+    pub(super) fn worker_released(&mut self, client: usize, slot: usize, unknown: bool) {
+        let worker = self.processes[client].slots[slot].worker;
+        if !matches!(self.processes[client].workers[worker].doing, Doing::Leaving { slot: leaving } if leaving == slot) {
+            return;
+        }
+        if unknown && self.rng.bool() {
+            return self.plan_step(client, worker, ms(300));
+        }
+        self.rest(client, worker);
+        if !unknown && self.rng.u8(..8) == 0 {
+            let manner = [Manner::Explicit, Manner::Leave][self.rng.usize(..2)];
+            let after = self.rng.u64(..ms(5));
+            let (at, stopped) = (self.now + after, self.processes[client].stopped);
+            let id = self.processes[client].slots[slot].call(Kind::Release(manner), at, stopped);
+            self.queue.add(at, Happening::Bring { client, slot, input: Input::Release(id, manner) });
+        }
+    }
+
+    fn close(&mut self, client: usize) {
+        self.trace(|| format!("c{client} CLOSES"));
+        self.processes[client].closed = true;
+        for slot in 0..self.processes[client].slots.len() {
+            self.bring(client, slot, Input::Close);
+            let entry = &mut self.processes[client].slots[slot];
+            if entry.grant.is_some() {
+                entry.gone.get_or_insert(Gone::Closed);
+            }
+        }
+        self.queue.add(self.now + micros(self.plan.response_timeout), Happening::LetGo { client });
+    }
+
+    /// Makes every user that holds a lock give it back.
+    pub(super) fn settle(&mut self) {
+        self.trace(|| "SETTLE".to_owned());
+        self.settled = true;
+        for client in 0..self.plan.clients {
+            for worker in 0..self.plan.workers {
+                if matches!(self.processes[client].workers[worker].doing, Doing::Holding { .. } | Doing::Acquiring { .. }) {
+                    let after = self.rng.u64(..ms(1_000));
+                    self.plan_step(client, worker, after);
+                }
+            }
+        }
+    }
+}
+
+fn entry_ended(gone: Gone) -> bool {
+    matches!(gone, Gone::Released | Gone::HandedOver)
+}
+
+/// The quorum as clients know it.
+pub(super) fn fleet(world: &World) -> Option<Fleet> {
+    let servers = u32::try_from(world.plan.servers).unwrap_or(u32::MAX);
+    let max_ttl_ms = micros(world.plan.max_ttl) / 1_000;
+    (servers > 1).then_some(Fleet { servers, max_ttl_ms })
+}

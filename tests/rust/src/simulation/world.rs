@@ -1,0 +1,240 @@
+//! The run: one thing after another, until nothing is left to happen.
+
+use std::sync::Arc;
+
+use locktender::name::Keys;
+use locktender::owner::Signature;
+use locktender::protocol::Command;
+use locktender::server::{Op, Verdict};
+
+use super::clock::{Clock, Instant, ms};
+use super::history::History;
+use super::lane::Lane;
+use super::node::Node;
+use super::plan::Plan;
+use super::process::Process;
+use super::queue::{Happening, Queue};
+use super::sample;
+use super::worker::fleet;
+
+/// What happened in one run, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Stats {
+    pub happenings: u64,
+    pub acquires: u64,
+    pub rounds: u64,
+    pub grants: u64,
+    pub renewals: u64,
+    pub losses: u64,
+    pub releases: u64,
+    pub unavailable: u64,
+    /// How long it would have taken.
+    pub simulated_us: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What must not happen and did, the first of it.
+    pub violation: Option<String>,
+    /// What happened, in numbers.
+    pub stats: Stats,
+    /// Depends on everything that happened, and when: equal for equal runs.
+    pub digest: u64,
+    /// What happened, line by line, if that was asked for.
+    pub trace: Vec<String>,
+}
+
+pub(super) struct World {
+    pub(super) plan: Plan,
+    pub(super) rng: fastrand::Rng,
+    pub(super) now: Instant,
+    pub(super) queue: Queue,
+    pub(super) epoch_us: u64,
+    pub(super) nodes: Vec<Node>,
+    /// The last one only probes, undisturbed, when everything is over.
+    pub(super) processes: Vec<Process>,
+    /// By client, by server.
+    pub(super) lanes: Vec<Vec<Lane>>,
+    pub(super) keys: Vec<Arc<Keys>>,
+    pub(super) addresses: Arc<[String]>,
+    pub(super) signature: Arc<Signature>,
+    /// Handed over and not adopted: name, owner, ttl.
+    pub(super) tickets: Vec<(usize, Arc<str>, std::time::Duration)>,
+    pub(super) history: History,
+    pub(super) stats: Stats,
+    pub(super) commands: Vec<Command>,
+    pub(super) settled: bool,
+    pub(super) forgot: bool,
+    pub(super) ends_at: Instant,
+    /// Since when each lock has been free and waited for.
+    pub(super) idle_since: Vec<Instant>,
+    /// By when each lock must have been granted again.
+    pub(super) probes: Vec<(usize, Instant)>,
+    violation: Option<String>,
+    trace: Option<Vec<String>>,
+    digest: u64,
+}
+
+/// Runs a seed.
+#[must_use]
+pub fn run(seed: u64, trace: bool) -> Outcome {
+    run_planned(Plan::of(seed), trace)
+}
+
+/// Runs a plan.
+#[must_use]
+pub fn run_planned(plan: Plan, trace: bool) -> Outcome {
+    let mut world = World::new(plan, trace);
+    while world.violation.is_none() {
+        let Some((at, happening)) = world.queue.next() else { break };
+        world.now = at.max(world.now);
+        world.happen(happening);
+    }
+    if world.violation.is_none() {
+        world.look_back();
+    }
+    world.stats.simulated_us = world.now;
+    Outcome { violation: world.violation, stats: world.stats, digest: world.digest, trace: world.trace.unwrap_or_default() }
+}
+
+impl World {
+    fn new(plan: Plan, trace: bool) -> Self {
+        let mut rng = fastrand::Rng::with_seed(plan.seed);
+        let epoch_us = 1_800_000_000_000_000 + rng.u64(..1 << 40);
+        let drift = plan.drift_ppm;
+        let nodes = (0..plan.servers).map(|_| Node::new(Clock::new(epoch_us + rng.u64(..ms(20)), rng.i64(-drift..=drift))));
+        let nodes = nodes.collect();
+        let skew = plan.wall_skew_us as i64;
+        let processes = (0..=plan.clients).map(|client| {
+            let workers = if client < plan.clients { plan.workers } else { plan.names };
+            let clock = Clock::new(rng.u64(1..1 << 40), rng.i64(-drift..=drift));
+            Process::new(clock, rng.i64(-skew..=skew), workers)
+        });
+        let processes: Vec<Process> = processes.collect();
+        let lanes = processes.iter().map(|_| (0..plan.servers).map(|_| Lane::new()).collect()).collect();
+        let keys = (0..plan.names).filter_map(|name| Keys::new("", &format!("l{name}"), plan.servers).ok().map(Arc::new));
+        let mut world = Self {
+            rng,
+            now: 0,
+            queue: Queue::default(),
+            epoch_us,
+            nodes,
+            processes,
+            lanes,
+            keys: keys.collect(),
+            addresses: (0..plan.servers).map(|server| format!("sim://{server}")).collect(),
+            signature: Arc::new(Signature::new(None, "sim", 1)),
+            tickets: Vec::new(),
+            history: History::default(),
+            stats: Stats::default(),
+            commands: Vec::new(),
+            settled: false,
+            forgot: false,
+            ends_at: plan.busy_us + ms(30_000),
+            idle_since: vec![Instant::MAX; plan.names],
+            probes: Vec::new(),
+            violation: None,
+            trace: trace.then(Vec::new),
+            digest: 0xCBF2_9CE4_8422_2325,
+            plan,
+        };
+        world.begin_run();
+        world
+    }
+
+    fn begin_run(&mut self) {
+        if let Some(fleet) = fleet(self) {
+            for node in &mut self.nodes {
+                let (reply, _) = node.apply(&Op::Trust { fleet }, 0);
+                debug_assert_eq!(reply.verdict, Verdict::Ok);
+            }
+        }
+        let plan = self.plan.clone();
+        self.trace(|| format!("{plan:?}"));
+        for (at, fault) in std::mem::take(&mut self.plan.faults) {
+            self.queue.add(at, Happening::Fault(fault));
+        }
+        for client in 0..plan.clients {
+            for worker in 0..plan.workers {
+                let after = self.rng.u64(..ms(100));
+                self.plan_step(client, worker, after);
+            }
+        }
+        self.queue.add(plan.busy_us, Happening::Settle);
+        self.queue.add(sample::EVERY, Happening::Sample);
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        self.stats.happenings += 1;
+        let Some(happening) = self.postponed(happening) else { return };
+        self.mix(&happening);
+        match happening {
+            Happening::Arrive { client, server, job, conn } => self.arrive(client, server, job, conn),
+            Happening::Return { client, server, job, conn, answer } => self.returned(client, server, job, conn, answer),
+            Happening::Broken { client, server, conn } => self.broken(client, server, conn),
+            Happening::Connected { client, server, attempt } => self.connected(client, server, attempt),
+            Happening::Backoff { client, server } => self.backoff_over(client, server),
+            Happening::Overdue { client, server, job } => self.overdue(client, server, job),
+            Happening::Bring { client, slot, input } => self.bring(client, slot, input),
+            Happening::Wake { client, slot } => self.wake(client, slot),
+            Happening::Step { client, worker, turn } => self.step(client, worker, turn),
+            Happening::Resume { client } => self.resume(client),
+            Happening::LetGo { client } => self.let_go(client),
+            Happening::Fault(fault) => self.fault(fault),
+            Happening::Restart { server } => self.nodes[server].restart(self.now),
+            Happening::Settle if self.settled => self.probe(),
+            Happening::Settle => {
+                self.settle();
+                self.queue.add(self.now + ms(9_000), Happening::Settle);
+            }
+            Happening::Sample => self.sample(),
+        }
+    }
+
+    /// What a stopped process would do, it does when it goes on; a dead one never.
+    fn postponed(&mut self, happening: Happening) -> Option<Happening> {
+        use Happening::{Backoff, Bring, Broken, Connected, LetGo, Overdue, Resume, Return, Step, Wake};
+        let (client, timer) = match happening {
+            Return { client, .. } | Broken { client, .. } | Connected { client, .. } | Bring { client, .. } | Resume { client } => (client, false),
+            Backoff { client, .. } | Overdue { client, .. } | Wake { client, .. } | Step { client, .. } | LetGo { client } => (client, true),
+            _ => return Some(happening),
+        };
+        let process = &self.processes[client];
+        if !process.alive {
+            return None;
+        }
+        let until = process.stopped_until;
+        if until <= self.now {
+            return Some(happening);
+        }
+        // Which of its threads runs first then is anybody's guess.
+        let after = if timer { self.rng.u64(..200) } else { 0 };
+        self.queue.add(until + after, happening);
+        None
+    }
+
+    fn mix(&mut self, happening: &Happening) {
+        let mut mix = |value: u64| self.digest = (self.digest ^ value).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(7);
+        mix(self.now);
+        match happening {
+            Happening::Arrive { client, server, job, .. } => mix((*client * 1_000_003 + *server * 65_537 + *job) as u64),
+            Happening::Return { job, answer, .. } => mix(*job as u64 + answer.as_ref().map_or(1, |reply| reply.fence)),
+            Happening::Bring { slot, .. } | Happening::Wake { slot, .. } => mix(*slot as u64),
+            _ => mix(17),
+        }
+    }
+
+    pub(super) fn trace(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>12.3} ms  {}", self.now as f64 / 1_000.0, line()));
+        }
+    }
+
+    pub(super) fn violate(&mut self, why: String) {
+        self.trace(|| format!("VIOLATION {why}"));
+        let now = self.now;
+        self.violation.get_or_insert_with(|| format!("at {:.3} ms: {why}", now as f64 / 1_000.0));
+    }
+}

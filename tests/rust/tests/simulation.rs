@@ -1,0 +1,108 @@
+//! The decision code against N servers and a bad network, in virtual time.
+//!
+//! `LOCKTENDER_SEEDS=2000` runs that many seeds, `LOCKTENDER_SEED=17` replays one and prints what happens:
+//!
+//! ```text
+//! LOCKTENDER_SEEDS=20000 cargo test --release -p locktender-tests --test simulation -- --nocapture seeds
+//! LOCKTENDER_SEED=17 cargo test --release -p locktender-tests --test simulation -- --nocapture seeds
+//! ```
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use locktender_tests::simulation::{self, Outcome, Stats};
+
+/// Seeds run by `cargo test` without further words.
+const SEEDS: u64 = 120;
+
+/// Seeds that once failed, and the bug each showed.
+const KEPT: &[(u64, &str)] = &[];
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {value:?}")))
+}
+
+/// Fails with the end of the trace of a failed run.
+fn explain(seed: u64, why: &str) -> String {
+    let trace = simulation::run(seed, true).trace;
+    let end = trace.len().saturating_sub(40);
+    format!(
+        "seed {seed}: {why}\n{}\nall of it: LOCKTENDER_SEED={seed} cargo test -p locktender-tests --test simulation -- --nocapture seeds",
+        trace[end..].join("\n")
+    )
+}
+
+fn sum(all: &mut Stats, one: &Stats) {
+    all.happenings += one.happenings;
+    all.acquires += one.acquires;
+    all.rounds += one.rounds;
+    all.grants += one.grants;
+    all.renewals += one.renewals;
+    all.losses += one.losses;
+    all.releases += one.releases;
+    all.unavailable += one.unavailable;
+    all.simulated_us += one.simulated_us;
+}
+
+#[test]
+fn seeds_keep_every_promise() {
+    if let Some(seed) = number("LOCKTENDER_SEED") {
+        let Outcome { violation, trace, stats, .. } = simulation::run(seed, true);
+        trace.iter().for_each(|line| println!("{line}"));
+        println!("{stats:?}");
+        return assert_eq!(violation, None, "seed {seed}");
+    }
+    let count = number("LOCKTENDER_SEEDS").unwrap_or(SEEDS);
+    let first = number("LOCKTENDER_FIRST_SEED").unwrap_or(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let (next, began) = (AtomicU64::new(first), Instant::now());
+    let work = || {
+        let mut all = Stats::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count {
+                return Ok(all);
+            }
+            let Outcome { violation, stats, .. } = simulation::run(seed, false);
+            if let Some(why) = violation {
+                return Err((seed, why));
+            }
+            sum(&mut all, &stats);
+        }
+    };
+    let results = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect::<Vec<_>>()
+    });
+    let mut all = Stats::default();
+    for result in results {
+        match result {
+            Ok(stats) => sum(&mut all, &stats),
+            Err((seed, why)) => panic!("{}", explain(seed, &why)),
+        }
+    }
+    let took = began.elapsed().as_secs_f64();
+    println!(
+        "{count} seeds on {threads} threads in {took:.1} s: {:.0} seeds/s per thread, {:.0} h simulated, {all:?}",
+        count as f64 / took / threads as f64,
+        all.simulated_us as f64 / 3.6e9,
+    );
+}
+
+#[test]
+fn seeds_that_failed_once() {
+    for (seed, why) in KEPT {
+        let outcome = simulation::run(*seed, false);
+        assert!(outcome.violation.is_none(), "{why}\n{}", explain(*seed, &outcome.violation.unwrap_or_default()));
+    }
+}
+
+#[test]
+fn a_seed_replays_bit_for_bit() {
+    for seed in [3, 4, 5, 6] {
+        let (first, second) = (simulation::run(seed, true), simulation::run(seed, true));
+        assert_eq!(first.trace, second.trace);
+        assert_eq!(first.digest, simulation::run(seed, false).digest, "tracing changes nothing");
+    }
+}
