@@ -9,7 +9,7 @@ use locktender::{Call, Cancel, Error};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bridge::{Drain, Signal, drain_of};
 use crate::errors::raised;
@@ -27,7 +27,8 @@ enum State {
 }
 
 struct Waiting {
-    drain: Py<Drain>,
+    /// Not kept alive: it is the loop's, and what it has to settle leads back here.
+    drain: Py<PyWeakrefReference>,
     number: u64,
     cancel: Cancel,
     take: Take,
@@ -95,16 +96,17 @@ impl Operation {
         if let Some(result) = take(py) {
             return Err(returned(result));
         }
-        let waiting = Waiting { drain: drain.unbind(), number, cancel, take };
-        self.suspend(&event_loop, waiting)
+        let reference = PyWeakrefReference::new(&drain)?.unbind();
+        let waiting = Waiting { drain: reference, number, cancel, take };
+        self.suspend(&event_loop, drain.get(), waiting)
     }
 
     /// Gives the task a future to wait for.
-    fn suspend(&self, event_loop: &Bound<'_, PyAny>, waiting: Waiting) -> PyResult<Py<PyAny>> {
+    fn suspend(&self, event_loop: &Bound<'_, PyAny>, drain: &Drain, waiting: Waiting) -> PyResult<Py<PyAny>> {
         let future = event_loop.call_method0("create_future")?;
         // What `await` does to a future: it tells the task that this is meant.
         future.setattr("_asyncio_future_blocking", true)?;
-        waiting.drain.get().expect_future(waiting.number, future.clone().unbind());
+        drain.expect_future(waiting.number, future.clone().unbind());
         *self.state.lock() = State::Waiting(waiting);
         Ok(future.unbind())
     }
@@ -129,7 +131,11 @@ impl Operation {
 
 impl Waiting {
     fn give_up(self) {
-        self.drain.get().forget(self.number);
+        let _ = Python::try_attach(|py| {
+            if let Some(drain) = self.drain.bind(py).upgrade().and_then(|drain| drain.cast_into::<Drain>().ok()) {
+                drain.get().forget(self.number);
+            }
+        });
         self.cancel.cancel();
     }
 }
