@@ -49,21 +49,7 @@ impl Operation {
         call: impl FnOnce(Python<'_>) -> PyResult<Call<T>> + Send + 'static,
         convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let start = move |py: Python<'_>, signal: Signal| {
-            let slot: Arc<Mutex<Option<Result<T, Error>>>> = Arc::default();
-            let filled = Arc::clone(&slot);
-            let cancel = call(py)?.then(move |result| {
-                *filled.lock() = Some(result);
-                signal.raise();
-            });
-            let mut convert = Some(convert);
-            let take: Take = Box::new(move |py| {
-                let result = slot.lock().take()?;
-                let convert = convert.take()?;
-                Some(raised(py, result).and_then(|value| convert(py, value)))
-            });
-            Ok((cancel, take))
-        };
+        let start = move |py: Python<'_>, signal: Signal| Ok(send_off(call(py)?, signal, convert));
         Self { name, pid: std::process::id(), state: Mutex::new(State::New(Box::new(start))) }
     }
 
@@ -127,6 +113,27 @@ impl Operation {
             waiting.give_up();
         }
     }
+}
+
+/// Starts `call`. Whichever thread ends it leaves the result in a slot and raises the signal; the loop's thread takes it.
+fn send_off<T: Send + 'static>(
+    call: Call<T>,
+    signal: Signal,
+    convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> (Cancel, Take) {
+    let slot: Arc<Mutex<Option<Result<T, Error>>>> = Arc::default();
+    let filled = Arc::clone(&slot);
+    let cancel = call.then(move |result| {
+        *filled.lock() = Some(result);
+        signal.raise();
+    });
+    let mut convert = Some(convert);
+    let take = move |py: Python<'_>| {
+        let result = slot.lock().take()?;
+        let convert = convert.take()?;
+        Some(raised(py, result).and_then(|value| convert(py, value)))
+    };
+    (cancel, Box::new(take))
 }
 
 impl Waiting {
