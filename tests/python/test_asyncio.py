@@ -303,6 +303,25 @@ def test_f13_cancelled_at_any_point_leaves_no_key_and_a_usable_client(server: Re
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_f13_cancelled_in_the_moment_of_the_grant(server: RealServer, client, name, steps):
+    async def main():
+        task = asyncio.create_task(client.lock(name, ttl=60).acquire_async())
+        await asyncio.sleep(0)
+        until(lambda: server.command("EXISTS", name) == 1)  # the loop stands still: the grant waits in its queue
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        try:
+            await (await task).release()
+        except asyncio.CancelledError:
+            pass
+        until(lambda: server.command("EXISTS", name) == 0, within=1)
+
+    for _ in range(20):
+        asyncio.run(main())
+
+
 def test_f13_waiters_cancelled_at_any_point_leave_no_key(server: RealServer, client, name):
     chance = random.Random(31)
     lock = client.lock(name, ttl=60)
