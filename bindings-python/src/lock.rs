@@ -31,6 +31,9 @@ enum Name {
     Maker(Py<PyAny>),
 }
 
+/// Makes what Python gets from what the core's lock gave.
+type Convert<T> = fn(Python<'_>, &Lock, Py<Client>, T) -> PyResult<Py<PyAny>>;
+
 impl Lock {
     pub(crate) fn new(client: Option<Py<Client>>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let choice = LockChoice::parse(name.py(), options)?;
@@ -57,7 +60,7 @@ impl Lock {
         slf: &Bound<'_, Self>,
         name: &'static str,
         call: fn(&locktender::Lock) -> locktender::Call<T>,
-        convert: fn(Python<'_>, &Self, Py<Client>, T) -> PyResult<Py<PyAny>>,
+        convert: Convert<T>,
     ) -> PyResult<Operation> {
         let client = slf.get().client(slf.py())?;
         let (lock, used) = (slf.clone().unbind(), client.clone_ref(slf.py()));
@@ -67,7 +70,7 @@ impl Lock {
     }
 
     fn held(py: Python<'_>, lock: &Self, client: Py<Client>, held: Option<locktender::Held>) -> PyResult<Py<PyAny>> {
-        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::new(py, client, held, lock.choice.on_lost))
+        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::object(py, client, held, lock.choice.on_lost))
     }
 
     fn not_held(&self, method: &str) -> PyErr {
