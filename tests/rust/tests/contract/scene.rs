@@ -198,8 +198,8 @@ impl<'a> Scene<'a> {
     fn command(&self, words: &Value) -> Value {
         let words: Vec<String> = words.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let replies = self.place.servers.iter().map(|server| server.command(&words));
-        json!({ "reply": plain(replies.last().expect("this place has no server to command")) })
+        let mut replies: Vec<_> = self.place.servers.iter().map(|server| server.command(&words)).collect();
+        json!({ "reply": plain(replies.pop().expect("this place has no server to command")) })
     }
 }
 
