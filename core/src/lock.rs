@@ -73,12 +73,7 @@ impl Lock {
     /// Several options at once; what is `None` stays what it was.
     #[must_use]
     pub fn settings(self, settings: LockSettings) -> Self {
-        self.set(|current| {
-            current.ttl = settings.ttl.or(current.ttl);
-            current.wait = settings.wait.or(current.wait);
-            current.renew = settings.renew.or(current.renew);
-            current.max_hold = settings.max_hold.or(current.max_hold);
-        })
+        self.set(|current| *current = settings.or(current))
     }
 
     /// Tells tasks apart: a task that waits for a lock it holds itself gets a warning event. Any number will do that is the
