@@ -167,8 +167,9 @@ pub fn apply(state: &mut State, scenario: &Scenario, action: Action) -> Option<V
         }
         Action::Acquire { a, s, proposal } | Action::Again { a, s, proposal } => {
             let attempt = &state.attempts[a];
-            // Later than the grant the acquire's own deadline may be over: its key need not live at all.
-            let life = u8::from(scenario.timed && attempt.phase.may_be_granted());
+            // Where a hold was extended the acquire's own deadline may be over: then its key need not live at all.
+            let ahead = attempt.phase.may_be_granted() || (attempt.phase == Phase::Held && scenario.ahead == 1);
+            let life = u8::from(scenario.timed && ahead);
             let reply = state.columns[s].server.acquire(name(a), attempt.adopt, life, proposal, broken);
             if let (Reply::Vote(vote), Action::Acquire { .. }) = (reply, action) {
                 client::cast(state, a, s, vote);

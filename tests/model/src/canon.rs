@@ -66,7 +66,7 @@ fn fence_matters(state: &State, a: usize) -> bool {
 
 /// Gives every fence its rank. Returns the fences that were there, in order of their ranks from 1.
 pub fn rank(state: &mut State) -> Ranks {
-    let mut present: u32 = 0;
+    let mut present: u64 = 0;
     state.for_each_fence(|fence| present |= 1 << *fence);
     present &= !1;
     state.for_each_fence(|fence| *fence = rank_of(present, *fence));
@@ -75,16 +75,16 @@ pub fn rank(state: &mut State) -> Ranks {
 
 /// Which fences were there before they were ranked.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ranks(u32);
+pub struct Ranks(u64);
 
 impl Ranks {
     /// The fences, in order.
     pub fn fences(self) -> impl Iterator<Item = Fence> {
-        (1..32).filter(move |fence| self.0 & (1 << fence) != 0)
+        (1..64).filter(move |fence| self.0 & (1 << fence) != 0)
     }
 }
 
-fn rank_of(present: u32, fence: Fence) -> Fence {
-    let up_to = (2_u64 << fence) - 1;
-    if fence == 0 { 0 } else { (u64::from(present) & up_to).count_ones() as Fence }
+fn rank_of(present: u64, fence: Fence) -> Fence {
+    let up_to = u64::MAX >> (63 - fence);
+    (present & up_to).count_ones() as Fence
 }

@@ -31,7 +31,9 @@ impl Packing {
         let column = owner + FENCE + deadlines + attempts * (waits + CALL + extended);
         let attempt = 3 + owner + 2 * FENCE + 1 + extended + 2 * deadlines;
         let bits = column * scenario.servers as u32 + attempt * attempts;
-        (bits <= 128 && column < 64)
+        // Every fence of a state is a server's, a vote, or a token in place of its votes.
+        let fences = scenario.servers * (scenario.attempts + 1);
+        (bits <= 128 && column < 64 && fences < 1 << FENCE)
             .then_some(Self { servers: scenario.servers, attempts: scenario.attempts, owner, deadlines, waits, extended, column })
     }
 
@@ -167,5 +169,42 @@ impl Reader {
         let value = self.0 & ((1 << width) - 1);
         self.0 >>= width;
         value as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action;
+    use crate::canon;
+
+    #[test]
+    fn a_state_comes_back_as_it_was() {
+        let scenario = Scenario::timed(3, 2).extending(3).forgetting().handing_over();
+        let packing = Packing::of(&scenario).unwrap();
+        let mut frontier = vec![State::new(3, 2, &[])];
+        for _ in 0..6 {
+            let mut next = Vec::new();
+            for mut state in std::mem::take(&mut frontier) {
+                let packed = packing.pack(&state);
+                assert_eq!(packing.pack(&packing.unpack(packed)), packed);
+                state.columns[..3].sort_by_key(|column| packing.pack_column(column));
+                assert_eq!(packing.unpack(packed), state);
+                canon::widen(&mut state);
+                action::for_each(&state, &scenario, |_, reached, _| {
+                    let mut reached = *reached;
+                    canon::rank(&mut reached);
+                    next.push(reached);
+                });
+            }
+            frontier = next.into_iter().step_by(3).collect();
+        }
+        assert!(frontier.len() > 1_000);
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused() {
+        assert!(Packing::of(&Scenario::timed(3, 3).extending(2)).is_some());
+        assert!(Packing::of(&Scenario::timed(5, 3)).is_none());
     }
 }

@@ -101,7 +101,7 @@ impl std::fmt::Display for Scenario {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} servers × {} attempts, {}", self.servers, self.attempts, if self.timed { "timed" } else { "untimed" })?;
         if self.ahead > 1 {
-            write!(f, ", extending ({} deadlines ahead)", self.ahead)?;
+            write!(f, ", extending ({} deadlines)", self.ahead)?;
         }
         for (on, what) in [
             (self.forgets, "forgetting"),

@@ -40,7 +40,7 @@ pub fn search(scenario: &Scenario, limit: usize, mut progress: impl FnMut(usize,
     }
     let mut index = 0;
     while index < visited.len() && visited.len() < limit {
-        if index % 1_000_000 == 0 && index > 0 {
+        if index > 0 && index.is_multiple_of(1_000_000) {
             progress(index, visited.len(), began.elapsed());
         }
         let mut state = packing.unpack(visited.state(index));

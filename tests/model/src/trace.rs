@@ -36,7 +36,7 @@ impl Trace {
         let starts = first(scenario).into_iter().map(|state| ranked(state).0);
         let Some(mut state) = starts.into_iter().find(|state| packing.pack(state) == path[0]) else { return Self::default() };
         let mut trace = Self::default();
-        let mut numbers: Vec<f64> = (0..16).map(f64::from).collect();
+        let mut numbers: Vec<f64> = (0..32).map(f64::from).collect();
         for packed in &path[1..] {
             canon::widen(&mut state);
             let mut found = None;
@@ -72,7 +72,7 @@ impl Trace {
 
     /// Adds a step of a walk, whose fences were widened before and ranked after it.
     pub(crate) fn push(&mut self, action: Action, after: &State, ranks: canon::Ranks) {
-        let before = self.steps.last().map_or_else(|| (0..16).map(f64::from).collect(), |step| step.numbers.clone());
+        let before = self.steps.last().map_or_else(|| (0..32).map(f64::from).collect(), |step| step.numbers.clone());
         let numbers = std::iter::once(0.0).chain(ranks.fences().map(|fence| number(&before, fence))).collect();
         self.steps.push(Step { action, after: *after, numbers });
     }

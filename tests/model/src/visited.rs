@@ -50,7 +50,7 @@ impl Visited {
             slot = (slot + 1) & (self.table.len() - 1);
         }
         self.table[slot] = self.len as u32;
-        if self.len % BLOCK == 0 {
+        if self.len.is_multiple_of(BLOCK) {
             self.states.push(Vec::new());
             self.parents.push(Vec::new());
         }
