@@ -193,13 +193,14 @@ mod tests {
                 canon::widen(&mut state);
                 action::for_each(&state, &scenario, |_, reached, _| {
                     let mut reached = *reached;
+                    canon::forget_the_dead(&mut reached);
                     canon::rank(&mut reached);
                     next.push(reached);
                 });
             }
             frontier = next.into_iter().step_by(3).collect();
         }
-        assert!(frontier.len() > 1_000);
+        assert!(frontier.len() > 100, "{}", frontier.len());
     }
 
     #[test]
