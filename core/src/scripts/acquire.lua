@@ -2,7 +2,7 @@
 --
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, ttl (ms), proposal (µs), owner to adopt ('' = none),
---          and on a quorum only: number of servers, max_ttl (ms), run id
+--          and on a quorum only: number of servers, max_ttl (ms), run id ('?' = unknown)
 -- returns  {'vote', time (µs), fence, owner, remaining (ms)} the lock is ours here
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
 --          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
@@ -33,7 +33,7 @@ if ARGV[5] then
   if marker and (n ~= ARGV[5] or max_ttl ~= ARGV[6]) then
     return { 'mismatch', now, 0, 'n=' .. n .. ' max_ttl=' .. max_ttl, -2 }
   end
-  if not marker or run ~= ARGV[7] or since > now then
+  if not marker or run ~= ARGV[7] and ARGV[7] ~= '?' or since > now then
     since = string.format('%.0f', now)
     redis.call('SET', KEYS[4], 'n=' .. ARGV[5] .. ' max_ttl=' .. ARGV[6] .. ' run=' .. ARGV[7] .. ' since=' .. since)
     return { 'quarantine', now, 0, false, tonumber(ARGV[6]) }
