@@ -7,6 +7,7 @@ use redis::{Cmd, RedisError, Value};
 use super::info;
 use super::script::Script;
 use crate::error::Remaining;
+use crate::machine::UNTOLD;
 use crate::name::Keys;
 use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Reply, Verdict};
 
@@ -18,9 +19,6 @@ pub(super) enum Form {
     /// In full.
     ByText,
 }
-
-/// The run id of a server that doesn't tell it. A restart is then noticed only by a missing marker.
-const UNTOLD: &str = "?";
 
 /// The command for an operation. `run_id` is what the server said of itself when the connection was made.
 pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
