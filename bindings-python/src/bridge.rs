@@ -27,11 +27,17 @@ struct Queue {
 pub(crate) struct Signal {
     queue: Arc<Queue>,
     number: u64,
+    /// Made after the exit began.
+    late: bool,
 }
 
 impl Signal {
     /// Called on any thread, with or without the interpreter.
     pub(crate) fn raise(&self) {
+        // A loop that still runs then is a daemon thread's: what its tasks would say about the closed client helps nobody.
+        if exit::is_over() && !self.late {
+            return;
+        }
         let mut ready = self.queue.ready.lock();
         ready.push(self.number);
         let first = ready.len() == 1;
@@ -82,13 +88,13 @@ impl Drain {
 
     /// For loops that can't watch a descriptor: blocks a thread that stands in until something has ended, at most a second.
     fn _wait(&self, py: Python<'_>) -> bool {
-        py.detach(|| exit::unless_over(|| {
+        py.detach(|| {
             let mut ready = self.queue.ready.lock();
             if ready.is_empty() {
                 self.queue.filled.wait_for(&mut ready, Duration::from_secs(1));
             }
             !ready.is_empty()
-        }))
+        })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -112,7 +118,7 @@ impl Drain {
     pub(crate) fn signal(&self) -> (u64, Signal) {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        (number, Signal { queue: Arc::clone(&self.queue), number })
+        (number, Signal { queue: Arc::clone(&self.queue), number, late: exit::is_over() })
     }
 
     pub(crate) fn expect_future(&self, number: u64, future: Py<PyAny>) {

@@ -17,6 +17,7 @@ use crate::held::Held;
 use crate::lock::Lock;
 use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
+use crate::scripted::ScriptedServer;
 use crate::{context, exit, waiting};
 
 /// The connection to one lock server, or to a quorum of independent ones.
@@ -155,19 +156,29 @@ impl Drop for Client {
     }
 }
 
-/// One URL, one text with several, a server made by hand, or a list of them.
+/// One server or several of them: without any it is what the environment names.
 fn add_servers(builder: ClientBuilder, servers: Option<&Bound<'_, PyAny>>) -> PyResult<ClientBuilder> {
     let Some(servers) = servers else { return Ok(builder) };
-    if let Ok(urls) = servers.cast::<PyString>() {
-        return Ok(builder.urls(&text("url", urls)?));
+    if servers.is_instance_of::<PyString>() || servers.is_instance_of::<ScriptedServer>() {
+        return add_server(builder, servers);
     }
-    let mut listed = servers.try_iter().map_err(|_| refuse_servers(servers))?.peekable();
+    let mut listed = servers.try_iter().map_err(|_| refuse_server(servers))?.peekable();
     if listed.peek().is_none() {
         return Err(refuse("url", servers, "an empty list names no server"));
     }
-    listed.try_fold(builder, |builder, server| Ok(builder.url(text("url", &server?)?)))
+    listed.try_fold(builder, |builder, server| add_server(builder, &server?))
 }
 
-fn refuse_servers(servers: &Bound<'_, PyAny>) -> PyErr {
-    refuse("url", servers.get_type().as_any(), "must be a URL, or a list of URLs")
+/// A URL, a text with several, or a scripted server.
+fn add_server(builder: ClientBuilder, server: &Bound<'_, PyAny>) -> PyResult<ClientBuilder> {
+    if let Ok(scripted) = server.cast::<ScriptedServer>() {
+        return Ok(builder.server(scripted.get().core()));
+    }
+    let url = server.cast::<PyString>().map_err(|_| refuse_server(server))?;
+    Ok(builder.urls(&text("url", url)?))
+}
+
+/// Shows the type only: the value may have a password in it.
+fn refuse_server(server: &Bound<'_, PyAny>) -> PyErr {
+    refuse("url", server.get_type().as_any(), "must be a URL, a scripted server, or a list of them")
 }

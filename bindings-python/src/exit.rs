@@ -56,9 +56,8 @@ pub(crate) fn close_all(py: Python<'_>) {
     let mut calls: Vec<Call<()>> = clients.map(|client| client.get().core().close()).collect();
     py.detach(|| {
         let until = Instant::now() + PATIENCE;
-        for call in &mut calls {
-            let _ = call.wait_for(Duration::ZERO);
-        }
+        // All of them start before the first is waited for.
+        calls.retain_mut(|call| call.wait_for(Duration::ZERO).is_none());
         for call in &mut calls {
             let _ = call.wait_for(until.saturating_duration_since(Instant::now()));
         }
@@ -66,14 +65,18 @@ pub(crate) fn close_all(py: Python<'_>) {
     events::stop(py);
 }
 
-/// Runs `wait`, and keeps a thread that was in it when the exit began from going back to an interpreter that is ending: it
-/// would print an error nobody can act on, or be torn down in the middle of this library. It sleeps until the process is gone.
-/// Only daemon threads can get there, all others have ended by then.
-pub(crate) fn unless_over<T>(wait: impl FnOnce() -> T) -> T {
-    let before = OVER.load(Ordering::SeqCst);
-    let result = wait();
-    while !before && OVER.load(Ordering::SeqCst) {
-        std::thread::park();
+/// Whether the exit has begun.
+pub(crate) fn is_over() -> bool {
+    OVER.load(Ordering::SeqCst)
+}
+
+/// Keeps daemon threads out once the exit has begun: they would print errors nobody can act on, or be torn down in the middle
+/// of this library by an interpreter that is ending. They sleep until the process is gone.
+pub(crate) fn stay_away(py: Python<'_>) -> PyResult<()> {
+    if is_over() && py.import("threading")?.call_method0("current_thread")?.getattr("daemon")?.is_truthy()? {
+        py.detach(|| loop {
+            std::thread::park();
+        });
     }
-    result
+    Ok(())
 }

@@ -8,6 +8,7 @@
 //! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, woken by `wake` |
 //! | `with lock` | `entries`, by `context` |
 //! | the background | `events`, `exit` |
+//! | for users' tests | `scripted` |
 //!
 //! Two rules keep it from hanging: no thread of the core touches a Python object or waits for the interpreter, and nothing that
 //! a thread of the core may lock is locked in a forked child. What is idiomatic Python (decorator, `async with`, logging) is
@@ -28,6 +29,7 @@ mod held;
 mod lock;
 mod operation;
 mod options;
+mod scripted;
 mod values;
 mod waiting;
 mod wake;
@@ -51,6 +53,8 @@ mod _native {
     use crate::held::Held;
     #[pymodule_export]
     use crate::lock::Lock;
+    #[pymodule_export]
+    use crate::scripted::{ScriptedServer, Seen};
     #[pymodule_export]
     use crate::values::{Event, LockInfo, Loss, OwnerFields, Release};
 

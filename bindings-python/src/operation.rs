@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::bridge::{Drain, Signal, drain_of};
-use crate::context;
 use crate::errors::raised;
+use crate::{context, exit};
 
 /// Makes the result for Python, if there is one yet.
 type Take = Box<dyn FnMut(Python<'_>) -> Option<PyResult<Py<PyAny>>> + Send>;
@@ -86,6 +86,7 @@ impl Operation {
     }
 
     fn start(&self, py: Python<'_>, start: Start) -> PyResult<Py<PyAny>> {
+        exit::stay_away(py)?;
         let no_loop = || PyRuntimeError::new_err("no running event loop");
         let event_loop = context::running_loop(py)?.ok_or_else(no_loop)?;
         let drain = drain_of(&event_loop)?;

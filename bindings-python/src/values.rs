@@ -156,7 +156,7 @@ impl Event {
 }
 
 /// `Class(field=value, ...)`.
-fn shown<T: PyClass>(value: &Bound<'_, T>, fields: &[&str]) -> PyResult<String> {
+pub(crate) fn shown<T: PyClass>(value: &Bound<'_, T>, fields: &[&str]) -> PyResult<String> {
     let value = value.as_any();
     let field = |name: &&str| Ok(format!("{name}={}", value.getattr(*name)?.repr()?));
     let fields = fields.iter().map(field).collect::<PyResult<Vec<_>>>()?;

@@ -51,7 +51,8 @@ pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, pa
 }
 
 fn slice<T: Send + 'static>(py: Python<'_>, call: &mut Call<T>, patience: Duration) -> PyResult<Option<T>> {
-    let result = py.detach(|| exit::unless_over(|| call.wait_for(patience)));
+    let result = py.detach(|| call.wait_for(patience));
+    exit::stay_away(py)?;
     // Also with a result: an interrupt that comes with the grant drops the grant, which gives the lock back.
     py.check_signals()?;
     result.map(|result| raised(py, result)).transpose()

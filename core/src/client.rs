@@ -50,6 +50,13 @@ impl Client {
     /// A client of the server at `url`, or of the quorum of several (one string, split at commas that are followed by
     /// `scheme://`), with default options.
     ///
+    /// ```
+    /// use locktender::Client;
+    /// let one = Client::open("redis://localhost")?;
+    /// let quorum = Client::open("redis://a,redis://b,redis://c")?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a URL that is malformed or of an unknown scheme.
     pub fn open(url: &str) -> Result<Self, Error> {

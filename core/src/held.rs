@@ -68,6 +68,15 @@ impl Held {
 
     /// Makes at least `ttl` remain. An extension never shortens.
     ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-extend").unwrap();
+    /// let held = client.lock("report").ttl(Duration::from_secs(2)).renew(false).acquire_blocking()?;
+    /// held.extend(Duration::from_secs(60)).wait()?; // from inside the work, before a step that takes long
+    /// assert!(held.remaining() > Duration::from_secs(58));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
     /// # Cancel safety
     /// Dropping the call doesn't take the extension back.
     ///

@@ -138,6 +138,17 @@ impl Lock {
 
     /// Acquires the lock, waiting for it at most `wait`.
     ///
+    /// ```
+    /// # use locktender::{Client, Code};
+    /// # use std::time::Duration;
+    /// # let client = Client::open("memory://docs-acquire").unwrap();
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let second = client.lock("nightly").wait(Duration::from_millis(20)).acquire_blocking();
+    /// assert_eq!(second.unwrap_err().code(), Code::AcquireTimeout);
+    /// assert!(held.is_valid());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
     /// # Cancel safety
     /// Dropping the call gives the attempt up: what it may have written on a server is deleted in the background.
     ///
@@ -194,6 +205,15 @@ impl Lock {
     }
 
     /// Runs `body` while holding the lock.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-with").unwrap();
+    /// let fence = client.lock("orders:42").with(async |held| held.fence()).await?;
+    /// assert!(fence > 0);
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
     ///
     /// # Cancel safety
     /// Dropping the future drops the body and releases the lock in the background.

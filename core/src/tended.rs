@@ -253,7 +253,7 @@ impl Tended {
     /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
     fn notice_self_wait(&self, event: &Event) {
         let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
-        if self.context.is_none() || rival.is_none_or(|rival| self.live.holder_context(rival) != self.context) {
+        if self.recipe.one_shot || self.context.is_none() || rival.is_none_or(|rival| self.live.holder_context(rival) != self.context) {
             return;
         }
         if std::mem::replace(&mut self.desk.lock().warned, true) {

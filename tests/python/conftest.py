@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-
+from locktender import Client
 from support.proxy import Proxy
 from support.server import RealServer
 
@@ -46,3 +46,21 @@ def proxies() -> Iterator[Callable[[RealServer], Proxy]]:
 def proxy(server: RealServer, proxies: Callable[[RealServer], Proxy]) -> Proxy:
     """A proxy before the shared server."""
     return proxies(server)
+
+
+@pytest.fixture
+def client(server: RealServer) -> Iterator[Client]:
+    """A client of the shared server."""
+    with Client(server.url) as client:
+        yield client
+
+
+@pytest.fixture(params=["memory", "redis"])
+def each_client(request: pytest.FixtureRequest) -> Iterator[Client]:
+    """A client of the in-memory server, and one of the shared server."""
+    if request.param == "memory":
+        url = f"memory://{uuid.uuid4()}"
+    else:
+        url = request.getfixturevalue("server").url
+    with Client(url) as client:
+        yield client

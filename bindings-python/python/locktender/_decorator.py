@@ -77,7 +77,10 @@ def _namer(lock: Lock, name: str | Callable[..., str], function: Callable[..., A
     def named(*args: Any, **kwargs: Any) -> Lock:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return lock._named(name.format_map(bound.arguments))
+        try:
+            return lock._named(name.format_map(bound.arguments))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"name: the template {name!r} can't be filled for this call: {error}") from error
 
     return named
 

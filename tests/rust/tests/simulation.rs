@@ -26,7 +26,7 @@ fn number(variable: &str) -> Option<u64> {
 /// Fails with the end of the trace of a failed run.
 fn explain(seed: u64, why: &str) -> String {
     let trace = simulation::run(seed, true).trace;
-    let end = trace.len().saturating_sub(60);
+    let end = trace.len().saturating_sub(40);
     format!(
         "seed {seed}: {why}\n{}\nall of it: LOCKTENDER_SEED={seed} cargo test -p locktender-tests --test simulation -- --nocapture seeds",
         trace[end..].join("\n")

@@ -144,10 +144,10 @@ impl World {
         let (begun, known) = entry.released;
         let fits = match &result {
             Ok(release) if explicit => !known && (release.outcome == Outcome::Taken) == release.rival.is_some(),
-            Ok(_) => begun || entry.loss.is_none() || entry.gone != Some(Gone::Released),
+            Ok(_) => begun || entry.left || entry.loss.is_none() || entry.gone != Some(Gone::Released),
             Err(error) => match error.code() {
                 Code::Unavailable => explicit,
-                Code::NotHeld => explicit && (known || entry.calls.iter().any(|call| matches!(call.kind, Kind::Release(_)))),
+                Code::NotHeld => explicit && (known || entry.left || entry.calls.iter().any(|call| matches!(call.kind, Kind::Release(_)))),
                 Code::LockLost => !explicit,
                 _ => false,
             },
@@ -161,7 +161,9 @@ impl World {
         }
         let unknown = matches!(&result, Err(error) if error.code() == Code::Unavailable);
         let entry = &mut self.processes[client].slots[slot];
-        entry.released.1 |= !unknown && matches!(result, Ok(_) | Err(_));
+        // Leaving a body may be told before the outcome is known.
+        entry.released.1 |= !unknown && explicit;
+        entry.left |= !explicit;
         self.stats.releases += u64::from(matches!(&result, Ok(release) if release.outcome == Outcome::Released));
         self.worker_released(client, slot, unknown);
     }

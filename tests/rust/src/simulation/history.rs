@@ -14,7 +14,6 @@ pub(super) struct Stretch {
     pub(super) from: Instant,
     pub(super) to: Instant,
     pub(super) who: (usize, usize),
-    pub(super) fence: u64,
 }
 
 /// A grant: asked for, returned, with its fence.

@@ -46,8 +46,7 @@ impl World {
         let ends = process.clock.when(process.slots[slot].valid_until.as_micros());
         let entry = &mut process.slots[slot];
         if entry.valid_until > Tick::default() && ends > entry.valid_since {
-            let fence = entry.grant.as_ref().map_or(0, |grant| grant.fence);
-            let stretch = Stretch { from: entry.valid_since, to: ends.min(now), who: (client, slot), fence };
+            let stretch = Stretch { from: entry.valid_since, to: ends.min(now), who: (client, slot) };
             self.history.stretches.entry(entry.name).or_default().push(stretch);
         }
         self.processes[client].slots[slot].valid_until = Tick::default();

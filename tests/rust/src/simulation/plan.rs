@@ -77,11 +77,6 @@ impl Plan {
         plan
     }
 
-    /// Whether nothing disturbs the run but latency.
-    pub(super) fn is_calm(&self) -> bool {
-        self.faults.is_empty()
-    }
-
     pub(super) const fn needed(&self) -> usize {
         self.servers / 2 + 1
     }

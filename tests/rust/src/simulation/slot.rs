@@ -61,6 +61,8 @@ pub(super) struct Slot {
     pub(super) gone: Option<Gone>,
     /// An explicit release was begun; its outcome was told.
     pub(super) released: (bool, bool),
+    /// Leaving was answered.
+    pub(super) left: bool,
     pub(super) calls: Vec<Pending>,
     pub(super) next_call: CallId,
 }
@@ -85,6 +87,7 @@ impl Slot {
             loss: None,
             gone: None,
             released: (false, false),
+            left: false,
             calls: Vec::new(),
             next_call: 0,
         }
