@@ -20,10 +20,14 @@ pub(super) enum Form {
     ByText,
 }
 
+/// Room for any operation's arguments, and for the bytes of one on a lock with an ordinary name, so that none of them moves.
+const ARGUMENTS: usize = 16;
+const BYTES: usize = 512;
+
 /// The command for an operation. `run_id` is what the server said of itself when the connection was made.
 pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
     let Some(script) = Script::of(op) else { return redis::cmd("INFO") };
-    let mut command = Cmd::new();
+    let mut command = Cmd::with_capacity(ARGUMENTS, BYTES);
     match form {
         Form::BySha => command.arg("EVALSHA").arg(script.sha()),
         Form::ByText => command.arg("EVAL").arg(script.text),
