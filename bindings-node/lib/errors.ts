@@ -56,7 +56,7 @@ export class LockLostError extends LockError {
   /** How long the holder went on after its validity had ended, by this machine's clock. */
   readonly overrunMs: number
   /** What the body of `withLock` came to, if it ran to its end. */
-  result?: unknown
+  declare result?: unknown
 
   /** @internal */
   constructor(failure: native.Failure) {
