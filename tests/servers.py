@@ -1,6 +1,6 @@
 """Finds every Redis and Valkey server binary the tests can use and lists them in .venv/servers.json.
 
-Each entry: name ("valkey-9.1"), kind ("redis" or "valkey"), version, path, and tls (whether it was built with it).
+Each entry: name ("valkey-9.1"), kind ("redis" or "valkey"), version and path.
 Those on PATH come first, then the wheels of servers.txt in that order; the first entry is the tests' default.
 """
 
@@ -59,10 +59,7 @@ def describe(path):
     if not match:
         return None
     kind, version, series = match[1].lower(), match[2], match[3]
-    # Without a certificate no server starts on a TLS port; only one that was built with TLS says that this is why.
-    probe = subprocess.run([path, "--port", "0", "--tls-port", "1"], capture_output=True, text=True, timeout=10)
-    tls = "Failed to configure TLS" in probe.stdout + probe.stderr
-    return {"name": f"{kind}-{series}", "kind": kind, "version": version, "path": str(path), "tls": tls}
+    return {"name": f"{kind}-{series}", "kind": kind, "version": version, "path": str(path)}
 
 
 def discover():

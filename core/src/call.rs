@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::Error;
+use crate::runtime::at_home;
 
 /// Undoes an operation whose caller is gone.
 type Canceller = Box<dyn FnOnce() + Send>;
@@ -64,7 +65,7 @@ impl<T: Send + 'static> Call<T> {
     /// Blocks this thread until the operation has ended, at most `patience`; `None` if it has not. Call it again to go on
     /// waiting, drop the call to cancel: what a host language needs to look for signals in between.
     pub fn wait_for(&mut self, patience: Duration) -> Option<Result<T, Error>> {
-        self.start();
+        at_home(|| self.start());
         let until = Instant::now() + patience;
         let mut state = self.slot.state.lock();
         loop {
@@ -124,7 +125,8 @@ impl<T> Unpin for Call<T> {}
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
         if let Some(cancel) = self.canceller.take() {
-            cancel();
+            // Nobody may drive the caller's runtime any more.
+            at_home(cancel);
         }
     }
 }
@@ -143,7 +145,7 @@ impl Cancel {
     /// Cancels it.
     pub fn cancel(mut self) {
         if let Some(cancel) = self.0.take() {
-            cancel();
+            at_home(cancel);
         }
     }
 }
@@ -162,6 +164,11 @@ impl<T> Responder<T> {
         if let Some(slot) = self.0.take() {
             slot.fill(result);
         }
+    }
+
+    /// Leaves the call without an end.
+    pub(crate) fn never(mut self) {
+        self.0 = None;
     }
 }
 
@@ -230,7 +237,9 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    fn pending() -> (Call<u8>, Arc<Mutex<Option<Responder<u8>>>>, Arc<AtomicBool>) {
+    type Kept = Arc<Mutex<Option<Responder<u8>>>>;
+
+    fn pending() -> (Call<u8>, Kept, Arc<AtomicBool>) {
         let held = Arc::new(Mutex::new(None));
         let cancelled = Arc::new(AtomicBool::new(false));
         let (keep, flag) = (Arc::clone(&held), Arc::clone(&cancelled));

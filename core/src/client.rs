@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwapOption;
 
 use crate::call::Call;
-use crate::clock::millis;
+use crate::clock::{Now, millis};
 use crate::error::Error;
 use crate::event::{Event, EventKind, Sink};
 use crate::held::Held;
+use crate::inquiry::Inquiry;
 use crate::live::{Emitter, Live};
 use crate::lock::Lock;
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
+use crate::protocol::{ServerReport, Survey, trusted};
 use crate::runtime::Runtime;
 use crate::server::memory::MemoryServer;
 use crate::server::redis::{self, RedisServer, ServerState};
-use crate::server::{Fleet, Server};
+use crate::server::{Answer, Fleet, Op, Server};
 
 /// The environment variable with the default client's URL or URLs.
 pub const URL_VARIABLE: &str = "LOCKTENDER_URL";
@@ -48,6 +50,13 @@ impl Client {
     /// A client of the server at `url`, or of the quorum of several (one string, split at commas that are followed by
     /// `scheme://`), with default options.
     ///
+    /// ```
+    /// use locktender::Client;
+    /// let one = Client::open("redis://localhost")?;
+    /// let quorum = Client::open("redis://a,redis://b,redis://c")?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a URL that is malformed or of an unknown scheme.
     pub fn open(url: &str) -> Result<Self, Error> {
@@ -63,7 +72,6 @@ impl Client {
     }
 
     /// A client by parts.
-    #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder { sources: Vec::new(), options: ClientOptions::default(), sink: None }
     }
@@ -97,6 +105,49 @@ impl Client {
         let ttl = fields.get("ttl").and_then(|ttl| ttl.parse().ok()).ok_or_else(refuse)?;
         let ttl = milliseconds("ttl", ttl).map_err(|_| refuse())?;
         Ok(Lock::new(self.clone(), name, Some(owner.into())).ttl(ttl))
+    }
+
+    /// Marks the servers of a quorum as trusted, so that they vote at once instead of after `max_ttl`.
+    ///
+    /// Only for servers that are new, and only while no lock of this quorum may be held anywhere: a server that lost its data
+    /// is kept from voting exactly because it may have forgotten a hold. Does nothing with one server.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` if a server doesn't answer (those that did are trusted), `INVALID_ARGUMENT` if one belongs to a quorum
+    /// of another size or `max_ttl`, `CLOSED`.
+    pub fn initialize_quorum(&self) -> Call<()> {
+        let Some(fleet) = self.0.fleet() else { return Call::ready(Ok(())) };
+        self.inquire(Op::Trust { fleet }, move |servers| move |answers: &[_]| trusted(&servers, answers, fleet))
+    }
+
+    /// What each server really guarantees: version, role, persistence, eviction, clock, and what is worth a warning. A server
+    /// that doesn't answer has an error in its report.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub fn check(&self) -> Call<Vec<ServerReport>> {
+        self.inquire(Op::Examine, |servers| {
+            let survey = Survey::of(servers);
+            move |answers: &[_]| survey.take(answers, Now::read()).map(Ok)
+        })
+    }
+
+    /// Asks every server `op`. Nobody waits for a lock here: a server may take its time to connect.
+    fn inquire<T: Send + 'static, J>(&self, op: Op, judge: impl FnOnce(Arc<[String]>) -> J + Send + 'static) -> Call<T>
+    where
+        J: Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
+    {
+        let client = self.clone();
+        Call::new(move |responder| {
+            match client.live(None) {
+                Ok(live) => {
+                    let patience = live.options.connect_timeout + live.options.response_timeout_for(live.server_count());
+                    Inquiry::begin(&live, &op, patience, judge(Arc::clone(&live.addresses)), responder);
+                }
+                Err(error) => responder.respond(Err(error)),
+            }
+            None
+        })
     }
 
     /// Closes the client: acquires under way fail with `CLOSED`, held locks are lost (reason `closed`) and released, then

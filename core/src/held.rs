@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::Call;
+use crate::call::{Call, Responder};
 use crate::clock::Tick;
 use crate::error::{Error, Loss};
 use crate::protocol::{Amount, Grant, Input, Manner, Release};
+use crate::runtime::at_home;
 use crate::tended::{Caller, Tended};
 
 /// A lock that is ours: until it is released, handed over, or lost.
@@ -66,6 +67,15 @@ impl Held {
     }
 
     /// Makes at least `ttl` remain. An extension never shortens.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-extend").unwrap();
+    /// let held = client.lock("report").ttl(Duration::from_secs(2)).renew(false).acquire_blocking()?;
+    /// held.extend(Duration::from_secs(60)).wait()?; // from inside the work, before a step that takes long
+    /// assert!(held.remaining() > Duration::from_secs(58));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     ///
     /// # Cancel safety
     /// Dropping the call doesn't take the extension back.
@@ -130,26 +140,60 @@ impl Held {
 
     /// Waits for the loss of the lock. Never ends if the lock is released before.
     pub fn lost(&self) -> Call<Loss> {
+        let told = |responder: Responder<Loss>, loss| match loss {
+            Some(loss) => responder.respond(Ok(loss)),
+            None => responder.never(),
+        };
+        self.watching(told)
+    }
+
+    /// Waits for the end of the lock, however it comes: the loss, or `None` once it was released or handed over.
+    ///
+    /// # Cancel safety
+    /// Dropping the call changes nothing.
+    ///
+    /// # Errors
+    /// `FORKED` in a child.
+    pub fn ended(&self) -> Call<Option<Loss>> {
+        self.watching(|responder, loss| responder.respond(Ok(loss)))
+    }
+
+    fn watching<T: Send + 'static>(&self, told: fn(Responder<T>, Option<Loss>)) -> Call<T> {
+        if let Err(error) = self.own() {
+            return Call::ready(Err(error));
+        }
         let tended = Arc::clone(&self.tended);
-        self.call(move |responder| tended.watch(Box::new(move |loss| responder.respond(Ok(loss)))))
+        Call::new(move |responder| {
+            let watcher = tended.watch(Box::new(move |loss| told(responder, loss)))?;
+            let tended = Arc::downgrade(&tended);
+            Some(Box::new(move || {
+                if let Some(tended) = tended.upgrade() {
+                    tended.unwatch(watcher);
+                }
+            }))
+        })
     }
 
     /// Calls `told` once, when the lock is lost: on any thread, at once if it is lost already. Must not block.
     pub fn on_lost(&self, told: impl FnOnce(Loss) + Send + 'static) {
         if !self.is_inherited() {
-            self.tended.watch(Box::new(told));
+            self.tended.watch(Box::new(|loss| {
+                if let Some(loss) = loss {
+                    told(loss);
+                }
+            }));
         }
     }
 
     /// Stops renewing and forgets the lock without releasing it, with a warning event: what a garbage-collected handle means
     /// in a language where the work may still be running.
-    pub fn abandon(self) {
+    pub fn abandon(&self) {
         if !self.is_inherited() {
             self.tended.feed(Input::Abandon);
         }
     }
 
-    fn call<T: Send + 'static>(&self, start: impl FnOnce(crate::call::Responder<T>) + Send + 'static) -> Call<T> {
+    fn call<T: Send + 'static>(&self, start: impl FnOnce(Responder<T>) + Send + 'static) -> Call<T> {
         match self.own() {
             Ok(()) => Call::new(move |responder| {
                 start(responder);
@@ -172,7 +216,8 @@ impl Drop for Held {
     fn drop(&mut self) {
         // In a forked child the lock is the parent's, and its locks may have been copied while taken.
         if !self.is_inherited() {
-            self.tended.feed(Input::Release(0, Manner::Background));
+            // The caller's runtime may be about to end.
+            at_home(|| self.tended.feed(Input::Release(0, Manner::Background)));
         }
     }
 }

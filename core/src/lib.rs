@@ -1,4 +1,35 @@
-//! Distributed locks that are *tended*: kept renewed, fenced, and handed over.
+//! Distributed locks on Redis that are *tended*: the core keeps every held lock renewed, tells its holder the moment it is
+//! lost, and numbers every hold with a fencing token.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! use std::time::Duration;
+//! use locktender::Client;
+//!
+//! let client = Client::open("memory://docs")?; // redis://, rediss://, unix://, or several of them: a quorum
+//! let lock = client.lock("orders:42").ttl(Duration::from_secs(10)).wait(Duration::from_secs(5));
+//!
+//! let held = lock.acquire().await?; // ACQUIRE_TIMEOUT after 5 s
+//! println!("write with fence {}", held.fence()); // the resource refuses smaller ones
+//! held.release().await?;
+//!
+//! let rows = lock.with(async |held| held.fence() > 0).await?; // released on every way out
+//! # assert!(rows);
+//! # Ok::<(), locktender::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! Which method should you use?
+//!
+//! * [`Lock::with`]: the lock is held while a closure runs. [`Lock::acquire`]: you release it. [`Lock::try_acquire`]: busy is
+//!   an answer (`None`), not an error. Each has a `_blocking` twin for code without an executor.
+//! * A [`Held`] is renewed in the background, so a short `ttl` is right also for long work: a process that dies blocks the
+//!   others for one ttl, not for the length of the job.
+//! * [`Held::is_valid`] and [`Held::remaining`] need no I/O and are never wrong on the unsafe side; [`Held::lost`] tells a loss.
+//!
+//! Where things live: [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s. All decisions are in the pure state machines of
+//! `protocol`; [`server`] is what carries them out on one server, and [`machine`] says what a server does. Errors have a
+//! [`Code`], everything that happens is an [`Event`].
 #![forbid(unsafe_code)]
 
 mod call;
@@ -7,6 +38,7 @@ pub mod clock;
 pub mod error;
 pub mod event;
 mod held;
+mod inquiry;
 mod live;
 mod lock;
 pub mod machine;
@@ -30,4 +62,10 @@ pub use held::Held;
 pub use lock::{Lock, WithError};
 pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
-pub use protocol::{LockInfo, Outcome, Release};
+pub use protocol::{LockInfo, Outcome, Release, ServerReport};
+pub use server::FailureKind;
+
+/// The Rust code of the README, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

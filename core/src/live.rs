@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -38,6 +38,8 @@ pub(crate) struct Live {
     pub(crate) signature: Arc<Signature>,
     pub(crate) options: Arc<ClientOptions>,
     emitter: Emitter,
+    /// Whether all servers were heard once.
+    introduced: AtomicBool,
     seeds: Mutex<fastrand::Rng>,
     ids: AtomicU64,
     /// Every acquisition that is not finished: this is what keeps them alive.
@@ -65,6 +67,7 @@ impl Live {
             signature: Arc::new(Signature::of_this_process(app.as_deref())),
             options,
             emitter,
+            introduced: AtomicBool::new(false),
             seeds: Mutex::new(fastrand::Rng::with_seed(entropy())),
             ids: AtomicU64::new(0),
             roll: Mutex::default(),
@@ -92,6 +95,16 @@ impl Live {
 
     pub(crate) fn emit(&self, event: &Event) {
         self.emitter.emit(event);
+    }
+
+    /// Whether an acquire still has to hear every server out.
+    pub(crate) fn introduces(&self) -> bool {
+        self.servers.len() > 1 && !self.introduced.load(Ordering::Relaxed)
+    }
+
+    /// An acquire has heard every server out.
+    pub(crate) fn has_introduced(&self) {
+        self.introduced.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn seed(&self) -> u64 {

@@ -4,19 +4,17 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::call::{Call, Responder};
 use crate::client::Client;
-use crate::clock::Tick;
+use crate::clock::millis;
 use crate::error::Error;
 use crate::held::Held;
+use crate::inquiry::Inquiry;
 use crate::live::Live;
 use crate::name::Keys;
-use crate::options::{LockOptions, LockSettings, Wait};
-use crate::protocol::{Input, Inspection, LockInfo, Recipe};
-use crate::runtime::Alarm;
-use crate::server::{Completion, Op, Request};
+use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
+use crate::protocol::{Input, LockInfo, Recipe, inspect};
+use crate::server::Op;
 use crate::tended::{Acquirer, Tended};
 
 /// A name and options. Cheap, does no I/O, may be shared and used again, also at the same time.
@@ -73,10 +71,10 @@ impl Lock {
         self.set(|settings| settings.max_hold = Some(Some(span)))
     }
 
-    /// Several options at once; what is `None` stays the client's default.
+    /// Several options at once; what is `None` stays what it was.
     #[must_use]
     pub fn settings(self, settings: LockSettings) -> Self {
-        self.set(|current| *current = settings)
+        self.set(|current| *current = settings.or(current))
     }
 
     /// Tells tasks apart: a task that waits for a lock it holds itself gets a warning event. Any number will do that is the
@@ -106,7 +104,7 @@ impl Lock {
             let base = self.client.options();
             let options = self.settings.over(&base.lock)?;
             let servers = self.client.server_count();
-            if servers > 1 && options.ttl > base.max_ttl {
+            if servers > 1 && wire_millis(options.ttl) > millis(base.max_ttl) {
                 let why = format!("on a quorum a ttl is at most max_ttl ({} ms)", base.max_ttl.as_millis());
                 return Err(Error::invalid("ttl", options.ttl, why));
             }
@@ -124,6 +122,7 @@ impl Lock {
             servers: Arc::clone(&live.addresses),
             fleet: live.fleet,
             options: prepared.options.clone(),
+            introduce: live.introduces(),
             one_shot,
             adopt: self.adopt.clone(),
             signature: Arc::clone(&live.signature),
@@ -134,6 +133,17 @@ impl Lock {
     }
 
     /// Acquires the lock, waiting for it at most `wait`.
+    ///
+    /// ```
+    /// # use locktender::{Client, Code};
+    /// # use std::time::Duration;
+    /// # let client = Client::open("memory://docs-acquire").unwrap();
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let second = client.lock("nightly").wait(Duration::from_millis(20)).acquire_blocking();
+    /// assert_eq!(second.unwrap_err().code(), Code::AcquireTimeout);
+    /// assert!(held.is_valid());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     ///
     /// # Cancel safety
     /// Dropping the call gives the attempt up: what it may have written on a server is deleted in the background.
@@ -192,6 +202,15 @@ impl Lock {
 
     /// Runs `body` while holding the lock.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-with").unwrap();
+    /// let fence = client.lock("orders:42").with(async |held| held.fence()).await?;
+    /// assert!(fence > 0);
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
     /// # Cancel safety
     /// Dropping the future drops the body and releases the lock in the background.
     ///
@@ -221,7 +240,12 @@ impl Lock {
         let lock = self.clone();
         Call::new(move |responder| {
             match lock.recipe(true) {
-                Ok((live, recipe)) => Looking::begin(&live, recipe, responder),
+                Ok((live, recipe)) => {
+                    let op = Op::Inspect { keys: Arc::clone(&recipe.keys) };
+                    let patience = recipe.response_timeout;
+                    let judge = move |answers: &[_]| inspect(recipe.keys.name(), &recipe.servers, answers);
+                    Inquiry::begin(&live, &op, patience, judge, responder);
+                }
                 Err(error) => responder.respond(Err(error)),
             }
             None
@@ -277,47 +301,5 @@ impl<T: fmt::Debug> std::error::Error for WithError<T> {}
 impl<T> From<WithError<T>> for Error {
     fn from(failed: WithError<T>) -> Self {
         failed.error
-    }
-}
-
-/// The shell of an inspection.
-struct Looking {
-    recipe: Arc<Recipe>,
-    state: Mutex<(Inspection, Option<Responder<Option<LockInfo>>>)>,
-}
-
-impl Looking {
-    fn begin(live: &Arc<Live>, recipe: Arc<Recipe>, responder: Responder<Option<LockInfo>>) {
-        let now = Tick::now();
-        let inspection = Inspection::new(&recipe, now);
-        let wake_at = inspection.wake_at();
-        let looking = Arc::new(Self { recipe, state: Mutex::new((inspection, Some(responder))) });
-        for server in 0..live.server_count() {
-            let op = Op::Inspect { keys: Arc::clone(&looking.recipe.keys) };
-            let keep = Arc::clone(&looking);
-            let completion = Completion::new(move |answer| {
-                keep.step(|inspection, recipe| inspection.answer(recipe, server, answer));
-            });
-            live.server(server).submit(Request::new(op, wake_at), completion);
-        }
-        // The completions keep it alive until every server answered, and the alarm answers the caller before that.
-        let alarm: std::sync::Weak<dyn Alarm> = Arc::downgrade(&looking) as _;
-        live.runtime().set_alarm(wake_at, alarm);
-    }
-
-    fn step(&self, step: impl FnOnce(&mut Inspection, &Recipe) -> Option<Result<Option<LockInfo>, Error>>) {
-        let mut state = self.state.lock();
-        let Some(result) = step(&mut state.0, &self.recipe) else { return };
-        let responder = state.1.take();
-        drop(state);
-        if let Some(responder) = responder {
-            responder.respond(result);
-        }
-    }
-}
-
-impl Alarm for Looking {
-    fn ring(self: Arc<Self>) {
-        self.step(Inspection::time_out);
     }
 }

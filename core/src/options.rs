@@ -68,6 +68,16 @@ pub struct LockSettings {
 }
 
 impl LockSettings {
+    /// These settings, and `others` where nothing is given.
+    pub(crate) fn or(self, others: &Self) -> Self {
+        Self {
+            ttl: self.ttl.or(others.ttl),
+            wait: self.wait.or(others.wait),
+            renew: self.renew.or(others.renew),
+            max_hold: self.max_hold.or(others.max_hold),
+        }
+    }
+
     /// These settings over `base`, checked.
     ///
     /// # Errors
@@ -157,10 +167,8 @@ impl ClientOptions {
     /// `INVALID_ARGUMENT` naming the option and what was given.
     pub fn check(&self) -> Result<(), Error> {
         check_prefix(&self.prefix)?;
-        if let Some(app) = &self.app {
-            if app.len() > MAX_APP_BYTES || app.contains('\0') {
-                return Err(Error::invalid("app", app, format!("at most {MAX_APP_BYTES} UTF-8 bytes without NUL")));
-            }
+        if let Some(app) = self.app.as_ref().filter(|app| app.len() > MAX_APP_BYTES || app.contains('\0')) {
+            return Err(Error::invalid("app", app, format!("at most {MAX_APP_BYTES} UTF-8 bytes without NUL")));
         }
         for (option, span) in [
             ("connect_timeout", Some(self.connect_timeout)),

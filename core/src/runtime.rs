@@ -4,6 +4,7 @@
 //! starts its own, because threads don't survive a fork and a runtime without its thread hangs whoever waits for it. Renewals
 //! and the end of validity run here, whatever the host's threads, event loops and interpreter locks do.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Weak};
@@ -15,6 +16,28 @@ use tokio::sync::Notify;
 
 use crate::clock::Tick;
 use crate::error::Error;
+
+thread_local! {
+    static AT_HOME: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` without making use of the caller's own runtime: because the caller is about to block it, or may end it.
+pub(crate) fn at_home<T>(work: impl FnOnce() -> T) -> T {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            AT_HOME.set(self.0);
+        }
+    }
+    let _before = Before(AT_HOME.replace(true));
+    work()
+}
+
+/// The caller's own runtime, if it has one that may do its I/O: a hop to the I/O thread and back costs an uncontended
+/// operation more than everything else together.
+pub(crate) fn of_the_caller() -> Option<tokio::runtime::Handle> {
+    if AT_HOME.get() { None } else { tokio::runtime::Handle::try_current().ok() }
+}
 
 /// The longest sleep of the timer: the runtime's clock stands still while the machine is suspended, ours doesn't.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
@@ -135,6 +158,7 @@ impl Timers {
                     () = self.earlier.notified() => (),
                     () = tokio::time::sleep(pause.min(LONGEST_SLEEP)), if until != Tick::NEVER => (),
                 }
+                continue;
             }
             // All that is due at once is rung in one go, so that what it sends leaves in one write per server.
             for alarm in due.drain(..) {
@@ -148,7 +172,9 @@ impl Timers {
         let now = Tick::now();
         let mut queue = self.queue.lock();
         queue.sleeps_until = None;
-        while queue.entries.peek().is_some_and(|Reverse(entry)| entry.at <= now) {
+        // Most holds end before their alarms: those are swept away here, instead of waking the thread for each of them.
+        let is_up = |entry: &Entry| entry.at <= now || entry.alarm.strong_count() == 0;
+        while queue.entries.peek().is_some_and(|Reverse(entry)| is_up(entry)) {
             if let Some(alarm) = queue.entries.pop().and_then(|Reverse(entry)| entry.alarm.upgrade()) {
                 due.push(alarm);
             }

@@ -45,7 +45,8 @@ struct Desk {
     warned: bool,
     callers: HashMap<CallId, Caller>,
     loss: Option<Loss>,
-    watchers: Vec<Watcher>,
+    watchers: HashMap<u64, Watcher>,
+    next_watcher: u64,
 }
 
 /// Who waits for the lock: somebody for whom busy is an error, or an answer.
@@ -74,8 +75,8 @@ pub(crate) enum Caller {
     HandOver(Responder<String>),
 }
 
-/// Called once, with the loss.
-pub(crate) type Watcher = Box<dyn FnOnce(Loss) + Send>;
+/// Called once, with the loss, or with `None` when the hold ended without one.
+pub(crate) type Watcher = Box<dyn FnOnce(Option<Loss>) + Send>;
 
 impl Tended {
     /// Starts an acquisition. `context` tells tasks apart, for the warning of one that waits for itself.
@@ -91,7 +92,8 @@ impl Tended {
             warned: false,
             callers: HashMap::new(),
             loss: None,
-            watchers: Vec::new(),
+            watchers: HashMap::new(),
+            next_watcher: 0,
         };
         let id = live.next_id();
         let tended = Arc::new(Self { live, recipe, id, context, owner: OnceLock::new(), desk: Mutex::new(desk), valid_until: AtomicU64::new(0) });
@@ -109,15 +111,31 @@ impl Tended {
         self.desk.lock().machine.check(Tick::now())
     }
 
-    /// Calls `watcher` when the hold is lost, at once if it is.
-    pub(crate) fn watch(&self, watcher: Watcher) {
+    /// Calls `watcher` when the hold has ended, at once if it has; else gives what [`Tended::unwatch`] takes.
+    pub(crate) fn watch(&self, watcher: Watcher) -> Option<u64> {
         let mut desk = self.desk.lock();
-        match desk.loss.clone() {
-            Some(loss) => {
-                drop(desk);
-                watcher(loss);
-            }
-            None => desk.watchers.push(watcher),
+        if desk.loss.is_some() || desk.machine.is_finished() {
+            let loss = desk.loss.clone();
+            drop(desk);
+            watcher(loss);
+            return None;
+        }
+        desk.next_watcher += 1;
+        let id = desk.next_watcher;
+        desk.watchers.insert(id, watcher);
+        Some(id)
+    }
+
+    /// Forgets a watcher.
+    pub(crate) fn unwatch(&self, id: u64) {
+        let watcher = self.desk.lock().watchers.remove(&id);
+        drop(watcher);
+    }
+
+    fn tell_watchers(&self, loss: Option<&Loss>) {
+        let watchers = std::mem::take(&mut self.desk.lock().watchers);
+        for watcher in watchers.into_values() {
+            watcher(loss.cloned());
         }
     }
 
@@ -169,6 +187,7 @@ impl Tended {
         }
         if finished {
             self.live.strike(self.id);
+            self.tell_watchers(None);
         }
     }
 
@@ -202,13 +221,8 @@ impl Tended {
                 }
             }
             Command::Lost(loss) => {
-                let mut desk = self.desk.lock();
-                desk.loss = Some(loss.clone());
-                let watchers = std::mem::take(&mut desk.watchers);
-                drop(desk);
-                for watcher in watchers {
-                    watcher(loss.clone());
-                }
+                self.desk.lock().loss = Some(loss.clone());
+                self.tell_watchers(Some(&loss));
             }
         }
     }
@@ -223,10 +237,11 @@ impl Tended {
 
     fn acquired(self: &Arc<Self>, result: Result<Option<Grant>, Error>) {
         let acquirer = self.desk.lock().acquirer.take();
-        if let Ok(Some(grant)) = &result {
-            if let Some(context) = self.context {
-                self.live.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
-            }
+        if let (Ok(Some(grant)), Some(context)) = (&result, self.context) {
+            self.live.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
+        }
+        if self.recipe.introduce && matches!(result, Ok(Some(_))) {
+            self.live.has_introduced();
         }
         let held = result.map(|grant| grant.map(|grant| Held::new(Arc::clone(self), grant)));
         // Without a caller a granted hold is dropped here, and thereby released.
@@ -238,7 +253,7 @@ impl Tended {
     /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
     fn notice_self_wait(&self, event: &Event) {
         let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
-        if self.context.is_none() || !rival.is_some_and(|rival| self.live.holder_context(rival) == self.context) {
+        if self.recipe.one_shot || self.context.is_none() || rival.is_none_or(|rival| self.live.holder_context(rival) != self.context) {
             return;
         }
         if std::mem::replace(&mut self.desk.lock().warned, true) {

@@ -28,16 +28,18 @@ mod marker;
 mod state;
 
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
+pub use marker::UNTOLD;
 pub use state::{Entry, State, Value};
 
-use crate::server::{Op, Reply};
+use crate::error::Remaining;
+use crate::server::{Op, Reply, Verdict};
 
 /// What a server knows beside its keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Env<'a> {
     /// The server's clock, microseconds since the epoch.
     pub now_us: u64,
-    /// Changes when the server restarts.
+    /// Changes when the server restarts; [`UNTOLD`] if the server doesn't tell it.
     pub run_id: &'a str,
 }
 
@@ -54,6 +56,13 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Release { keys, owner } => lock::release(state, keys, owner, env.now_us),
         Op::Inspect { keys } => lock::inspect(state, keys, env.now_us),
         Op::Greet { fleet } => marker::greet(state, fleet.as_ref(), env),
+        Op::Examine => examine(env),
         Op::Trust { fleet } => marker::trust(state, fleet, env),
     }
+}
+
+/// What this machine can say of the server it describes.
+fn examine(env: &Env<'_>) -> Reply {
+    let text = "version=memory role=master persistence=none eviction=noeviction";
+    Reply::new(Verdict::Info, env.now_us, 0, Some(text.to_owned()), Remaining::Gone)
 }

@@ -73,7 +73,7 @@ impl Acquisition {
     #[must_use]
     pub fn wake_at(&self) -> Tick {
         let state = match &self.state {
-            State::Acquiring(attempt) => attempt.wake_at(),
+            State::Acquiring(attempt) => attempt.wake_at(&self.recipe),
             State::Held(hold) => hold.wake_at(),
             State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up,
             _ => Tick::NEVER,
@@ -143,7 +143,7 @@ impl Acquisition {
         match &mut self.state {
             _ if tag.step == Step::Release => {
                 if let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) {
-                    farewell.answer(server, now, &answer);
+                    farewell.answer((server, tag.sent), now, &answer);
                 }
             }
             State::Acquiring(attempt) if ballot && attempt.is_in(tag.round) => {
@@ -315,6 +315,8 @@ impl Acquisition {
                 let caller = (manner != Manner::Background).then_some(caller);
                 self.leave(recipe, caller, explicit, until, now, out);
             }
+            // Nobody waits to be told.
+            _ if manner == Manner::Background => (),
             // A retry of a release whose outcome was unknown, or leaving a body whose client was closed.
             State::Leaving(leaving) if leaving.caller.is_none() && (explicit || !leaving.explicit) => {
                 leaving.caller = Some(caller);

@@ -32,6 +32,8 @@ pub(super) struct Round {
     pub(super) ballot: Ballot,
     pub(super) readings: Vec<Option<Reading>>,
     refusals: Vec<Option<Refusal>>,
+    /// Who the servers say they are.
+    run_ids: Vec<Option<Arc<str>>>,
     times_out: Tick,
 }
 
@@ -83,8 +85,8 @@ impl Attempt {
         }
     }
 
-    pub(super) fn wake_at(&self) -> Tick {
-        self.round.as_ref().map_or(self.next_try, |round| round.times_out)
+    pub(super) fn wake_at(&self, recipe: &Recipe) -> Tick {
+        self.round.as_ref().map_or(self.next_try, |round| round.ends(recipe))
     }
 
     /// Ends the loop; the round under way, if any, must be undone.
@@ -126,6 +128,7 @@ impl Attempt {
             ballot: Ballot::new(recipe.quorum()),
             readings: vec![None; servers],
             refusals: vec![None; servers],
+            run_ids: vec![None; servers],
             times_out: now.tick.after(recipe.response_timeout),
         });
         for server in 0..servers {
@@ -144,14 +147,19 @@ impl Attempt {
         out: &mut Vec<Command>,
     ) -> Decision {
         if let Some(round) = &mut self.round {
-            if now.tick < round.times_out {
+            if now.tick < round.ends(recipe) {
                 return Decision::Pending;
             }
             for server in 0..recipe.servers.len() {
                 if round.ballot.is_pending(server) {
                     let message = format!("no answer within {} ms", recipe.response_timeout.as_millis());
                     round.fail(server, message);
+                } else if round.ballot.is_unconfirmed(server) {
+                    round.fail(server, format!("no confirmation within {} ms", recipe.response_timeout.as_millis()));
                 }
+            }
+            if let Standing::Granted(token) = round.ballot.standing() {
+                return self.granted(recipe, token, now.tick, rng, farewells, out);
             }
             return self.round_failed(recipe, now.tick, rng, farewells, out);
         }
@@ -174,13 +182,24 @@ impl Attempt {
         out: &mut Vec<Command>,
     ) -> Decision {
         let Some(round) = &mut self.round else { return Decision::Pending };
+        if let Some(twin) = answer.as_ref().ok().and_then(|reply| round.twin(server, reply)) {
+            let twins = [&recipe.servers[twin], &recipe.servers[server]];
+            let why = "these are one and the same server; a quorum needs independent ones".to_owned();
+            let error = Error::invalid("servers", twins, why);
+            if let Some(round) = self.round.take() {
+                round.undo(recipe, now, farewells, out);
+            }
+            return Decision::Failed(error);
+        }
         let standing = match (tag.step, answer) {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
                 let (standing, late) = round.ballot.cast(server, reply.fence);
-                if late == Late::Release {
-                    out.push(round.release(recipe, server, now));
+                match (late, round.ballot.token()) {
+                    (Late::Release, _) => out.push(round.release(recipe, server, now)),
+                    (Late::Confirm, Some(token)) => out.push(round.confirm(recipe, server, token, now)),
+                    _ => (),
                 }
                 standing
             }
@@ -189,6 +208,8 @@ impl Attempt {
                 round.ballot.oppose(server)
             }
             (Step::Confirm, Ok(reply)) if reply.verdict == Verdict::Ok => round.ballot.confirm(server),
+            // It overtook the acquire.
+            (Step::Confirm, _) if round.ballot.is_pending(server) => return Decision::Pending,
             (Step::Confirm, Ok(reply)) => {
                 round.refuse_confirmation(server, reply);
                 round.ballot.refuse_confirmation(server)
@@ -206,6 +227,7 @@ impl Attempt {
                 round.confirm_all(recipe, token, now, out);
                 Decision::Pending
             }
+            Standing::Granted(_) if recipe.introduce && round.is_awaited() => Decision::Pending,
             Standing::Granted(token) => self.granted(recipe, token, now, rng, farewells, out),
             // Lost for sure, but to a holder or to an outage? That takes as many answers as winning does.
             Standing::Failed if !Tally::of(recipe, round).is_decided(recipe) => Decision::Pending,
@@ -223,6 +245,10 @@ impl Attempt {
         farewells: &mut Vec<Farewell>,
         out: &mut Vec<Command>,
     ) -> Decision {
+        let tally = self.round.as_ref().filter(|_| recipe.introduce).map(|round| Tally::of(recipe, round));
+        if tally.is_some_and(|tally| tally.mismatch.is_some()) {
+            return self.round_failed(recipe, now, rng, farewells, out);
+        }
         let in_time = self.round.as_ref().is_some_and(|round| now < validity::end(round.sent, recipe.options.ttl));
         if let Some(round) = self.round.take_if(|_| in_time) {
             return Decision::Granted(round, token);
@@ -295,6 +321,26 @@ impl Attempt {
 }
 
 impl Round {
+    /// When to stop waiting for answers. Hearing every server out must not use validity up.
+    fn ends(&self, recipe: &Recipe) -> Tick {
+        match self.ballot.standing() {
+            Standing::Granted(_) => self.times_out.min(self.sent.after(recipe.options.ttl / 2)),
+            _ => self.times_out,
+        }
+    }
+
+    /// Whether a server has not answered the acquire.
+    fn is_awaited(&self) -> bool {
+        (0..self.refusals.len()).any(|server| self.ballot.is_pending(server))
+    }
+
+    /// Another server of this round that has the same run id.
+    fn twin(&mut self, server: usize, reply: &Reply) -> Option<usize> {
+        let id = reply.run_id.as_ref()?;
+        self.run_ids[server] = Some(Arc::clone(id));
+        self.run_ids.iter().position(|other| other.as_ref() == Some(id)).filter(|twin| *twin != server)
+    }
+
     fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {
         self.refusals[server] = Some(match answer {
             Ok(Reply { verdict: Verdict::Held, fence, holder, remaining, .. }) => {
@@ -383,6 +429,7 @@ struct Tally {
     failed: usize,
     denied: usize,
     conflicts: Vec<String>,
+    /// Why this client is none of the servers'.
     mismatch: Option<String>,
     /// Who holds the lock, if a majority answered: on a minority a holder doesn't make it busy.
     holder: Option<Holder>,
@@ -396,7 +443,10 @@ impl Tally {
         for (server, refusal) in round.refusals.iter().enumerate() {
             let error = |kind, message| ServerError { server: recipe.servers[server].clone(), kind, message };
             match refusal {
-                None => tally.answered += usize::from(!round.ballot.is_pending(server)),
+                None if round.ballot.is_pending(server) => {
+                    tally.failures.push(error(FailureKind::Timeout, "had not answered yet".to_owned()));
+                }
+                None => tally.answered += 1,
                 Some(Refusal::Held(holder)) => {
                     tally.answered += 1;
                     holders.push(holder);
@@ -408,7 +458,9 @@ impl Tally {
                 }
                 Some(Refusal::Mismatch(theirs)) => {
                     tally.failed += 1;
-                    tally.mismatch = Some(theirs.clone());
+                    let ours = recipe.fleet.map_or("n=1".to_owned(), |fleet| fleet.to_string());
+                    let why = format!("the servers belong to a quorum of {theirs}, this client is configured for {ours}");
+                    tally.mismatch = Some(why);
                 }
                 Some(Refusal::Failed(failure)) => {
                     tally.failed += 1;
@@ -436,10 +488,8 @@ impl Tally {
     /// What can't be mended by trying again.
     fn final_error(&self, recipe: &Recipe) -> Option<Error> {
         let quorum = recipe.quorum();
-        if let Some(theirs) = &self.mismatch {
-            let ours = recipe.fleet.map_or("n=1".to_owned(), |fleet| format!("n={} max_ttl={}", fleet.servers, fleet.max_ttl_ms));
-            let why = format!("the servers belong to a quorum of {theirs}, this client is configured for {ours}");
-            return Some(Error::invalid("servers", &recipe.servers, why));
+        if let Some(why) = &self.mismatch {
+            return Some(Error::invalid("servers", &recipe.servers, why.clone()));
         }
         match self.conflicts.first() {
             _ if !quorum.blocked_by(self.denied + self.conflicts.len()) => None,

@@ -49,8 +49,9 @@ pub struct Release {
 enum Leave {
     /// Nothing of ours can be there.
     Unneeded,
-    /// Asked; whether an earlier request ended without an answer.
-    Asked { unsure: bool },
+    /// Asked; whether an earlier request ended without an answer, whether our acquire turned out to be a vote since, and
+    /// until when to wait for the answer.
+    Asked { sent: Tick, unsure: bool, late: bool, until: Tick },
     /// To be asked again.
     Again { at: Tick, unsure: bool },
     Deleted,
@@ -121,7 +122,7 @@ impl Farewell {
     }
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
-        self.servers[server] = Leave::Asked { unsure };
+        self.servers[server] = Leave::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
         let op = Op::Release { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner) };
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline) });
@@ -137,7 +138,15 @@ impl Farewell {
     pub(super) fn late_acquire(&mut self, recipe: &Recipe, server: usize, now: Tick, answer: &Answer, out: &mut Vec<Command>) {
         self.awaited = self.awaited.saturating_sub(1);
         match answer {
-            Ok(reply) if reply.verdict == Verdict::Vote => self.straggler(recipe, server, now, out),
+            Ok(reply) if reply.verdict == Verdict::Vote => {
+                if let Leave::Asked { late, .. } = &mut self.servers[server] {
+                    // Most likely the request came after the acquire, and its answer will say so.
+                    *late = true;
+                    self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+                } else {
+                    self.straggler(recipe, server, now, out);
+                }
+            }
             Err(failure) if failure.maybe_applied => self.doubt(recipe, server, now),
             _ => (),
         }
@@ -150,10 +159,16 @@ impl Farewell {
     }
 
     /// A server answered.
-    pub(super) fn answer(&mut self, server: usize, now: Tick, answer: &Answer) {
-        let Leave::Asked { unsure } = self.servers[server] else { return };
+    pub(super) fn answer(&mut self, (server, sent): (usize, Tick), now: Tick, answer: &Answer) {
+        let Leave::Asked { sent: last, unsure, late, .. } = self.servers[server] else { return };
+        // That an earlier request failed is known: another one is on its way.
+        if answer.is_err() && sent != last {
+            return;
+        }
         self.servers[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => Leave::Deleted,
+            // It came before the acquire after all.
+            Ok(_) if late => Leave::Again { at: now, unsure: true },
             Ok(_) if unsure && self.within_validity => Leave::Deleted,
             Ok(reply) => reply.holder.clone().map_or(Leave::Gone, Leave::Taken),
             Err(failure) => {
@@ -166,18 +181,25 @@ impl Farewell {
     /// Asks again where it is time.
     pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         for server in 0..self.servers.len() {
+            if now >= self.deadline {
+                // Whatever was written has expired.
+                self.stragglers[server] = Tick::NEVER;
+                if matches!(self.servers[server], Leave::Asked { .. } | Leave::Again { .. }) {
+                    self.servers[server] = Leave::Gone;
+                }
+                continue;
+            }
             let straggling = now >= self.stragglers[server];
             match self.servers[server] {
-                Leave::Again { .. } if now >= self.deadline => self.servers[server] = Leave::Gone,
                 Leave::Again { at, unsure } if now >= at => self.ask(recipe, server, now, unsure, out),
-                Leave::Again { .. } => (),
+                // A request may be stuck where nobody drives its I/O: another one goes another way.
+                Leave::Asked { until, .. } if now >= until => self.ask(recipe, server, now, true, out),
                 // The answer under way may be older than what straggled.
                 Leave::Asked { .. } if straggling => self.stragglers[server] = now.after(RETRY),
+                Leave::Again { .. } | Leave::Asked { .. } => (),
                 _ if straggling => {
                     self.stragglers[server] = Tick::NEVER;
-                    if now < self.deadline {
-                        self.ask(recipe, server, now, true, out);
-                    }
+                    self.ask(recipe, server, now, true, out);
                 }
                 _ => (),
             }
@@ -188,7 +210,9 @@ impl Farewell {
     pub(super) fn wake_at(&self) -> Option<Tick> {
         let again = |(leave, straggler): (&Leave, &Tick)| match leave {
             Leave::Again { at, .. } => (*at).min(self.deadline),
-            _ => *straggler,
+            Leave::Asked { until, .. } => (*until).min(*straggler).min(self.deadline),
+            _ if *straggler == Tick::NEVER => Tick::NEVER,
+            _ => (*straggler).min(self.deadline),
         };
         self.servers.iter().zip(&self.stragglers).map(again).min().filter(|at| *at != Tick::NEVER)
     }
@@ -241,4 +265,66 @@ pub(super) enum Concern {
     Ask,
     /// Our acquire went down with a connection and may still be read from it.
     AskTwice,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Remaining;
+    use crate::name::Keys;
+    use crate::options::LockOptions;
+    use crate::owner::Signature;
+    use crate::server::Reply;
+
+    const SENT: Tick = Tick::from_micros(1_000);
+
+    fn recipe() -> Recipe {
+        Recipe {
+            keys: Arc::new(Keys::new("", "l", 1).unwrap()),
+            servers: Arc::new(["a".to_owned()]),
+            fleet: None,
+            options: LockOptions::default(),
+            introduce: false,
+            one_shot: false,
+            adopt: None,
+            signature: Arc::new(Signature::new(None, "h", 1)),
+            response_timeout: Duration::from_secs(1),
+            unavailable_after: Duration::from_secs(5),
+        }
+    }
+
+    fn say(verdict: Verdict) -> Answer {
+        Ok(Reply::new(verdict, 0, 7, None, Remaining::Gone))
+    }
+
+    /// A release that overtook the answer to its own acquire.
+    fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Farewell {
+        let now = SENT;
+        let mut farewell = Farewell::begin(recipe, (1, "me".into()), now, None, now, |_| Concern::Ask, out);
+        farewell.awaited = 1;
+        farewell.late_acquire(recipe, 0, now, &say(Verdict::Vote), out);
+        farewell
+    }
+
+    #[test]
+    fn a_vote_that_a_release_overtook_costs_no_second_release() {
+        let (recipe, mut out) = (recipe(), Vec::new());
+        let mut farewell = left_early(&recipe, &mut out);
+        farewell.answer((0, SENT), Tick::from_micros(2_000), &say(Verdict::Ok));
+        assert!(farewell.is_over());
+        assert_eq!(out.len(), 1);
+    }
+
+    #[test]
+    fn a_release_that_came_before_its_acquire_is_sent_again() {
+        let (recipe, mut out) = (recipe(), Vec::new());
+        let mut farewell = left_early(&recipe, &mut out);
+        let now = Tick::from_micros(2_000);
+        farewell.answer((0, SENT), now, &say(Verdict::No));
+        assert_eq!((farewell.is_over(), farewell.wake_at()), (false, Some(now)));
+        farewell.wake(&recipe, now, &mut out);
+        farewell.answer((0, SENT), now, &say(Verdict::Ok));
+        assert!(farewell.is_over());
+        assert_eq!((out.len(), farewell.outcome().map(|release| release.outcome)), (2, Some(Outcome::Released)));
+    }
 }

@@ -30,6 +30,12 @@ struct Wish {
     round: Option<u32>,
 }
 
+/// The shortest time between two tries of an extension: what bounds the tries of a hold in trouble to a few dozen, so that
+/// thousands of them don't drown the very connection they wait for.
+fn least_pause(recipe: &Recipe) -> Duration {
+    (recipe.options.ttl / 40).max(Duration::from_millis(2))
+}
+
 /// A granted lock.
 #[derive(Debug)]
 pub(super) struct Hold {
@@ -50,6 +56,8 @@ pub(super) struct Hold {
     kept_until: Tick,
     /// Until when each server may still read a request of ours that writes the key, from a connection that broke.
     unsure_until: Vec<Tick>,
+    /// Where our acquire may still be applied, or was without our knowing.
+    doubtful: Vec<bool>,
     wishes: VecDeque<Wish>,
 }
 
@@ -70,6 +78,7 @@ impl Hold {
             fence,
             kept_until: now.after(ttl),
             unsure_until: (0..recipe.servers.len()).map(unsure).collect(),
+            doubtful: (0..recipe.servers.len()).map(|server| round.is_unsure(server)).collect(),
             timeouts: 0,
             confirmed: None,
             granted: now,
@@ -141,6 +150,7 @@ impl Hold {
             }
             Err(failure) if failure.maybe_applied && matches!(step, Step::Acquire | Step::Heal) => {
                 self.forget_vote(server, step);
+                self.doubtful[server] |= step == Step::Acquire;
                 self.unsure_until[server] = now.after(STRAGGLER);
             }
             _ => self.forget_vote(server, step),
@@ -228,7 +238,7 @@ impl Hold {
         let span = span.min(rest.saturating_add(validity::drift(rest) * 2));
         // Three tries fit into what remains, each as long as the others: shorter and shorter ones would never see a slow answer.
         let share = self.validity_end.since(now) / 3u32.saturating_sub(self.timeouts).max(1);
-        let patience = recipe.response_timeout.min(share).max(Duration::from_millis(5));
+        let patience = recipe.response_timeout.min(share).max(least_pause(recipe));
         self.kept_until = self.kept_until.max(now.after(span)).max(self.validity_end.after(span));
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         let op = Op::Extend {
@@ -314,6 +324,12 @@ impl Hold {
     /// Writes the key again on a server that lost it, after a majority confirmed that it is ours.
     fn heal(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         let Some(confirmed) = &self.confirmed else { return };
+        // Behind a heal our acquire would cast a new vote above the token, or set the key back to its first ttl; and a vote above
+        // the token was released there. Either way the key would be gone that validity counts on.
+        let may_come = self.doubtful[server] || self.round.ballot.is_pending(server);
+        if may_come || self.round.ballot.is_above(server, self.fence) {
+            return;
+        }
         let op = Op::Heal {
             keys: Arc::clone(&recipe.keys),
             owner: Arc::clone(&self.round.owner),
@@ -336,7 +352,7 @@ impl Hold {
         let timed_out = now >= extension.times_out;
         self.timeouts += u32::from(timed_out);
         let left = self.validity_end.since(now);
-        let pause = if timed_out { Duration::ZERO } else { (left / 8).clamp(Duration::from_millis(2), Duration::from_millis(250)) };
+        let pause = if timed_out { Duration::ZERO } else { (left / 8).min(Duration::from_millis(250)).max(least_pause(recipe)) };
         // A last try when a wish gives up.
         let patience = self.wishes.front().filter(|wish| now < wish.gives_up).map_or(Tick::NEVER, |wish| wish.gives_up);
         self.next_beat = now.after(pause).min(patience);

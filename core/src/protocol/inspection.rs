@@ -1,10 +1,11 @@
-//! Looking at a lock over N servers.
+//! Looking at a lock over N servers: what a majority shows.
 
-use crate::clock::Tick;
+use std::time::Duration;
+
 use crate::error::{Error, Remaining, ServerError};
 use crate::owner::OwnerFields;
-use crate::protocol::Recipe;
-use crate::server::{Answer, Failure, FailureKind, Verdict};
+use crate::protocol::{Quorum, failures};
+use crate::server::{Answer, FailureKind, Reply, Verdict};
 
 /// What a lock looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,96 +23,112 @@ pub struct LockInfo {
     pub waiters: u64,
 }
 
-/// One inspection: asks all servers once, and says what a majority shows.
-#[derive(Debug)]
-pub struct Inspection {
-    answers: Vec<Option<Answer>>,
-    times_out: Tick,
+/// What the answers so far say of the lock `name`: `None` while a majority could still answer.
+pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Option<Result<Option<LockInfo>, Error>> {
+    let quorum = Quorum::of(answers.len());
+    let answered = answers.iter().filter_map(|answer| answer.as_ref()?.as_ref().ok());
+    let (conflicts, replies): (Vec<&Reply>, Vec<&Reply>) = answered.partition(|reply| reply.verdict == Verdict::Conflict);
+    if replies.len() >= quorum.needed() {
+        return Some(Ok(shown(&replies, quorum)));
+    }
+    let failed: Vec<ServerError> = failures(servers, answers);
+    if !quorum.blocked_by(conflicts.len() + failed.len()) {
+        return None;
+    }
+    let denied = failed.iter().filter(|error| error.kind == FailureKind::Denied).count();
+    Some(Err(match conflicts.first() {
+        _ if !quorum.blocked_by(conflicts.len() + denied) => Error::unavailable(Some(name), failed),
+        Some(conflict) if conflicts.len() > denied => {
+            Error::key_conflict(name, conflict.holder.as_deref().unwrap_or_default())
+        }
+        _ => Error::denied(Some(name), failed),
+    }))
 }
 
-impl Inspection {
-    /// An inspection of `recipe`'s lock, sent now.
-    #[must_use]
-    pub fn new(recipe: &Recipe, now: Tick) -> Self {
-        Self { answers: vec![None; recipe.servers.len()], times_out: now.after(recipe.response_timeout) }
+/// The holder that most servers show, if a majority could.
+fn shown(replies: &[&Reply], quorum: Quorum) -> Option<LockInfo> {
+    let holders = || replies.iter().filter_map(|reply| Some((reply.holder.as_deref()?, reply.remaining)));
+    let shown_by = |owner: &str| holders().filter(|(holder, _)| *holder == owner).count();
+    let (owner, _) = holders().max_by_key(|(owner, _)| shown_by(owner))?;
+    let unasked = quorum.servers() - replies.len();
+    if shown_by(owner) + unasked < quorum.needed() {
+        return None;
     }
-
-    /// When [`Inspection::time_out`] is due.
-    #[must_use]
-    pub fn wake_at(&self) -> Tick {
-        self.times_out
-    }
-
-    /// A server answered.
-    pub fn answer(&mut self, recipe: &Recipe, server: usize, answer: Answer) -> Option<Result<Option<LockInfo>, Error>> {
-        self.answers[server].get_or_insert(answer);
-        self.result(recipe)
-    }
-
-    /// The servers that have not answered count as failed.
-    pub fn time_out(&mut self, recipe: &Recipe) -> Option<Result<Option<LockInfo>, Error>> {
-        let message = format!("no answer within {} ms", recipe.response_timeout.as_millis());
-        for answer in &mut self.answers {
-            answer.get_or_insert_with(|| Err(Failure::unknown(FailureKind::Timeout, message.clone())));
-        }
-        self.result(recipe)
-    }
-
-    fn result(&self, recipe: &Recipe) -> Option<Result<Option<LockInfo>, Error>> {
-        let quorum = recipe.quorum();
-        let replies = || self.answers.iter().filter_map(|answer| answer.as_ref()?.as_ref().ok());
-        if replies().count() >= quorum.needed() {
-            if let Some(conflict) = replies().find(|reply| reply.verdict == Verdict::Conflict) {
-                return Some(Err(Error::key_conflict(recipe.name(), conflict.holder.as_deref().unwrap_or_default())));
-            }
-            return Some(Ok(self.info(quorum.needed())));
-        }
-        let failed: Vec<ServerError> = self.failures(recipe);
-        if !quorum.blocked_by(failed.len()) {
-            return None;
-        }
-        let denied = failed.iter().filter(|error| error.kind == FailureKind::Denied).count();
-        let name = Some(recipe.name());
-        Some(Err(if quorum.blocked_by(denied) { Error::denied(name, failed) } else { Error::unavailable(name, failed) }))
-    }
-
-    /// The holder that most servers show, if any does; with one server that one.
-    fn info(&self, needed: usize) -> Option<LockInfo> {
-        let replies = || self.answers.iter().filter_map(|answer| answer.as_ref()?.as_ref().ok());
-        let holders = || replies().filter_map(|reply| Some((reply.holder.as_deref()?, reply.remaining)));
-        let shown_by = |owner: &str| holders().filter(|(holder, _)| *holder == owner).count();
-        let (owner, _) = holders().max_by_key(|(owner, _)| shown_by(owner))?;
-        // Free once fewer than a majority of the answers could still show it.
-        if shown_by(owner) + (self.answers.len() - replies().count()) < needed {
-            return None;
-        }
-        let remaining = holders().filter(|(holder, _)| *holder == owner).map(|(_, left)| left).max_by_key(rank);
-        Some(LockInfo {
-            owner: owner.to_owned(),
-            fields: OwnerFields::parse(owner),
-            remaining: remaining.unwrap_or_default(),
-            fence: replies().map(|reply| reply.fence).max().unwrap_or(0),
-            waiters: 0,
-        })
-    }
-
-    fn failures(&self, recipe: &Recipe) -> Vec<ServerError> {
-        let failure = |(server, answer): (usize, &Option<Answer>)| match answer {
-            Some(Err(failure)) => Some(ServerError {
-                server: recipe.servers[server].clone(),
-                kind: failure.kind,
-                message: failure.message.clone(),
-            }),
-            _ => None,
-        };
-        self.answers.iter().enumerate().filter_map(failure).collect()
-    }
+    let remaining = holders().filter(|(holder, _)| *holder == owner).map(|(_, left)| left).max_by_key(rank);
+    Some(LockInfo {
+        owner: owner.to_owned(),
+        fields: OwnerFields::parse(owner),
+        remaining: remaining.unwrap_or_default(),
+        fence: replies.iter().map(|reply| reply.fence).max().unwrap_or(0),
+        waiters: 0,
+    })
 }
 
-fn rank(left: &Remaining) -> (u8, std::time::Duration) {
+fn rank(left: &Remaining) -> (u8, Duration) {
     match left {
-        Remaining::Gone => (0, std::time::Duration::ZERO),
+        Remaining::Gone => (0, Duration::ZERO),
         Remaining::For(left) => (1, *left),
-        Remaining::Forever => (2, std::time::Duration::ZERO),
+        Remaining::Forever => (2, Duration::ZERO),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+    use crate::server::Failure;
+
+    fn reply(holder: Option<&str>, fence: u64) -> Option<Answer> {
+        let remaining = if holder.is_some() { Remaining::For(Duration::from_secs(1)) } else { Remaining::Gone };
+        Some(Ok(Reply::new(Verdict::Info, 0, fence, holder.map(str::to_owned), remaining)))
+    }
+
+    fn failed() -> Option<Answer> {
+        Some(Err(Failure::unknown(FailureKind::Timeout, "late")))
+    }
+
+    fn conflict() -> Option<Answer> {
+        Some(Ok(Reply::new(Verdict::Conflict, 0, 0, Some("list".into()), Remaining::Gone)))
+    }
+
+    fn denied() -> Option<Answer> {
+        Some(Err(Failure::not_applied(FailureKind::Denied, "no")))
+    }
+
+    fn owner(answers: &[Option<Answer>]) -> Option<Result<Option<String>, Error>> {
+        let servers = vec![String::new(); answers.len()];
+        inspect("a", &servers, answers).map(|result| result.map(|info| info.map(|info| info.owner)))
+    }
+
+    #[test]
+    fn a_majority_decides_and_fewer_say_nothing() {
+        for (answers, expected) in [
+            (vec![reply(Some("x"), 1)], Some(Some("x"))),
+            (vec![reply(None, 1)], Some(None)),
+            (vec![reply(Some("x"), 1), None, None], None),
+            (vec![reply(Some("x"), 1), reply(Some("x"), 2), None], Some(Some("x"))),
+            (vec![reply(Some("x"), 1), reply(None, 2), reply(None, 2)], Some(None)),
+            (vec![reply(Some("x"), 1), reply(Some("x"), 2), failed()], Some(Some("x"))),
+        ] {
+            let found = owner(&answers).map(|result| result.unwrap());
+            assert_eq!(found, expected.map(|owner| owner.map(str::to_owned)), "{answers:?}");
+        }
+        assert!(owner(&[failed(), reply(None, 0), failed()]).unwrap().is_err());
+    }
+
+    #[test]
+    fn conflicts_and_denials_count_only_where_they_leave_no_majority() {
+        let x = || reply(Some("x"), 1);
+        assert!(owner(&[conflict(), None, None]).is_none());
+        assert_eq!(owner(&[conflict(), x(), x()]).unwrap().unwrap().as_deref(), Some("x"));
+        for (answers, code) in [
+            (vec![conflict()], Code::KeyConflict),
+            (vec![conflict(), conflict(), x()], Code::KeyConflict),
+            (vec![conflict(), denied(), x()], Code::Denied),
+            (vec![conflict(), failed(), x()], Code::Unavailable),
+            (vec![denied(), denied(), None], Code::Denied),
+        ] {
+            assert_eq!(owner(&answers).unwrap().unwrap_err().code(), code, "{answers:?}");
+        }
     }
 }

@@ -12,6 +12,7 @@ mod extension;
 mod farewell;
 mod hold;
 mod inspection;
+mod survey;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +20,11 @@ use std::time::Duration;
 pub use acquisition::Acquisition;
 pub use ballot::{Ballot, Standing};
 pub use farewell::{Outcome, Release};
-pub use inspection::{Inspection, LockInfo};
+pub use inspection::{LockInfo, inspect};
+pub use survey::{ServerReport, Survey, trusted};
 
 use crate::clock::Tick;
-use crate::error::{Error, Loss};
+use crate::error::{Error, Loss, ServerError};
 use crate::event::Event;
 use crate::name::Keys;
 use crate::options::LockOptions;
@@ -70,6 +72,9 @@ pub struct Recipe {
     pub fleet: Option<Fleet>,
     /// The lock's options.
     pub options: LockOptions,
+    /// Hear every server out once, at most a response timeout, before the first grant: so that a server listed twice, or of
+    /// another quorum, is found whichever servers are the fastest.
+    pub introduce: bool,
     /// One attempt, and busy is not an error.
     pub one_shot: bool,
     /// The key of this owner counts as free.
@@ -202,4 +207,15 @@ pub enum Command {
     HandedOver(CallId, Result<String, Error>),
     /// The hold is lost. Given once.
     Lost(Loss),
+}
+
+/// The servers that failed to answer.
+fn failures(servers: &[String], answers: &[Option<Answer>]) -> Vec<ServerError> {
+    let failure = |(server, answer): (&String, &Option<Answer>)| match answer {
+        Some(Err(failure)) => {
+            Some(ServerError { server: server.clone(), kind: failure.kind, message: failure.message.clone() })
+        }
+        _ => None,
+    };
+    servers.iter().zip(answers).filter_map(failure).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::clock::{self, Tick};
 use crate::machine::{self, Env, State};
@@ -36,7 +36,11 @@ impl MemoryServer {
     /// A server of its own, which no other client can reach.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self { address: format!("memory://{name}"), clock: ServerClock::start(), state: Mutex::default() }
+        Self::at(format!("memory://{name}"))
+    }
+
+    pub(crate) fn at(address: String) -> Self {
+        Self { address, clock: ServerClock::start(), state: Mutex::default() }
     }
 
     /// The process's server of this name, made when it is first asked for.
@@ -47,22 +51,17 @@ impl MemoryServer {
     }
 
     pub(crate) fn apply(&self, op: &Op) -> Answer {
-        let (mut state, now_us) = self.open();
-        Ok(machine::apply(&mut state, op, &env(now_us)))
+        Ok(self.with(|state, env| machine::apply(state, op, env)))
     }
 
-    /// The keys, and the instant at which to look at them.
-    pub(crate) fn open(&self) -> (MutexGuard<'_, State>, u64) {
-        let state = self.state.lock();
-        // Read under the mutex, so that time never goes back from one operation to the next.
-        let now_us = self.clock.now_us();
-        (state, now_us)
+    /// Looks at the keys, or changes them, as one operation.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State, &Env<'_>) -> T) -> T {
+        let mut state = self.state.lock();
+        // Read under the mutex, so that time never goes back from one operation to the next. The run id never changes:
+        // this server doesn't restart without losing everything, its marker included.
+        let env = Env { now_us: self.clock.now_us(), run_id: "memory" };
+        act(&mut state, &env)
     }
-}
-
-/// It never restarts without losing everything, its marker included.
-fn env(now_us: u64) -> Env<'static> {
-    Env { now_us, run_id: "memory" }
 }
 
 impl Server for MemoryServer {

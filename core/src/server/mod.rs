@@ -83,6 +83,8 @@ pub enum Op {
         /// The quorum the client believes in; `None` for a client of one server.
         fleet: Option<Fleet>,
     },
+    /// Tell what the server is: the reply's `holder` has the fields version, role, persistence and eviction.
+    Examine,
     /// Write the marker as trusted since for ever: the server votes at once.
     Trust {
         /// The quorum it belongs to.
@@ -108,6 +110,7 @@ impl Op {
             Self::Release { .. } => "release",
             Self::Inspect { .. } => "inspect",
             Self::Greet { .. } => "greet",
+            Self::Examine => "examine",
             Self::Trust { .. } => "trust",
         }
     }
@@ -122,7 +125,7 @@ impl Op {
             | Self::Heal { keys, .. }
             | Self::Release { keys, .. }
             | Self::Inspect { keys } => Some(keys),
-            Self::Greet { .. } | Self::Trust { .. } => None,
+            Self::Greet { .. } | Self::Examine | Self::Trust { .. } => None,
         }
     }
 
@@ -135,7 +138,7 @@ impl Op {
             | Self::Extend { owner, .. }
             | Self::Heal { owner, .. }
             | Self::Release { owner, .. } => Some(owner),
-            Self::Inspect { .. } | Self::Greet { .. } | Self::Trust { .. } => None,
+            Self::Inspect { .. } | Self::Greet { .. } | Self::Examine | Self::Trust { .. } => None,
         }
     }
 }
@@ -147,6 +150,12 @@ pub struct Fleet {
     pub servers: u32,
     /// The longest time a hold may remain, milliseconds.
     pub max_ttl_ms: u64,
+}
+
+impl fmt::Display for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "n={} max_ttl={}", self.servers, self.max_ttl_ms)
+    }
 }
 
 /// What the server decided.
@@ -167,7 +176,7 @@ pub enum Verdict {
     Quarantine,
     /// The marker says another quorum; `holder` is its `n=… max_ttl=…`.
     Mismatch,
-    /// Inspect: this is what there is.
+    /// Inspect, examine: this is what there is.
     Info,
 }
 
@@ -185,13 +194,15 @@ pub struct Reply {
     pub holder: Option<String>,
     /// How long the key remains.
     pub remaining: Remaining,
+    /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
+    pub run_id: Option<Arc<str>>,
 }
 
 impl Reply {
     /// A reply.
     #[must_use]
     pub fn new(verdict: Verdict, time_us: u64, fence: u64, holder: Option<String>, remaining: Remaining) -> Self {
-        Self { verdict, time_us, fence, holder, remaining }
+        Self { verdict, time_us, fence, holder, remaining, run_id: None }
     }
 }
 
@@ -236,6 +247,33 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Every kind.
+    pub const ALL: [Self; 17] = [
+        Self::Refused,
+        Self::Dns,
+        Self::Tls,
+        Self::Timeout,
+        Self::Disconnected,
+        Self::Protocol,
+        Self::Loading,
+        Self::ReadOnly,
+        Self::Misconfigured,
+        Self::OutOfMemory,
+        Self::ClusterDown,
+        Self::Denied,
+        Self::Quarantine,
+        Self::Mismatch,
+        Self::TooLate,
+        Self::Closed,
+        Self::Other,
+    ];
+
+    /// The kind that [`as_str`](Self::as_str) spells like that.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// The kind as it is spelled in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -1,1 +1,219 @@
-//! A scripted server for tests.
+//! A server for tests that says what it is told to: the fault, the rival or the delay that a real one shows too rarely.
+
+mod delay;
+mod play;
+mod step;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use self::delay::Delayed;
+use self::step::Say;
+pub use self::step::Step;
+use crate::clock::Tick;
+use crate::error::Error;
+use crate::server::memory::{MemoryServer, too_late};
+use crate::server::{Completion, Op, Request, Server};
+
+/// The operations, as [`Op::name`] spells them, and a word for all of them.
+const OPERATIONS: [&str; 9] = ["acquire", "confirm", "extend", "heal", "release", "inspect", "greet", "trust", ANY];
+const ANY: &str = "any";
+
+/// How long a silent server is waited for, unless set.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A lock server whose answers are said in advance, for tests of code that uses locks.
+///
+/// Each kind of operation has a queue of [`Step`]s; when it is empty the step set with [`always`](Self::always) is taken,
+/// and without one the server behaves like a [`MemoryServer`] of its own. What it was asked is kept, see [`seen`](Self::seen).
+///
+/// ```
+/// use locktender::server::scripted::ScriptedServer;
+/// use locktender::{Client, Code};
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), locktender::Error> {
+/// let server = ScriptedServer::new("test");
+/// server.play("acquire: busy owner=somebody ttl=500")?; // the first acquire
+/// server.play("acquire: fail denied")?;                  // the second; from the third on it behaves
+///
+/// let client = Client::builder().server(server.clone()).build()?;
+/// assert!(client.lock("orders").try_acquire_blocking()?.is_none());
+/// assert_eq!(client.lock("orders").try_acquire_blocking().unwrap_err().code(), Code::Denied);
+/// assert!(client.lock("orders").try_acquire_blocking()?.is_some());
+/// assert_eq!(server.seen().iter().filter(|seen| seen.op == "acquire").count(), 3);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ScriptedServer {
+    memory: MemoryServer,
+    script: Mutex<Script>,
+    delayed: Delayed,
+}
+
+#[derive(Default)]
+struct Script {
+    queues: HashMap<&'static str, VecDeque<Step>>,
+    always: HashMap<&'static str, Step>,
+    patience: Option<Duration>,
+    seen: Vec<Seen>,
+}
+
+/// One operation the server was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Seen {
+    /// Its kind: `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `greet` or `trust`.
+    pub op: &'static str,
+    /// The lock's name, for what is about a lock.
+    pub lock: Option<String>,
+    /// On whose behalf, if on anybody's.
+    pub owner: Option<String>,
+    /// All of it.
+    pub request: Op,
+}
+
+impl ScriptedServer {
+    /// A server without a script: it behaves until told otherwise. `name` tells it apart in messages.
+    #[must_use]
+    pub fn new(name: &str) -> Arc<Self> {
+        Arc::new(Self {
+            memory: MemoryServer::at(format!("scripted://{name}")),
+            script: Mutex::default(),
+            delayed: Delayed::default(),
+        })
+    }
+
+    /// Adds what the next operation of a kind without a step gets; `any` stands for all kinds, after their own queues.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a kind that doesn't exist, or a step that can't be its answer.
+    pub fn next(&self, operation: &str, step: Step) -> Result<(), Error> {
+        let operation = fitting(operation, &step)?;
+        self.script.lock().queues.entry(operation).or_default().push_back(step);
+        Ok(())
+    }
+
+    /// Sets what operations of a kind get when their queue is empty.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn always(&self, operation: &str, step: Step) -> Result<(), Error> {
+        let operation = fitting(operation, &step)?;
+        self.script.lock().always.insert(operation, step);
+        Ok(())
+    }
+
+    /// Does the same from text, one step a line: `acquire: busy ttl=500`, or `always extend: silence`. [`Step::parse`] lists the steps.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for what it can't read; the lines before are in effect.
+    pub fn play(&self, script: &str) -> Result<(), Error> {
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let Some((operation, step)) = line.split_once(':') else {
+                return Err(Error::invalid("script", line, "a line is \"operation: step\"".into()));
+            };
+            let step = Step::parse(step)?;
+            match operation.trim().strip_prefix("always ") {
+                Some(operation) => self.always(operation.trim(), step)?,
+                None => self.next(operation.trim(), step)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// How long a silent server is waited for before the outcome is unknown; one second unless set.
+    pub fn set_response_timeout(&self, timeout: Duration) {
+        self.script.lock().patience = Some(timeout);
+    }
+
+    /// Everything asked so far, in order.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Seen> {
+        self.script.lock().seen.clone()
+    }
+
+    /// How many queued steps nobody has asked for yet.
+    #[must_use]
+    pub fn unplayed(&self) -> usize {
+        self.script.lock().queues.values().map(VecDeque::len).sum()
+    }
+}
+
+fn fitting(operation: &str, step: &Step) -> Result<&'static str, Error> {
+    let Some(known) = OPERATIONS.into_iter().find(|known| *known == operation) else {
+        return Err(Error::invalid("operation", operation, format!("it is one of {}", OPERATIONS.join(", "))));
+    };
+    if known == ANY || step.say.fits(known) {
+        Ok(known)
+    } else {
+        Err(Error::invalid("step", step, format!("that is no answer to {known}")))
+    }
+}
+
+impl Script {
+    /// The step for an operation. One meant for any operation is passed over where it can't be the answer.
+    fn take(&mut self, operation: &'static str) -> Step {
+        if let Some(step) = self.queues.get_mut(operation).and_then(VecDeque::pop_front) {
+            return step;
+        }
+        let any = self.queues.get_mut(ANY).filter(|queue| queue.front().is_some_and(|step| step.say.fits(operation)));
+        any.and_then(VecDeque::pop_front)
+            .or_else(|| self.always.get(operation).cloned())
+            .or_else(|| self.always.get(ANY).filter(|step| step.say.fits(operation)).cloned())
+            .unwrap_or_default()
+    }
+}
+
+impl Server for ScriptedServer {
+    fn address(&self) -> &str {
+        self.memory.address()
+    }
+
+    fn submit(&self, request: Request, completion: Completion) {
+        let now = Tick::now();
+        if now > request.deadline {
+            return completion.complete(Err(too_late()));
+        }
+        let Request { op, deadline } = request;
+        let (step, patience) = {
+            let mut script = self.script.lock();
+            script.seen.push(Seen {
+                op: op.name(),
+                lock: op.keys().map(|keys| keys.name().to_owned()),
+                owner: op.owner().map(|owner| owner.to_string()),
+                request: op.clone(),
+            });
+            (script.take(op.name()), script.patience.unwrap_or(PATIENCE))
+        };
+        let answer = play::answer(&self.memory, &op, &step);
+        let due = match step.say {
+            Say::Nothing { .. } => deadline.min(now.after(patience)),
+            _ => now.after(step.delay),
+        };
+        if due <= now {
+            completion.complete(answer);
+        } else {
+            self.delayed.complete_at(due, completion, answer);
+        }
+    }
+
+    /// Ends what is delayed or unanswered. The server can still be used: other clients may share it.
+    fn close(&self) {
+        self.delayed.end_all();
+    }
+}
+
+impl fmt::Debug for ScriptedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedServer").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "scripted/tests.rs"]
+mod tests;

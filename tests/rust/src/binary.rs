@@ -18,8 +18,6 @@ pub struct Binary {
     pub version: String,
     /// The executable.
     pub path: PathBuf,
-    /// Whether it was built with TLS.
-    pub tls: bool,
 }
 
 impl Binary {
@@ -38,15 +36,6 @@ impl Binary {
         }
     }
 
-    /// The preferred one if it was built with TLS, else the first that was.
-    pub fn with_tls() -> Self {
-        let mut all = Self::all();
-        all.insert(0, Self::preferred());
-        all.into_iter()
-            .find(|binary| binary.tls)
-            .expect("no server here was built with TLS")
-    }
-
     /// The one of that name.
     pub fn named(name: &str) -> Self {
         Self::all()
@@ -62,7 +51,6 @@ impl Binary {
             kind: text("kind"),
             version: text("version"),
             path: text("path").into(),
-            tls: entry["tls"] == true,
         }
     }
 }

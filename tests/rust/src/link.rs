@@ -106,7 +106,8 @@ impl Link {
         });
     }
 
-    /// Closes both sides at once. Who cuts while it is dark must announce a change of the weather.
+    /// Closes both sides at once. Who closes announces a change of the weather, for writers that
+    /// wait in the dark.
     pub(crate) fn close(&self) {
         self.closed.store(true, SeqCst);
         // They may be closed already.
@@ -131,11 +132,13 @@ impl Link {
                 Some(Fault::CutBeforeApply) => {
                     drop(weather);
                     self.close();
+                    sky.change(|_| {});
                     return Ok(());
                 }
                 Some(fault) => {
                     let silent = fault == Fault::SilenceAfterApply;
-                    self.fate.store(if silent { SILENT } else { DOOMED }, SeqCst);
+                    self.fate
+                        .store(if silent { SILENT } else { DOOMED }, SeqCst);
                     bytes.extend_from_slice(format!("*1\r\n${}\r\n", MARKER.len()).as_bytes());
                     bytes.extend_from_slice(MARKER);
                     bytes.extend_from_slice(b"\r\n");
@@ -167,6 +170,7 @@ impl Link {
                 swallowed.extend_from_slice(&buffer[..length]);
                 if contains(&swallowed, MARKER) {
                     self.close();
+                    sky.change(|_| {});
                     return Ok(());
                 }
             }
@@ -181,7 +185,12 @@ impl Link {
         self.write(&self.client, sky, &parcels)
     }
 
-    fn write(&self, mut target: &TcpStream, sky: &Sky, parcels: &Receiver<Parcel>) -> io::Result<()> {
+    fn write(
+        &self,
+        mut target: &TcpStream,
+        sky: &Sky,
+        parcels: &Receiver<Parcel>,
+    ) -> io::Result<()> {
         for parcel in parcels {
             thread::sleep(parcel.due.saturating_duration_since(Instant::now()));
             sky.wait_while_dark(self);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::Connection;
 use crate::link::{Fault, Link, Sky};
 
 /// A TCP proxy on 127.0.0.1 in front of one port. Everything can be changed while connections are open.
@@ -45,6 +46,11 @@ impl Proxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// A raw connection through it.
+    pub fn connect(&self) -> Connection {
+        Connection::tcp(self.port).expect("the proxy refuses")
+    }
+
     /// Delays everything that arrives from now on; what is under way keeps its order and rate.
     pub fn latency(&self, to_server: Duration, to_client: Duration) {
         self.sky.change(|weather| {
@@ -55,7 +61,8 @@ impl Proxy {
 
     /// Closes all connections there are; new ones are accepted.
     pub fn cut(&self) {
-        self.sky.change(|weather| weather.links.iter().for_each(|link| link.close()));
+        self.sky
+            .change(|weather| weather.links.iter().for_each(|link| link.close()));
     }
 
     /// Refuses new connections; those that are open stay.
@@ -73,7 +80,8 @@ impl Proxy {
         if self.door.is_some() {
             return;
         }
-        let listener = TcpListener::bind(("127.0.0.1", self.port)).expect("the proxy's port is taken");
+        let listener =
+            TcpListener::bind(("127.0.0.1", self.port)).expect("the proxy's port is taken");
         self.port = listener.local_addr().unwrap().port();
         let open = Arc::new(AtomicBool::new(true));
         let (sky, upstream, still_open) = (Arc::clone(&self.sky), self.upstream, Arc::clone(&open));
@@ -127,7 +135,11 @@ impl Proxy {
 
     /// How many of the faults ordered last are still to come.
     pub fn faults_left(&self) -> usize {
-        self.sky.weather().fault.as_ref().map_or(0, |(_, left, _)| *left)
+        self.sky
+            .weather()
+            .fault
+            .as_ref()
+            .map_or(0, |(_, left, _)| *left)
     }
 
     /// How many connections were ever accepted.

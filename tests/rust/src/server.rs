@@ -1,99 +1,17 @@
 //! A real server as a value.
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, process, thread};
 
-use crate::checkout::certificate;
+use crate::terminator::Terminator;
 use crate::tether::Tether;
-use crate::{Binary, Connection, Reply};
+use crate::{Binary, Connection, Reply, ServerOptions};
 
 /// How long a server may take to start on a busy machine.
 const STARTUP: Duration = Duration::from_secs(20);
-
-/// How to start a server; plain, empty and without persistence unless asked.
-#[derive(Clone, Debug, Default)]
-pub struct ServerOptions {
-    binary: Option<Binary>,
-    password: Option<String>,
-    tls: Option<String>,
-    persistent: bool,
-    config: Vec<String>,
-}
-
-impl ServerOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// A certain version instead of the preferred one.
-    pub fn binary(mut self, binary: &Binary) -> Self {
-        self.binary = Some(binary.clone());
-        self
-    }
-
-    /// The default user needs this password.
-    pub fn password(mut self, password: &str) -> Self {
-        self.password = Some(password.to_owned());
-        self.config(&format!("requirepass {password}"))
-    }
-
-    /// One more user; the rules are those of `ACL SETUSER`, such as `~app:* +@all -publish`.
-    pub fn user(self, name: &str, password: &str, rules: &str) -> Self {
-        self.config(&format!("user {name} on >{password} {rules}"))
-    }
-
-    /// TLS on the port, with the certificate of that name: `server`, `elsewhere` or `expired`.
-    pub fn tls(mut self, certificate: &str) -> Self {
-        self.tls = Some(certificate.to_owned());
-        self
-    }
-
-    /// Keeps data on disk after every write, so that `restart` finds it again.
-    pub fn persistent(mut self) -> Self {
-        self.persistent = true;
-        self
-    }
-
-    /// One more line for the configuration file.
-    pub fn config(mut self, line: &str) -> Self {
-        self.config.push(line.to_owned());
-        self
-    }
-
-    /// Starts the server and waits until it answers.
-    pub fn start(self) -> RealServer {
-        RealServer::with(self)
-    }
-
-    fn configuration(&self, directory: &Path, port: u16) -> String {
-        let directory = directory.display();
-        let mut lines = vec![
-            format!("dir {directory}"),
-            "bind 127.0.0.1".to_owned(),
-            format!("unixsocket {directory}/socket"),
-        ];
-        if let Some(name) = &self.tls {
-            let file = |file: &str| certificate(file).display().to_string();
-            lines.push(format!("port 0\ntls-port {port}\ntls-auth-clients optional"));
-            lines.push(format!("tls-cert-file {}", file(&format!("{name}.pem"))));
-            lines.push(format!("tls-key-file {}", file(&format!("{name}.key"))));
-            lines.push(format!("tls-ca-cert-file {}", file("ca.pem")));
-        } else {
-            lines.push(format!("port {port}"));
-        }
-        if self.persistent {
-            lines.push("appendonly yes\nappendfsync always".to_owned());
-        } else {
-            lines.push("save \"\"\nappendonly no".to_owned());
-        }
-        lines.extend_from_slice(&self.config);
-        lines.join("\n") + "\n"
-    }
-}
 
 /// A server of its own process, gone when the value is dropped and when the test process dies.
 pub struct RealServer {
@@ -101,6 +19,7 @@ pub struct RealServer {
     binary: Binary,
     directory: PathBuf,
     port: u16,
+    terminator: Option<Terminator>,
     /// `None` while killed.
     tether: Option<Tether>,
 }
@@ -111,22 +30,31 @@ impl RealServer {
         ServerOptions::new().start()
     }
 
-    fn with(options: ServerOptions) -> Self {
+    pub(crate) fn with(options: ServerOptions) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         // Short, because a path of a unix socket is at most 107 bytes.
-        let name = format!("locktender-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let binary = options.binary.clone().unwrap_or_else(|| match options.tls {
-            Some(_) => Binary::with_tls(),
-            None => Binary::preferred(),
-        });
+        let name = format!(
+            "locktender-{}-{}",
+            process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let binary = options.binary.clone().unwrap_or_else(Binary::preferred);
         let mut server = Self {
             options,
             binary,
             directory: env::temp_dir().join(name),
             port: 0,
+            terminator: None,
             tether: None,
         };
         server.run();
+        if let Some(certificate) = &server.options.tls {
+            server.terminator = Some(Terminator::start(
+                server.port,
+                certificate,
+                server.options.mutual,
+            ));
+        }
         server
     }
 
@@ -139,8 +67,16 @@ impl RealServer {
             }
             fs::create_dir_all(&self.directory).unwrap();
             let file = self.directory.join("server.conf");
-            fs::write(&file, self.options.configuration(&self.directory, self.port)).unwrap();
-            let mut tether = Tether::start(&self.directory, &self.binary.path, &[file.to_str().unwrap()]);
+            fs::write(
+                &file,
+                self.options.configuration(&self.directory, self.port),
+            )
+            .unwrap();
+            let mut tether = Tether::start(
+                &self.directory,
+                &self.binary.path,
+                &[file.to_str().unwrap()],
+            );
             let ready = self.wait_until_ready(&mut tether);
             self.tether = Some(tether);
             if ready {
@@ -175,7 +111,9 @@ impl RealServer {
 
     /// Its port on 127.0.0.1; it stays the same over restarts.
     pub fn port(&self) -> u16 {
-        self.port
+        self.terminator
+            .as_ref()
+            .map_or(self.port, |terminator| terminator.port)
     }
 
     /// Its process.
@@ -185,14 +123,20 @@ impl RealServer {
 
     /// The URL of its port, with the password if it needs one.
     pub fn url(&self) -> String {
-        self.url_at(self.port)
+        self.url_at(self.port())
     }
 
     /// The same URL with another port, such as a proxy's.
     pub fn url_at(&self, port: u16) -> String {
-        let scheme = if self.options.tls.is_some() { "rediss" } else { "redis" };
+        let scheme = if self.options.tls.is_some() {
+            "rediss"
+        } else {
+            "redis"
+        };
         let password = self.options.password.as_ref();
-        let login = password.map(|password| format!(":{password}@")).unwrap_or_default();
+        let login = password
+            .map(|password| format!(":{password}@"))
+            .unwrap_or_default();
         format!("{scheme}://{login}127.0.0.1:{port}")
     }
 
@@ -203,8 +147,16 @@ impl RealServer {
 
     /// The URL of its unix socket.
     pub fn unix_url(&self) -> String {
-        let query = self.options.password.as_ref().map(|password| format!("?pass={password}"));
-        format!("unix://{}{}", self.socket().display(), query.unwrap_or_default())
+        let query = self
+            .options
+            .password
+            .as_ref()
+            .map(|password| format!("?pass={password}"));
+        format!(
+            "unix://{}{}",
+            self.socket().display(),
+            query.unwrap_or_default()
+        )
     }
 
     /// A raw connection over the unix socket, logged in.
@@ -230,7 +182,10 @@ impl RealServer {
 
     /// Kills the server, as a crash would.
     pub fn kill(&mut self) {
-        self.tether.take().expect("the server is already killed").kill();
+        self.tether
+            .take()
+            .expect("the server is already killed")
+            .kill();
     }
 
     /// Stops the process: connections stay open and nothing answers.

@@ -63,10 +63,18 @@ impl Tether {
         let deadline = Instant::now() + Duration::from_secs(5);
         // Where there is no /proc the signal has to be trusted.
         while let Ok(stat) = fs::read_to_string(&status) {
-            if stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')) {
+            if stat
+                .rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with('T'))
+            {
                 return;
             }
-            assert!(Instant::now() < deadline, "pid {} does not stop", self.pid());
+            assert!(
+                Instant::now() < deadline,
+                "pid {} does not stop",
+                self.pid()
+            );
             thread::yield_now();
         }
     }

@@ -11,10 +11,6 @@ fn start() -> (RealServer, Proxy) {
     (server, proxy)
 }
 
-fn connect(proxy: &Proxy) -> Connection {
-    Connection::tcp(proxy.port()).unwrap()
-}
-
 fn works(connection: &mut Connection) -> bool {
     connection
         .command(&["PING"])
@@ -24,7 +20,7 @@ fn works(connection: &mut Connection) -> bool {
 #[test]
 fn everything_passes_and_is_counted() {
     let (_server, proxy) = start();
-    let mut connection = connect(&proxy);
+    let mut connection = proxy.connect();
     assert!(works(&mut connection) && works(&mut connection));
     assert_eq!((proxy.connections(), proxy.open_connections()), (1, 1));
     assert_eq!((proxy.client_reads(), proxy.client_bytes()), (2, 2 * 14));
@@ -33,7 +29,7 @@ fn everything_passes_and_is_counted() {
 #[test]
 fn latency_delays_each_direction_but_not_the_rate() {
     let (_server, proxy) = start();
-    let mut connection = connect(&proxy);
+    let mut connection = proxy.connect();
     proxy.latency(Duration::from_millis(60), Duration::from_millis(40));
     let began = Instant::now();
     for _ in 0..20 {
@@ -50,33 +46,33 @@ fn latency_delays_each_direction_but_not_the_rate() {
 #[test]
 fn a_cut_closes_what_is_open_and_lets_in_what_is_new() {
     let (_server, proxy) = start();
-    let mut connection = connect(&proxy);
+    let mut connection = proxy.connect();
     assert!(works(&mut connection));
     proxy.cut();
     assert!(!works(&mut connection));
-    assert!(works(&mut connect(&proxy)));
+    assert!(works(&mut proxy.connect()));
 }
 
 #[test]
 fn refusing_keeps_what_is_open_and_the_port() {
     let (_server, mut proxy) = start();
-    let mut connection = connect(&proxy);
+    let mut connection = proxy.connect();
     assert!(works(&mut connection));
     proxy.refuse();
     assert!(Connection::tcp(proxy.port()).is_err());
     assert!(works(&mut connection));
     proxy.accept();
-    assert!(works(&mut connect(&proxy)));
+    assert!(works(&mut proxy.connect()));
 }
 
 #[test]
 fn a_black_hole_is_silent_until_it_ends() {
     let (server, proxy) = start();
-    let mut connection = connect(&proxy);
+    let mut connection = proxy.connect();
     assert!(works(&mut connection));
     proxy.black_hole();
     connection.send(&["SET", "a", "1"]).unwrap();
-    let mut late = connect(&proxy);
+    let mut late = proxy.connect();
     late.send(&["PING"]).unwrap();
     while proxy.client_reads() < 3 {
         thread::yield_now();
@@ -90,7 +86,7 @@ fn a_black_hole_is_silent_until_it_ends() {
 #[test]
 fn a_black_hole_can_be_cut() {
     let (_server, proxy) = start();
-    let mut connection = connect(&proxy);
+    let mut connection = proxy.connect();
     assert!(works(&mut connection));
     proxy.black_hole();
     connection.send(&["PING"]).unwrap();
@@ -101,30 +97,30 @@ fn a_black_hole_can_be_cut() {
 #[test]
 fn cut_after_apply_loses_the_answer_but_not_the_deed() {
     let (server, proxy) = start();
-    let mut connection = connect(&proxy);
+    let mut connection = proxy.connect();
     proxy.cut_after_apply(1, "set");
     assert!(works(&mut connection));
     assert!(connection.command(&["SET", "a", "1"]).is_err());
     assert_eq!(server.command(&["GET", "a"]).text().as_deref(), Some("1"));
     assert_eq!(proxy.faults_left(), 0);
-    assert!(connect(&proxy).command(&["SET", "a", "2"]).is_ok());
+    assert!(proxy.connect().command(&["SET", "a", "2"]).is_ok());
 }
 
 #[test]
 fn cut_before_apply_loses_the_deed() {
     let (server, proxy) = start();
-    let mut connection = connect(&proxy);
+    let mut connection = proxy.connect();
     proxy.cut_before_apply(2, "");
     assert!(connection.command(&["SET", "a", "1"]).is_err());
     assert_eq!(proxy.faults_left(), 1);
-    assert!(connect(&proxy).command(&["SET", "a", "1"]).is_err());
+    assert!(proxy.connect().command(&["SET", "a", "1"]).is_err());
     assert_eq!(server.command(&["GET", "a"]), Reply::Nil);
 }
 
 #[test]
 fn silence_after_apply_leaves_the_connection_open() {
     let (server, proxy) = start();
-    let mut connection = connect(&proxy);
+    let mut connection = proxy.connect();
     proxy.silence_after_apply(1, "SET");
     connection.send(&["SET", "a", "1"]).unwrap();
     while server.command(&["GET", "a"]) == Reply::Nil {
@@ -139,7 +135,7 @@ fn silence_after_apply_leaves_the_connection_open() {
 fn a_server_that_is_gone_closes_the_connection() {
     let (mut server, proxy) = start();
     server.kill();
-    assert!(!works(&mut connect(&proxy)));
+    assert!(!works(&mut proxy.connect()));
     server.restart();
-    assert!(works(&mut connect(&proxy)));
+    assert!(works(&mut proxy.connect()));
 }

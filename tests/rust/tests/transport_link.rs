@@ -1,4 +1,5 @@
 //! What is sent, in which order, how often, and what its answer means when the link misbehaves.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
 mod peer;
 
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use locktender::clock::Tick;
 use locktender::server::redis::ServerState;
 use locktender::server::{FailureKind, Server};
-use peer::{Act, PATIENCE, Peer, Subject, acquire, answer, extend, release};
+use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 /// Short where a test waits for it, long where it must not happen.
 const SHORT: Duration = Duration::from_millis(150);
@@ -20,7 +21,7 @@ fn kind(answer: locktender::server::Answer) -> (FailureKind, bool) {
 
 #[test]
 fn operations_arrive_in_the_order_in_which_they_were_submitted() {
-    let peer = Peer::start(|_| Act::Answer(answer("OK")));
+    let peer = Peer::start(well);
     let subject = Subject::new(&peer.url, PATIENCE);
     let owners: Vec<String> = (0..500).map(|number| format!("owner-{number}")).collect();
     let op = |at: usize| match at % 3 {
@@ -41,7 +42,7 @@ fn operations_arrive_in_the_order_in_which_they_were_submitted() {
 
 #[test]
 fn renewals_that_are_due_together_leave_in_one_write() {
-    let peer = Peer::start(|_| Act::Answer(answer("OK")));
+    let peer = Peer::start(well);
     let subject = Subject::new(&peer.url, PATIENCE);
     subject.ask(acquire("a", "first")).unwrap();
     let renewals = (0..50).map(|number| extend("a", &format!("app=a host=b pid=1 id={number:0100}"), 1)).collect();
@@ -54,7 +55,7 @@ fn renewals_that_are_due_together_leave_in_one_write() {
 
 #[test]
 fn an_operation_past_its_deadline_is_never_sent() {
-    let peer = Peer::start(|_| Act::Answer(answer("OK")));
+    let peer = Peer::start(well);
     let subject = Subject::new(&peer.url, PATIENCE);
     let late = subject.submit_until(acquire("a", "late"), Tick::now());
     assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
@@ -79,7 +80,7 @@ fn a_cut_after_apply_resends_releases_ahead_of_newer_operations_and_nothing_else
     let peer = Peer::start(|heard| match heard.connection {
         0 if heard.is_for("cut") => Act::Cut,
         0 => Act::Silence,
-        _ => Act::Answer(answer("OK")),
+        _ => well(heard),
     });
     let subject = Subject::new(&peer.url, PATIENCE);
     let ops = vec![release("a", "one"), acquire("a", "two"), release("a", "three"), extend("a", "cut", 1)];
@@ -101,7 +102,7 @@ fn a_cut_after_apply_resends_releases_ahead_of_newer_operations_and_nothing_else
 fn a_half_open_connection_is_replaced() {
     let peer = Peer::start(|heard| match heard.connection {
         0 if !heard.is_for("well") => Act::Silence,
-        _ => Act::Answer(answer("OK")),
+        _ => well(heard),
     });
     let subject = Subject::new(&peer.url, SHORT);
     subject.ask(acquire("a", "well")).unwrap();
@@ -118,13 +119,13 @@ fn a_slow_answer_is_given_up_but_does_not_end_the_connection() {
     let held_back = std::sync::Mutex::new(String::new());
     let peer = Peer::start(move |heard| {
         if heard.is_for("swift") {
-            *held_back.lock().unwrap() = answer("OK");
+            *held_back.lock().unwrap() = success(heard);
             return Act::Silence;
         }
         if heard.is_for("slow") {
             return Act::Answer(std::mem::take(&mut *held_back.lock().unwrap()));
         }
-        Act::Answer(answer("OK") + &answer("OK"))
+        Act::Answer(success(heard) + &success(heard))
     });
     let subject = Subject::new(&peer.url, SHORT * 2);
     let swift = subject.submit(acquire("a", "swift"));
@@ -139,7 +140,7 @@ fn a_slow_answer_is_given_up_but_does_not_end_the_connection() {
 fn a_script_the_server_does_not_know_is_sent_once_more_as_text() {
     let peer = Peer::start(|heard| match &*heard.words[0] {
         "EVALSHA" => Act::Answer("-NOSCRIPT No matching script.\r\n".into()),
-        _ => Act::Answer(answer("OK")),
+        _ => well(heard),
     });
     let subject = Subject::new(&peer.url, PATIENCE);
     subject.ask(release("a", "b")).unwrap();
@@ -164,7 +165,7 @@ fn a_server_that_hangs_up_on_every_operation_is_not_stormed() {
 
 #[test]
 fn close_lets_releases_leave_and_ends_everything_else() {
-    let peer = Peer::start(|heard| if heard.is_for("busy") { Act::Silence } else { Act::Answer(answer("OK")) });
+    let peer = Peer::start(|heard| if heard.is_for("busy") { Act::Silence } else { well(heard) });
     let subject = Subject::new(&peer.url, SHORT);
     subject.ask(acquire("a", "first")).unwrap();
     let left = subject.submit(release("a", "first"));
@@ -205,4 +206,19 @@ fn completions_are_called_also_when_the_runtime_is_gone() {
     drop(runtime);
     assert_eq!(kind(queued.recv_timeout(PATIENCE).unwrap()).0, FailureKind::Disconnected);
     assert_eq!(kind(ask().recv_timeout(PATIENCE).unwrap()), (FailureKind::Closed, false));
+}
+
+#[test]
+fn a_primary_that_became_a_replica_is_left_for_its_successor() {
+    let peer = Peer::start(|heard| match heard.connection {
+        0 if heard.is_for("well") => well(heard),
+        0 => Act::Answer("-READONLY You can't write against a read only replica.\r\n".into()),
+        _ => well(heard),
+    });
+    let subject = Subject::new(&peer.url, PATIENCE);
+    subject.ask(acquire("a", "well")).unwrap();
+    assert_eq!(kind(subject.ask(acquire("a", "b"))).0, FailureKind::ReadOnly);
+    subject.ask(release("a", "b")).unwrap();
+    let states: Vec<_> = subject.states.try_iter().collect();
+    assert!(matches!(&states[..], [ServerState::Failed(_), ServerState::Recovered]), "{states:?}");
 }

@@ -105,6 +105,7 @@ fn a_server_s_error_says_what_is_wrong_and_whether_it_was_refused_as_a_whole() {
         ("WRONGPASS invalid username-password pair or user is disabled.", FailureKind::Denied, false),
         ("NOPERM this user has no permissions to run the 'evalsha' command", FailureKind::Denied, true),
         ("ERR ACL failure in script: User x has no permissions to run the 'set' command", FailureKind::Denied, true),
+        ("ERR Error running script (call to f_a9): @user_script:18: @user_script: 18: The user executing the script can't run this command or subcommand", FailureKind::Denied, true),
         ("NOSCRIPT No matching script. Please use EVAL.", FailureKind::Other, false),
         ("ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -OOM command not allowed when used memory > 'maxmemory'.", FailureKind::OutOfMemory, false),
         ("ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -READONLY You can't write against a read only replica.", FailureKind::ReadOnly, false),

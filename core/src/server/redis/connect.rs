@@ -1,5 +1,6 @@
 //! The first words on a new connection: who we are, which database, what server this is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -8,6 +9,7 @@ use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisError, RedisRe
 
 use super::codec::{self, Form};
 use super::dial::{Limit, dial};
+use super::info;
 use super::link::Link;
 use super::stream::{Pulse, Watched};
 use super::url::Target;
@@ -126,7 +128,8 @@ fn hung_up(error: &RedisError) -> Failure {
     let failure = codec::failure(error, true);
     // A server that wants a client certificate says so only after the handshake, in the place of an answer.
     let alert = std::error::Error::source(error)
-        .and_then(|source| source.downcast_ref::<std::io::Error>())
+        .and_then(|source| source.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>())
+        .and_then(|shared| shared.downcast_ref::<std::io::Error>())
         .and_then(std::io::Error::get_ref)
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match alert {
@@ -162,5 +165,5 @@ fn greeted(value: Value) -> Result<(), Failure> {
 
 fn find_run_id(info: &Value) -> Option<String> {
     let text: String = redis::from_redis_value_ref(info).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("run_id:")).map(|id| id.trim().to_owned())
+    info::field(&text, "run_id")
 }

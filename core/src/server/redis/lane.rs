@@ -1,19 +1,21 @@
 //! The one task behind a server: it owns the connection, replaces it, and decides what may be sent on it.
 
-use std::collections::VecDeque;
-use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::RedisError;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Sleep, sleep};
 
-use super::ServerState;
 use super::backoff::Backoff;
 use super::codec::{self, Form};
 use super::connect::{Settings, connect};
+use super::failure::{closed, disconnected, is_servers_fault, no_answer, too_late};
+use super::health::Health;
 use super::link::{Event, Job, Landing, Link};
+use super::queue::Queue;
+use super::state::{News, State};
 use crate::clock::Tick;
 use crate::server::{Answer, Failure, FailureKind};
 
@@ -26,43 +28,18 @@ pub(super) enum Message {
     Close,
 }
 
-enum State {
-    Down,
-    Connecting(Pin<Box<dyn Future<Output = Result<Link, Failure>> + Send>>),
-    Up(Link),
-}
-
-enum News {
-    Connected(Result<Link, Failure>),
-    Link(Event),
-}
-
-impl State {
-    /// Waits for what the state brings. Cancel safe.
-    async fn next(&mut self) -> News {
-        match self {
-            Self::Down => pending().await,
-            Self::Connecting(attempt) => News::Connected(attempt.await),
-            Self::Up(link) => News::Link(link.next().await),
-        }
-    }
-}
-
 /// The lane. `waiting` is empty while the connection is up.
 pub(super) struct Lane {
     settings: Arc<Settings>,
     inbox: UnboundedReceiver<Message>,
-    report: Box<dyn Fn(ServerState) + Send + Sync>,
+    health: Arc<Health>,
     state: State,
-    waiting: VecDeque<Job>,
-    /// Not later than the first deadline in `waiting`.
-    waiting_due: Tick,
+    waiting: Queue,
     backoff: Backoff,
     /// Why the last attempt failed: the answer of what comes before the next one.
     trouble: Option<Failure>,
     /// Somebody was turned away since the last attempt, so that another one is worth it.
     wanted: bool,
-    failing: bool,
     /// Set by a close: when to stop waiting for releases.
     closing: Option<Tick>,
 }
@@ -71,19 +48,17 @@ impl Lane {
     pub(super) fn new(
         settings: Arc<Settings>,
         inbox: UnboundedReceiver<Message>,
-        report: Box<dyn Fn(ServerState) + Send + Sync>,
+        health: Arc<Health>,
     ) -> Self {
         Self {
             settings,
             inbox,
-            report,
+            health,
             state: State::Down,
-            waiting: VecDeque::new(),
-            waiting_due: Tick::NEVER,
+            waiting: Queue::new(),
             backoff: Backoff::default(),
             trouble: None,
             wanted: false,
-            failing: false,
             closing: None,
         }
     }
@@ -91,12 +66,12 @@ impl Lane {
     /// Runs until the server is closed or dropped.
     pub(super) async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH);
-        let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(std::time::Duration::ZERO));
+        let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
         let mut alarm_at = Tick::NEVER;
         loop {
             let due = self.due();
             if due < alarm_at {
-                // Only ever moved forward: most operations are answered long before the alarm they would have set.
+                // Most operations are answered long before the alarm they would have set, so it is only ever moved forward.
                 alarm.as_mut().reset(tokio::time::Instant::now() + due.since(Tick::now()));
                 alarm_at = due;
             }
@@ -122,7 +97,7 @@ impl Lane {
             State::Down if self.wanted || !self.waiting.is_empty() => self.backoff.until(),
             State::Down | State::Connecting(_) => Tick::NEVER,
         };
-        state.min(self.waiting_due).min(self.closing.unwrap_or(Tick::NEVER))
+        state.min(self.waiting.due()).min(self.closing.unwrap_or(Tick::NEVER))
     }
 
     fn take(&mut self, batch: &mut Vec<Message>, count: usize) {
@@ -153,13 +128,8 @@ impl Lane {
                 self.wanted = true;
                 job.completion.complete(Err(trouble.clone()));
             }
-            _ => self.wait(job),
+            _ => self.waiting.push(job),
         }
-    }
-
-    fn wait(&mut self, job: Job) {
-        self.waiting_due = self.waiting_due.min(job.request.deadline);
-        self.waiting.push_back(job);
     }
 
     /// Starts connecting, if somebody wants it and the back-off allows it.
@@ -191,48 +161,43 @@ impl Lane {
 
     fn connected(&mut self, mut link: Link) {
         let now = Tick::now();
-        for job in self.waiting.drain(..) {
-            if job.request.deadline <= now {
-                job.completion.complete(Err(too_late()));
-            } else {
-                link.send(job, Form::BySha, now);
-            }
-        }
-        self.waiting_due = Tick::NEVER;
+        self.waiting.drain(now, |job| link.send(job, Form::BySha, now));
         self.state = State::Up(link);
-        self.trouble = None;
-        self.recovered();
+        // A replica greets like a primary; only an answer shows that it is none any more.
+        if self.trouble.take().is_none_or(|trouble| trouble.kind != FailureKind::ReadOnly) {
+            self.health.recovered();
+        }
     }
 
     fn unconnected(&mut self, failure: Failure) {
         let now = Tick::now();
         self.state = State::Down;
         self.backoff.failed(now, fastrand::f64());
-        self.failed(&failure);
+        self.health.failed(&failure);
         // A server of another quorum will not take this client's releases either.
         let hopeless = failure.kind == FailureKind::Mismatch;
-        self.refuse_waiting(&failure, |job| hopeless || !job.request.op.survives_reconnect());
+        self.waiting.refuse(&failure, |job| hopeless || !job.request.op.survives_reconnect());
         self.trouble = Some(failure);
     }
 
-    fn refuse_waiting(&mut self, failure: &Failure, unfit: impl Fn(&Job) -> bool) {
-        self.waiting_due = Tick::NEVER;
-        for job in std::mem::take(&mut self.waiting) {
-            if unfit(&job) {
-                job.completion.complete(Err(failure.clone()));
-            } else {
-                self.wait(job);
-            }
-        }
-    }
-
     fn answered(&mut self, job: Job, answer: Answer) {
-        match &answer {
-            Ok(_) => self.recovered(),
-            Err(failure) if is_servers_fault(failure.kind) => self.failed(&failure.clone()),
-            Err(_) => {}
-        }
+        // The state is told before the answer: who has the answer knows the state.
+        let fault = match &answer {
+            Ok(_) => {
+                self.health.recovered();
+                None
+            }
+            Err(failure) if is_servers_fault(failure.kind) => {
+                self.health.failed(failure);
+                Some(failure.clone())
+            }
+            Err(_) => None,
+        };
         job.completion.complete(answer);
+        // A primary that became a replica stays one: its successor is found by resolving and connecting anew.
+        if let Some(fault) = fault.filter(|fault| fault.kind == FailureKind::ReadOnly) {
+            self.leave(&fault, false);
+        }
     }
 
     fn resend(&mut self, job: Job) {
@@ -243,21 +208,28 @@ impl Lane {
         }
     }
 
-    /// The connection is of no use any more: releases wait for the next one, the outcome of the rest is unknown.
     fn broken(&mut self, error: Option<&RedisError>) {
+        let failure = error.map_or_else(disconnected, |error| codec::failure(error, true));
+        let State::Up(link) = &self.state else { return };
+        let useful = link.answered();
+        if link.is_busy() {
+            self.health.failed(&failure);
+        }
+        self.leave(&failure, useful);
+    }
+
+    /// Gives the connection up. Releases wait for the next one, the outcome of the rest is unknown.
+    fn leave(&mut self, failure: &Failure, useful: bool) {
         let State::Up(mut link) = std::mem::replace(&mut self.state, State::Down) else { return };
         let now = Tick::now();
-        let failure = error.map_or_else(disconnected, |error| codec::failure(error, true));
-        self.backoff.broke(now, link.answered(), fastrand::f64());
+        self.backoff.broke(now, useful, fastrand::f64());
         self.trouble = Some(Failure::not_applied(failure.kind, failure.message.clone()));
-        if link.is_busy() {
-            self.failed(&failure);
-        }
+        let unknown = Failure { maybe_applied: true, ..failure.clone() };
         for job in link.take(|_| true) {
             if self.closing.is_none() && job.request.op.survives_reconnect() && now < job.request.deadline {
-                self.wait(job);
+                self.waiting.push(job);
             } else {
-                job.completion.complete(Err(failure.clone()));
+                job.completion.complete(Err(unknown.clone()));
             }
         }
         drop(link);
@@ -265,18 +237,16 @@ impl Lane {
     }
 
     fn overdue(&mut self, now: Tick) {
-        if now >= self.waiting_due {
-            let late = too_late();
-            self.refuse_waiting(&late, |job| job.request.deadline <= now);
+        if now >= self.waiting.due() {
+            self.waiting.refuse(&too_late(), |job| job.request.deadline <= now);
         }
         let mut half_open = false;
         if let State::Up(link) = &mut self.state {
             let (late, silent) = link.overdue(now);
             half_open = silent;
-            let message = format!("no answer within {} ms", self.settings.response_timeout.as_millis());
-            let failure = Failure::unknown(FailureKind::Timeout, message);
+            let failure = no_answer(self.settings.response_timeout);
             if !late.is_empty() {
-                self.failed(&failure);
+                self.health.failed(&failure);
             }
             for job in late {
                 job.completion.complete(Err(failure.clone()));
@@ -288,18 +258,6 @@ impl Lane {
         self.pursue(now);
     }
 
-    fn failed(&mut self, failure: &Failure) {
-        if !std::mem::replace(&mut self.failing, true) {
-            (self.report)(ServerState::Failed(failure.clone()));
-        }
-    }
-
-    fn recovered(&mut self) {
-        if std::mem::replace(&mut self.failing, false) {
-            (self.report)(ServerState::Recovered);
-        }
-    }
-
     /// From here on only releases count, and only for a moment.
     fn close(&mut self, now: Tick) {
         if self.closing.is_some() {
@@ -307,10 +265,15 @@ impl Lane {
         }
         self.closing = Some(now.after(self.settings.response_timeout));
         self.inbox.close();
-        self.refuse_waiting(&closed(false), |job| !job.request.op.survives_reconnect());
+        self.waiting.refuse(&closed(false), |job| !job.request.op.survives_reconnect());
         if let State::Up(link) = &mut self.state {
             for job in link.take(|job| !job.request.op.survives_reconnect()) {
                 job.completion.complete(Err(closed(true)));
+            }
+        }
+        while let Ok(message) = self.inbox.try_recv() {
+            if let Message::Submit(job) = message {
+                job.completion.complete(Err(closed(false)));
             }
         }
     }
@@ -325,37 +288,11 @@ impl Lane {
     }
 
     fn end(mut self) {
-        for job in self.waiting.drain(..) {
-            job.completion.complete(Err(closed(false)));
-        }
+        self.waiting.refuse(&closed(false), |_| true);
         if let State::Up(link) = &mut self.state {
             for job in link.take(|_| true) {
                 job.completion.complete(Err(closed(true)));
             }
         }
-        while let Ok(message) = self.inbox.try_recv() {
-            if let Message::Submit(job) = message {
-                job.completion.complete(Err(closed(false)));
-            }
-        }
     }
-}
-
-/// Whether an answer says that the server can't serve at all, rather than that this client or this lock may not.
-fn is_servers_fault(kind: FailureKind) -> bool {
-    use FailureKind::{ClusterDown, Loading, Misconfigured, OutOfMemory, Protocol, ReadOnly};
-    matches!(kind, ClusterDown | Loading | Misconfigured | OutOfMemory | Protocol | ReadOnly)
-}
-
-fn too_late() -> Failure {
-    Failure::not_applied(FailureKind::TooLate, "the operation's deadline passed before it could be sent")
-}
-
-fn disconnected() -> Failure {
-    Failure::unknown(FailureKind::Disconnected, "the connection broke before the answer came")
-}
-
-/// What an operation gets from a closed server.
-pub(super) fn closed(sent: bool) -> Failure {
-    Failure { maybe_applied: sent, ..Failure::not_applied(FailureKind::Closed, "the client is closed") }
 }

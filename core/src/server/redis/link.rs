@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
@@ -13,7 +14,7 @@ use tokio::task::{JoinHandle, unconstrained};
 use super::codec::{self, Form};
 use super::stream::Pulse;
 use crate::clock::Tick;
-use crate::server::{Answer, Completion, Request};
+use crate::server::{Answer, Completion, Reply, Request};
 
 /// An operation and who waits for it.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ pub(super) struct Link {
     /// The number of the first command in `sent`.
     first: u64,
     pulse: Pulse,
-    run_id: Option<String>,
+    run_id: Option<Arc<str>>,
     response_timeout: Duration,
     answered: bool,
 }
@@ -88,7 +89,7 @@ impl Link {
     }
 
     pub(super) fn set_run_id(&mut self, run_id: Option<String>) {
-        self.run_id = run_id;
+        self.run_id = run_id.map(Arc::from);
     }
 
     /// Whether an operation was ever answered here.
@@ -143,7 +144,7 @@ impl Link {
         let answer = match value {
             Value::ServerError(error) if error.code() == "NOSCRIPT" => return Landing::Unknown(job),
             Value::ServerError(error) => Err(codec::failure(&error.into(), true)),
-            value => codec::reply(&job.request.op, value),
+            value => codec::reply(&job.request.op, value).map(|reply| Reply { run_id: self.run_id.clone(), ..reply }),
         };
         Landing::Answered(job, answer)
     }

@@ -1,6 +1,6 @@
 //! A Redis or Valkey server.
 //!
-//! One task on the runtime owns the connection ([`lane`]); [`RedisServer`] only feeds it. The crate `redis` appears nowhere
+//! One task on the runtime owns the connection (`lane`); [`RedisServer`] only feeds it. The crate `redis` appears nowhere
 //! outside this directory.
 
 use std::fmt;
@@ -8,21 +8,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 mod backoff;
 mod codec;
 mod connect;
 mod dial;
+mod failure;
+mod health;
+mod info;
 mod lane;
+mod lanes;
 mod link;
+mod queue;
 mod script;
+mod state;
 mod stream;
 mod tls;
 mod url;
 
 use self::connect::Settings;
-use self::lane::{Lane, Message, closed};
+use self::health::Health;
+use self::lanes::Lanes;
 use self::link::Job;
 use self::url::Target;
 use crate::error::Error;
@@ -42,7 +48,7 @@ pub enum ServerState {
 /// One Redis or Valkey server behind one connection, which is made when it is first needed and replaced when it breaks.
 pub struct RedisServer {
     address: String,
-    lane: UnboundedSender<Message>,
+    lanes: Lanes,
 }
 
 impl RedisServer {
@@ -65,9 +71,8 @@ impl RedisServer {
         let target = Target::parse(url, options)?;
         let address = target.address.clone();
         let settings = Settings { target, fleet, connect_timeout: options.connect_timeout, response_timeout };
-        let (lane, inbox) = unbounded_channel();
-        host.spawn(Lane::new(Arc::new(settings), inbox, Box::new(on_state)).run());
-        Ok(Arc::new(Self { address, lane }))
+        let lanes = Lanes::new(settings, Health::new(Box::new(on_state)), &host);
+        Ok(Arc::new(Self { address, lanes }))
     }
 }
 
@@ -87,17 +92,11 @@ impl Server for RedisServer {
     }
 
     fn submit(&self, request: Request, completion: Completion) {
-        if let Err(refused) = self.lane.send(Message::Submit(Job { request, completion })) {
-            // The lane has ended: closed, or its runtime is gone.
-            if let Message::Submit(job) = refused.0 {
-                job.completion.complete(Err(closed(false)));
-            }
-        }
+        self.lanes.submit(Job { request, completion });
     }
 
     fn close(&self) {
-        // A lane that has ended is closed already.
-        let _ = self.lane.send(Message::Close);
+        self.lanes.close();
     }
 }
 

@@ -15,9 +15,9 @@ impl Script {
         &self.sha
     }
 
-    /// The script of an operation.
-    pub(super) fn of(op: &Op) -> &'static Self {
-        match op {
+    /// The script of an operation; `Examine` has none.
+    pub(super) fn of(op: &Op) -> Option<&'static Self> {
+        Some(match op {
             Op::Acquire { .. } => &ACQUIRE,
             Op::Confirm { .. } => &CONFIRM,
             Op::Extend { .. } => &EXTEND,
@@ -26,7 +26,8 @@ impl Script {
             Op::Inspect { .. } => &INSPECT,
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
-        }
+            Op::Examine => return None,
+        })
     }
 }
 

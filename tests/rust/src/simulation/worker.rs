@@ -114,6 +114,7 @@ impl World {
             servers: self.addresses.clone(),
             fleet: fleet(self),
             options,
+            introduce: false,
             one_shot,
             adopt,
             signature: self.signature.clone(),

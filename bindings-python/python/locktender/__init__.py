@@ -1,0 +1,64 @@
+"""Distributed locks on Redis that are tended: renewed, fenced, and handed over at once.
+
+    from locktender import Client
+
+    client = Client("redis://localhost")
+    with client.lock("orders:42", ttl=10, wait=5) as held:
+        write(row, fence=held.fence)
+"""
+
+from ._native import (
+    AsyncHeld,
+    Client,
+    Event,
+    Held,
+    Lock,
+    LockInfo,
+    Loss,
+    OwnerFields,
+    Release,
+    __version__,
+    configure,
+    lock,
+)
+from .errors import (
+    AcquireTimeoutError,
+    ClosedError,
+    DeniedError,
+    ForkedError,
+    InternalError,
+    InvalidArgumentError,
+    KeyConflictError,
+    LockError,
+    LockLostError,
+    NotHeldError,
+    ServerError,
+    UnavailableError,
+)
+
+__all__ = [
+    "AcquireTimeoutError",
+    "AsyncHeld",
+    "Client",
+    "ClosedError",
+    "DeniedError",
+    "Event",
+    "ForkedError",
+    "Held",
+    "InternalError",
+    "InvalidArgumentError",
+    "KeyConflictError",
+    "Lock",
+    "LockError",
+    "LockInfo",
+    "LockLostError",
+    "Loss",
+    "NotHeldError",
+    "OwnerFields",
+    "Release",
+    "ServerError",
+    "UnavailableError",
+    "__version__",
+    "configure",
+    "lock",
+]

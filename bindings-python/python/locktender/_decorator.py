@@ -1,0 +1,94 @@
+"""The decorator: a lock around every call of a function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import string
+from collections.abc import Callable
+from typing import Any
+
+from ._native import Lock
+from .errors import InvalidArgumentError, LockLostError
+
+
+def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, run while holding ``lock``: its name is a template or a callable, filled from the arguments."""
+    if not callable(function):
+        raise InvalidArgumentError(f"{lock!r} decorates functions, and was given {function!r}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidArgumentError(f"a generator can't be decorated with {lock!r}: it runs after the call has returned")
+    named = _namer(lock, name, function)
+    around = _around_coroutine if inspect.iscoroutinefunction(function) else _around_call
+    return around(named, function)
+
+
+def _around_call(named: Callable[..., Lock], function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def locked(*args: Any, **kwargs: Any) -> Any:
+        held = named(*args, **kwargs).acquire()
+        ended = False
+        result = None
+        try:
+            with held:
+                result = function(*args, **kwargs)
+                ended = True
+        except LockLostError as lost:
+            if ended:
+                lost.result = result
+            raise
+        return result
+
+    return locked
+
+
+def _around_coroutine(named: Callable[..., Lock], function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def locked(*args: Any, **kwargs: Any) -> Any:
+        held = await named(*args, **kwargs).acquire_async()
+        ended = False
+        result = None
+        try:
+            async with held:
+                result = await function(*args, **kwargs)
+                ended = True
+        except LockLostError as lost:
+            if ended:
+                lost.result = result
+            raise
+        return result
+
+    return locked
+
+
+def _namer(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any]) -> Callable[..., Lock]:
+    """Gives the lock of one call."""
+    if callable(name):
+        return lambda *args, **kwargs: lock._named(name(*args, **kwargs))
+    fields = _fields(name)
+    if not fields:
+        plain = lock._named(name.format())  # {{tag}} is {tag}
+        return lambda *args, **kwargs: plain
+    signature = inspect.signature(function)
+    for field in fields:
+        if field not in signature.parameters:
+            raise InvalidArgumentError(f"name: the template {name!r} asks for {field!r}, which {function.__qualname__}() doesn't take")
+
+    def named(*args: Any, **kwargs: Any) -> Lock:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        try:
+            return lock._named(name.format_map(bound.arguments))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"name: the template {name!r} can't be filled for this call: {error}") from error
+
+    return named
+
+
+def _fields(template: str) -> set[str]:
+    """The parameters a template asks for: ``user`` for ``{user}``, ``{user.id}`` and ``{user[id]}``."""
+    try:
+        parsed = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+    except ValueError as error:
+        raise InvalidArgumentError(f"name: the template {template!r} can't be read: {error}") from None
+    return {field.partition(".")[0].partition("[")[0] for field in parsed}

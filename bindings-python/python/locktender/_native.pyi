@@ -1,0 +1,571 @@
+"""The native module. Everything here is exported by ``locktender`` (and ``locktender.testing``): import it from there.
+
+All times are seconds: ``float``, ``int`` or ``datetime.timedelta`` where you give them, ``float`` where you get them.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import timedelta
+from os import PathLike
+from types import TracebackType
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, final
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_Seconds: TypeAlias = float | timedelta
+_OnLost: TypeAlias = Literal["cancel", "flag"]
+_Server: TypeAlias = str | ScriptedServer
+_Path: TypeAlias = str | PathLike[str]
+
+__all__ = [
+    "AsyncHeld",
+    "Client",
+    "Event",
+    "Held",
+    "Lock",
+    "LockInfo",
+    "Loss",
+    "OwnerFields",
+    "Release",
+    "ScriptedServer",
+    "Seen",
+    "__version__",
+    "_close_all",
+    "_next_events",
+    "configure",
+    "lock",
+]
+
+__version__: str
+
+def lock(
+    name: str | Callable[..., str],
+    *,
+    ttl: _Seconds | None = None,
+    wait: _Seconds | None = None,
+    renew: bool | None = None,
+    max_hold: _Seconds | None = None,
+    on_lost: _OnLost | None = None,
+) -> Lock:
+    """A lock of the default client: see :meth:`Client.lock`.
+
+    The default client is made at the first operation, from what :func:`configure` was given or else from the environment's
+    ``LOCKTENDER_URL``.
+
+        from locktender import lock
+
+        @lock("user:{user_id}", wait=2)
+        def charge(user_id: int) -> None: ...
+    """
+
+def configure(
+    servers: _Server | Iterable[_Server] | None = None,
+    *,
+    prefix: str | None = None,
+    app: str | None = None,
+    connect_timeout: _Seconds | None = None,
+    response_timeout: _Seconds | None = None,
+    unavailable_after: _Seconds | None = None,
+    max_ttl: _Seconds | None = None,
+    tls_ca: _Path | None = None,
+    tls_cert: _Path | None = None,
+    tls_key: _Path | None = None,
+    ttl: _Seconds | None = None,
+    wait: _Seconds | None = None,
+    renew: bool | None = None,
+    max_hold: _Seconds | None = None,
+    on_lost: _OnLost | None = None,
+    on_event: Callable[[Event], object] | None = None,
+) -> None:
+    """Sets the default client, from the next operation on: the arguments are those of :class:`Client`."""
+
+@final
+class Client:
+    """The connection to one lock server, or to a quorum of independent ones.
+
+    Lazy: nothing is connected before the first operation. It may be shared by threads, tasks and event loops, and a forked
+    child's operations connect anew. ``with`` and ``async with`` close it.
+
+        client = Client("redis://localhost")
+        with client.lock("orders:42", ttl=10, wait=5) as held:
+            write(row, fence=held.fence)
+
+    ``servers``
+        ``redis://``, ``rediss://`` (TLS), ``unix://`` or, for locks within one process, ``memory://name``; a list, or one text
+        split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names the servers.
+    ``prefix``
+        Stands before every lock's name. Default empty.
+    ``app``
+        Shown in owner values. Default: the environment's ``LOCKTENDER_APP``.
+    ``connect_timeout``, ``response_timeout``
+        How long a connection, and an answer, may take. Default 1 s; an answer of a quorum's server 0.2 s.
+    ``unavailable_after``
+        How long an operation keeps trying while no majority can be reached. Default 5 s.
+    ``max_ttl``
+        On a quorum, the longest a hold may remain: how long a server that lost its data doesn't vote. Default 60 s.
+    ``tls_ca``, ``tls_cert``, ``tls_key``
+        PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
+    ``ttl``, ``wait``, ``renew``, ``max_hold``, ``on_lost``
+        Defaults for this client's locks, see :meth:`lock`.
+    ``on_event``
+        Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
+
+    Raises :exc:`InvalidArgumentError` for a wrong option or URL.
+    """
+
+    def __new__(
+        cls,
+        servers: _Server | Iterable[_Server] | None = None,
+        *,
+        prefix: str | None = None,
+        app: str | None = None,
+        connect_timeout: _Seconds | None = None,
+        response_timeout: _Seconds | None = None,
+        unavailable_after: _Seconds | None = None,
+        max_ttl: _Seconds | None = None,
+        tls_ca: _Path | None = None,
+        tls_cert: _Path | None = None,
+        tls_key: _Path | None = None,
+        ttl: _Seconds | None = None,
+        wait: _Seconds | None = None,
+        renew: bool | None = None,
+        max_hold: _Seconds | None = None,
+        on_lost: _OnLost | None = None,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> Client: ...
+    def lock(
+        self,
+        name: str | Callable[..., str],
+        *,
+        ttl: _Seconds | None = None,
+        wait: _Seconds | None = None,
+        renew: bool | None = None,
+        max_hold: _Seconds | None = None,
+        on_lost: _OnLost | None = None,
+    ) -> Lock:
+        """The lock ``name``. No I/O.
+
+        ``ttl``
+            How long the key lives without a renewal. Default 10 s.
+        ``wait``
+            How long an acquire waits for a busy lock; 0 is one attempt, ``None`` for ever. Default for ever.
+        ``renew``
+            Whether a held lock is renewed in the background. Default true.
+        ``max_hold``
+            The longest it is held, counted from the grant; ``None`` for no limit. Default none.
+        ``on_lost``
+            What a loss does to the body of an ``async with``: ``"cancel"`` (the default) cancels its task, ``"flag"`` leaves it
+            alone.
+
+        Raises :exc:`InvalidArgumentError` for a wrong option; what is wrong with the name is said by every operation.
+        """
+
+    def adopt(
+        self,
+        ticket: str,
+        *,
+        ttl: _Seconds | None = None,
+        wait: _Seconds | None = None,
+        renew: bool | None = None,
+        max_hold: _Seconds | None = None,
+        on_lost: _OnLost | None = None,
+    ) -> Held:
+        """Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
+        larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
+
+        Raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text.
+        """
+
+    def adopt_async(
+        self,
+        ticket: str,
+        *,
+        ttl: _Seconds | None = None,
+        wait: _Seconds | None = None,
+        renew: bool | None = None,
+        max_hold: _Seconds | None = None,
+        on_lost: _OnLost | None = None,
+    ) -> Coroutine[Any, Any, AsyncHeld]:
+        """:meth:`adopt`, under asyncio."""
+
+    def close(self) -> None:
+        """Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.
+
+        Takes at most about a response timeout. Closing twice does nothing.
+        """
+
+    def close_async(self) -> Coroutine[Any, Any, None]:
+        """:meth:`close`, under asyncio."""
+
+    def __enter__(self) -> Client: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    def __aenter__(self) -> Coroutine[Any, Any, Client]: ...
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> Coroutine[Any, Any, None]: ...
+
+@final
+class Lock:
+    """A lock: a name and options. Made by :meth:`Client.lock` or :func:`lock`; does no I/O by itself.
+
+    It may be shared by threads and tasks, and used again, also at the same time. Not re-entrant.
+
+        with lock as held: ...            # blocks; LockLostError at the end if it was lost meanwhile
+        async with lock as held: ...      # the body is cancelled if it is lost
+        @lock
+        def locked(): ...                 # around every call; {parameter} in the name is filled from the arguments
+
+    As a decorator, and only there, the name is a template (``{{tag}}`` is a literal ``{tag}``) or a callable that makes the name from
+    the arguments. A :exc:`LockLostError` of a decorated function carries what it had returned as ``result``.
+    """
+
+    @property
+    def name(self) -> str | None:
+        """The name; ``None`` if a callable makes it."""
+
+    def acquire(self) -> Held:
+        """Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
+
+        Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
+        :exc:`InvalidArgumentError`, :exc:`ClosedError`.
+        """
+
+    def acquire_async(self) -> Coroutine[Any, Any, AsyncHeld]:
+        """:meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind."""
+
+    def try_acquire(self) -> Held | None:
+        """Tries once: ``None`` if the lock is busy. Raises what :meth:`acquire` raises, but :exc:`AcquireTimeoutError`.
+
+            if held := client.lock("nightly").try_acquire():
+                with held: ...
+        """
+
+    def try_acquire_async(self) -> Coroutine[Any, Any, AsyncHeld | None]:
+        """:meth:`try_acquire`, under asyncio."""
+
+    def inspect(self) -> LockInfo | None:
+        """Looks who holds the lock: ``None`` if nobody does. Changes nothing.
+
+        Raises :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`.
+        """
+
+    def inspect_async(self) -> Coroutine[Any, Any, LockInfo | None]:
+        """:meth:`inspect`, under asyncio."""
+
+    def release(self, *_arguments: object, **_options: object) -> None:
+        """Not here: ``release()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
+
+    def extend(self, *_arguments: object, **_options: object) -> None:
+        """Not here: ``extend()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
+
+    def __enter__(self) -> Held: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    def __aenter__(self) -> Coroutine[Any, Any, AsyncHeld]: ...
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> Coroutine[Any, Any, None]: ...
+    def __call__(self, function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+    def _named(self, name: str) -> Lock: ...
+    def _opened(self, held: AsyncHeld) -> None: ...
+
+@final
+class Held:
+    """A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
+
+    It is renewed in the background, whatever holds the interpreter. Any thread may use it. ``with`` releases it at the end, unless
+    that was done; if it was lost meanwhile, :exc:`LockLostError` is raised, or attached to the error of the body.
+
+    Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The lock's name."""
+
+    @property
+    def owner(self) -> str:
+        """The value on the servers: unique, and readable in ``redis-cli``."""
+
+    @property
+    def fence(self) -> int:
+        """The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones."""
+
+    def remaining(self) -> float:
+        """How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O."""
+
+    def is_valid(self) -> bool:
+        """Whether the lock is held now. No I/O; never true later than the servers' expiry."""
+
+    def check(self) -> None:
+        """Raises unless the lock is held now. No I/O.
+
+        Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
+        """
+
+    def extend(self, ttl: _Seconds | None = None, *, by: _Seconds | None = None) -> None:
+        """Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than remains now. Never shortens.
+
+            held.extend(60)     # at least a minute from now
+            held.extend(by=10)  # ten seconds more than now
+
+        Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`InvalidArgumentError`, :exc:`ForkedError`, and
+        :exc:`UnavailableError` if no majority answers (the lock is still held while :meth:`is_valid` says so).
+        """
+
+    def wait_lost(self, timeout: _Seconds | None = None) -> Loss | None:
+        """Waits, at most ``timeout`` seconds, until the lock is lost: how, or ``None`` if it isn't, or was released."""
+
+    def release(self) -> Release:
+        """Gives the lock back, and tells what was found.
+
+        Raises :exc:`UnavailableError` if the outcome stays unknown: the release goes on in the background, and may be called again
+        to learn it. :exc:`NotHeldError` if it was released or handed over before, :exc:`ForkedError` in a forked child.
+        """
+
+    def hand_over(self) -> str:
+        """Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
+        at most for what remains of the ttl, the lock stays taken.
+
+        Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
+        """
+
+    def __enter__(self) -> Held: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class AsyncHeld:
+    """A lock that is held, under asyncio. As :class:`Held`; what waits is a coroutine.
+
+    In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
+    :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
+    """
+
+    @property
+    def name(self) -> str:
+        """The lock's name."""
+
+    @property
+    def owner(self) -> str:
+        """The value on the servers: unique, and readable in ``redis-cli``."""
+
+    @property
+    def fence(self) -> int:
+        """The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones."""
+
+    def remaining(self) -> float:
+        """How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O."""
+
+    def is_valid(self) -> bool:
+        """Whether the lock is held now. No I/O; never true later than the servers' expiry."""
+
+    def check(self) -> None:
+        """Raises unless the lock is held now. No I/O. See :meth:`Held.check`."""
+
+    def extend(self, ttl: _Seconds | None = None, *, by: _Seconds | None = None) -> Coroutine[Any, Any, None]:
+        """Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Held.extend`."""
+
+    def wait_lost(self, timeout: _Seconds | None = None) -> Coroutine[Any, Any, Loss | None]:
+        """Waits, at most ``timeout`` seconds, until the lock is lost. See :meth:`Held.wait_lost`."""
+
+    def release(self) -> Coroutine[Any, Any, Release]:
+        """Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Held.release`."""
+
+    def hand_over(self) -> Coroutine[Any, Any, str]:
+        """Ends this hold without releasing. See :meth:`Held.hand_over`."""
+
+    def __aenter__(self) -> Coroutine[Any, Any, AsyncHeld]: ...
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> Coroutine[Any, Any, None]: ...
+    def _leave(self) -> Coroutine[Any, Any, None]: ...
+    def _watch(self, body: object, told: Callable[[], object]) -> int | None: ...
+    def _unwatch(self, number: int) -> None: ...
+    @property
+    def _cancels(self) -> bool: ...
+
+@final
+class Release:
+    """How a release ended."""
+
+    @property
+    def outcome(self) -> Literal["released", "expired", "taken"]:
+        """``released``; ``expired`` if the lock had run out and nobody has it; ``taken`` if somebody else has it."""
+
+    @property
+    def rival(self) -> str | None:
+        """The owner value of who has it instead."""
+
+    @property
+    def overrun(self) -> float:
+        """How many seconds after the end of its validity it was given back, by our clock."""
+
+@final
+class Loss:
+    """How a lock was lost. The fields are those of :exc:`LockLostError`."""
+
+    @property
+    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "max_hold", "closed"]: ...
+    @property
+    def rival(self) -> str | None: ...
+    @property
+    def overrun(self) -> float: ...
+
+@final
+class LockInfo:
+    """What a held lock looks like."""
+
+    @property
+    def owner(self) -> str:
+        """The value of the key."""
+
+    @property
+    def fields(self) -> OwnerFields | None:
+        """The value's fields, if locktender wrote it."""
+
+    @property
+    def remaining(self) -> float | None:
+        """How many seconds the key remains; ``None`` if it has no expiry."""
+
+    @property
+    def fence(self) -> int:
+        """The last fence issued; 0 if none is known."""
+
+    @property
+    def waiters(self) -> int:
+        """How many wait for it."""
+
+@final
+class OwnerFields:
+    """The fields of an owner value that locktender wrote."""
+
+    @property
+    def app(self) -> str | None:
+        """The application, if the holder named one."""
+
+    @property
+    def host(self) -> str | None:
+        """The holder's host name."""
+
+    @property
+    def pid(self) -> int | None:
+        """The holder's process id."""
+
+    @property
+    def at(self) -> str | None:
+        """When the holder asked, by its own clock (RFC 3339)."""
+
+    @property
+    def id(self) -> str | None:
+        """The unique id of the acquisition."""
+
+@final
+class Event:
+    """Something that happened to a lock or a server. Fields that don't apply are ``None``."""
+
+    @property
+    def kind(
+        self,
+    ) -> Literal[
+        "attempt",
+        "busy",
+        "acquired",
+        "renewed",
+        "extended",
+        "released",
+        "expired",
+        "lost",
+        "race",
+        "server_failed",
+        "server_recovered",
+        "warning",
+    ]: ...
+    @property
+    def level(self) -> int:
+        """As in ``logging``."""
+
+    @property
+    def lock(self) -> str | None:
+        """The lock's name."""
+
+    @property
+    def owner(self) -> str | None:
+        """Our owner value."""
+
+    @property
+    def fence(self) -> int | None:
+        """Our fence."""
+
+    @property
+    def rival(self) -> str | None:
+        """The value of whoever holds the key instead."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why the lock was lost."""
+
+    @property
+    def took(self) -> float | None:
+        """How many seconds it took: the wait of an acquire, the hold of a release, the overrun of a race."""
+
+    @property
+    def server(self) -> str | None:
+        """The server, for ``server_failed`` and ``server_recovered``."""
+
+    @property
+    def message(self) -> str | None:
+        """One sentence more."""
+
+@final
+class ScriptedServer:
+    """A lock server whose answers are said in advance; give it to :class:`Client` in place of a URL.
+
+    A script has one step a line, ``operation: step``, for the next operation of that kind (``acquire``, ``extend``, ``release``,
+    ``inspect``, ``any``, ...), or ``always operation: step`` for all that come after. Where there is no step it behaves. Steps:
+    ``real``, ``granted [fence=7]``, ``busy [owner=x] [ttl=500]``, ``gone``, ``conflict type=list``, ``fail refused`` (or another kind),
+    ``silence``; all but the last may have a ``delay=100``. Times in a script are milliseconds.
+
+        server = ScriptedServer('''
+            acquire: busy owner=somebody ttl=500
+            acquire: fail denied
+            always extend: gone
+        ''')
+    """
+
+    def __new__(
+        cls, script: str | None = None, *, name: str | None = None, response_timeout: _Seconds | None = None
+    ) -> ScriptedServer: ...
+    def play(self, script: str) -> None:
+        """Adds more steps. Raises :exc:`InvalidArgumentError` for what it can't read; the lines before are in effect."""
+
+    @property
+    def seen(self) -> list[Seen]:
+        """Everything asked so far, in order."""
+
+    @property
+    def unplayed(self) -> int:
+        """How many steps nobody has asked for yet."""
+
+@final
+class Seen:
+    """One operation a scripted server was asked for."""
+
+    @property
+    def op(self) -> str:
+        """Its kind."""
+
+    @property
+    def lock(self) -> str | None:
+        """The lock's name."""
+
+    @property
+    def owner(self) -> str | None:
+        """On whose behalf."""
+
+def _next_events() -> list[tuple[Callable[[Event], object] | None, Event]] | None: ...
+def _close_all() -> None: ...

@@ -1,0 +1,161 @@
+"""What can go wrong. The code is the contract, the text is one sentence.
+
+Every error is a :class:`LockError`; most are also what Python itself would raise (``TimeoutError``, ``ConnectionError``, ...).
+All of them pickle, with code and fields.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+
+class LockError(Exception):
+    """Any error of this package.
+
+    ``code`` is the same text in Python, Node and Rust; ``lock_name`` is the lock's name where the error is about one.
+    """
+
+    code: str = "INTERNAL"
+    lock_name: str | None
+
+    def __init__(self, message: str = "", *, lock_name: str | None = None) -> None:
+        super().__init__(message)
+        self.lock_name = lock_name
+
+
+class AcquireTimeoutError(LockError, TimeoutError):
+    """``wait`` ran out while somebody held the lock.
+
+    ``holder`` is the holder's owner value, ``remaining`` the seconds its key had left, or None, and ``no_expiry`` says
+    that its key never expires.
+    """
+
+    code = "ACQUIRE_TIMEOUT"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        lock_name: str | None = None,
+        holder: str | None = None,
+        remaining: float | None = None,
+        no_expiry: bool = False,
+    ) -> None:
+        super().__init__(message, lock_name=lock_name)
+        self.holder = holder
+        self.remaining = remaining
+        self.no_expiry = no_expiry
+
+
+class LockLostError(LockError):
+    """The lock was ours and no longer is.
+
+    ``reason`` is one of ``expired``, ``missing``, ``taken``, ``superseded``, ``max_hold`` and ``closed``; ``rival`` the owner
+    value of who holds it now, if that is known; ``overrun`` the seconds the holder went on after its validity had ended;
+    ``result`` what the body of a decorated function had returned.
+    """
+
+    code = "LOCK_LOST"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        lock_name: str | None = None,
+        reason: str | None = None,
+        rival: str | None = None,
+        overrun: float = 0.0,
+        result: Any = None,
+    ) -> None:
+        super().__init__(message, lock_name=lock_name)
+        self.reason = reason
+        self.rival = rival
+        self.overrun = overrun
+        self.result = result
+
+
+class NotHeldError(LockError):
+    """The lock was already released or handed over by this handle, or was never held by it."""
+
+    code = "NOT_HELD"
+
+
+class ServerError:
+    """Why one server didn't answer as it should: its address, a kind such as ``refused`` or ``timeout``, and a sentence."""
+
+    __slots__ = ("kind", "message", "server")
+
+    server: str
+    kind: str
+    message: str
+
+    def __init__(self, server: str, kind: str, message: str) -> None:
+        self.server = server
+        self.kind = kind
+        self.message = message
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ServerError):
+            return NotImplemented
+        return (self.server, self.kind, self.message) == (other.server, other.kind, other.message)
+
+    def __hash__(self) -> int:
+        return hash((self.server, self.kind, self.message))
+
+    def __repr__(self) -> str:
+        return f"ServerError(server={self.server!r}, kind={self.kind!r}, message={self.message!r})"
+
+
+class _ServersError(LockError):
+    servers: list[ServerError]
+
+    def __init__(
+        self, message: str = "", *, lock_name: str | None = None, servers: Iterable[tuple[str, str, str]] = ()
+    ) -> None:
+        super().__init__(message, lock_name=lock_name)
+        self.servers = [ServerError(*server) for server in servers]
+
+
+class UnavailableError(_ServersError, ConnectionError):
+    """No majority of the servers could be reached; ``servers`` has one error for each that failed."""
+
+    code = "UNAVAILABLE"
+
+
+class DeniedError(_ServersError, PermissionError):
+    """The servers refused the credentials, or the rights to what a lock needs; ``servers`` has one error for each."""
+
+    code = "DENIED"
+
+
+class KeyConflictError(LockError):
+    """The lock's key holds something that isn't a string. It was left as it is."""
+
+    code = "KEY_CONFLICT"
+
+
+class InvalidArgumentError(LockError, ValueError):
+    """An option, a name or a URL is wrong; the text says which, and what was given."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class ClosedError(LockError, RuntimeError):
+    """The client is closed."""
+
+    code = "CLOSED"
+
+
+class ForkedError(LockError, RuntimeError):
+    """The handle was inherited through a fork: the lock is the parent's."""
+
+    code = "FORKED"
+
+
+class InternalError(LockError):
+    """A bug of this package; please report it."""
+
+    code = "INTERNAL"

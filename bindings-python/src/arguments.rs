@@ -1,0 +1,73 @@
+//! What users give, as what the core takes: text, seconds, switches. Everything else is refused by its name.
+
+use std::fmt;
+use std::time::Duration;
+
+use locktender::Error;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
+
+use crate::errors::{raise, raised};
+
+/// `INVALID_ARGUMENT` naming `option` and showing `given` as Python would.
+pub(crate) fn refuse(option: &str, given: &Bound<'_, PyAny>, why: &str) -> PyErr {
+    raise(given.py(), &Error::invalid(option, Shown::of(given), why.to_owned()))
+}
+
+/// A text without lone surrogates.
+pub(crate) fn text(option: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = given.cast::<PyString>().map_err(|_| refuse(option, given, "must be a str"))?;
+    text.to_str().map(str::to_owned).map_err(|_| refuse(option, given, "must be text without lone surrogates"))
+}
+
+/// A text or a path.
+pub(crate) fn path(option: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
+    match given.call_method0("__fspath__") {
+        Ok(path) => text(option, &path),
+        Err(_) => text(option, given),
+    }
+}
+
+/// A switch: nothing but a bool.
+pub(crate) fn switch(option: &str, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    given.cast::<PyBool>().map(|switch| switch.is_true()).map_err(|_| refuse(option, given, "must be True or False"))
+}
+
+/// Seconds: a float, an int or a timedelta.
+pub(crate) fn seconds(option: &str, given: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    const WHY: &str = "must be a number of seconds (float or int) or a timedelta";
+    let plain = !given.is_instance_of::<PyBool>() && (given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>());
+    let number = if plain {
+        given.extract::<f64>().map_err(|_| refuse(option, given, "is absurd"))?
+    } else if is_timedelta(given)? {
+        given.call_method0("total_seconds")?.extract()?
+    } else {
+        return Err(refuse(option, given, WHY));
+    };
+    raised(given.py(), locktender::options::seconds(option, number))
+}
+
+/// Without importing datetime: whoever has a timedelta has imported it.
+fn is_timedelta(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let modules = given.py().import("sys")?.getattr("modules")?;
+    match modules.cast::<PyDict>()?.get_item("datetime")? {
+        Some(datetime) => given.is_instance(&datetime.getattr("timedelta")?),
+        None => Ok(false),
+    }
+}
+
+/// A value as Python shows it, in a core error.
+struct Shown(String);
+
+impl Shown {
+    fn of(given: &Bound<'_, PyAny>) -> Self {
+        let shown = given.py().import("builtins").and_then(|builtins| builtins.call_method1("ascii", (given,)));
+        Self(shown.and_then(|shown| shown.extract()).unwrap_or_else(|_| "something that can't be shown".to_owned()))
+    }
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,168 @@
+//! `AsyncHeld`: one acquisition, for code under asyncio. The same names as `Held`; what waits is a coroutine.
+
+use parking_lot::Mutex;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::arguments::seconds;
+use crate::bridge::drain_of;
+use crate::client::Client;
+use crate::context;
+use crate::errors::raised;
+use crate::held::Tended;
+use crate::operation::Operation;
+use crate::options::OnLost;
+use crate::values::{Loss, Release};
+
+/// A lock that is held: until it is released, handed over, or lost.
+#[pyclass(module = "locktender", frozen, weakref)]
+pub(crate) struct AsyncHeld {
+    core: Tended,
+    client: Py<Client>,
+    on_lost: Option<OnLost>,
+    /// The open `async with` body, see `_asyncio.py`.
+    body: Mutex<Option<Py<PyAny>>>,
+}
+
+impl AsyncHeld {
+    pub(crate) fn object(py: Python<'_>, client: Py<Client>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<PyAny>> {
+        let on_lost = on_lost.or(client.get().on_lost());
+        Ok(Py::new(py, Self { core: Tended(held), client, on_lost, body: Mutex::default() })?.into_any())
+    }
+
+    /// An operation of this hold, which lives at least as long as it.
+    fn operation<T: Send + 'static>(
+        slf: &Bound<'_, Self>,
+        name: &'static str,
+        call: fn(&locktender::Held) -> locktender::Call<T>,
+        convert: fn(Python<'_>, T) -> PyResult<Py<PyAny>>,
+    ) -> Operation {
+        let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
+        Operation::new(name, move |_| Ok(call(&held.get().core.0)), move |py, value| {
+            let _kept = kept;
+            convert(py, value)
+        })
+    }
+}
+
+#[pymethods]
+impl AsyncHeld {
+    #[getter]
+    fn name(&self) -> &str {
+        self.core.0.name()
+    }
+
+    #[getter]
+    fn owner(&self) -> &str {
+        self.core.0.owner()
+    }
+
+    #[getter]
+    fn fence(&self) -> u64 {
+        self.core.0.fence()
+    }
+
+    fn remaining(&self) -> f64 {
+        self.core.0.remaining().as_secs_f64()
+    }
+
+    fn is_valid(&self) -> bool {
+        self.core.0.is_valid()
+    }
+
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        raised(py, self.core.0.check())
+    }
+
+    #[pyo3(signature = (ttl=None, *, by=None))]
+    fn extend(slf: Py<Self>, py: Python<'_>, ttl: Option<Py<PyAny>>, by: Option<Py<PyAny>>) -> Operation {
+        let kept = slf.clone_ref(py);
+        let call = move |py: Python<'_>| {
+            let bind = |value: &Option<Py<PyAny>>| value.as_ref().map(|value| value.bind(py).clone());
+            slf.get().core.extend(bind(&ttl).as_ref(), bind(&by).as_ref())
+        };
+        Operation::new("extend", call, move |py, ()| {
+            let _kept = kept;
+            Ok(py.None())
+        })
+    }
+
+    #[pyo3(signature = (timeout=None))]
+    fn wait_lost(slf: &Bound<'_, Self>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?.map(|timeout| timeout.as_secs_f64());
+        let ended = Self::operation(slf, "wait_lost", locktender::Held::ended, |py, loss| match loss {
+            Some(loss) => Ok(Py::new(py, Loss::from(loss))?.into_any()),
+            None => Ok(py.None()),
+        });
+        Ok(slf.py().import("locktender._asyncio")?.call_method1("wait_lost", (ended, timeout))?.unbind())
+    }
+
+    fn release(slf: &Bound<'_, Self>) -> Operation {
+        Self::operation(slf, "release", locktender::Held::release, |py, release| {
+            Ok(Py::new(py, Release::from(release))?.into_any())
+        })
+    }
+
+    fn hand_over(slf: Py<Self>) -> Operation {
+        Operation::ready("hand_over", move |py| {
+            let ticket = raised(py, py.detach(|| slf.get().core.0.hand_over()))?;
+            Ok(ticket.into_pyobject(py)?.into_any().unbind())
+        })
+    }
+
+    fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Ok(slf.py().import("locktender._asyncio")?.call_method1("enter", (slf,))?.unbind())
+    }
+
+    fn __aexit__(slf: &Bound<'_, Self>, _kind: Py<PyAny>, error: Py<PyAny>, _traceback: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let body = slf.get().body.lock().take();
+        Ok(slf.py().import("locktender._asyncio")?.call_method1("leave", (slf, body, error))?.unbind())
+    }
+
+    /// `release()` as the end of a body does it.
+    fn _leave(slf: &Bound<'_, Self>) -> Operation {
+        Self::operation(slf, "__aexit__", locktender::Held::leave, |py, ()| Ok(py.None()))
+    }
+
+    /// Notes the open body. Has `told` called on the running loop when the lock is lost; gives what `_unwatch` takes.
+    fn _watch(&self, py: Python<'_>, body: Py<PyAny>, told: Py<PyAny>) -> PyResult<Option<u64>> {
+        *self.body.lock() = Some(body);
+        let Some(event_loop) = context::running_loop(py)? else { return Ok(None) };
+        let drain = drain_of(&event_loop)?;
+        let (number, signal) = drain.get().signal();
+        drain.get().expect_callback(number, told);
+        self.core.0.on_lost(move |_| signal.raise());
+        Ok(Some(number))
+    }
+
+    fn _unwatch(&self, py: Python<'_>, number: u64) -> PyResult<()> {
+        if let Some(event_loop) = context::running_loop(py)? {
+            drain_of(&event_loop)?.get().forget(number);
+        }
+        Ok(())
+    }
+
+    /// Whether a loss cancels the body.
+    #[getter]
+    fn _cancels(&self) -> bool {
+        self.on_lost != Some(OnLost::Flag)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
+        self.body.try_lock().as_ref().map_or(Ok(()), |body| visit.call(&**body))
+    }
+
+    fn __clear__(&self) {
+        let body = self.body.lock().take();
+        drop(body);
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(self.core.not_picklable())
+    }
+
+    fn __repr__(&self) -> String {
+        self.core.shown("AsyncHeld")
+    }
+}

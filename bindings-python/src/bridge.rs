@@ -1,0 +1,197 @@
+//! One completion queue per event loop. Threads of the core push numbers into it and wake the loop by a file descriptor; the
+//! loop's own thread takes them out and settles the futures. No thread of the core touches a Python object or waits for the
+//! interpreter.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
+
+use crate::exit;
+use crate::wake::Wake;
+
+/// The end of the queue that threads of the core see.
+struct Queue {
+    ready: Mutex<Vec<u64>>,
+    filled: Condvar,
+    wake: Wake,
+}
+
+/// Tells one loop that one operation has ended.
+pub(crate) struct Signal {
+    queue: Arc<Queue>,
+    number: u64,
+    /// Made after the exit began.
+    late: bool,
+}
+
+impl Signal {
+    /// Called on any thread, with or without the interpreter.
+    pub(crate) fn raise(&self) {
+        // A loop that still runs then is a daemon thread's: what its tasks would say about the closed client helps nobody.
+        if exit::is_over() && !self.late {
+            return;
+        }
+        let mut ready = self.queue.ready.lock();
+        ready.push(self.number);
+        let first = ready.len() == 1;
+        drop(ready);
+        if first {
+            self.queue.wake.signal();
+            self.queue.filled.notify_all();
+        }
+    }
+}
+
+/// Who waits for an operation.
+enum Waiter {
+    Future(Py<PyAny>),
+    Callback(Py<PyAny>),
+}
+
+impl Waiter {
+    fn settle(self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            Self::Callback(callback) => callback.call0(py).map(drop),
+            Self::Future(future) if future.call_method0(py, "done")?.is_truthy(py)? => Ok(()),
+            Self::Future(future) => future.call_method1(py, "set_result", (py.None(),)).map(drop),
+        }
+    }
+}
+
+/// The loop's end of the queue. The loop itself keeps it alive, so that closing the loop lets go of everything.
+#[pyclass(module = "locktender._native", name = "_Drain", frozen, weakref)]
+pub(crate) struct Drain {
+    queue: Arc<Queue>,
+    pid: u32,
+    waiters: Mutex<HashMap<u64, Waiter>>,
+}
+
+#[pymethods]
+impl Drain {
+    /// Settles what has ended; runs on the loop's thread.
+    fn __call__(&self, py: Python<'_>) {
+        self.queue.wake.clear();
+        let ready = std::mem::take(&mut *self.queue.ready.lock());
+        for number in ready {
+            if let Some(Err(error)) = self.take(number).map(|waiter| waiter.settle(py)) {
+                error.write_unraisable(py, None);
+            }
+        }
+    }
+
+    /// For loops that can't watch a descriptor: blocks a thread that stands in until something has ended, at most a second.
+    fn _wait(&self, py: Python<'_>) -> bool {
+        py.detach(|| {
+            let mut ready = self.queue.ready.lock();
+            if ready.is_empty() {
+                self.queue.filled.wait_for(&mut ready, Duration::from_secs(1));
+            }
+            !ready.is_empty()
+        })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let waiters = self.waiters.try_lock();
+        for waiter in waiters.iter().flat_map(|waiters| waiters.values()) {
+            match waiter {
+                Waiter::Future(object) | Waiter::Callback(object) => visit.call(object)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let waiters = std::mem::take(&mut *self.waiters.lock());
+        drop(waiters);
+    }
+}
+
+impl Drain {
+    /// A number for a new operation, and what tells this loop of its end.
+    pub(crate) fn signal(&self) -> (u64, Signal) {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        (number, Signal { queue: Arc::clone(&self.queue), number, late: exit::is_over() })
+    }
+
+    pub(crate) fn expect_future(&self, number: u64, future: Py<PyAny>) {
+        self.waiters.lock().insert(number, Waiter::Future(future));
+    }
+
+    pub(crate) fn expect_callback(&self, number: u64, callback: Py<PyAny>) {
+        self.waiters.lock().insert(number, Waiter::Callback(callback));
+    }
+
+    /// Nobody waits for it any more.
+    pub(crate) fn forget(&self, number: u64) {
+        drop(self.take(number));
+    }
+
+    fn take(&self, number: u64) -> Option<Waiter> {
+        self.waiters.lock().remove(&number)
+    }
+}
+
+/// A loop and its drain, neither kept alive.
+struct Known {
+    event_loop: Py<PyWeakrefReference>,
+    drain: Py<PyWeakrefReference>,
+}
+
+/// The loops with a queue, by address. Locked only by threads that hold the interpreter.
+static KNOWN: Mutex<Option<HashMap<usize, Known>>> = Mutex::new(None);
+
+/// The completion queue of `event_loop`, which is the running one.
+pub(crate) fn drain_of<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Drain>> {
+    let py = event_loop.py();
+    if let Some(drain) = known(event_loop) {
+        return Ok(drain);
+    }
+    let queue = Queue { ready: Mutex::default(), filled: Condvar::new(), wake: Wake::new()? };
+    let drain = Drain { queue: Arc::new(queue), pid: std::process::id(), waiters: Mutex::default() };
+    let drain = Bound::new(py, drain)?;
+    attach(event_loop, &drain)?;
+    note(event_loop, &drain)?;
+    Ok(drain)
+}
+
+fn note(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<()> {
+    let py = event_loop.py();
+    let (event_loop_reference, drain) = (PyWeakrefReference::new(event_loop)?, PyWeakrefReference::new(drain)?);
+    let entry = Known { event_loop: event_loop_reference.unbind(), drain: drain.unbind() };
+    let mut known = KNOWN.lock();
+    let known = known.get_or_insert_default();
+    known.retain(|_, known| known.event_loop.bind(py).upgrade().is_some());
+    known.insert(event_loop.as_ptr() as usize, entry);
+    Ok(())
+}
+
+fn known<'py>(event_loop: &Bound<'py, PyAny>) -> Option<Bound<'py, Drain>> {
+    let py = event_loop.py();
+    let all = KNOWN.lock();
+    let known = all.as_ref()?.get(&(event_loop.as_ptr() as usize))?;
+    let (known_loop, drain) = (known.event_loop.bind(py).upgrade()?, known.drain.bind(py).upgrade()?);
+    let drain = drain.cast_into::<Drain>().ok()?;
+    // A forked child shares the descriptor with its parent, and must not take what is the parent's.
+    (known_loop.is(event_loop) && drain.get().pid == std::process::id()).then_some(drain)
+}
+
+/// Has the loop watch the descriptor; one that can't gets a thread that stands in.
+fn attach(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<()> {
+    let py = event_loop.py();
+    let descriptor = drain.get().queue.wake.descriptor();
+    match event_loop.call_method1("add_reader", (descriptor, drain)) {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_instance_of::<PyNotImplementedError>(py) => {
+            py.import("locktender._asyncio")?.call_method1("stand_in", (event_loop, drain)).map(drop)
+        }
+        Err(error) => Err(error),
+    }
+}

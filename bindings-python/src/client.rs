@@ -1,0 +1,184 @@
+//! `Client`: the connection to one server or to a quorum.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use locktender::ClientBuilder;
+use parking_lot::Mutex;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::arguments::{refuse, text};
+use crate::async_held::AsyncHeld;
+use crate::errors::raised;
+use crate::events::{self, ClientSink};
+use crate::held::Held;
+use crate::lock::Lock;
+use crate::operation::Operation;
+use crate::options::{ClientChoice, LockChoice, OnLost};
+use crate::scripted::ScriptedServer;
+use crate::{context, exit, waiting};
+
+/// The connection to one lock server, or to a quorum of independent ones.
+#[pyclass(module = "locktender", frozen, weakref)]
+pub(crate) struct Client {
+    core: locktender::Client,
+    number: u64,
+    on_lost: Option<OnLost>,
+    on_event: Mutex<Option<Py<PyAny>>>,
+    has_callback: Arc<AtomicBool>,
+}
+
+impl Client {
+    /// A client of `servers`; without any of what the environment names.
+    pub(crate) fn open(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let choice = ClientChoice::parse(py, options)?;
+        let number = exit::next_number();
+        let has_callback = Arc::new(AtomicBool::new(choice.on_event.is_some()));
+        let sink = ClientSink { number, has_callback: Arc::clone(&has_callback) };
+        let builder = add_servers(locktender::Client::builder(), servers)?;
+        let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).build())?;
+        Ok(Self { core, number, on_lost: choice.lock.on_lost, on_event: Mutex::new(choice.on_event), has_callback })
+    }
+
+    /// Has the exit of the interpreter close the client.
+    pub(crate) fn enrolled(client: &Bound<'_, Self>) -> PyResult<()> {
+        exit::enrol(client.get().number, client)
+    }
+
+    pub(crate) fn core(&self) -> &locktender::Client {
+        &self.core
+    }
+
+    pub(crate) fn on_lost(&self) -> Option<OnLost> {
+        self.on_lost
+    }
+
+    pub(crate) fn callback(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.on_event.lock().as_ref().map(|callback| callback.clone_ref(py))
+    }
+
+    /// To be called before an acquire: whoever listens now hears of it.
+    pub(crate) fn listen(&self, py: Python<'_>) -> PyResult<()> {
+        events::refresh(py, self.has_callback.load(Ordering::Relaxed))
+    }
+
+    fn adoption(slf: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>, choice: &LockChoice) -> PyResult<locktender::Lock> {
+        let (py, client) = (slf.py(), slf.get());
+        client.listen(py)?;
+        let lock = raised(py, client.core.adoption(&text("ticket", ticket)?))?;
+        Ok(lock.settings(choice.settings.clone()).context(context::current(py)?))
+    }
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(
+        signature = (servers=None, **options),
+        text_signature = "(servers=None, *, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
+            unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
+            max_hold=None, on_lost=None, on_event=None)"
+    )]
+    fn new(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
+        let client = Bound::new(py, Self::open(py, servers, options)?)?;
+        Self::enrolled(&client)?;
+        Ok(client.unbind())
+    }
+
+    #[pyo3(signature = (name, **options), text_signature = "($self, name, *, ttl=None, wait=None, renew=None, max_hold=None, on_lost=None)")]
+    fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
+        Lock::new(Some(slf), name, options)
+    }
+
+    #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, on_lost=None)")]
+    fn adopt(slf: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Held>> {
+        let py = slf.py();
+        let lock = Self::adoption(slf, ticket, &LockChoice::parse(py, options)?)?;
+        let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
+        Held::new(py, slf.clone().unbind(), held)
+    }
+
+    #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, on_lost=None)")]
+    fn adopt_async(slf: Py<Self>, py: Python<'_>, ticket: Py<PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Operation> {
+        let choice = LockChoice::parse(py, options)?;
+        let on_lost = choice.on_lost;
+        let client = slf.clone_ref(py);
+        let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), &choice)?.acquire());
+        Ok(Operation::new("adopt_async", call, move |py, held| AsyncHeld::object(py, slf, held, on_lost)))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        waiting::block(py, self.core.close())
+    }
+
+    fn close_async(&self) -> Operation {
+        let core = self.core.clone();
+        Operation::new("close_async", move |_| Ok(core.close()), |py, ()| Ok(py.None()))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __aenter__(slf: Py<Self>) -> Operation {
+        Operation::ready("__aenter__", |_| Ok(slf.into_any()))
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __aexit__(&self, _error: &Bound<'_, PyAny>) -> Operation {
+        self.close_async()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<locktender.Client{}>", if self.core.is_closed() { " (closed)" } else { "" })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.on_event.try_lock().as_ref().map_or(Ok(()), |callback| visit.call(&**callback))
+    }
+
+    fn __clear__(&self) {
+        let callback = self.on_event.lock().take();
+        drop(callback);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        exit::strike(self.number);
+    }
+}
+
+/// One server or several of them: without any it is what the environment names.
+fn add_servers(builder: ClientBuilder, servers: Option<&Bound<'_, PyAny>>) -> PyResult<ClientBuilder> {
+    let Some(servers) = servers else { return Ok(builder) };
+    if servers.is_instance_of::<PyString>() || servers.is_instance_of::<ScriptedServer>() {
+        return add_server(builder, servers);
+    }
+    let mut listed = servers.try_iter().map_err(|_| refuse_server(servers))?.peekable();
+    if listed.peek().is_none() {
+        return Err(refuse("url", servers, "an empty list names no server"));
+    }
+    listed.try_fold(builder, |builder, server| add_server(builder, &server?))
+}
+
+/// A URL, a text with several, or a scripted server.
+fn add_server(builder: ClientBuilder, server: &Bound<'_, PyAny>) -> PyResult<ClientBuilder> {
+    if let Ok(scripted) = server.cast::<ScriptedServer>() {
+        return Ok(builder.server(scripted.get().core()));
+    }
+    let url = server.cast::<PyString>().map_err(|_| refuse_server(server))?;
+    Ok(builder.urls(&text("url", url)?))
+}
+
+/// Shows the type only: the value may have a password in it.
+fn refuse_server(server: &Bound<'_, PyAny>) -> PyErr {
+    refuse("url", server.get_type().as_any(), "must be a URL, a scripted server, or a list of them")
+}

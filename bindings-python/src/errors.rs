@@ -1,0 +1,86 @@
+//! The core's errors as Python exceptions: a table from code to class. The classes themselves are Python, in `errors.py`.
+
+use std::time::Duration;
+
+use locktender::{Code, Error, Remaining};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+mod class {
+    use pyo3::import_exception;
+
+    import_exception!(locktender.errors, LockError);
+    import_exception!(locktender.errors, AcquireTimeoutError);
+    import_exception!(locktender.errors, LockLostError);
+    import_exception!(locktender.errors, NotHeldError);
+    import_exception!(locktender.errors, UnavailableError);
+    import_exception!(locktender.errors, DeniedError);
+    import_exception!(locktender.errors, KeyConflictError);
+    import_exception!(locktender.errors, InvalidArgumentError);
+    import_exception!(locktender.errors, ClosedError);
+    import_exception!(locktender.errors, ForkedError);
+    import_exception!(locktender.errors, InternalError);
+}
+
+pub(crate) use class::{LockError, NotHeldError};
+
+fn class_of(py: Python<'_>, code: Code) -> Bound<'_, PyType> {
+    match code {
+        Code::AcquireTimeout => py.get_type::<class::AcquireTimeoutError>(),
+        Code::LockLost => py.get_type::<class::LockLostError>(),
+        Code::NotHeld => py.get_type::<class::NotHeldError>(),
+        Code::Unavailable => py.get_type::<class::UnavailableError>(),
+        Code::Denied => py.get_type::<class::DeniedError>(),
+        Code::KeyConflict => py.get_type::<class::KeyConflictError>(),
+        Code::InvalidArgument => py.get_type::<class::InvalidArgumentError>(),
+        Code::Closed => py.get_type::<class::ClosedError>(),
+        Code::Forked => py.get_type::<class::ForkedError>(),
+        _ => py.get_type::<class::InternalError>(),
+    }
+}
+
+/// The exception for `error`, with all its fields.
+pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    let build = || {
+        let fields = fields(py, error)?;
+        class_of(py, error.code()).call((error.to_string(),), Some(&fields))
+    };
+    build().map_or_else(|failed| failed, PyErr::from_value)
+}
+
+/// [`raise`], for `map_err`.
+pub(crate) fn raised<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
+    result.map_err(|error| raise(py, &error))
+}
+
+fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    fields.set_item("lock_name", error.lock_name())?;
+    if let Some(holder) = error.holder() {
+        fields.set_item("holder", &holder.owner)?;
+        fields.set_item("remaining", seconds_left(holder.remaining))?;
+        fields.set_item("no_expiry", holder.remaining == Remaining::Forever)?;
+    }
+    if let Some(loss) = error.loss() {
+        fields.set_item("reason", loss.reason.as_str())?;
+        fields.set_item("rival", &loss.rival)?;
+        fields.set_item("overrun", loss.overrun.as_secs_f64())?;
+    }
+    if !error.servers().is_empty() {
+        fields.set_item("servers", servers(error))?;
+    }
+    Ok(fields)
+}
+
+fn servers(error: &Error) -> Vec<(&str, &str, &str)> {
+    error.servers().iter().map(|error| (error.server.as_str(), error.kind.as_str(), error.message.as_str())).collect()
+}
+
+/// What remains of a key, in seconds; `None` if it has no expiry.
+pub(crate) fn seconds_left(remaining: Remaining) -> Option<f64> {
+    match remaining {
+        Remaining::Gone => Some(Duration::ZERO.as_secs_f64()),
+        Remaining::For(left) => Some(left.as_secs_f64()),
+        Remaining::Forever => None,
+    }
+}

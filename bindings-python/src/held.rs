@@ -1,0 +1,162 @@
+//! `Held`: one acquisition, for code that blocks.
+
+use std::ffi::CString;
+
+use locktender::Call;
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyResourceWarning, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::arguments::{refuse, seconds};
+use crate::client::Client;
+use crate::errors::{LockError, raised};
+use crate::values::{Loss, Release};
+use crate::waiting;
+
+/// A lock that is held: until it is released, handed over, or lost.
+#[pyclass(module = "locktender", frozen, weakref)]
+pub(crate) struct Held {
+    core: Tended,
+    /// Closed at exit as long as somebody holds a lock of it.
+    client: Py<Client>,
+}
+
+impl Held {
+    pub(crate) fn new(py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<Self>> {
+        Py::new(py, Self { core: Tended(held), client })
+    }
+}
+
+#[pymethods]
+impl Held {
+    #[getter]
+    fn name(&self) -> &str {
+        self.core.0.name()
+    }
+
+    #[getter]
+    fn owner(&self) -> &str {
+        self.core.0.owner()
+    }
+
+    #[getter]
+    fn fence(&self) -> u64 {
+        self.core.0.fence()
+    }
+
+    fn remaining(&self) -> f64 {
+        self.core.0.remaining().as_secs_f64()
+    }
+
+    fn is_valid(&self) -> bool {
+        self.core.0.is_valid()
+    }
+
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        raised(py, self.core.0.check())
+    }
+
+    #[pyo3(signature = (ttl=None, *, by=None))]
+    fn extend(&self, py: Python<'_>, ttl: Option<&Bound<'_, PyAny>>, by: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        waiting::block(py, self.core.extend(ttl, by)?)
+    }
+
+    #[pyo3(signature = (timeout=None))]
+    fn wait_lost(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Loss>> {
+        let patience = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
+        let loss = waiting::block_for(py, self.core.0.ended(), patience)?;
+        Ok(loss.flatten().map(Loss::from))
+    }
+
+    fn release(&self, py: Python<'_>) -> PyResult<Release> {
+        waiting::block(py, self.core.0.release()).map(Release::from)
+    }
+
+    fn hand_over(&self, py: Python<'_>) -> PyResult<String> {
+        let result = py.detach(|| self.core.0.hand_over());
+        raised(py, result)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
+        settle(py, waiting::block(py, self.core.0.leave()), error)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(self.core.not_picklable())
+    }
+
+    fn __repr__(&self) -> String {
+        self.core.shown("Held")
+    }
+}
+
+/// The end of a body: the error of the body always wins over the lock's, which is attached to it.
+pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+    match (left, error) {
+        (Err(lock_error), Some(error)) if lock_error.is_instance_of::<LockError>(py) => {
+            py.import("locktender._bodies")?.call_method1("attach", (lock_error, error)).map(drop)
+        }
+        (left, _) => left,
+    }
+}
+
+/// The core's hold with what `Held` and `AsyncHeld` share: they differ in how they wait.
+pub(crate) struct Tended(pub(crate) locktender::Held);
+
+impl Tended {
+    pub(crate) fn extend(&self, ttl: Option<&Bound<'_, PyAny>>, by: Option<&Bound<'_, PyAny>>) -> PyResult<Call<()>> {
+        match (ttl, by) {
+            (None, None) => Ok(self.0.extend_again()),
+            (Some(ttl), None) => Ok(self.0.extend(seconds("ttl", ttl)?)),
+            (None, Some(by)) => Ok(self.0.extend_by(seconds("by", by)?)),
+            (Some(_), Some(by)) => Err(refuse("by", by, "extend() takes a ttl or by, not both")),
+        }
+    }
+
+    pub(crate) fn not_picklable(&self) -> PyErr {
+        let text = "a held lock can't be pickled: to move it to another process, send what hand_over() returns, and adopt() that";
+        PyTypeError::new_err(text)
+    }
+
+    pub(crate) fn shown(&self, class: &str) -> String {
+        let state = if self.0.is_valid() { "valid" } else { "not valid" };
+        format!("<locktender.{class} {:?} fence={} {state}>", self.0.name(), self.0.fence())
+    }
+}
+
+impl Drop for Tended {
+    fn drop(&mut self) {
+        // Garbage. Not released: the work may still be running.
+        if self.0.check().is_ok() {
+            self.0.abandon();
+            warn::<PyResourceWarning>(&format!(
+                "held lock {:?} was dropped without release(): it is no longer renewed, and expires by itself",
+                self.0.name()
+            ));
+        }
+    }
+}
+
+/// A warning from a destructor: what is being raised meanwhile stays as it is, and an interpreter that ends isn't bothered.
+pub(crate) fn warn<W: PyTypeInfo>(text: &str) {
+    let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
+    let _ = Python::try_attach(|py| {
+        let raised = PyErr::take(py);
+        if let Err(refused) = PyErr::warn(py, &py.get_type::<W>(), &text, 1) {
+            refused.write_unraisable(py, None);
+        }
+        if let Some(raised) = raised {
+            raised.restore(py);
+        }
+    });
+}
+

@@ -1,0 +1,67 @@
+//! The Python side of locktender: converts arguments, calls the core, converts the result.
+//!
+//! | what | where |
+//! | --- | --- |
+//! | the classes | `client`, `lock`, `held`, `async_held`, `values` |
+//! | what users give | `arguments`, `options`; `default` is the client behind the module's own `lock()` |
+//! | what goes wrong | `errors` |
+//! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, woken by `wake` |
+//! | `with lock` | `entries`, by `context` |
+//! | the background | `events`, `exit` |
+//! | for users' tests | `scripted` |
+//!
+//! Two rules keep it from hanging: no thread of the core touches a Python object or waits for the interpreter, and nothing that
+//! a thread of the core may lock is locked in a forked child. What is idiomatic Python (decorator, `async with`, logging) is
+//! Python, beside this crate in `python/locktender`.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod async_held;
+mod bridge;
+mod client;
+mod context;
+mod default;
+mod entries;
+mod errors;
+mod events;
+mod exit;
+mod held;
+mod lock;
+mod operation;
+mod options;
+mod scripted;
+mod values;
+mod waiting;
+mod wake;
+
+/// The native module.
+#[pyo3::pymodule]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::async_held::AsyncHeld;
+    #[pymodule_export]
+    use crate::client::Client;
+    #[pymodule_export]
+    use crate::default::{configure, lock};
+    #[pymodule_export]
+    use crate::events::next_events;
+    #[pymodule_export]
+    use crate::exit::close_all;
+    #[pymodule_export]
+    use crate::held::Held;
+    #[pymodule_export]
+    use crate::lock::Lock;
+    #[pymodule_export]
+    use crate::scripted::{ScriptedServer, Seen};
+    #[pymodule_export]
+    use crate::values::{Event, LockInfo, Loss, OwnerFields, Release};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        let close_all = module.getattr("_close_all")?;
+        module.py().import("atexit")?.call_method1("register", (close_all,)).map(drop)
+    }
+}

@@ -1,0 +1,206 @@
+//! `Lock`: a name and options; what it acquires is a `Held`, or an `AsyncHeld`.
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arguments::{refuse, text};
+use crate::async_held::AsyncHeld;
+use crate::client::Client;
+use crate::entries::Entries;
+use crate::errors::NotHeldError;
+use crate::held::{Held, settle};
+use crate::operation::Operation;
+use crate::options::LockChoice;
+use crate::values::LockInfo;
+use crate::{context, default, waiting};
+
+/// A lock: a recipe. Does no I/O by itself, and may be shared and used again.
+#[pyclass(module = "locktender", frozen, weakref)]
+pub(crate) struct Lock {
+    /// `None`: the default client, whichever that is when it is needed.
+    client: Option<Py<Client>>,
+    name: Name,
+    choice: LockChoice,
+    entries: Entries,
+}
+
+enum Name {
+    Text(String),
+    /// Makes names from the arguments of a decorated function.
+    Maker(Py<PyAny>),
+}
+
+/// Makes what Python gets from what the core's lock gave.
+type Convert<T> = fn(Python<'_>, &Lock, Py<Client>, T) -> PyResult<Py<PyAny>>;
+
+impl Lock {
+    pub(crate) fn new(client: Option<Py<Client>>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let choice = LockChoice::parse(name.py(), options)?;
+        let name = if name.is_callable() { Name::Maker(name.clone().unbind()) } else { Name::Text(text("name", name)?) };
+        Ok(Self { client, name, choice, entries: Entries::default() })
+    }
+
+    fn client(&self, py: Python<'_>) -> PyResult<Py<Client>> {
+        self.client.as_ref().map_or_else(|| default::client(py), |client| Ok(client.clone_ref(py)))
+    }
+
+    /// The core's lock, for this caller.
+    fn core(&self, py: Python<'_>, client: &Client) -> PyResult<locktender::Lock> {
+        let name = match &self.name {
+            Name::Text(name) => name,
+            Name::Maker(maker) => return Err(refuse("name", maker.bind(py), "a callable names locks only in a decorator")),
+        };
+        client.listen(py)?;
+        Ok(client.core().lock(name).settings(self.choice.settings.clone()).context(context::current(py)?))
+    }
+
+    /// An operation of this lock: `call` starts it when it is awaited.
+    fn operation<T: Send + 'static>(
+        slf: &Bound<'_, Self>,
+        name: &'static str,
+        call: fn(&locktender::Lock) -> locktender::Call<T>,
+        convert: Convert<T>,
+    ) -> PyResult<Operation> {
+        let client = slf.get().client(slf.py())?;
+        let (lock, used) = (slf.clone().unbind(), client.clone_ref(slf.py()));
+        let kept = slf.clone().unbind();
+        let call = move |py: Python<'_>| Ok(call(&lock.get().core(py, used.get())?));
+        Ok(Operation::new(name, call, move |py, value| convert(py, kept.get(), client, value)))
+    }
+
+    fn held(py: Python<'_>, lock: &Self, client: Py<Client>, held: Option<locktender::Held>) -> PyResult<Py<PyAny>> {
+        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::object(py, client, held, lock.choice.on_lost))
+    }
+
+    fn not_held(&self, method: &str) -> PyErr {
+        NotHeldError::new_err(format!("{} is a recipe and holds nothing: {method}() is a method of what acquire() returned", self.__repr__()))
+    }
+
+    /// What the exit of the calling task or thread ends.
+    fn closing(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let why = || NotHeldError::new_err(format!(
+            "{} was entered by several tasks or threads, none of them this one: use `with lock.acquire() as held`",
+            self.__repr__()
+        ));
+        self.entries.close(context::current(py)?).ok_or_else(why)
+    }
+}
+
+#[pymethods]
+impl Lock {
+    fn acquire(&self, py: Python<'_>) -> PyResult<Py<Held>> {
+        let client = self.client(py)?;
+        let lock = self.core(py, client.get())?;
+        let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
+        Held::new(py, client, held)
+    }
+
+    fn acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
+        Self::operation(slf, "acquire_async", locktender::Lock::acquire, |py, lock, client, held| {
+            Self::held(py, lock, client, Some(held))
+        })
+    }
+
+    fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+        let client = self.client(py)?;
+        let held = waiting::block(py, self.core(py, client.get())?.try_acquire())?;
+        held.map(|held| Held::new(py, client, held)).transpose()
+    }
+
+    fn try_acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
+        Self::operation(slf, "try_acquire_async", locktender::Lock::try_acquire, Self::held)
+    }
+
+    fn inspect(&self, py: Python<'_>) -> PyResult<Option<LockInfo>> {
+        let client = self.client(py)?;
+        let info = waiting::block(py, self.core(py, client.get())?.inspect())?;
+        info.map(|info| LockInfo::new(py, info)).transpose()
+    }
+
+    fn inspect_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
+        Self::operation(slf, "inspect_async", locktender::Lock::inspect, |py, _, _, info| {
+            let info = info.map(|info| LockInfo::new(py, info)).transpose()?;
+            info.map_or_else(|| Ok(py.None()), |info| Ok(Py::new(py, info)?.into_any()))
+        })
+    }
+
+    /// Only here to say where it is.
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn release(&self, _arguments: &Bound<'_, PyAny>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        Err(self.not_held("release"))
+    }
+
+    /// Only here to say where it is.
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn extend(&self, _arguments: &Bound<'_, PyAny>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        Err(self.not_held("extend"))
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Held>> {
+        let held = self.acquire(py)?;
+        self.entries.open(context::current(py)?, held.clone_ref(py).into_any());
+        Ok(held)
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Py<PyAny>,
+        error: Option<Bound<'_, PyAny>>,
+        traceback: Py<PyAny>,
+    ) -> PyResult<()> {
+        let left = self.closing(py).and_then(|held| held.call_method1(py, "__exit__", (kind, &error, traceback)));
+        settle(py, left.map(drop), error)
+    }
+
+    fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Ok(slf.py().import("locktender._asyncio")?.call_method1("enter_lock", (slf,))?.unbind())
+    }
+
+    fn __aexit__(&self, py: Python<'_>, kind: Py<PyAny>, error: Py<PyAny>, traceback: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        self.closing(py)?.call_method1(py, "__aexit__", (kind, error, traceback))
+    }
+
+    /// The decorator.
+    fn __call__(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let name = match &slf.get().name {
+            Name::Text(name) => name.into_pyobject(py)?.into_any(),
+            Name::Maker(maker) => maker.bind(py).clone(),
+        };
+        Ok(py.import("locktender._decorator")?.call_method1("decorate", (slf, name, function))?.unbind())
+    }
+
+    /// The same lock by another name.
+    fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let client = self.client.as_ref().map(|client| client.clone_ref(py));
+        Ok(Self { client, name: Name::Text(text("name", name)?), choice: self.choice.clone(), entries: Entries::default() })
+    }
+
+    /// Notes an entry of the calling task.
+    fn _opened(&self, py: Python<'_>, held: Py<PyAny>) -> PyResult<()> {
+        self.entries.open(context::current(py)?, held);
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
+        if let Name::Maker(maker) = &self.name {
+            visit.call(maker)?;
+        }
+        self.entries.traverse(&visit)
+    }
+
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        match &self.name {
+            Name::Text(name) => Some(name),
+            Name::Maker(_) => None,
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        self.name().map_or_else(|| "<locktender.Lock>".to_owned(), |name| format!("<locktender.Lock {name:?}>"))
+    }
+}

@@ -1,0 +1,128 @@
+//! Options by keyword. What is not given is left to the core, which knows the defaults.
+
+use locktender::{ClientOptions, LockOptions, LockSettings, Wait};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arguments::{path, refuse, seconds, switch, text};
+use crate::errors::raised;
+
+/// The options of a lock that were given.
+#[derive(Clone, Default)]
+pub(crate) struct LockChoice {
+    pub(crate) settings: LockSettings,
+    /// What `async with` does on loss: only this binding knows it, since only here a task can be cancelled.
+    pub(crate) on_lost: Option<OnLost>,
+}
+
+/// What happens to the body of an `async with` when the lock is lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnLost {
+    Cancel,
+    Flag,
+}
+
+impl LockChoice {
+    /// The options in `given`; any other name is refused.
+    pub(crate) fn parse(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut choice = Self::default();
+        for (name, value) in given.into_iter().flatten() {
+            let option = text("option", &name)?;
+            if !choice.set(&option, &value)? {
+                return Err(unknown(&option, &value));
+            }
+        }
+        // Says at once what the core would say at the first operation.
+        raised(py, choice.settings.over(&LockOptions::default()))?;
+        Ok(choice)
+    }
+
+    /// Sets one option; false if there is none of that name.
+    fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let given = !value.is_none();
+        match option {
+            "wait" if !given => self.settings.wait = Some(Wait::Forever),
+            "max_hold" if !given => self.settings.max_hold = Some(None),
+            "ttl" | "renew" | "on_lost" if !given => (),
+            "ttl" => self.settings.ttl = Some(seconds(option, value)?),
+            "wait" => self.settings.wait = Some(Wait::For(seconds(option, value)?)),
+            "renew" => self.settings.renew = Some(switch(option, value)?),
+            "max_hold" => self.settings.max_hold = Some(Some(seconds(option, value)?)),
+            "on_lost" => self.on_lost = Some(on_lost(value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
+    match text("on_lost", value)?.as_str() {
+        "cancel" => Ok(OnLost::Cancel),
+        "flag" => Ok(OnLost::Flag),
+        _ => Err(refuse("on_lost", value, "must be \"cancel\" or \"flag\"")),
+    }
+}
+
+fn unknown(option: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    refuse(option, value, "there is no option of this name")
+}
+
+/// The options of a client that were given, with its locks' defaults.
+#[derive(Default)]
+pub(crate) struct ClientChoice {
+    pub(crate) options: ClientOptions,
+    pub(crate) lock: LockChoice,
+    pub(crate) on_event: Option<Py<PyAny>>,
+}
+
+impl ClientChoice {
+    /// The options in `given`; any other name is refused.
+    pub(crate) fn parse(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut choice = Self::default();
+        for (name, value) in given.into_iter().flatten() {
+            let option = text("option", &name)?;
+            if !choice.lock.set(&option, &value)? && !choice.set(&option, &value)? {
+                return Err(unknown(&option, &value));
+            }
+        }
+        choice.options.lock = raised(py, choice.lock.settings.over(&choice.options.lock))?;
+        Ok(choice)
+    }
+
+    fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if value.is_none() {
+            return Ok(CLIENT_OPTIONS.contains(&option));
+        }
+        match option {
+            "on_event" => self.on_event = Some(callback(value)?),
+            "prefix" => self.options.prefix = text(option, value)?,
+            "app" => self.options.app = Some(text(option, value)?),
+            "connect_timeout" => self.options.connect_timeout = seconds(option, value)?,
+            "response_timeout" => self.options.response_timeout = Some(seconds(option, value)?),
+            "unavailable_after" => self.options.unavailable_after = seconds(option, value)?,
+            "max_ttl" => self.options.max_ttl = seconds(option, value)?,
+            _ => return self.set_tls(option, value),
+        }
+        Ok(true)
+    }
+
+    fn set_tls(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match option {
+            "tls_ca" => self.options.tls_ca = Some(path(option, value)?),
+            "tls_cert" => self.options.tls_cert = Some(path(option, value)?),
+            "tls_key" => self.options.tls_key = Some(path(option, value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The client's own options: `None` for one of them means that it isn't given.
+const CLIENT_OPTIONS: [&str; 10] = [
+    "on_event", "prefix", "app", "connect_timeout", "response_timeout", "unavailable_after", "max_ttl", "tls_ca", "tls_cert",
+    "tls_key",
+];
+
+fn callback(value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if value.is_callable() { Ok(value.clone().unbind()) } else { Err(refuse("on_event", value, "must be callable")) }
+}

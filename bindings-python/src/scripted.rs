@@ -1,0 +1,73 @@
+//! `ScriptedServer`: a server for users' own tests, which says what it is told to.
+
+use std::sync::Arc;
+
+use locktender::server::scripted;
+use pyo3::prelude::*;
+
+use crate::arguments::{seconds, text};
+use crate::errors::raised;
+
+/// A lock server whose answers are said in advance.
+#[pyclass(module = "locktender.testing", frozen)]
+pub(crate) struct ScriptedServer(Arc<scripted::ScriptedServer>);
+
+impl ScriptedServer {
+    pub(crate) fn core(&self) -> Arc<scripted::ScriptedServer> {
+        Arc::clone(&self.0)
+    }
+}
+
+#[pymethods]
+impl ScriptedServer {
+    #[new]
+    #[pyo3(signature = (script=None, *, name=None, response_timeout=None))]
+    fn new(
+        py: Python<'_>,
+        script: Option<&Bound<'_, PyAny>>,
+        name: Option<&Bound<'_, PyAny>>,
+        response_timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let name = name.map(|name| text("name", name)).transpose()?;
+        let server = Self(scripted::ScriptedServer::new(name.as_deref().unwrap_or("test")));
+        if let Some(timeout) = response_timeout {
+            server.0.set_response_timeout(seconds("response_timeout", timeout)?);
+        }
+        script.map_or(Ok(()), |script| server.play(py, script))?;
+        Ok(server)
+    }
+
+    fn play(&self, py: Python<'_>, script: &Bound<'_, PyAny>) -> PyResult<()> {
+        raised(py, self.0.play(&text("script", script)?))
+    }
+
+    #[getter]
+    fn seen(&self) -> Vec<Seen> {
+        self.0.seen().into_iter().map(|seen| Seen { op: seen.op, lock: seen.lock, owner: seen.owner }).collect()
+    }
+
+    #[getter]
+    fn unplayed(&self) -> usize {
+        self.0.unplayed()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<locktender.testing.ScriptedServer {:?}>", locktender::server::Server::address(&*self.0))
+    }
+}
+
+/// One operation a scripted server was asked for.
+#[pyclass(module = "locktender.testing", frozen, get_all, eq)]
+#[derive(PartialEq)]
+pub(crate) struct Seen {
+    op: &'static str,
+    lock: Option<String>,
+    owner: Option<String>,
+}
+
+#[pymethods]
+impl Seen {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        crate::values::shown(slf, &["op", "lock", "owner"])
+    }
+}

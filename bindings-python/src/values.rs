@@ -1,0 +1,165 @@
+//! What operations return: plain values.
+
+use locktender::event::Event as CoreEvent;
+use locktender::LossReason;
+use pyo3::PyClass;
+use pyo3::prelude::*;
+
+use crate::errors::seconds_left;
+use crate::events::level_of;
+
+/// How a release ended.
+#[pyclass(module = "locktender", frozen, get_all, eq)]
+#[derive(PartialEq)]
+pub(crate) struct Release {
+    outcome: &'static str,
+    rival: Option<String>,
+    overrun: f64,
+}
+
+impl From<locktender::Release> for Release {
+    fn from(release: locktender::Release) -> Self {
+        Self { outcome: release.outcome.as_str(), rival: release.rival, overrun: release.overrun.as_secs_f64() }
+    }
+}
+
+#[pymethods]
+impl Release {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["outcome", "rival", "overrun"])
+    }
+}
+
+/// How a lock was lost.
+#[pyclass(module = "locktender", frozen, get_all, eq)]
+#[derive(PartialEq)]
+pub(crate) struct Loss {
+    reason: &'static str,
+    rival: Option<String>,
+    overrun: f64,
+}
+
+impl From<locktender::Loss> for Loss {
+    fn from(loss: locktender::Loss) -> Self {
+        Self { reason: loss.reason.as_str(), rival: loss.rival, overrun: loss.overrun.as_secs_f64() }
+    }
+}
+
+#[pymethods]
+impl Loss {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["reason", "rival", "overrun"])
+    }
+}
+
+/// The fields of an owner value that locktender wrote.
+#[pyclass(module = "locktender", frozen, get_all, eq)]
+#[derive(PartialEq)]
+pub(crate) struct OwnerFields {
+    app: Option<String>,
+    host: Option<String>,
+    pid: Option<u32>,
+    at: Option<String>,
+    id: Option<String>,
+}
+
+impl From<locktender::OwnerFields> for OwnerFields {
+    fn from(fields: locktender::OwnerFields) -> Self {
+        Self { app: fields.app, host: fields.host, pid: fields.pid, at: fields.at, id: fields.id }
+    }
+}
+
+#[pymethods]
+impl OwnerFields {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["app", "host", "pid", "at", "id"])
+    }
+}
+
+/// What a held lock looks like.
+#[pyclass(module = "locktender", frozen, get_all)]
+pub(crate) struct LockInfo {
+    owner: String,
+    fields: Option<Py<OwnerFields>>,
+    remaining: Option<f64>,
+    fence: u64,
+    waiters: u64,
+}
+
+impl LockInfo {
+    pub(crate) fn new(py: Python<'_>, info: locktender::LockInfo) -> PyResult<Self> {
+        let fields = info.fields.map(|fields| Py::new(py, OwnerFields::from(fields))).transpose()?;
+        let remaining = seconds_left(info.remaining);
+        Ok(Self { owner: info.owner, fields, remaining, fence: info.fence, waiters: info.waiters })
+    }
+}
+
+#[pymethods]
+impl LockInfo {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["owner", "fields", "remaining", "fence", "waiters"])
+    }
+}
+
+/// Something that happened.
+#[pyclass(module = "locktender", frozen, get_all)]
+pub(crate) struct Event {
+    kind: &'static str,
+    level: u8,
+    lock: Option<String>,
+    owner: Option<String>,
+    fence: Option<u64>,
+    rival: Option<String>,
+    reason: Option<&'static str>,
+    took: Option<f64>,
+    server: Option<String>,
+    message: Option<String>,
+}
+
+impl From<CoreEvent> for Event {
+    fn from(event: CoreEvent) -> Self {
+        Self {
+            kind: event.kind.as_str(),
+            level: level_of(&event),
+            lock: event.lock,
+            owner: event.owner,
+            fence: event.fence,
+            rival: event.rival,
+            reason: event.reason.map(LossReason::as_str),
+            took: event.took.map(|took| took.as_secs_f64()),
+            server: event.server,
+            message: event.message,
+        }
+    }
+}
+
+#[pymethods]
+impl Event {
+    /// One line for a log.
+    fn __str__(&self) -> String {
+        let mut line = self.kind.to_owned();
+        for (name, value) in [("lock", &self.lock), ("server", &self.server), ("rival", &self.rival)] {
+            if let Some(value) = value {
+                line.push_str(&format!(" {name}={value:?}"));
+            }
+        }
+        let reason = self.reason.map(str::to_owned);
+        for part in [reason, self.message.clone()].into_iter().flatten() {
+            line.push_str(&format!(": {part}"));
+        }
+        line
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["kind", "lock", "owner", "fence", "rival", "reason", "took", "server", "message"])
+    }
+}
+
+/// `Class(field=value, ...)`.
+pub(crate) fn shown<T: PyClass>(value: &Bound<'_, T>, fields: &[&str]) -> PyResult<String> {
+    let value = value.as_any();
+    let field = |name: &&str| Ok(format!("{name}={}", value.getattr(*name)?.repr()?));
+    let fields = fields.iter().map(field).collect::<PyResult<Vec<_>>>()?;
+    Ok(format!("{}({})", value.get_type().name()?, fields.join(", ")))
+}
+

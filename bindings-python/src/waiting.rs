@@ -1,0 +1,59 @@
+//! Blocked threads: the interpreter is free while they wait, and signals are looked for between the slices of a wait.
+
+use std::ffi::CString;
+use std::time::{Duration, Instant};
+
+use locktender::Call;
+use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+use crate::{context, exit};
+
+/// How long a signal may go unnoticed.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Blocks until the call has ended. A signal handler's exception drops the call, and thereby cancels it.
+pub(crate) fn block<T: Send + 'static>(py: Python<'_>, mut call: Call<T>) -> PyResult<T> {
+    loop {
+        if let Some(result) = slice(py, &mut call, SLICE)? {
+            return Ok(result);
+        }
+    }
+}
+
+/// [`block`] for an acquire, which warns where the wait stops an event loop.
+pub(crate) fn block_unless_looping<T: Send + 'static>(py: Python<'_>, name: &str, mut call: Call<T>) -> PyResult<T> {
+    if let Some(result) = slice(py, &mut call, SLICE)? {
+        return Ok(result);
+    }
+    if context::running_loop(py)?.is_some() {
+        let text = format!("waiting for lock {name:?} blocks this thread's event loop; use `async with`, or acquire_async()");
+        let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
+    }
+    block(py, call)
+}
+
+/// [`block`] for at most `patience`; `None` if that was too short.
+pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, patience: Option<Duration>) -> PyResult<Option<T>> {
+    let Some(patience) = patience else { return block(py, call).map(Some) };
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if let Some(result) = slice(py, &mut call, SLICE.min(left))? {
+            return Ok(Some(result));
+        }
+        if left.is_zero() {
+            return Ok(None);
+        }
+    }
+}
+
+fn slice<T: Send + 'static>(py: Python<'_>, call: &mut Call<T>, patience: Duration) -> PyResult<Option<T>> {
+    let result = py.detach(|| call.wait_for(patience));
+    exit::stay_away(py)?;
+    // Also with a result: an interrupt that comes with the grant drops the grant, which gives the lock back.
+    py.check_signals()?;
+    result.map(|result| raised(py, result)).transpose()
+}

@@ -1,0 +1,80 @@
+//! Asking every server one question, and judging the answers as they come.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::call::Responder;
+use crate::clock::Tick;
+use crate::error::Error;
+use crate::live::Live;
+use crate::runtime::Alarm;
+use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
+
+/// Says what the answers so far come to, or `None` to wait for more. With no answer missing it has to say something.
+type Judge<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync>;
+
+/// One question to all servers. The servers' completions keep it alive.
+pub(crate) struct Inquiry<T> {
+    judge: Judge<T>,
+    no_answer: Failure,
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    answers: Vec<Option<Answer>>,
+    responder: Option<Responder<T>>,
+}
+
+impl<T: Send + 'static> Inquiry<T> {
+    /// Asks all servers `op`; whoever has not answered within `patience` counts as failed.
+    pub(crate) fn begin(
+        live: &Live,
+        op: &Op,
+        patience: Duration,
+        judge: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
+        responder: Responder<T>,
+    ) {
+        let servers = live.server_count();
+        let until = Tick::now().after(patience);
+        let message = format!("no answer within {} ms", patience.as_millis());
+        let inquiry = Arc::new(Self {
+            judge: Box::new(judge),
+            no_answer: Failure::unknown(FailureKind::Timeout, message),
+            state: Mutex::new(State { answers: vec![None; servers], responder: Some(responder) }),
+        });
+        for server in 0..servers {
+            let keep = Arc::clone(&inquiry);
+            let completion = Completion::new(move |answer| {
+                keep.step(|answers| {
+                    answers[server].get_or_insert(answer);
+                });
+            });
+            live.server(server).submit(Request::new(op.clone(), until), completion);
+        }
+        let alarm: Weak<dyn Alarm> = Arc::downgrade(&inquiry) as _;
+        live.runtime().set_alarm(until, alarm);
+    }
+
+    fn step(&self, change: impl FnOnce(&mut [Option<Answer>])) {
+        let mut state = self.state.lock();
+        change(&mut state.answers);
+        let Some(result) = (self.judge)(&state.answers) else { return };
+        let responder = state.responder.take();
+        drop(state);
+        if let Some(responder) = responder {
+            responder.respond(result);
+        }
+    }
+}
+
+impl<T: Send + 'static> Alarm for Inquiry<T> {
+    fn ring(self: Arc<Self>) {
+        self.step(|answers| {
+            for answer in answers {
+                answer.get_or_insert_with(|| Err(self.no_answer.clone()));
+            }
+        });
+    }
+}

@@ -1,0 +1,28 @@
+//! The failures that the lane itself makes.
+
+use std::time::Duration;
+
+use crate::server::{Failure, FailureKind};
+
+pub(super) fn too_late() -> Failure {
+    Failure::not_applied(FailureKind::TooLate, "the operation's deadline passed before it could be sent")
+}
+
+pub(super) fn no_answer(timeout: Duration) -> Failure {
+    Failure::unknown(FailureKind::Timeout, format!("no answer within {} ms", timeout.as_millis()))
+}
+
+pub(super) fn disconnected() -> Failure {
+    Failure::unknown(FailureKind::Disconnected, "the connection broke before the answer came")
+}
+
+/// What an operation gets from a closed server.
+pub(super) fn closed(sent: bool) -> Failure {
+    Failure { maybe_applied: sent, ..Failure::not_applied(FailureKind::Closed, "the client is closed") }
+}
+
+/// Whether an answer says that the server can't serve at all, rather than that this client or this lock may not.
+pub(super) fn is_servers_fault(kind: FailureKind) -> bool {
+    use FailureKind::{ClusterDown, Loading, Misconfigured, OutOfMemory, Protocol, ReadOnly};
+    matches!(kind, ClusterDown | Loading | Misconfigured | OutOfMemory | Protocol | ReadOnly)
+}

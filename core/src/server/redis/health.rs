@@ -1,0 +1,30 @@
+//! Whether a server answers, told once for every change, however many lanes lead to it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::ServerState;
+use crate::server::Failure;
+
+pub(super) struct Health {
+    failing: AtomicBool,
+    report: Box<dyn Fn(ServerState) + Send + Sync>,
+}
+
+impl Health {
+    pub(super) fn new(report: Box<dyn Fn(ServerState) + Send + Sync>) -> Self {
+        Self { failing: AtomicBool::new(false), report }
+    }
+
+    pub(super) fn failed(&self, failure: &Failure) {
+        if !self.failing.swap(true, Ordering::Relaxed) {
+            (self.report)(ServerState::Failed(failure.clone()));
+        }
+    }
+
+    pub(super) fn recovered(&self) {
+        // Asked after every answer: a read is cheaper than a swap.
+        if self.failing.load(Ordering::Relaxed) && self.failing.swap(false, Ordering::Relaxed) {
+            (self.report)(ServerState::Recovered);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! From a step to an answer, by way of the keys in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::step::{Say, Step};
+use crate::error::Remaining;
+use crate::machine::{self, Env, State, Value};
+use crate::name::Keys;
+use crate::server::memory::MemoryServer;
+use crate::server::{Answer, Failure, FailureKind, Op, Reply, Verdict};
+
+/// What the server answers. Its keys change at once, however late the answer is.
+pub(super) fn answer(memory: &MemoryServer, op: &Op, step: &Step) -> Answer {
+    let refused = |verdict, holder: Option<String>, remaining| Ok(plain(memory, op, verdict, holder, remaining));
+    match &step.say {
+        Say::Real => memory.apply(op),
+        Say::Granted { fence } => Ok(memory.with(|state, env| granted(state, op, *fence, env))),
+        Say::Busy { owner, remaining } => refused(busy(op), Some(owner.to_string()), *remaining),
+        Say::Gone => refused(busy(op), None, Remaining::Gone),
+        Say::Conflict { found } => refused(Verdict::Conflict, Some(found.to_string()), Remaining::Gone),
+        Say::Quarantine { left } => refused(Verdict::Quarantine, None, Remaining::For(*left)),
+        Say::Mismatch { servers, max_ttl_ms } => {
+            refused(Verdict::Mismatch, Some(format!("n={servers} max_ttl={max_ttl_ms}")), Remaining::Gone)
+        }
+        Say::Fail { kind, applied } => failed(memory, op, *kind, *applied),
+        Say::Nothing { applied } => failed(memory, op, FailureKind::Timeout, *applied),
+    }
+}
+
+fn failed(memory: &MemoryServer, op: &Op, kind: FailureKind, applied: bool) -> Answer {
+    let message = format!("scripted: {}", kind.as_str());
+    // Of these the client can't know how far the operation came.
+    let unknown = matches!(kind, FailureKind::Timeout | FailureKind::Disconnected | FailureKind::Protocol | FailureKind::Other);
+    if applied {
+        memory.apply(op)?;
+    }
+    Err(if applied || unknown { Failure::unknown(kind, message) } else { Failure::not_applied(kind, message) })
+}
+
+const fn busy(op: &Op) -> Verdict {
+    match op {
+        Op::Acquire { .. } => Verdict::Held,
+        Op::Inspect { .. } => Verdict::Info,
+        _ => Verdict::No,
+    }
+}
+
+/// A refusal that touches nothing, with the fence there is.
+fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict, holder: Option<String>, remaining: Remaining) -> Reply {
+    memory.with(|state, env| {
+        let look = op.keys().map(|keys| machine::apply(state, &Op::Inspect { keys: Arc::clone(keys) }, env));
+        Reply::new(verdict, env.now_us, look.map_or(0, |look| look.fence), holder, remaining)
+    })
+}
+
+/// Clears away what would refuse the operation, one thing after the other, and does it.
+fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Reply {
+    match op {
+        Op::Acquire { keys, owner, ttl_ms, proposal, .. } => {
+            // No quorum is asked for: the marker has no say.
+            let op = Op::Acquire {
+                keys: Arc::clone(keys),
+                owner: Arc::clone(owner),
+                ttl_ms: *ttl_ms,
+                proposal: *proposal,
+                adopt: None,
+                fleet: None,
+            };
+            let mut reply = insist(state, &op, env, &[&|state| state.remove(keys.lock()), &|state| state.remove(keys.fence())]);
+            if let Some(fence) = fence {
+                put(state, keys.fence(), fence.to_string().into(), env, machine::FENCE_KEPT_MS);
+                reply.fence = fence;
+            }
+            reply
+        }
+        Op::Confirm { keys, owner, .. }
+        | Op::Extend { keys, owner, .. }
+        | Op::Heal { keys, owner, .. }
+        | Op::Release { keys, owner } => {
+            let hold = |state: &mut State| put(state, keys.lock(), Arc::clone(owner), env, HELD_MS);
+            insist(state, op, env, &[&hold, &|state| state.remove(keys.fence())])
+        }
+        Op::Inspect { keys } => {
+            insist(state, op, env, &[&|state| state.remove(keys.lock()), &|state| state.remove(keys.fence())])
+        }
+        Op::Greet { fleet } => {
+            state.remove(Keys::server_marker());
+            if let Some(fleet) = fleet {
+                machine::apply(state, &Op::Trust { fleet: *fleet }, env);
+            }
+            machine::apply(state, op, env)
+        }
+        Op::Examine => machine::apply(state, op, env),
+        Op::Trust { .. } => insist(state, op, env, &[&|state| state.remove(Keys::server_marker())]),
+    }
+}
+
+/// What remains of a lock that was written only so that an operation on it succeeds.
+const HELD_MS: u64 = Duration::from_secs(10).as_millis() as u64;
+
+type Clear<'a> = &'a dyn Fn(&mut State);
+
+fn insist(state: &mut State, op: &Op, env: &Env<'_>, clear: &[Clear<'_>]) -> Reply {
+    let mut reply = machine::apply(state, op, env);
+    for clear in clear {
+        if matches!(reply.verdict, Verdict::Vote | Verdict::Ok | Verdict::Info) {
+            break;
+        }
+        clear(state);
+        reply = machine::apply(state, op, env);
+    }
+    reply
+}
+
+fn put(state: &mut State, key: &str, text: Arc<str>, env: &Env<'_>, ttl_ms: u64) {
+    state.put(key, Value::Text(text), env.now_us, Some(ttl_ms));
+}

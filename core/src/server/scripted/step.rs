@@ -1,0 +1,263 @@
+//! What a scripted server answers, as a value and as text.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::millis;
+use crate::error::{Error, Remaining};
+use crate::owner::{Fields, escape};
+use crate::server::FailureKind;
+
+/// What a scripted server says to one operation. The default is to behave like a real server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    pub(super) say: Say,
+    pub(super) delay: Duration,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Say {
+    #[default]
+    Real,
+    Granted { fence: Option<u64> },
+    Busy { owner: Arc<str>, remaining: Remaining },
+    Gone,
+    Conflict { found: Arc<str> },
+    Quarantine { left: Duration },
+    Mismatch { servers: u32, max_ttl_ms: u64 },
+    Fail { kind: FailureKind, applied: bool },
+    Nothing { applied: bool },
+}
+
+/// Operations that only ask about a lock of ours.
+const OURS: [&str; 4] = ["confirm", "extend", "heal", "release"];
+
+impl Say {
+    /// Whether it can be the answer to an operation of this kind.
+    pub(super) fn fits(&self, operation: &str) -> bool {
+        match self {
+            Self::Real | Self::Fail { .. } | Self::Nothing { .. } => true,
+            Self::Granted { fence } => fence.is_none() || operation == "acquire",
+            Self::Busy { .. } => operation == "acquire" || operation == "inspect" || OURS.contains(&operation),
+            Self::Gone => operation == "inspect" || OURS.contains(&operation),
+            Self::Conflict { .. } => true,
+            Self::Quarantine { .. } => operation == "acquire" || operation == "greet",
+            Self::Mismatch { .. } => ["acquire", "greet", "trust"].contains(&operation),
+        }
+    }
+}
+
+impl Step {
+    /// It behaves like a real server.
+    #[must_use]
+    pub fn real() -> Self {
+        Self::default()
+    }
+
+    /// The operation succeeds, whatever would be in its way.
+    #[must_use]
+    pub fn granted() -> Self {
+        Say::Granted { fence: None }.into()
+    }
+
+    /// The acquire succeeds with this fence.
+    #[must_use]
+    pub fn granted_with(fence: u64) -> Self {
+        Say::Granted { fence: Some(fence) }.into()
+    }
+
+    /// Somebody else has the lock; the server's own keys stay as they are.
+    #[must_use]
+    pub fn busy(owner: &str, remaining: Remaining) -> Self {
+        Say::Busy { owner: owner.into(), remaining }.into()
+    }
+
+    /// Nobody has the lock: the answer to a holder whose key is gone.
+    #[must_use]
+    pub fn gone() -> Self {
+        Say::Gone.into()
+    }
+
+    /// The key holds something else, named by its type.
+    #[must_use]
+    pub fn conflict(found: &str) -> Self {
+        Say::Conflict { found: found.into() }.into()
+    }
+
+    /// The server is new or lost its data, and votes after `left`.
+    #[must_use]
+    pub fn quarantine(left: Duration) -> Self {
+        Say::Quarantine { left }.into()
+    }
+
+    /// The server belongs to another quorum.
+    #[must_use]
+    pub fn mismatch(servers: u32, max_ttl: Duration) -> Self {
+        Say::Mismatch { servers, max_ttl_ms: millis(max_ttl) }.into()
+    }
+
+    /// There is no answer, for this reason, and nothing was done. Whether the client can know that depends on the reason.
+    #[must_use]
+    pub fn fail(kind: FailureKind) -> Self {
+        Say::Fail { kind, applied: false }.into()
+    }
+
+    /// There is no answer at all: the response timeout decides.
+    #[must_use]
+    pub fn silence() -> Self {
+        Say::Nothing { applied: false }.into()
+    }
+
+    /// The answer comes this much later. What the server does, it does at once.
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
+    /// A failure or silence after the server has done what it was asked: the link was cut before the answer.
+    #[must_use]
+    pub fn applied(mut self) -> Self {
+        if let Say::Fail { applied, .. } | Say::Nothing { applied } = &mut self.say {
+            *applied = true;
+        }
+        self
+    }
+
+    /// Reads a step. Times are in milliseconds, values are escaped as in an owner's (`%20` for a space).
+    ///
+    /// | text | the server |
+    /// | --- | --- |
+    /// | `real` | behaves |
+    /// | `granted`, `granted fence=7` | grants, whatever is in the way |
+    /// | `busy`, `busy owner=x ttl=500`, `busy ttl=none` | says that somebody else has the lock |
+    /// | `gone` | says that nobody has it |
+    /// | `conflict type=list` | says that the key is no lock |
+    /// | `quarantine ttl=500` | is new and doesn't vote yet |
+    /// | `mismatch n=5 max_ttl=60000` | belongs to another quorum |
+    /// | `fail refused`, `fail disconnected applied` | fails, before or after having done it; the kinds are those of [`FailureKind`] |
+    /// | `silence`, `silence applied` | never answers |
+    ///
+    /// Every one but the last can be late: `busy delay=200`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for anything else.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        Words::new(text).step()
+    }
+}
+
+impl From<Say> for Step {
+    fn from(say: Say) -> Self {
+        Self { say, delay: Duration::ZERO }
+    }
+}
+
+impl FromStr for Step {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text)
+    }
+}
+
+/// The text that [`Step::parse`] reads.
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let applied = |applied: &bool| if *applied { " applied" } else { "" };
+        match &self.say {
+            Say::Real => write!(f, "real"),
+            Say::Granted { fence: None } => write!(f, "granted"),
+            Say::Granted { fence: Some(fence) } => write!(f, "granted fence={fence}"),
+            Say::Busy { owner, remaining: Remaining::For(left) } => write!(f, "busy owner={} ttl={}", escape(owner), millis(*left)),
+            Say::Busy { owner, .. } => write!(f, "busy owner={} ttl=none", escape(owner)),
+            Say::Gone => write!(f, "gone"),
+            Say::Conflict { found } => write!(f, "conflict type={}", escape(found)),
+            Say::Quarantine { left } => write!(f, "quarantine ttl={}", millis(*left)),
+            Say::Mismatch { servers, max_ttl_ms } => write!(f, "mismatch n={servers} max_ttl={max_ttl_ms}"),
+            Say::Fail { kind, applied: done } => write!(f, "fail {}{}", kind.as_str(), applied(done)),
+            Say::Nothing { applied: done } => write!(f, "silence{}", applied(done)),
+        }?;
+        if self.delay.is_zero() { Ok(()) } else { write!(f, " delay={}", millis(self.delay)) }
+    }
+}
+
+/// The words of a step's text; each is taken once, and none may be left.
+struct Words<'a> {
+    text: &'a str,
+    plain: Vec<&'a str>,
+    fields: Vec<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    fn new(text: &'a str) -> Self {
+        let (fields, plain) = text.split_whitespace().partition(|word| word.contains('='));
+        Self { text: text.trim(), plain, fields }
+    }
+
+    fn step(mut self) -> Result<Step, Error> {
+        let delay = Duration::from_millis(self.number("delay")?.unwrap_or(0));
+        let verb = if self.plain.is_empty() { "" } else { self.plain.remove(0) };
+        let say = match verb {
+            "real" => Say::Real,
+            "granted" => Say::Granted { fence: self.number("fence")? },
+            "busy" => self.busy()?,
+            "gone" => Say::Gone,
+            "conflict" => Say::Conflict { found: self.field("type").unwrap_or_else(|| "list".to_owned()).into() },
+            "quarantine" => Say::Quarantine { left: Duration::from_millis(self.number("ttl")?.unwrap_or(1_000)) },
+            "mismatch" => Say::Mismatch {
+                servers: self.number("n")?.unwrap_or(5),
+                max_ttl_ms: self.number("max_ttl")?.unwrap_or(60_000),
+            },
+            "fail" => Say::Fail { kind: self.kind()?, applied: self.flag("applied") },
+            "silence" => Say::Nothing { applied: self.flag("applied") },
+            _ => return Err(self.wrong("no step begins like that")),
+        };
+        if let Some(left) = self.plain.first().or(self.fields.first()) {
+            return Err(self.wrong(&format!("it has a {left:?} too many")));
+        }
+        if matches!(say, Say::Nothing { .. }) && !delay.is_zero() {
+            return Err(self.wrong("silence can't be late"));
+        }
+        Ok(Step { say, delay })
+    }
+
+    fn busy(&mut self) -> Result<Say, Error> {
+        let owner = self.field("owner").unwrap_or_else(|| "somebody".to_owned()).into();
+        let remaining = if let Some(at) = self.fields.iter().position(|field| *field == "ttl=none") {
+            self.fields.remove(at);
+            Remaining::Forever
+        } else {
+            Remaining::For(Duration::from_millis(self.number("ttl")?.unwrap_or(1_000)))
+        };
+        Ok(Say::Busy { owner, remaining })
+    }
+
+    fn kind(&mut self) -> Result<FailureKind, Error> {
+        let kind = self.plain.first().and_then(|word| FailureKind::named(word));
+        if kind.is_some() {
+            self.plain.remove(0);
+        }
+        kind.ok_or_else(|| self.wrong("fail needs the kind of failure"))
+    }
+
+    fn flag(&mut self, name: &str) -> bool {
+        let at = self.plain.iter().position(|word| *word == name);
+        at.map(|at| self.plain.remove(at)).is_some()
+    }
+
+    fn field(&mut self, key: &str) -> Option<String> {
+        let at = self.fields.iter().position(|field| field.split_once('=').is_some_and(|(name, _)| name == key))?;
+        Fields::parse(self.fields.remove(at)).get(key)
+    }
+
+    fn number<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, Error> {
+        let Some(value) = self.field(key) else { return Ok(None) };
+        value.parse().map(Some).map_err(|_| self.wrong(&format!("{key}={value} is no number it can be")))
+    }
+
+    fn wrong(&self, why: &str) -> Error {
+        Error::invalid("step", self.text, why.to_owned())
+    }
+}

@@ -1,0 +1,179 @@
+use std::sync::mpsc::{Receiver, channel};
+
+use super::*;
+use crate::error::Remaining;
+use crate::name::Keys;
+use crate::server::{Answer, FailureKind, Reply, Verdict};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(10);
+
+fn keys() -> Arc<Keys> {
+    Arc::new(Keys::new("", "k", 1).unwrap())
+}
+
+fn acquire(owner: &str) -> Op {
+    Op::Acquire { keys: keys(), owner: owner.into(), ttl_ms: 60_000, proposal: 0, adopt: None, fleet: None }
+}
+
+fn extend(owner: &str) -> Op {
+    Op::Extend { keys: keys(), owner: owner.into(), ttl_ms: 60_000, token: 7 }
+}
+
+fn release(owner: &str) -> Op {
+    Op::Release { keys: keys(), owner: owner.into() }
+}
+
+fn submit(server: &ScriptedServer, op: Op) -> Receiver<Answer> {
+    let (sender, receiver) = channel();
+    server.submit(Request::new(op, Tick::now().after(LONG)), Completion::new(move |answer| drop(sender.send(answer))));
+    receiver
+}
+
+fn ask(server: &ScriptedServer, op: Op) -> Answer {
+    submit(server, op).recv_timeout(LONG).unwrap()
+}
+
+fn verdict(answer: Answer) -> (Verdict, Option<String>, Remaining) {
+    let Reply { verdict, holder, remaining, .. } = answer.unwrap();
+    (verdict, holder, remaining)
+}
+
+#[test]
+fn without_a_script_it_behaves() {
+    let server = ScriptedServer::new("t");
+    assert_eq!(ask(&server, acquire("a")).unwrap().verdict, Verdict::Vote);
+    assert_eq!(ask(&server, acquire("b")).unwrap().holder.as_deref(), Some("a"));
+    assert_eq!(ask(&server, release("a")).unwrap().verdict, Verdict::Ok);
+}
+
+#[test]
+fn each_operation_has_its_own_queue_and_then_its_always() {
+    let server = ScriptedServer::new("t");
+    server.play("acquire: busy ttl=500\n\n always release: gone \n any: fail refused\n extend: granted").unwrap();
+    assert_eq!(server.unplayed(), 3);
+    let busy = (Verdict::Held, Some("somebody".into()), Remaining::For(Duration::from_millis(500)));
+    assert_eq!(verdict(ask(&server, acquire("a"))), busy);
+    assert_eq!(verdict(ask(&server, extend("a"))).0, Verdict::Ok);
+    assert_eq!(ask(&server, release("a")).unwrap_err().kind, FailureKind::Refused);
+    assert_eq!(verdict(ask(&server, release("a"))), (Verdict::No, None, Remaining::Gone));
+    assert_eq!(server.unplayed(), 0);
+    let seen: Vec<_> = server.seen().iter().map(|seen| (seen.op, seen.lock.clone().unwrap(), seen.owner.clone().unwrap())).collect();
+    assert_eq!(seen.len(), 4);
+    assert_eq!(seen[1], ("extend", "k".into(), "a".into()));
+}
+
+#[test]
+fn granted_succeeds_whatever_is_in_the_way() {
+    let server = ScriptedServer::new("t");
+    server.play("always any: granted").unwrap();
+    for op in [acquire("a"), acquire("b")] {
+        assert_eq!(ask(&server, op).unwrap().verdict, Verdict::Vote);
+    }
+    for op in [extend("c"), release("a"), Op::Confirm { keys: keys(), owner: "d".into(), token: 3 }] {
+        assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
+    }
+    let fleet = crate::server::Fleet { servers: 3, max_ttl_ms: 1 };
+    for op in [Op::Trust { fleet }, Op::Greet { fleet: None }, Op::Greet { fleet: Some(fleet) }] {
+        assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
+    }
+    server.next("acquire", Step::granted_with(42)).unwrap();
+    assert_eq!(ask(&server, acquire("e")).unwrap().fence, 42);
+    assert_eq!(ask(&server, Op::Inspect { keys: keys() }).unwrap().fence, 42);
+}
+
+#[test]
+fn a_cut_after_apply_leaves_the_lock_and_an_open_outcome() {
+    let server = ScriptedServer::new("t");
+    server.next("acquire", Step::fail(FailureKind::Disconnected).applied()).unwrap();
+    assert!(ask(&server, acquire("a")).unwrap_err().maybe_applied);
+    assert_eq!(ask(&server, acquire("b")).unwrap().holder.as_deref(), Some("a"));
+    server.next("release", Step::fail(FailureKind::ReadOnly)).unwrap();
+    assert!(!ask(&server, release("a")).unwrap_err().maybe_applied);
+}
+
+#[test]
+fn a_late_answer_does_not_hold_up_the_next() {
+    let server = ScriptedServer::new("t");
+    server.next("acquire", Step::real().after(Duration::from_millis(40))).unwrap();
+    let start = Tick::now();
+    let late = submit(&server, acquire("a"));
+    assert_eq!(submit(&server, acquire("b")).try_recv().unwrap().unwrap().holder.as_deref(), Some("a"));
+    assert!(late.try_recv().is_err());
+    assert_eq!(late.recv_timeout(LONG).unwrap().unwrap().verdict, Verdict::Vote);
+    assert!(Tick::now().since(start) >= Duration::from_millis(40));
+}
+
+#[test]
+fn silence_ends_with_the_response_timeout() {
+    let server = ScriptedServer::new("t");
+    server.set_response_timeout(Duration::from_millis(20));
+    server.next("acquire", Step::silence()).unwrap();
+    let failure = ask(&server, acquire("a")).unwrap_err();
+    assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Timeout, true));
+    assert_eq!(ask(&server, acquire("b")).unwrap().verdict, Verdict::Vote);
+}
+
+#[test]
+fn close_and_drop_end_what_is_unanswered() {
+    let server = ScriptedServer::new("t");
+    server.set_response_timeout(LONG * 2);
+    server.play("acquire: silence\n acquire: granted delay=15000").unwrap();
+    let silent = submit(&server, acquire("a"));
+    server.close();
+    assert_eq!(silent.recv_timeout(LONG).unwrap().unwrap_err().kind, FailureKind::Closed);
+    let late = submit(&server, acquire("a"));
+    drop(server);
+    assert_eq!(late.recv_timeout(LONG).unwrap().unwrap_err().kind, FailureKind::Closed);
+}
+
+#[test]
+fn steps_read_back_as_they_are_written() {
+    for text in [
+        "real",
+        "real delay=200",
+        "granted",
+        "granted fence=7",
+        "busy owner=host=web-3%20id=1 ttl=500",
+        "busy owner=x ttl=none delay=1",
+        "gone",
+        "conflict type=list",
+        "quarantine ttl=500",
+        "mismatch n=5 max_ttl=60000",
+        "fail refused",
+        "fail disconnected applied delay=5",
+        "silence",
+        "silence applied",
+    ] {
+        let step = Step::parse(text).unwrap();
+        assert_eq!(Step::parse(&step.to_string()).unwrap(), step, "{text}");
+    }
+    let busy = Step::busy("host=web-3 id=1", Remaining::For(Duration::from_millis(500)));
+    assert_eq!(Step::parse("busy owner=host%3Dweb-3%20id%3D1 ttl=500").unwrap(), busy);
+}
+
+#[test]
+fn what_is_no_script_is_refused() {
+    let server = ScriptedServer::new("t");
+    for script in [
+        "acquire",
+        "acquire:",
+        "acquire: maybe",
+        "acquire: busy ttl=soon",
+        "acquire: busy ttl=-1",
+        "acquire: busy tll=5",
+        "acquire: granted twice",
+        "acquire: gone",
+        "acquire: fail",
+        "acquire: fail somehow",
+        "acquire: silence delay=5",
+        "release: granted fence=7",
+        "release: quarantine",
+        "acquires: busy",
+        "always: busy",
+    ] {
+        let error = server.play(script).unwrap_err();
+        assert_eq!(error.code(), crate::error::Code::InvalidArgument, "{script}");
+    }
+    assert_eq!(server.unplayed(), 0);
+}

@@ -1,0 +1,30 @@
+"""A resource that refuses what comes from an older holder: the one protection against a holder that is late."""
+
+from locktender import lock
+
+
+class Account:
+    """Stands for a table with a column `fence`: UPDATE ... WHERE fence <= :fence."""
+
+    def __init__(self) -> None:
+        self.balance, self.fence = 100, 0
+
+    def withdraw(self, amount: int, fence: int) -> bool:
+        if fence < self.fence:
+            return False
+        self.balance, self.fence = self.balance - amount, fence
+        return True
+
+
+account = Account()
+turn = lock("example:fencing", ttl=1, wait=5, renew=False)
+
+late = turn.acquire()
+print(f"the first holder has fence {late.fence}, and is stopped for longer than its ttl ...")
+late.wait_lost(10)
+
+with turn as held:
+    print(f"the second has fence {held.fence}; its withdrawal: {account.withdraw(10, held.fence)}")
+
+print(f"the first goes on, without looking; its withdrawal: {account.withdraw(10, late.fence)}")
+print(f"balance {account.balance}; the first gives back what it no longer has: {late.release().outcome}")

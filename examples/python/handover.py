@@ -1,0 +1,18 @@
+"""A lock that moves to another process without being free in between."""
+
+import os
+import subprocess
+import sys
+
+from locktender import lock
+from locktender import Client
+
+if len(sys.argv) > 1:
+    with Client() as client, client.adopt(sys.argv[1], wait=5) as held:
+        print(f"process {os.getpid()} has adopted {held.name!r}, fence {held.fence}", flush=True)
+    sys.exit()
+
+held = lock("example:handover", ttl=10, wait=5).acquire()
+print(f"process {os.getpid()} holds {held.name!r}, fence {held.fence}", flush=True)
+subprocess.run([sys.executable, __file__, held.hand_over()], check=True)
+print(f"and here it is no longer held: {held.is_valid()}")

@@ -1,0 +1,15 @@
+"""One lock, held while something is done: `LOCKTENDER_URL=redis://localhost python hello.py`."""
+
+from locktender import AcquireTimeoutError, lock
+
+greeting = lock("example:hello", ttl=10, wait=5)
+
+try:
+    with greeting as held:
+        print(f"holding {held.name!r}, fence {held.fence}, for at least {held.remaining():.0f} s; it is renewed while this runs")
+        holder = greeting.inspect()
+        print(f"everybody sees: {holder.owner if holder else 'nobody'}")
+except AcquireTimeoutError as busy:
+    raise SystemExit(f"busy: {busy}")
+
+print("given back" if greeting.inspect() is None else "somebody else was waiting for it")

@@ -1,0 +1,55 @@
+"""Runs the fight and judges it: the exit code is 1 if two held the sweetroll at once, or a fence did not rise."""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from history import History
+from server import private_servers
+from stage import Stage
+from table import table
+from timeline import timeline
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="examples/demo", description="Three processes in three languages fight for one lock.")
+    parser.add_argument("--seconds", type=float, default=10.0, help="how long they fight (default 10)")
+    parser.add_argument("--ttl", type=float, default=1.0, help="the lock's time to live in seconds (default 1)")
+    parser.add_argument("--plain", action="store_true", help="plain lines also on a terminal")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the shared file here")
+    parser.add_argument("--check", type=Path, metavar="FILE", help="fight nothing, judge this file")
+    return parser.parse_args()
+
+
+def verdict(history: History) -> int:
+    """Says whether the lock did what it promises."""
+    violations = history.violations()
+    for violation in violations:
+        print(f"VIOLATED: {violation}")
+    for stale in history.stale():
+        print(f"refused:  {stale}")
+    if violations:
+        return 1
+    print(f"checked:  {len(history.holds())} holds, no two of them valid at once, and fences only rose")
+    return 0
+
+
+def fight(wanted: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="sweetroll-") as directory, private_servers(1, Path(directory)) as urls:
+        shared = wanted.keep or Path(directory) / "sweetroll.jsonl"
+        shared.write_text("")
+        stage = Stage(urls, shared, wanted.seconds, wanted.ttl)
+        asyncio.run(stage.play(timeline(plain=wanted.plain or not sys.stdout.isatty())))
+        history = History.read(shared)
+        print(table(stage.tallies, history))
+        return verdict(history) or stage.failed
+
+
+def main() -> int:
+    wanted = arguments()
+    return verdict(History.read(wanted.check)) if wanted.check else fight(wanted)
+
+
+sys.exit(main())

@@ -1,0 +1,64 @@
+"""Diego fights for the sweetroll in Python: diego.py URL FILE TTL END"""
+
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+from locktender import AcquireTimeoutError, Client, Held, LockLostError
+
+NAME = "Diego"
+
+
+def tell(event: str, **details: object) -> None:
+    """For the stage, which shows it."""
+    print(json.dumps({"event": event, **details}), flush=True)
+
+
+def write(shared: Path, held: Held, event: str, since: float, checked: float, until: float) -> None:
+    """Appends to the file that all share. Its readers refuse a line whose fence is smaller than one before it."""
+    line = {"fence": held.fence, "who": NAME, "event": event, "since": since, "checked": checked, "until": until, "at": time.time()}
+    with shared.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def eat(held: Held, shared: Path, since: float) -> None:
+    """What must happen while the lock is held."""
+    for bite in range(random.randint(2, 6)):
+        if bite == 2:
+            held.extend(by=0.5)
+            tell("extends")
+        checked = time.time()
+        until = checked + held.remaining()
+        held.check()
+        tell("bites")
+        # The work. If this process stands still here for too long, the check above is worth nothing any more, and only
+        # the fence in the line below keeps it from doing harm.
+        time.sleep(0.1)
+        write(shared, held, "bites", since, checked, until)
+    now = time.time()
+    write(shared, held, "leaves", since, now, now + held.remaining())
+
+
+def main() -> None:
+    urls, shared, ttl, end = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+    tell("enters")
+    with Client(urls, app=NAME) as client:
+        while (left := end - time.time()) > 0:
+            tell("waits")
+            began = time.monotonic()
+            try:
+                with client.lock("sweetroll", ttl=ttl, wait=left) as held:
+                    tell("takes", fence=held.fence, waited=round(time.monotonic() - began, 3))
+                    eat(held, shared, time.time())
+                tell("leaves")
+            except AcquireTimeoutError:
+                break
+            except LockLostError as lost:
+                tell("loses", why=str(lost))
+            time.sleep(random.uniform(0, 0.15))
+    tell("leaves")
+
+
+main()

@@ -1,0 +1,92 @@
+"""The shared file, read back: who held the sweetroll when, and whether that was right.
+
+Each line was appended by the process that held the lock, or believed so:
+
+    {"fence": 1795227730123456, "who": "Gorn", "event": "bites", "since": 1.25, "checked": 1.31, "until": 2.3, "at": 1.42}
+
+`since` is when the hold was granted, `checked` when its process last looked, `until` how long the lock was then known to be
+valid, `at` when the line was written. All by the wall clock of one machine, in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+LEAVES = "leaves"
+
+
+class Line(NamedTuple):
+    fence: int
+    who: str
+    event: str
+    since: float
+    checked: float
+    until: float
+    at: float
+
+
+class Hold(NamedTuple):
+    """One acquisition: valid from `since` to `until`, as far as its process was told."""
+
+    fence: int
+    who: str
+    since: float
+    until: float
+
+
+class Stale(NamedTuple):
+    """A line that its reader must refuse: a larger fence stands before it."""
+
+    line: Line
+    newest: int
+
+    def __str__(self) -> str:
+        late = (self.line.at - self.line.until) * 1e3
+        return (
+            f"a stale write of {self.line.who}, {late:.0f} ms after its validity had ended: "
+            f"fence {self.line.fence} came after {self.newest}"
+        )
+
+
+class History(NamedTuple):
+    lines: list[Line]
+
+    @classmethod
+    def read(cls, file: Path) -> History:
+        return cls([Line(**json.loads(line)) for line in file.read_text().splitlines()])
+
+    def holds(self) -> list[Hold]:
+        """Every hold, in the order in which they were granted."""
+        holds: dict[int, Hold] = {}
+        for line in self.lines:
+            hold = holds.setdefault(line.fence, Hold(line.fence, line.who, line.since, line.since))
+            # Who leaves ends its hold then and there; everything else is believed until the end it named.
+            until = min(hold.until, line.at) if line.event == LEAVES else max(hold.until, line.until)
+            holds[line.fence] = hold._replace(until=until)
+        return sorted(holds.values(), key=lambda hold: hold.since)
+
+    def stale(self) -> list[Stale]:
+        """What the resource's fence check refuses: lines behind a line with a larger fence."""
+        stale, newest = [], 0
+        for line in self.lines:
+            if line.fence < newest:
+                stale.append(Stale(line, newest))
+            newest = max(newest, line.fence)
+        return stale
+
+    def violations(self) -> list[str]:
+        """What must never happen."""
+        found = []
+        holds = self.holds()
+        for earlier, later in zip(holds, holds[1:], strict=False):
+            if later.since < earlier.until:
+                both = (earlier.until - later.since) * 1e3
+                found.append(f"{earlier.who} ({earlier.fence}) and {later.who} ({later.fence}) held it at once for {both:.1f} ms")
+            if later.fence <= earlier.fence:
+                found.append(f"{later.who} held it after {earlier.who}, but with fence {later.fence} after {earlier.fence}")
+        for stale in self.stale():
+            if stale.line.at < stale.line.until:
+                found.append(f"{stale.line.who} ({stale.line.fence}) was valid when {stale.newest} had already written")
+        return found

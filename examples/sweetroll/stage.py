@@ -1,0 +1,130 @@
+"""The three processes, and what befalls them."""
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+FIGHTERS: dict[str, tuple[str, list[str | Path]]] = {
+    "Diego": ("Python", [sys.executable, HERE / "diego.py"]),
+    "Gorn": ("Node", ["node", HERE / "gorn.mjs"]),
+    "Milten": ("Rust", [ROOT / ".venv/bin/milten"]),
+}
+
+# When fate strikes, as parts of the fight: whoever then bites is killed, or paused.
+KILL_AT, PAUSE_AT = 0.25, 0.6
+# How long the killed and the paused are gone, in ttls. More than one: somebody else gets the lock meanwhile.
+GONE_FOR = 2.5
+
+
+class Notice(NamedTuple):
+    """Something a process said or that happened to it."""
+
+    at: float
+    who: str
+    event: str
+    said: dict[str, Any]
+
+
+@dataclass
+class Tally:
+    """What a process came to, by what it said."""
+
+    acquisitions: int = 0
+    waits: int = 0
+    longest_wait: float = 0.0
+    losses: int = 0
+    fate: str = ""
+
+
+class Stage:
+    def __init__(self, urls: list[str], shared: Path, seconds: float, ttl: float) -> None:
+        self._arguments = [",".join(urls), str(shared)]
+        self._seconds = seconds
+        self._ttl = ttl
+        self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._readers: list[asyncio.Task[None]] = []
+        self._show: Callable[[Notice], None] = lambda notice: None
+        # Who bites next is struck.
+        self._struck: asyncio.Future[str] | None = None
+        self.tallies = {who: Tally() for who in FIGHTERS}
+        self.failed = 0
+
+    async def play(self, show: Callable[[Notice], None]) -> None:
+        """Has them fight, telling `show` what happens."""
+        self._show = show
+        self._began = time.time()
+        await asyncio.gather(*map(self._enter, FIGHTERS))
+        await self._kill()
+        await self._pause()
+        await asyncio.gather(*self._readers)
+
+    def _moment(self, part: float) -> float:
+        """The seconds until so much of the fight is over."""
+        return max(0.0, self._began + self._seconds * part - time.time())
+
+    async def _enter(self, who: str) -> None:
+        """Starts a process that fights for what is left of the time."""
+        _, command = FIGHTERS[who]
+        arguments = [*self._arguments, str(self._ttl), str(self._began + self._seconds)]
+        process = await asyncio.create_subprocess_exec(*command, *arguments, stdout=asyncio.subprocess.PIPE)
+        self._processes[who] = process
+        self._readers.append(asyncio.create_task(self._read(who, process)))
+
+    async def _read(self, who: str, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            said = json.loads(line)
+            self._notice(Notice(time.time(), who, said.pop("event"), said))
+        code = await process.wait()
+        if code not in (0, -signal.SIGKILL):
+            print(f"{who} ended with {code}", file=sys.stderr)
+            self.failed = 1
+
+    def _notice(self, notice: Notice) -> None:
+        tally = self.tallies[notice.who]
+        match notice.event:
+            case "waits":
+                tally.waits += 1
+            case "takes":
+                tally.acquisitions += 1
+                tally.longest_wait = max(tally.longest_wait, notice.said["waited"])
+            case "loses":
+                tally.losses += 1
+            case "bites" if self._struck and not self._struck.done():
+                self._struck.set_result(notice.who)
+        self._show(notice)
+
+    async def _strike(self, part: float, sign: signal.Signals, event: str) -> str | None:
+        """Waits until so much of the fight is over, then signals whoever bites next: its check is done, its write is not."""
+        await asyncio.sleep(self._moment(part))
+        self._struck = asyncio.get_running_loop().create_future()
+        try:
+            who = await asyncio.wait_for(self._struck, self._moment(1))
+        except asyncio.TimeoutError:  # TimeoutError itself from Python 3.11 on
+            print(f"nobody {event}: the fight is too short", file=sys.stderr)
+            return None
+        self._processes[who].send_signal(sign)
+        self.tallies[who].fate = event
+        self._notice(Notice(time.time(), who, event, {}))
+        return who
+
+    async def _kill(self) -> None:
+        if who := await self._strike(KILL_AT, signal.SIGKILL, "is killed"):
+            await asyncio.sleep(self._ttl * GONE_FOR)
+            self._notice(Notice(time.time(), who, "comes back", {}))
+            await self._enter(who)
+
+    async def _pause(self) -> None:
+        if who := await self._strike(PAUSE_AT, signal.SIGSTOP, "is paused"):
+            await asyncio.sleep(self._ttl * GONE_FOR)
+            self._notice(Notice(time.time(), who, "goes on", {}))
+            self._processes[who].send_signal(signal.SIGCONT)

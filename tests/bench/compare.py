@@ -1,0 +1,110 @@
+"""Measures locktender against a floor or a peer: `python3 tests/bench/compare.py [--rounds N] [--seconds S] [GROUP …]`.
+
+Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
+own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts the
+table into docs/performance.md. Groups: rust, holds, quorum, peers; all but peers unless some are named.
+"""
+
+import argparse
+import os
+import platform
+import random
+import statistics
+import sys
+from datetime import date
+
+from fleets import ROOT, fleets
+from rows import ROWS
+from sides import Sides
+
+PAGE = ROOT / "docs/performance.md"
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+
+
+def compare(sides, places, rows, rounds, seconds):
+    """The lines of the table for rows that are measured together: each side runs once a round."""
+    wanted = list(dict.fromkeys(side for row in rows for side in (row.ours, *row.others)))
+    found = {row: [] for row in rows}
+    for number in range(rounds):
+        order = random.Random(number).sample(wanted, len(wanted))
+        values = {side: measure(sides, places, side, seconds) for side in order}
+        for row in rows:
+            # The faster peer is the one to compare with, in whatever is compared.
+            other = min(row.others, key=lambda side: values[side]["p50_us"])
+            found[row].append((values[row.ours][row.field], values[other][row.field]))
+        shown = ", ".join(f"{side} {values[side]['p50_us']:.0f} µs" for side in wanted)
+        print(f"  round {number + 1} of {rounds}: {shown}", file=sys.stderr, flush=True)
+    return [line(row, found[row]) for row in rows]
+
+
+def measure(sides, places, side, seconds):
+    name, _, place = side.partition("@")
+    return sides.run(name, places[place or "one"], seconds)
+
+
+def line(row, pairs):
+    ratios = [ours / other for ours, other in pairs]
+    low, _, high = statistics.quantiles(ratios, n=4)
+    ours, other = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratio = f"**{statistics.median(ratios):.2f}** ({low:.2f}–{high:.2f})"
+    return f"| {row.title} | {row.aim} | {ratio} | {ours:,.1f} | {other:,.1f} | {row.field} |"
+
+
+def renewal(sides, places, rounds):
+    """What 1,000 renewed holds cost."""
+    results = [sides.run("holds-1000", places["one"], 10) for _ in range(max(3, rounds // 3))]
+    cpu = statistics.median(result["cpu_percent"] for result in results)
+    writes = statistics.median(result["writes_per_second"] for result in results)
+    lost = sum(int(result["lost"]) for result in results)
+    return [
+        f"| 1,000 holds, ttl 3 s: CPU of a core | ≤ 1 % | **{cpu:.2f} %** | | | over 10 s, {len(results)} runs |",
+        f"| 1,000 holds, ttl 3 s: writes a second (those of wake-ups included) | ≤ 50 | **{writes:.0f}** | | | |",
+        f"| 1,000 holds, ttl 3 s: holds lost | 0 | **{lost}** | | | |",
+    ]
+
+
+def one_round(sides, places, seconds):
+    """How many uncontended grants took a single round, at least: a second one asks all five servers to confirm."""
+    before = sum(server.calls() for server in places["five"])
+    pairs = sides.run("async-1", places["five"], seconds)["all_pairs"] + 1
+    calls = sum(server.calls() for server in places["five"]) - before
+    more = calls / pairs - 2 * len(places["five"])
+    share = f"**{100 * (1 - max(more, 0) / len(places['five'])):.1f} %**"
+    return f"| five servers: grants in one round | ≥ 95 % | {share} | {calls / pairs:.2f} | | scripts per pair |"
+
+
+def table(arguments):
+    groups = arguments.groups or ["rust", "holds", "quorum"]
+    sides = Sides()
+    lines = ["| what | aim | median ratio (quartiles) | ours | other | unit |", "| --- | --- | --- | --- | --- | --- |"]
+    with fleets(sides.trust) as places:
+        server = places["one"][0].name
+        for group in groups:
+            rows = [row for row in ROWS if row.group == group]
+            if rows:
+                lines += compare(sides, places, rows, arguments.rounds, arguments.seconds)
+            if group == "holds":
+                lines += renewal(sides, places, arguments.rounds)
+            if group == "quorum":
+                lines.append(one_round(sides, places, arguments.seconds))
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores shared by clients and servers"
+    lines += ["", f"{date.today()}: {server}, {machine}; {arguments.rounds} rounds of {arguments.seconds:g} s a side."]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("groups", nargs="*", choices=["rust", "holds", "quorum", "peers", []], help="what to measure")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
+    arguments = parser.parse_args()
+    text = table(arguments)
+    print(text)
+    if arguments.write:
+        before, rest = PAGE.read_text().split(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The servers that cases are played on."""
+
+import functools
+import itertools
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from locktender.testing import ScriptedServer
+from support.server import RealServer
+
+HTTP = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"
+
+
+class Place(NamedTuple):
+    """Where a case is played; `servers` are those that `server` steps reach, `scripted` the one that `script` steps do."""
+
+    name: str
+    urls: list[Any]
+    servers: list[RealServer]
+    scripted: ScriptedServer | None = None
+
+
+def names(at: Any) -> list[Any]:
+    """The places of a case's `at`."""
+    if at == "any":
+        return os.environ.get("LOCKTENDER_CONTRACT_PLACES", "memory,redis").split(",")
+    return [at]
+
+
+class Places:
+    """Makes places; what they need is started when it is first asked for, and ends with the `stack`."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._numbers: Iterator[int] = itertools.count()
+        self._starting = threading.Lock()
+
+    def make(self, at: Any) -> Place:
+        if isinstance(at, dict) and "scripted" in at:
+            scripted = ScriptedServer("\n".join(at["scripted"]))
+            return Place("scripted", [scripted], [], scripted)
+        if isinstance(at, dict):
+            return Place("urls", at["urls"], [])
+        with self._starting:
+            return Place(at, *self._parts(at))
+
+    def _parts(self, name: str) -> tuple[list[Any], list[RealServer]]:
+        def local(scheme: str, port: int, login: str = "") -> list[Any]:
+            return [f"{scheme}://{login}127.0.0.1:{port}"]
+
+        made: dict[str, Callable[[], tuple[list[Any], list[RealServer]]]] = {
+            "memory": lambda: ([f"memory://contract-{next(self._numbers)}"], []),
+            "redis": lambda: ([self._plain.url], [self._plain]),
+            "unix": lambda: ([self._plain.unix_url], [self._plain]),
+            "password": lambda: ([self._guarded.url], [self._guarded]),
+            "wrong_password": lambda: (local("redis", self._guarded.port, ":hunter2@"), []),
+            "no_password": lambda: (local("redis", self._guarded.port), []),
+            "no_rights": lambda: (local("redis", self._guarded.port, "guest:guest@"), []),
+            "tls": lambda: ([self._tls.url], [self._tls]),
+            "tls_elsewhere": lambda: ([self._elsewhere.url], []),
+            "tls_as_clear": lambda: (local("redis", self._tls.port), []),
+            "clear_as_tls": lambda: (local("rediss", self._plain.port), []),
+            # Reserved for a service that nobody runs.
+            "refused": lambda: (local("redis", 1), []),
+            "not_redis": lambda: (local("redis", self._listen(serve_http)), []),
+            "silent": lambda: (local("redis", self._listen(None)), []),
+        }
+        return made[name]()
+
+    def _start(self, **options: Any) -> RealServer:
+        return self._stack.enter_context(RealServer(**options))
+
+    @functools.cached_property
+    def _plain(self) -> RealServer:
+        return self._start()
+
+    @functools.cached_property
+    def _guarded(self) -> RealServer:
+        return self._start(password="secret", users={"guest": ("guest", "~* +@connection +get")})
+
+    @functools.cached_property
+    def _tls(self) -> RealServer:
+        return self._start(tls="server")
+
+    @functools.cached_property
+    def _elsewhere(self) -> RealServer:
+        return self._start(tls="elsewhere")
+
+    def _listen(self, serve: Callable[[socket.socket], None] | None) -> int:
+        listener = self._stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        if serve:
+            # Wakes the thread's accept, which closing the listener alone doesn't.
+            self._stack.callback(listener.shutdown, socket.SHUT_RDWR)
+            threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def serve_http(listener: socket.socket) -> None:
+    """Answers as a web server would, until the listener is shut down."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            connection.recv(4096)
+            connection.sendall(HTTP)

@@ -1,0 +1,249 @@
+"""One case being played."""
+
+import asyncio
+import inspect
+import os
+import platform
+import time
+from collections.abc import Awaitable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from locktender import Client, LockError
+from support.checkout import certificate
+
+from .matching import Variables, mismatch
+from .place import Place
+from .seen import describe, ended, look, show
+
+# How long something that is certain to happen may take, in seconds.
+PATIENCE = 5.0
+
+
+class Failed(AssertionError):
+    """A step saw something else than it expects."""
+
+
+class BodyError(Exception):
+    """What a body raises that is told to."""
+
+
+def options(wanted: dict[str, Any]) -> dict[str, Any]:
+    """Options as Python spells them: seconds, and None for ever."""
+
+    def convert(value: Any) -> Any:
+        if value == "forever":
+            return None
+        return value / 1e3 if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+    spelled = {key.removesuffix("_ms"): convert(value) if key.endswith("_ms") else value for key, value in wanted.items()}
+    spelled.pop("name", None)
+    return spelled
+
+
+class Scene:
+    """A case on a place, played by blocking calls or under asyncio: `asynchronous` says which."""
+
+    def __init__(self, case: dict[str, Any], place: Place, name: str, asynchronous: bool) -> None:
+        self._case = case
+        self._place = place
+        self._asynchronous = asynchronous
+        self._clients: dict[str, Client] = {}
+        self._kinds: dict[str, list[str]] = {}
+        self._holds: dict[str, Any] = {}
+        self._later: dict[str, Future[Any] | asyncio.Task[Any]] = {}
+        self._threads = ThreadPoolExecutor(4)
+        self._variables = Variables()
+        for key, value in {"name": name, "ca": certificate("ca.pem"), "pid": os.getpid(), "host": platform.node()}.items():
+            self._variables.set(key, value if key == "name" else str(value))
+
+    async def play(self) -> None:
+        """Plays every step; the first that sees something else than it expects ends the case."""
+        try:
+            await self._steps(self._case["steps"])
+        finally:
+            for client in self._clients.values():
+                await self._done(client, "close")
+            self._threads.shutdown()
+            self._holds.clear()
+
+    async def _steps(self, steps: list[dict[str, Any]]) -> None:
+        for index, step in enumerate(steps):
+            began = time.monotonic()
+            try:
+                seen = await self._act(step)
+            except LockError as error:
+                seen = describe(error)
+            seen["took_ms"] = (time.monotonic() - began) * 1e3
+            expected = self._variables.fill(step.get("expect", {}))
+            surprise = [key for key in ("error", "busy") if seen.get(key) and key not in expected]
+            if why := surprise or mismatch(expected, seen):
+                raise Failed(f"step {index} ({step['do']}): {why}\n    seen: {seen}")
+
+    async def _act(self, step: dict[str, Any]) -> dict[str, Any]:
+        act = getattr(self, "_do_" + step["do"])
+        seen: dict[str, Any] | None = await act({**self._variables.fill(step), "steps": step.get("steps")})
+        return seen or {}
+
+    async def _done(self, of: Any, verb: str, *arguments: Any, **keywords: Any) -> Any:
+        """Calls a method of the chosen way and waits for its end."""
+        if self._asynchronous and not inspect.isclass(of) and hasattr(of, verb + "_async"):
+            verb += "_async"
+        result = getattr(of, verb)(*arguments, **keywords)
+        return await result if isinstance(result, Awaitable) else result
+
+    async def _pause(self, seconds: float) -> None:
+        if self._asynchronous:
+            await asyncio.sleep(seconds)
+        else:
+            time.sleep(seconds)
+
+    def _client(self, step: dict[str, Any]) -> Client:
+        name = step.get("client", "client")
+        if name not in self._clients:
+            wanted = options(self._variables.fill(self._case.get("clients", {}).get(name, {})))
+            kinds = self._kinds.setdefault(name, [])
+            # Under asyncio a loss would cancel the body, which is to go on here.
+            wanted = {"on_lost": "flag", "on_event": lambda event: kinds.append(event.kind), **wanted}
+            self._clients[name] = Client(self._place.urls or None, **wanted)
+        return self._clients[name]
+
+    def _lock(self, step: dict[str, Any]) -> Any:
+        wanted = step.get("lock", {})
+        return self._client(step).lock(wanted.get("name", self._variables.fill("$name")), **options(wanted))
+
+    def _keep(self, step: dict[str, Any], held: Any) -> dict[str, Any]:
+        name = step.get("as", "held")
+        self._holds[name] = held
+        self._variables.set(f"{name}.owner", held.owner)
+        self._variables.set(f"{name}.fence", held.fence)
+        return look(held)
+
+    def _held(self, step: dict[str, Any]) -> Any:
+        return self._holds[step.get("on", "held")]
+
+    async def _do_open(self, step: dict[str, Any]) -> None:
+        self._client(step)
+
+    async def _do_acquire(self, step: dict[str, Any]) -> dict[str, Any] | None:
+        lock = self._lock(step)
+        if "later" not in step:
+            return self._keep(step, await self._done(lock, "acquire"))
+        if self._asynchronous:
+            self._later[step["later"]] = asyncio.ensure_future(self._done(lock, "acquire"))
+            await asyncio.sleep(0)
+        else:
+            self._later[step["later"]] = self._threads.submit(lock.acquire)
+        return None
+
+    async def _do_join(self, step: dict[str, Any]) -> dict[str, Any]:
+        later = self._later[step["of"]]
+        if isinstance(later, Future):
+            return self._keep(step, later.result(PATIENCE))
+        return self._keep(step, await asyncio.wait_for(later, PATIENCE))
+
+    async def _do_try_acquire(self, step: dict[str, Any]) -> dict[str, Any]:
+        held = await self._done(self._lock(step), "try_acquire")
+        return {"busy": True} if held is None else self._keep(step, held)
+
+    async def _do_adopt(self, step: dict[str, Any]) -> dict[str, Any]:
+        return self._keep(step, await self._done(self._client(step), "adopt", step["ticket"]))
+
+    async def _do_body(self, step: dict[str, Any]) -> dict[str, Any]:
+        result = None
+        lock = self._lock(step)
+        try:
+            if self._asynchronous:
+                async with lock as held:
+                    result = await self._body(step, held)
+            else:
+                with lock as held:
+                    result = await self._body(step, held)
+        except BodyError as error:
+            lost = getattr(error, "lock_error", None)
+            return {"error": "BODY", "lock_error": lost and lost.code}
+        except LockError as error:
+            # A `with` doesn't know the result, but whoever wrote it does.
+            return {**describe(error), "result": result}
+        return {"result": result}
+
+    async def _body(self, step: dict[str, Any], held: Any) -> Any:
+        self._keep(step, held)
+        await self._steps(step["steps"])
+        if step.get("raises"):
+            raise BodyError
+        return step.get("returns")
+
+    async def _do_extend(self, step: dict[str, Any]) -> dict[str, Any]:
+        held = self._held(step)
+        await self._done(held, "extend", **options({key: step[key] for key in step.keys() & {"ttl_ms"}}))
+        return look(held)
+
+    async def _do_extend_by(self, step: dict[str, Any]) -> dict[str, Any]:
+        held = self._held(step)
+        await self._done(held, "extend", **options({"by_ms": step["by_ms"]}))
+        return look(held)
+
+    async def _do_release(self, step: dict[str, Any]) -> dict[str, Any]:
+        return ended(await self._done(self._held(step), "release"))
+
+    async def _do_look(self, step: dict[str, Any]) -> dict[str, Any]:
+        return look(self._held(step))
+
+    async def _do_hand_over(self, step: dict[str, Any]) -> dict[str, Any]:
+        ticket = await self._done(self._held(step), "hand_over")
+        self._variables.set(step["as"], ticket)
+        return {"ticket": ticket}
+
+    async def _do_inspect(self, step: dict[str, Any]) -> dict[str, Any]:
+        return show(await self._done(self._lock(step), "inspect"))
+
+    async def _do_wait_lost(self, step: dict[str, Any]) -> dict[str, Any]:
+        loss = await self._done(self._held(step), "wait_lost", PATIENCE)
+        assert loss, "the lock is not lost"
+        return {"reason": loss.reason, "rival": loss.rival}
+
+    async def _do_wait_free(self, step: dict[str, Any]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while await self._done(self._lock(step), "inspect"):
+            assert time.monotonic() < deadline, "the lock does not become free"
+            await self._pause(0.005)
+
+    async def _do_events(self, step: dict[str, Any]) -> None:
+        self._client(step)
+        kinds = self._kinds[step.get("client", "client")]
+        deadline = time.monotonic() + PATIENCE
+        while not self._in_order(step["kinds"], kinds[:]):
+            assert time.monotonic() < deadline, f"the events were {kinds}"
+            await self._pause(0.002)
+
+    @staticmethod
+    def _in_order(wanted: list[str], kinds: list[str]) -> bool:
+        rest = iter(kinds)
+        return all(kind in rest for kind in wanted)
+
+    async def _do_close(self, step: dict[str, Any]) -> None:
+        await self._done(self._client(step), "close")
+
+    async def _do_server(self, step: dict[str, Any]) -> dict[str, Any]:
+        replies = [server.command(*step["command"]) for server in self._place.servers]
+        return {"reply": replies[-1]}
+
+    async def _do_script(self, step: dict[str, Any]) -> None:
+        assert self._place.scripted, "this place plays no script"
+        self._place.scripted.play("\n".join(step["lines"]))
+
+    async def _do_pass_ms(self, step: dict[str, Any]) -> None:
+        await self._pause(step["ms"] / 1e3)
+
+    async def _do_fork(self, step: dict[str, Any]) -> None:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                await self._steps(step["steps"])
+                status = 0
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, "the child's steps failed, see its output"

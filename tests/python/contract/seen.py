@@ -1,0 +1,55 @@
+"""What a step sees, as the cases write it."""
+
+from typing import Any
+
+from locktender import LockError
+
+
+def left(seconds: float | None, forever: bool) -> Any:
+    return "forever" if forever else None if seconds is None else seconds * 1e3
+
+
+def look(held: Any) -> dict[str, Any]:
+    try:
+        check = held.check()
+    except LockError as error:
+        check = error.code
+    return {
+        "name": held.name,
+        "owner": held.owner,
+        "fence": held.fence,
+        "remaining_ms": held.remaining() * 1e3,
+        "valid": held.is_valid(),
+        "check": check,
+    }
+
+
+def show(info: Any) -> dict[str, Any]:
+    if info is None:
+        return {"free": True}
+    fields = info.fields and {name: getattr(info.fields, name) for name in ("app", "host", "pid", "at", "id")}
+    return {
+        "free": False,
+        "owner": info.owner,
+        "fields": fields,
+        "remaining_ms": left(info.remaining, info.remaining is None),
+        "fence": info.fence,
+        "waiters": info.waiters,
+    }
+
+
+def ended(release: Any) -> dict[str, Any]:
+    return {"outcome": release.outcome, "rival": release.rival, "overrun_ms": release.overrun * 1e3}
+
+
+def describe(error: LockError) -> dict[str, Any]:
+    # The class is the code in another spelling.
+    assert type(error).__name__ == error.code.title().replace("_", "") + "Error"
+    seen = {"error": error.code, "message": str(error), "lock_name": error.lock_name}
+    for name in ("holder", "reason", "rival", "result"):
+        seen[name] = getattr(error, name, None)
+    seen["holder_remaining_ms"] = left(getattr(error, "remaining", None), getattr(error, "no_expiry", False))
+    seen["overrun_ms"] = getattr(error, "overrun", 0.0) * 1e3
+    servers = getattr(error, "servers", [])
+    seen["servers"] = [{"server": each.server, "kind": each.kind, "message": each.message} for each in servers]
+    return seen

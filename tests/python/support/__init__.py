@@ -1,0 +1,1 @@
+"""Real servers and a faulty network for the Python tests; conftest.py makes fixtures of them."""

@@ -1,0 +1,79 @@
+"""Programs that end with the test, however the test ends."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from .checkout import ROOT
+
+PATIENCE = 10.0
+
+
+class Program:
+    """A program that prints one number when it is ready and ends with its standard input."""
+
+    def __init__(self, *command: object) -> None:
+        # Its own session: a Ctrl-C meant for the test is not meant for it.
+        self._process = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            start_new_session=True,
+        )
+        self.number = int(self._answer())
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise ChildProcessError(f"{self._process.args!r} ended with {self._process.wait()}")
+        return line.strip()
+
+    def ask(self, *words: object) -> str:
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(str(word) for word in words) + "\n")
+        return self._answer()
+
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def wait(self) -> None:
+        self._process.wait(PATIENCE)
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self.wait()
+        self._process.stdout.close()
+
+
+class Tether(Program):
+    """A running server with its own directory; tests/tether says how it ends."""
+
+    def __init__(self, directory: Path, *command: object) -> None:
+        super().__init__(ROOT / "tests/tether", directory, *command)
+
+    @property
+    def pid(self) -> int:
+        return self.number
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        self.wait()
+        self.close()
+
+    def pause(self) -> None:
+        """Stops the server and waits until it stands still."""
+        os.kill(self.pid, signal.SIGSTOP)
+        status = Path(f"/proc/{self.pid}/stat")
+        deadline = time.monotonic() + PATIENCE
+        # Where there is no /proc the signal has to be trusted.
+        while status.exists() and not status.read_text().rpartition(") ")[2].startswith("T"):
+            assert time.monotonic() < deadline, f"pid {self.pid} does not stop"
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)

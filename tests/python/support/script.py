@@ -1,0 +1,35 @@
+"""Python programs in processes of their own: what happens at exit, after a fork, on a signal."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+
+PATIENCE = 20.0
+
+
+def command(program: str, *arguments: object, warnings: str = "error") -> list[str]:
+    options = [f"-W{warnings}", "-X", "faulthandler"]
+    return [sys.executable, *options, "-c", textwrap.dedent(program), *map(str, arguments)]
+
+
+def start(program: str, *arguments: object, warnings: str = "error", env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+    """Starts it; the caller reads what it prints."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**os.environ, **(env or {})}
+    return subprocess.Popen(command(program, *arguments, warnings=warnings), text=True, env=environment, **pipes)
+
+
+def run(program: str, *arguments: object, warnings: str = "error", env: Mapping[str, str] | None = None) -> str:
+    """Runs it to its end, which must be a good and silent one; what it printed."""
+    process = start(program, *arguments, warnings=warnings, env=env)
+    with process:
+        try:
+            out, err = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"it did not end: {out}\n{err}") from None
+    assert (process.returncode, err) == (0, ""), f"exit code {process.returncode}\n{out}\n{err}"
+    return out

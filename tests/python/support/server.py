@@ -1,0 +1,178 @@
+"""A real server as a value."""
+
+import shutil
+import socket
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from .checkout import ROOT, Binary, binary, prepared
+from .program import Program, Tether
+
+STARTUP = 20.0
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class RealServer:
+    """A server of its own process, gone when closed and when the test process dies.
+
+    version: its name in .venv/servers.json, such as "redis-6.2"; the preferred one if None
+    password: the default user's
+    users: more users, name: (password, rules of ACL SETUSER)
+    tls: the certificate shown on the port: "server", "elsewhere" or "expired". While the server is killed a
+         connection to the port is then closed, not refused.
+    mutual: only clients that show a certificate such as "client"
+    persistent: data is on disk after every write, so that `restart` finds it again
+    config: more lines for the configuration file
+    """
+
+    def __init__(
+        self,
+        version: str | None = None,
+        *,
+        password: str | None = None,
+        users: dict[str, tuple[str, str]] | None = None,
+        tls: str | None = None,
+        mutual: bool = False,
+        persistent: bool = False,
+        config: tuple[str, ...] = (),
+    ) -> None:
+        self.binary: Binary = binary(version)
+        self.password = password
+        # Short, because a path of a unix socket is at most 107 bytes.
+        self.directory = Path(tempfile.mkdtemp(prefix="locktender-"))
+        self._lines = [f"dir {self.directory}", "bind 127.0.0.1", f"unixsocket {self.socket}"]
+        self._lines += ["appendonly yes", "appendfsync always"] if persistent else ['save ""', "appendonly no"]
+        self._lines += [f"requirepass {password}"] if password else []
+        for name, (secret, rules) in (users or {}).items():
+            self._lines.append(f"user {name} on >{secret} {rules}")
+        self._lines += config
+        self._port = 0
+        self._tether: Tether | None = None
+        self._terminator: Program | None = None
+        self._run()
+        if tls:
+            command = [prepared("bin/python"), ROOT / "tests/terminator.py", self._port, tls]
+            self._terminator = Program(*command, *(["mutual"] if mutual else []))
+
+    def _run(self) -> None:
+        """Runs the server, on a port of its own choice the first time, later on the same."""
+        chosen = self._port != 0
+        while True:
+            if not chosen:
+                self._port = free_port()
+            self.directory.mkdir(exist_ok=True)
+            file = self.directory / "server.conf"
+            file.write_text("\n".join([*self._lines, f"port {self._port}"]) + "\n")
+            self._tether = Tether(self.directory, self.binary.path, file)
+            if self._wait_until_ready(self._tether):
+                return
+            log = (self.directory / "log").read_text()
+            self._tether.close()
+            # Somebody took the free port before the server did: the one case for another try.
+            if chosen or "Address already in use" not in log:
+                raise RuntimeError(f"{self.binary.name} did not start:\n{log}")
+
+    def _wait_until_ready(self, tether: Tether) -> bool:
+        deadline = time.monotonic() + STARTUP
+        # It listens on the port before it answers on the socket, which nobody else can have.
+        while time.monotonic() < deadline and not tether.ended():
+            try:
+                self.command("PING")
+                return True
+            except redis.ConnectionError:  # LOADING is one too
+                time.sleep(0.002)
+        return False
+
+    @property
+    def port(self) -> int:
+        """The port on 127.0.0.1; it stays the same over restarts."""
+        return self._terminator.number if self._terminator else self._port
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def url(self) -> str:
+        """The URL of its port, with the password if it needs one."""
+        return self.url_at(self.port)
+
+    def url_at(self, port: int) -> str:
+        """The same URL with another port, such as a proxy's."""
+        login = f":{self.password}@" if self.password else ""
+        return f"{'rediss' if self._terminator else 'redis'}://{login}127.0.0.1:{port}"
+
+    @property
+    def socket(self) -> Path:
+        """The path of its unix socket."""
+        return self.directory / "socket"
+
+    @property
+    def unix_url(self) -> str:
+        return f"unix://{self.socket}" + (f"?pass={self.password}" if self.password else "")
+
+    def command(self, *words: str | int) -> Any:
+        """Asks the server directly, past the library under test: RESP2 replies, text for strings, errors raised."""
+        options: dict[str, Any] = {"password": self.password, "socket_timeout": 5, "decode_responses": True}
+        options["retry"] = Retry(NoBackoff(), 0)
+        with redis.Redis(unix_socket_path=str(self.socket), protocol=2, **options) as client:
+            client.response_callbacks.clear()
+            return client.execute_command(*words)
+
+    def kill(self) -> None:
+        """Kills the server, as a crash would."""
+        self._running().kill()
+        self._tether = None
+
+    def pause(self) -> None:
+        """Stops the process: connections stay open and nothing answers."""
+        self._running().pause()
+
+    def resume(self) -> None:
+        """Lets a paused server go on."""
+        self._running().resume()
+
+    def restart(self) -> None:
+        """Kills the server, if it runs, and starts it on the same port with the data it kept on disk."""
+        if self._tether:
+            self.kill()
+        self._run()
+
+    def restart_empty(self) -> None:
+        """Kills the server, if it runs, and starts it on the same port without any data."""
+        if self._tether:
+            self.kill()
+        shutil.rmtree(self.directory)
+        self._run()
+
+    def _running(self) -> Tether:
+        assert self._tether, "the server is killed"
+        return self._tether
+
+    def close(self) -> None:
+        for program in (self._terminator, self._tether):
+            if program:
+                program.close()
+        self._terminator = self._tether = None
+        # The tether has removed it already unless the server was killed before.
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> "RealServer":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,181 @@
+"""Clients: servers, options, closing, and the default client of the module."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+from locktender import (
+    AcquireTimeoutError,
+    Client,
+    ClosedError,
+    DeniedError,
+    InvalidArgumentError,
+    KeyConflictError,
+    LockLostError,
+    UnavailableError,
+)
+from support.checkout import certificate
+from support.observe import until
+from support.script import run
+from support.server import RealServer, free_port
+
+
+def test_a_client_is_lazy():
+    Client(f"redis://127.0.0.1:{free_port()}").lock("a", ttl=1)
+
+
+def test_every_kind_of_url(servers, name):
+    server = servers(password="secret")
+    for url in (server.url, server.url + "/1", server.unix_url):
+        with Client(url) as client, client.lock(name) as held:
+            assert held.is_valid()
+
+
+def test_tls(servers, name):
+    server = servers(tls="server", mutual=True)
+    options = {"tls_ca": certificate("ca.pem"), "tls_cert": certificate("client.pem"), "tls_key": certificate("client.key")}
+    with Client(server.url, **options) as client, client.lock(name) as held:
+        assert held.is_valid()
+    with Client(server.url, unavailable_after=0.3, tls_cert=options["tls_cert"], tls_key=options["tls_key"]) as client:
+        with pytest.raises(UnavailableError) as caught:
+            client.lock(name).acquire()
+        assert caught.value.servers[0].kind == "tls"
+
+
+def test_several_servers_are_a_quorum(servers, name):
+    three = [servers() for _ in range(3)]
+    urls = [server.url for server in three]
+    # Whatever form the list has: a new server doesn't vote until it is trusted, and the error says so.
+    for given in (urls, tuple(urls), ",".join(urls)):
+        with Client(given, unavailable_after=0.3) as client, pytest.raises(UnavailableError) as caught:
+            client.lock(name).acquire()
+        assert {each.kind for each in caught.value.servers} == {"quarantine"}
+
+
+def test_prefix_and_app_are_on_the_server(server: RealServer, name):
+    with Client(server.url, prefix="tests:", app="billing") as client, client.lock(name) as held:
+        assert server.command("GET", f"tests:{name}") == held.owner
+        info = client.lock(name).inspect()
+        assert info is not None and info.fields is not None
+        assert (info.fields.app, info.owner) == ("billing", held.owner)
+
+
+def test_a_client_has_defaults_for_its_locks(server: RealServer, name):
+    with Client(server.url, ttl=3, wait=0) as client:
+        lock = client.lock(name)
+        with lock as held:
+            assert 2 < held.remaining() <= 3
+            with pytest.raises(AcquireTimeoutError):
+                lock.acquire()
+        with client.lock(name, ttl=30, wait=None) as held:
+            assert 29 < held.remaining() <= 30
+
+
+def test_wrong_password_is_denied(servers, name):
+    server = servers(password="secret")
+    with Client(f"redis://:wrong@127.0.0.1:{server.port}") as client, pytest.raises(DeniedError) as caught:
+        client.lock(name).acquire()
+    assert caught.value.servers[0].kind == "denied"
+    assert "wrong@" not in str(caught.value)
+
+
+def test_key_of_another_type_is_left_alone(client, server: RealServer, name):
+    server.command("LPUSH", name, "x")
+    with pytest.raises(KeyConflictError):
+        client.lock(name).acquire()
+    assert server.command("LRANGE", name, 0, -1) == ["x"]
+
+
+def test_a_closed_client_refuses(server: RealServer, name):
+    client = Client(server.url)
+    lock = client.lock(name)
+    held = lock.acquire()
+    client.close()
+    client.close()
+    assert not held.is_valid()
+    assert server.command("EXISTS", name) == 0
+    with pytest.raises(ClosedError):
+        lock.acquire()
+    with pytest.raises(LockLostError) as caught:
+        held.check()
+    assert caught.value.reason == "closed"
+    assert "closed" in repr(client)
+
+
+def test_close_ends_a_blocked_acquire(server: RealServer, name):
+    client = Client(server.url)
+    with Client(server.url) as other, other.lock(name):
+        errors = []
+
+        def wait():
+            try:
+                client.lock(name).acquire()
+            except ClosedError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(lambda: "cmdstat_evalsha" in server.command("INFO", "commandstats"))
+        client.close()
+        thread.join(5)
+        assert len(errors) == 1
+
+
+def test_a_dropped_client_is_collected():
+    client = Client("memory://dropped", on_event=lambda event: client)
+    gone = weakref.ref(client)
+    del client
+    gc.collect()
+    assert gone() is None
+
+
+def test_no_server_at_all_names_the_choices(monkeypatch):
+    monkeypatch.delenv("LOCKTENDER_URL", raising=False)
+    with pytest.raises(InvalidArgumentError, match="memory://"):
+        Client()
+
+
+def test_the_environment_names_the_server(server: RealServer, name):
+    program = """
+        import sys
+        from locktender import Client, lock
+        with lock(sys.argv[1]) as held, Client() as client:
+            print(client.lock(sys.argv[1]).inspect().owner == held.owner)
+    """
+    assert run(program, name, env={"LOCKTENDER_URL": server.url}) == "True\n"
+
+
+def test_the_default_client_is_made_when_it_is_needed(server: RealServer, name):
+    program = """
+        import os, sys
+        from locktender import InvalidArgumentError, configure, lock
+        os.environ.pop("LOCKTENDER_URL", None)
+        made = lock(sys.argv[1], wait=0)
+        try:
+            made.acquire()
+        except InvalidArgumentError as error:
+            print("LOCKTENDER_URL" in str(error))
+        configure(sys.argv[2], app="configured")
+        with made as held:
+            print(held.owner.startswith("app=configured "))
+        configure("memory://elsewhere")
+        with made as held:
+            print(held.owner.startswith("app="))
+    """
+    assert run(program, name, server.url) == "True\nTrue\nFalse\n"
+
+
+def test_configure_refuses_at_once(monkeypatch):
+    import locktender
+
+    with pytest.raises(InvalidArgumentError):
+        locktender.configure("nonsense://host")
+
+
+def test_one_version():
+    from importlib.metadata import version
+
+    import locktender
+
+    assert locktender.__version__ == version("locktender")

@@ -1,0 +1,174 @@
+"""The decorator: names from arguments, signatures, results."""
+
+import asyncio
+import inspect
+
+import pytest
+from locktender import AcquireTimeoutError, Client, InvalidArgumentError, LockLostError, lock
+from support.server import RealServer
+
+
+def held_names(client, *names):
+    return [name for name in names if client.lock(name).inspect()]
+
+
+def test_the_name_is_filled_from_the_arguments(each_client, name):
+    @each_client.lock(name + ":{user_id}:{mode}", wait=0)
+    def charge(user_id, *, mode="full"):
+        """Takes money."""
+        return held_names(each_client, f"{name}:7:full", f"{name}:7:part")
+
+    assert charge(7) == [f"{name}:7:full"]
+    assert charge(user_id=7, mode="part") == [f"{name}:7:part"]
+    assert held_names(each_client, f"{name}:7:full") == []
+    assert (charge.__name__, charge.__doc__) == ("charge", "Takes money.")
+    assert list(inspect.signature(charge).parameters) == ["user_id", "mode"]
+
+
+def test_attributes_items_and_methods(each_client, name):
+    class Account:
+        id = 7
+
+        @each_client.lock(name + ":{self.id}:{options[kind]}:{rest}")
+        def charge(self, options, *rest):
+            return held_names(each_client, f"{name}:7:a:(1, 2)")
+
+    assert Account().charge({"kind": "a"}, 1, 2) == [f"{name}:7:a:(1, 2)"]
+
+
+def test_double_braces_are_a_literal_tag(each_client, name):
+    @each_client.lock("{{" + name + "}}:{part}")
+    def work(part):
+        return held_names(each_client, f"{{{name}}}:x")
+
+    @each_client.lock("{{" + name + "}}:plain")
+    def plain():
+        return held_names(each_client, f"{{{name}}}:plain")
+
+    assert work("x") == [f"{{{name}}}:x"]
+    assert plain() == [f"{{{name}}}:plain"]
+
+
+def test_a_callable_makes_the_name(each_client, name):
+    @each_client.lock(lambda user_id: f"{name}:{user_id}")
+    def charge(user_id):
+        return held_names(each_client, f"{name}:7")
+
+    assert charge(7) == [f"{name}:7"]
+
+
+def test_outside_a_decorator_braces_are_braces(each_client, name):
+    with each_client.lock("{tag}:" + name) as held:
+        assert held.name == "{tag}:" + name
+    with pytest.raises(InvalidArgumentError, match="only in a decorator"):
+        each_client.lock(lambda: "x").acquire()
+
+
+def test_busy_is_an_error(each_client, name):
+    @each_client.lock(name, wait=0)
+    def work():
+        raise AssertionError("it doesn't run")
+
+    with each_client.lock(name), pytest.raises(AcquireTimeoutError):
+        work()
+
+
+def test_coroutine_functions(each_client, name):
+    @each_client.lock(name + ":{part}", wait=0)
+    async def work(part):
+        await asyncio.sleep(0)
+        return held_names(each_client, f"{name}:x")
+
+    assert inspect.iscoroutinefunction(work)
+    assert asyncio.run(work("x")) == [f"{name}:x"]
+    assert held_names(each_client, f"{name}:x") == []
+
+
+def test_the_default_client_decorates(server: RealServer, name, monkeypatch):
+    from locktender import configure
+
+    @lock(name + ":{part}")
+    def work(part):
+        with Client(server.url) as client:
+            return held_names(client, f"{name}:x")
+
+    configure(server.url)
+    assert work("x") == [f"{name}:x"]
+    configure("memory://afterwards")
+
+
+def test_a_loss_carries_the_result(client, server: RealServer, name):
+    @client.lock(name, ttl=0.3)
+    def work():
+        server.command("DEL", name)
+        return "done"
+
+    with pytest.raises(LockLostError) as caught:
+        work()
+    assert caught.value.result == "done"
+
+
+def test_a_loss_carries_the_result_of_a_coroutine(client, server: RealServer, name):
+    @client.lock(name, ttl=0.3, on_lost="flag")
+    async def work():
+        server.command("DEL", name)
+        await asyncio.sleep(0.3)
+        return "done"
+
+    with pytest.raises(LockLostError) as caught:
+        asyncio.run(work())
+    assert caught.value.result == "done"
+
+
+def test_the_error_of_the_function_comes_out(each_client, name):
+    lost = LockLostError("of something else")
+
+    @each_client.lock(name)
+    def work():
+        raise lost
+
+    with pytest.raises(LockLostError) as caught:
+        work()
+    assert caught.value is lost and caught.value.result is None
+    assert each_client.lock(name).inspect() is None
+
+
+@pytest.mark.parametrize("template", ["{nobody}", "{user_id", "{}", "{0}"])
+def test_a_template_that_cannot_be_filled_is_refused_when_it_decorates(each_client, template):
+    with pytest.raises(InvalidArgumentError, match="template"):
+
+        @each_client.lock(template)
+        def work(user_id):
+            pass
+
+
+def test_a_template_that_cannot_be_filled_by_a_call_is_refused_then(each_client):
+    @each_client.lock("{user.id}")
+    def work(user):
+        pass
+
+    with pytest.raises(InvalidArgumentError, match=r"\{user.id\}"):
+        work(7)
+
+
+def test_generators_are_refused(each_client, name):
+    def generator():
+        yield
+
+    async def async_generator():
+        yield
+
+    for function in (generator, async_generator):
+        with pytest.raises(InvalidArgumentError, match="generator"):
+            each_client.lock(name)(function)
+    with pytest.raises(InvalidArgumentError, match="decorates functions"):
+        each_client.lock(name)(7)
+
+
+def test_wrong_arguments_are_the_functions_own_error(each_client):
+    @each_client.lock("{user_id}")
+    def work(user_id):
+        pass
+
+    with pytest.raises(TypeError):
+        work()

@@ -1,0 +1,112 @@
+"""Events: to `logging`, and to callbacks."""
+
+import logging
+import threading
+
+from locktender import Client
+from support.observe import until
+from support.server import RealServer
+
+
+def kinds(seen):
+    return [event.kind for event in list(seen)]
+
+
+def test_a_callback_gets_every_event_on_a_thread_of_its_own(server: RealServer, name):
+    seen, threads = [], set()
+
+    def on_event(event):
+        seen.append(event)
+        threads.add(threading.current_thread().name)
+
+    with Client(server.url, on_event=on_event) as client:
+        with client.lock(name) as held:
+            held.extend(30)
+            assert client.lock(name).try_acquire() is None
+        until(lambda: "released" in kinds(seen))
+    assert [kind for kind in kinds(seen) if kind != "attempt"] == ["acquired", "extended", "busy", "released"]
+    acquired = next(event for event in seen if event.kind == "acquired")
+    assert (acquired.lock, acquired.owner, acquired.fence, acquired.level) == (name, held.owner, held.fence, logging.INFO)
+    assert acquired.took is not None and acquired.took >= 0
+    busy = next(event for event in seen if event.kind == "busy")
+    assert busy.rival == held.owner and name in str(busy) and repr(busy).startswith("Event(kind='busy'")
+    assert threads == {"locktender-events"}
+
+
+def test_the_logger_gets_structured_records(client, name, caplog):
+    caplog.set_level(logging.DEBUG, "locktender")
+    with client.lock(name) as held:
+        pass
+    record = until(lambda: [r for r in caplog.records if r.name == "locktender" and getattr(r, "event", 0) == "released"])[0]
+    assert (record.lock, record.owner, record.fence, record.levelno) == (name, held.owner, held.fence, logging.INFO)
+
+
+def test_a_loss_is_logged_as_an_error(client, server: RealServer, name, caplog):
+    held = client.lock(name, ttl=0.3).acquire()
+    server.command("DEL", name)
+    held.wait_lost(5)
+    [record] = until(lambda: [r for r in caplog.records if getattr(r, "event", "") == "lost"])
+    assert (record.levelno, record.reason, record.lock) == (logging.ERROR, "missing", name)
+    assert held.release().outcome == "expired"
+
+
+def test_a_server_that_fails_and_comes_back_is_told(servers, name):
+    server, seen = servers(), []
+    with Client(server.url, on_event=seen.append, response_timeout=0.2) as client:
+        held = client.lock(name, ttl=0.5).acquire()
+        server.kill()
+        until(lambda: "server_failed" in kinds(seen))
+        server.restart_empty()
+        until(lambda: "server_recovered" in kinds(seen), within=10)
+        failed = next(event for event in seen if event.kind == "server_failed")
+        assert failed.server and failed.message
+        held.wait_lost(5)
+
+
+def test_a_task_that_waits_for_itself_is_warned(server: RealServer, name):
+    seen = []
+    with Client(server.url, on_event=seen.append) as client, client.lock(name):
+        try:
+            client.lock(name, wait=0.2).acquire()
+        except TimeoutError:
+            pass
+        warning = until(lambda: [event for event in seen if event.kind == "warning"])[0]
+        assert "re-entrant" in warning.message
+
+
+def test_another_thread_that_waits_is_not_warned(server: RealServer, name):
+    seen = []
+    with Client(server.url, on_event=seen.append) as client, client.lock(name):
+        thread = threading.Thread(target=lambda: client.lock(name).try_acquire())
+        thread.start()
+        thread.join(5)
+        until(lambda: "busy" in kinds(seen))
+    assert "warning" not in kinds(seen)
+
+
+def test_a_callback_that_fails_is_logged_and_called_again(server: RealServer, name, caplog):
+    seen = []
+
+    def on_event(event):
+        seen.append(event)
+        raise ValueError("of the callback")
+
+    with Client(server.url, on_event=on_event) as client:
+        with client.lock(name):
+            pass
+        until(lambda: "released" in kinds(seen))
+    assert any("callback failed" in record.message for record in caplog.records)
+
+
+def test_a_callback_may_use_locks(server: RealServer, name):
+    taken = []
+
+    def on_event(event):
+        if event.kind == "released" and event.lock == name:
+            with client.lock(name + ":2") as held:
+                taken.append(held.fence)
+
+    with Client(server.url, on_event=on_event) as client:
+        with client.lock(name):
+            pass
+        until(lambda: taken)

@@ -1,0 +1,182 @@
+"""Locks: acquiring, trying, inspecting, and the bookkeeping of `with lock`."""
+
+import threading
+import time
+
+import pytest
+from locktender import AcquireTimeoutError, LockLostError, NotHeldError
+from support.observe import until
+
+
+def test_acquire_and_release(each_client, name):
+    lock = each_client.lock(name)
+    assert lock.name == name
+    held = lock.acquire()
+    assert held.name == name and held.is_valid() and held.fence > 0
+    assert held.release().outcome == "released"
+    assert not held.is_valid() and held.remaining() == 0
+
+
+def test_fences_rise(each_client, name):
+    lock = each_client.lock(name)
+    fences = []
+    for _ in range(5):
+        with lock as held:
+            fences.append(held.fence)
+    assert fences == sorted(set(fences))
+
+
+def test_try_acquire_is_none_when_busy(each_client, name):
+    lock = each_client.lock(name)
+    with lock:
+        assert lock.try_acquire() is None
+    held = lock.try_acquire()
+    assert held is not None
+    with held:
+        assert held.is_valid()
+    assert lock.inspect() is None
+
+
+def test_a_timeout_tells_the_holder(each_client, name):
+    lock = each_client.lock(name, ttl=30, wait=0.1)
+    with lock as held:
+        began = time.monotonic()
+        with pytest.raises(AcquireTimeoutError) as caught:
+            lock.acquire()
+        assert 0.1 <= time.monotonic() - began < 1
+        error = caught.value
+        assert (error.code, error.lock_name, error.holder, error.no_expiry) == ("ACQUIRE_TIMEOUT", name, held.owner, False)
+        assert error.remaining is not None and 28 < error.remaining <= 30
+        assert isinstance(error, TimeoutError) and held.owner in str(error)
+
+
+def test_a_foreign_key_without_expiry_is_a_holder(client, server, name):
+    server.command("SET", name, "somebody")
+    with pytest.raises(AcquireTimeoutError) as caught:
+        client.lock(name, wait=0).acquire()
+    assert (caught.value.holder, caught.value.remaining, caught.value.no_expiry) == ("somebody", None, True)
+    info = client.lock(name).inspect()
+    assert info is not None
+    assert (info.owner, info.fields, info.remaining) == ("somebody", None, None)
+
+
+def test_inspect(each_client, name):
+    lock = each_client.lock(name, ttl=20)
+    assert lock.inspect() is None
+    with lock as held:
+        info = lock.inspect()
+        assert info is not None and info.fields is not None and info.remaining is not None
+        assert (info.owner, info.fence, info.waiters) == (held.owner, held.fence, 0)
+        assert 18 < info.remaining <= 20
+        assert info.fields.pid is not None and info.fields.host and info.fields.at and info.fields.id
+        assert repr(info).startswith("LockInfo(owner=")
+
+
+def test_a_waiter_gets_the_lock_when_it_is_released(each_client, name):
+    lock = each_client.lock(name)
+    held = lock.acquire()
+    fences = []
+
+    def wait():
+        with lock as mine:
+            fences.append(mine.fence)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    held.release()
+    thread.join(5)
+    assert len(fences) == 1 and fences[0] > held.fence
+
+
+def test_f15_a_wait_longer_than_ttl_gives_full_validity(client, name):
+    with client.lock(name, ttl=30, renew=False, max_hold=0.9) as first:
+        waiter = client.lock(name, ttl=0.3).acquire
+        timer = threading.Timer(0.8, first.release)
+        timer.start()
+        with waiter() as held:
+            assert 0.2 < held.remaining() <= 0.3
+        timer.join()
+
+
+def test_release_and_extend_of_a_lock_say_where_they_are(client, name):
+    lock = client.lock(name)
+    for method in (lock.release, lock.extend):
+        with pytest.raises(NotHeldError, match=r"what acquire\(\) returned"):
+            method()
+    with pytest.raises(NotHeldError):
+        lock.extend(5, by=2)
+
+
+def test_names_of_any_script(each_client):
+    for name in ("замок", "锁:42", "🔒", "{tag}:a", "a b\tc", "x" * 1024, "a:{用户}:b"):
+        with each_client.lock(name, wait=0) as held:
+            assert held.name == name
+            assert each_client.lock(name).try_acquire() is None
+
+
+def test_with_is_told_apart_by_thread(client, name):
+    """One Lock object of which two threads hold entries at once (here the key is lost in between)."""
+    lock = client.lock(name, renew=False, ttl=0.15)
+    entered, leave = threading.Event(), threading.Event()
+    fences = []
+
+    def other():
+        with pytest.raises(LockLostError), lock as held:
+            fences.append(held.fence)
+            entered.set()
+            leave.wait(5)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait(5)
+    with client.lock(name) as held:
+        pass  # the other's has expired
+    with lock as held:
+        fences.append(held.fence)
+        leave.set()
+        thread.join(5)
+        assert held.is_valid(), "the other thread left its own"
+    assert fences[0] < fences[1]
+
+
+def test_an_exit_in_another_thread_takes_the_only_open_one(client, name):
+    lock = client.lock(name)
+    lock.__enter__()
+    thread = threading.Thread(target=lambda: lock.__exit__(None, None, None))
+    thread.start()
+    thread.join(5)
+    assert lock.inspect() is None
+
+
+def test_an_exit_that_belongs_to_nobody_names_the_way_out(client, name):
+    lock = client.lock(name)
+    with pytest.raises(NotHeldError, match=r"with lock.acquire\(\) as held"):
+        lock.__exit__(None, None, None)
+
+
+def test_entries_of_one_thread_end_in_reverse_order(server, client, name):
+    lock = client.lock(name, ttl=30)
+    with pytest.raises(LockLostError), lock as first:
+        server.command("DEL", name)
+        with lock as second:
+            assert second.fence > first.fence
+        assert lock.inspect() is None, "the inner one was released"
+
+
+def test_locks_are_shared_by_threads(each_client, name):
+    lock = each_client.lock(name)
+    inside = []
+
+    def work():
+        for _ in range(20):
+            with lock:
+                inside.append(1)
+                assert len(inside) == 1
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()

@@ -1,0 +1,113 @@
+"""What the README and the pages of docs/ show is run; what they point at is there."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from support.checkout import ROOT
+from support.page import Block, Page
+from support.server import RealServer
+
+README = Page("README.md")
+PAGES = [README, *(Page(f"docs/{path.name}") for path in sorted((ROOT / "docs").glob("*.md"))), Page("CONTRIBUTING.md"), Page("CHANGELOG.md")]
+
+LIBRARY = (ROOT / "core/src/lib.rs").read_text()
+
+# Which test runs a block, by its language. A language that isn't here is a block that nobody runs.
+RUN_BY = {
+    "python": "test_python_runs_as_pasted",
+    "js": "tests/node/readme.test.mjs",
+    "rust,no_run": "test_rust_is_compiled",
+    "sql": "test_the_fencing_line_refuses_a_late_holder",
+    "sh": "test_the_commands_are_there",
+}
+
+FIRST, *_ = PASTED = [
+    block for page in (README, Page("docs/observability.md")) for block in page.blocks() if block.language == "python"
+]
+
+
+def run(block: Block, url: str) -> subprocess.CompletedProcess[str]:
+    """Runs a block in an interpreter of its own, with every warning an error."""
+    environment = {**os.environ, "LOCKTENDER_URL": url}
+    command = [sys.executable, "-W", "error", "-c", block.text]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_every_block_of_the_readme_is_run_by_some_test() -> None:
+    languages = {block.language for block in README.blocks()}
+    assert languages == set(RUN_BY)
+    assert len(PASTED) == 3, "two in the README, one in docs/observability.md"
+
+
+@pytest.mark.parametrize("block", PASTED, ids=["first", "asyncio", "events"])
+def test_python_runs_as_pasted(block: Block, server: RealServer) -> None:
+    finished = run(block, server.url)
+    # What logging shows goes to stderr, and is the point of that block.
+    errors = [line for line in finished.stderr.splitlines() if not line.startswith("INFO:locktender:")]
+    assert (finished.returncode, errors) == (0, [])
+
+
+@pytest.mark.parametrize("block", PASTED, ids=["first", "asyncio", "events"])
+def test_python_runs_without_a_server(block: Block) -> None:
+    finished = run(block, f"memory://{uuid.uuid4().hex}")
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_the_first_example_shows_a_fence(server: RealServer) -> None:
+    finished = run(FIRST, server.url)
+    writing, nightly = finished.stdout.splitlines()
+    assert int(writing.removeprefix("writing with fence ")) > 0
+    assert nightly == "running the nightly job"
+
+
+def test_the_fencing_line_refuses_a_late_holder() -> None:
+    (line,) = [block.text for block in README.blocks() if block.language == "sql"]
+    recipes = Page("docs/guarantees.md").recipes()
+    assert line == recipes["sql-write"]
+    with sqlite3.connect(":memory:") as db:
+        db.execute(recipes["sql-schema"])
+        db.execute("INSERT INTO orders VALUES ('42', 'new', 7)")
+        assert db.execute(line, {"id": "42", "state": "late", "fence": 6}).rowcount == 0
+        assert db.execute(line, {"id": "42", "state": "paid", "fence": 7}).rowcount == 1
+    db.close()
+
+
+def test_rust_is_compiled() -> None:
+    assert '#[cfg(doctest)]\n#[doc = include_str!("../../README.md")]' in LIBRARY
+
+
+def test_the_commands_are_there() -> None:
+    commands = [line.split()[0] for block in README.blocks() if block.language == "sh" for line in block.text.splitlines()]
+    ours = {command for command in commands if command.startswith("./")}
+    assert ours == {"./examples/demo", "./tests/run"}
+    for command in ours:
+        assert os.access(ROOT / command, os.X_OK), command
+
+
+def test_the_promise_reads_the_same_everywhere() -> None:
+    for part in ("*Exclusion*", "*Order*", "*Not promised*"):
+        (readme,) = [text for text in README.text.split("\n\n") if text.startswith(part)]
+        (guarantees,) = [text for text in Page("docs/guarantees.md").text.split("\n\n") if text.startswith(part)]
+        assert readme == guarantees
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.name)
+def test_links_lead_somewhere(page: Page) -> None:
+    for link in page.links():
+        if link.startswith(("http://", "https://")):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.path.parent / file).resolve() if file else page.path
+        assert target.is_file(), f"{page.path.name}: {link}"
+        if anchor:
+            assert anchor in Page(str(target.relative_to(ROOT))).anchors(), f"{page.path.name}: {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.name)
+def test_every_block_says_its_language(page: Page) -> None:
+    assert all(block.language for block in page.blocks())

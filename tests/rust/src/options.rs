@@ -1,0 +1,87 @@
+//! How a server is started.
+
+use std::path::Path;
+
+use crate::{Binary, RealServer};
+
+/// How to start a server; plain, empty and without persistence unless asked.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOptions {
+    pub(crate) binary: Option<Binary>,
+    pub(crate) password: Option<String>,
+    pub(crate) tls: Option<String>,
+    pub(crate) mutual: bool,
+    pub(crate) persistent: bool,
+    pub(crate) config: Vec<String>,
+}
+
+impl ServerOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A certain version instead of the preferred one.
+    pub fn binary(mut self, binary: &Binary) -> Self {
+        self.binary = Some(binary.clone());
+        self
+    }
+
+    /// The default user needs this password.
+    pub fn password(mut self, password: &str) -> Self {
+        self.password = Some(password.to_owned());
+        self.config(&format!("requirepass {password}"))
+    }
+
+    /// One more user; the rules are those of `ACL SETUSER`, such as `~app:* +@all -publish`.
+    pub fn user(self, name: &str, password: &str, rules: &str) -> Self {
+        self.config(&format!("user {name} on >{password} {rules}"))
+    }
+
+    /// TLS on the port, with the certificate of that name: `server`, `elsewhere` or `expired`. While the server is
+    /// killed a connection to the port is closed, not refused.
+    pub fn tls(mut self, certificate: &str) -> Self {
+        self.tls = Some(certificate.to_owned());
+        self
+    }
+
+    /// TLS on the port, only for clients that show a certificate such as `client`.
+    pub fn mutual_tls(mut self, certificate: &str) -> Self {
+        self.mutual = true;
+        self.tls(certificate)
+    }
+
+    /// Keeps data on disk after every write, so that `restart` finds it again.
+    pub fn persistent(mut self) -> Self {
+        self.persistent = true;
+        self
+    }
+
+    /// One more line for the configuration file.
+    pub fn config(mut self, line: &str) -> Self {
+        self.config.push(line.to_owned());
+        self
+    }
+
+    /// Starts the server and waits until it answers.
+    pub fn start(self) -> RealServer {
+        RealServer::with(self)
+    }
+
+    pub(crate) fn configuration(&self, directory: &Path, port: u16) -> String {
+        let directory = directory.display();
+        let mut lines = vec![
+            format!("dir {directory}"),
+            "bind 127.0.0.1".to_owned(),
+            format!("port {port}"),
+            format!("unixsocket {directory}/socket"),
+        ];
+        if self.persistent {
+            lines.push("appendonly yes\nappendfsync always".to_owned());
+        } else {
+            lines.push("save \"\"\nappendonly no".to_owned());
+        }
+        lines.extend_from_slice(&self.config);
+        lines.join("\n") + "\n"
+    }
+}

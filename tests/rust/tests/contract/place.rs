@@ -1,0 +1,101 @@
+//! The servers that cases are played on.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, LazyLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, thread};
+
+use locktender::server::scripted::ScriptedServer;
+use locktender_tests::{RealServer, ServerOptions};
+use serde_json::Value;
+
+static PLAIN: LazyLock<RealServer> = LazyLock::new(RealServer::start);
+static TLS: LazyLock<RealServer> = LazyLock::new(|| ServerOptions::new().tls("server").start());
+static ELSEWHERE: LazyLock<RealServer> = LazyLock::new(|| ServerOptions::new().tls("elsewhere").start());
+static GUARDED: LazyLock<RealServer> =
+    LazyLock::new(|| ServerOptions::new().password("secret").user("guest", "guest", "~* +@connection +get").start());
+
+/// Where a case is played.
+#[derive(Default)]
+pub struct Place {
+    pub name: String,
+    pub urls: Vec<String>,
+    /// The servers that `server` steps reach.
+    pub servers: Vec<&'static RealServer>,
+    /// The server that plays what the case says, if it says so.
+    pub scripted: Option<Arc<ScriptedServer>>,
+    /// Open for as long as somebody may connect.
+    _listener: Option<TcpListener>,
+}
+
+impl Place {
+    /// The places of a case's `at`.
+    pub fn all(at: &Value) -> Vec<Self> {
+        let chosen = env::var("LOCKTENDER_CONTRACT_PLACES").unwrap_or_else(|_| "memory,redis".into());
+        match at {
+            Value::Object(literal) if literal.contains_key("scripted") => {
+                let scripted = ScriptedServer::new("scripted");
+                play(&scripted, &literal["scripted"]);
+                vec![Self { name: "scripted".into(), scripted: Some(scripted), ..Self::default() }]
+            }
+            Value::Object(literal) => {
+                let urls = literal["urls"].as_array().unwrap().iter().map(|url| url.as_str().unwrap().to_owned());
+                vec![Self { name: "urls".into(), urls: urls.collect(), ..Self::default() }]
+            }
+            Value::String(name) if name != "any" => vec![Self::named(name)],
+            _ => chosen.split(',').map(Self::named).collect(),
+        }
+    }
+
+    fn named(name: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let at = |server: &'static RealServer, url: String| Self { urls: vec![url], servers: vec![server], ..Self::default() };
+        let local = |scheme: &str, port: u16| format!("{scheme}://127.0.0.1:{port}");
+        let place = match name {
+            "memory" => {
+                let url = format!("memory://contract-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+                Self { urls: vec![url], ..Self::default() }
+            }
+            "redis" => at(&PLAIN, PLAIN.url()),
+            "unix" => at(&PLAIN, PLAIN.unix_url()),
+            "password" => at(&GUARDED, GUARDED.url()),
+            "wrong_password" => at(&GUARDED, format!("redis://:hunter2@127.0.0.1:{}", GUARDED.port())),
+            "no_password" => at(&GUARDED, local("redis", GUARDED.port())),
+            "no_rights" => at(&GUARDED, format!("redis://guest:guest@127.0.0.1:{}", GUARDED.port())),
+            "tls" => at(&TLS, TLS.url()),
+            "tls_elsewhere" => at(&ELSEWHERE, ELSEWHERE.url()),
+            "tls_as_clear" => at(&TLS, local("redis", TLS.port())),
+            "clear_as_tls" => at(&PLAIN, local("rediss", PLAIN.port())),
+            // Reserved for a service that nobody runs.
+            "refused" => Self { urls: vec![local("redis", 1)], ..Self::default() },
+            "not_redis" | "silent" => {
+                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                let url = local("redis", listener.local_addr().unwrap().port());
+                let silent = listener.try_clone().unwrap();
+                if name == "not_redis" {
+                    thread::spawn(move || serve_http(&listener));
+                }
+                Self { urls: vec![url], _listener: Some(silent), ..Self::default() }
+            }
+            other => panic!("no place {other}"),
+        };
+        Self { name: name.into(), ..place }
+    }
+}
+
+/// Has the scripted server play more lines.
+pub fn play(scripted: &ScriptedServer, lines: &Value) {
+    for line in lines.as_array().unwrap() {
+        scripted.play(line.as_str().unwrap()).unwrap();
+    }
+}
+
+/// Answers as a web server would. The thread ends with the test process.
+fn serve_http(listener: &TcpListener) {
+    for connection in listener.incoming() {
+        let mut connection = connection.unwrap();
+        let _ = connection.read(&mut [0; 4096]);
+        let _ = connection.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+    }
+}

@@ -1,0 +1,229 @@
+//! One case being played.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use locktender::{Client, ClientOptions, Error, Event, Held, Lock, LockOptions};
+use locktender_tests::certificate;
+use serde_json::{Value, json};
+
+use crate::matching::{Variables, mismatch};
+use crate::place::{self, Place};
+use crate::seen::{describe, look, ms, plain, show};
+use crate::wanted::{client_options, duration, lock_settings};
+
+/// How long something that is certain to happen may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+type Kinds = Arc<Mutex<Vec<&'static str>>>;
+
+pub struct Scene<'a> {
+    place: Place,
+    case: &'a Value,
+    variables: Variables,
+    clients: HashMap<String, (Client, Kinds)>,
+    holds: HashMap<String, Held>,
+    later: HashMap<String, Receiver<Result<Held, Error>>>,
+}
+
+impl<'a> Scene<'a> {
+    pub fn new(place: Place, case: &'a Value, name: &str) -> Self {
+        let mut variables = Variables::default();
+        variables.set("name", name);
+        variables.set("ca", certificate("ca.pem").to_str().unwrap());
+        variables.set("pid", std::process::id().to_string());
+        variables.set("host", rustix::system::uname().nodename().to_str().unwrap());
+        Self { place, case, variables, clients: HashMap::new(), holds: HashMap::new(), later: HashMap::new() }
+    }
+
+    /// Plays every step; the first that sees something else than it expects ends the case.
+    pub fn play(mut self) -> Result<(), String> {
+        self.steps(&self.case["steps"], None)?;
+        self.holds.clear();
+        for (client, _) in self.clients.values() {
+            client.close_blocking().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn steps(&mut self, steps: &Value, body: Option<&Held>) -> Result<(), String> {
+        for (index, step) in steps.as_array().unwrap().iter().enumerate() {
+            let began = Instant::now();
+            let mut seen = self.act(step, body)?.unwrap_or_else(|error| describe(&error));
+            seen["took_ms"] = json!(began.elapsed().as_secs_f64() * 1e3);
+            let expected = match &step["expect"] {
+                Value::Null => json!({}),
+                expected => self.variables.fill(expected),
+            };
+            let surprise = ["error", "busy"].into_iter().find(|&key| !seen[key].is_null() && expected[key].is_null());
+            let why = surprise.map(|key| format!("{key} was not expected")).or_else(|| mismatch(&expected, &seen));
+            if let Some(why) = why {
+                return Err(format!("step {index} ({}): {why}\n    seen: {seen}", step["do"]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what a step says. The outer error is a step that failed inside another.
+    fn act(&mut self, step: &Value, body: Option<&Held>) -> Result<Result<Value, Error>, String> {
+        let filled = self.variables.fill(step);
+        let text = |key: &str, default: &str| filled[key].as_str().unwrap_or(default).to_owned();
+        let (client, keep) = (text("client", "client"), text("as", "held"));
+        let hold = || self.holds.get(&text("on", "held")).or(body).expect("there is no such hold");
+        Ok(match &*text("do", "") {
+            "open" => self.client(&client).map(|_| json!({})),
+            "acquire" if filled["later"].is_string() => self.lock(&client, &filled["lock"]).map(|lock| {
+                let (sender, receiver) = channel();
+                let _detached = lock.acquire().then(move |result| drop(sender.send(result)));
+                self.later.insert(text("later", ""), receiver);
+                json!({})
+            }),
+            "join" => {
+                let pending = self.later.remove(&text("of", "")).expect("nothing of that name is under way");
+                let result = pending.recv_timeout(PATIENCE).map_err(|_| "the acquire goes on".to_owned())?;
+                result.map(|held| self.keep(&keep, held))
+            }
+            "acquire" => self.lock(&client, &filled["lock"]).and_then(|lock| lock.acquire_blocking()).map(|held| self.keep(&keep, held)),
+            "try_acquire" => {
+                let tried = self.lock(&client, &filled["lock"]).and_then(|lock| lock.try_acquire_blocking());
+                tried.map(|held| held.map_or(json!({ "busy": true }), |held| self.keep(&keep, held)))
+            }
+            "adopt" => {
+                let adopted = self.client(&client).and_then(|client| client.adopt(&text("ticket", "")).wait());
+                adopted.map(|held| self.keep(&keep, held))
+            }
+            "body" => match self.lock(&client, &filled["lock"]) {
+                Ok(lock) => self.body(&lock, step, &keep)?,
+                Err(error) => Err(error),
+            },
+            "extend" => {
+                let held = hold();
+                let call = duration(&filled, "ttl_ms").map(|ttl| ttl.map_or_else(|| held.extend_again(), |ttl| held.extend(ttl)));
+                call.and_then(|call| call.wait()).map(|()| look(held))
+            }
+            "extend_by" => {
+                let held = hold();
+                duration(&filled, "by_ms").and_then(|by| held.extend_by(by.unwrap()).wait()).map(|()| look(held))
+            }
+            "release" => hold().release().wait().map(|release| {
+                json!({ "outcome": release.outcome.as_str(), "rival": release.rival, "overrun_ms": ms(release.overrun) })
+            }),
+            "leave" => hold().leave().wait().map(|()| json!({})),
+            "look" => Ok(look(hold())),
+            "hand_over" => hold().hand_over().map(|ticket| {
+                self.variables.set(&keep, ticket.clone());
+                json!({ "ticket": ticket })
+            }),
+            "inspect" => self.lock(&client, &filled["lock"]).and_then(|lock| lock.inspect_blocking()).map(|info| show(info.as_ref())),
+            "wait_lost" => match hold().lost().wait_for(PATIENCE) {
+                Some(lost) => lost.map(|loss| json!({ "reason": loss.reason.as_str(), "rival": loss.rival })),
+                None => return Err("the lock is not lost".into()),
+            },
+            "wait_free" => self.lock(&client, &filled["lock"]).and_then(|lock| wait_free(&lock)),
+            "events" => {
+                let kinds = self.client(&client).map(|_| Arc::clone(&self.clients[&client].1));
+                kinds.map(|kinds| wait_for_events(&kinds, filled["kinds"].as_array().unwrap()))
+            }
+            "close" => self.client(&client).and_then(|client| client.close_blocking()).map(|()| json!({})),
+            "server" => Ok(self.command(&filled["command"])),
+            "script" => {
+                place::play(self.place.scripted.as_ref().expect("this place plays no script"), &filled["lines"]);
+                Ok(json!({}))
+            }
+            "pass_ms" => {
+                thread::sleep(Duration::from_millis(filled["ms"].as_u64().unwrap()));
+                Ok(json!({}))
+            }
+            other => panic!("no step {other:?}"),
+        })
+    }
+
+    fn client(&mut self, name: &str) -> Result<Client, Error> {
+        if let Some((client, _)) = self.clients.get(name) {
+            return Ok(client.clone());
+        }
+        let wanted = self.variables.fill(&self.case["clients"][name]);
+        let settings = lock_settings(&wanted)?;
+        let mut options = ClientOptions::default();
+        options.lock = settings.over(&LockOptions::default())?;
+        client_options(&wanted, &mut options)?;
+        let kinds = Kinds::default();
+        let seen = Arc::clone(&kinds);
+        let builder = Client::builder().options(options).sink(Arc::new(move |event: &Event| seen.lock().unwrap().push(event.kind.as_str())));
+        let builder = self.place.urls.iter().fold(builder, |builder, url| builder.url(url));
+        let client = self.place.scripted.iter().fold(builder, |builder, own| builder.server(own.clone())).build()?;
+        self.clients.insert(name.into(), (client.clone(), kinds));
+        Ok(client)
+    }
+
+    fn lock(&mut self, client: &str, wanted: &Value) -> Result<Lock, Error> {
+        let name = match &wanted["name"] {
+            Value::String(name) => name.clone(),
+            _ => self.variables.fill(&"$name".into()).as_str().unwrap().to_owned(),
+        };
+        Ok(self.client(client)?.lock(name).settings(lock_settings(wanted)?))
+    }
+
+    fn keep(&mut self, name: &str, held: Held) -> Value {
+        self.variables.set(&format!("{name}.owner"), held.owner());
+        self.variables.set(&format!("{name}.fence"), held.fence());
+        let seen = look(&held);
+        self.holds.insert(name.into(), held);
+        seen
+    }
+
+    fn body(&mut self, lock: &Lock, step: &Value, keep: &str) -> Result<Result<Value, Error>, String> {
+        let mut inside = Ok(());
+        let result = lock.with_blocking(|held| {
+            self.variables.set(&format!("{keep}.owner"), held.owner());
+            self.variables.set(&format!("{keep}.fence"), held.fence());
+            inside = self.steps(&step["steps"], Some(held));
+            step["returns"].clone()
+        });
+        inside?;
+        Ok(match result {
+            Ok(result) => Ok(json!({ "result": result })),
+            Err(failed) => {
+                let mut seen = describe(&failed.error);
+                seen["result"] = failed.result.unwrap_or_default();
+                Ok(seen)
+            }
+        })
+    }
+
+    /// Sends a command to every server; the last reply is seen, for they should not differ.
+    fn command(&self, words: &Value) -> Value {
+        let words: Vec<String> = words.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut replies: Vec<_> = self.place.servers.iter().map(|server| server.command(&words)).collect();
+        json!({ "reply": plain(replies.pop().expect("this place has no server to command")) })
+    }
+}
+
+fn wait_free(lock: &Lock) -> Result<Value, Error> {
+    let until = Instant::now() + PATIENCE;
+    while lock.inspect_blocking()?.is_some() {
+        assert!(Instant::now() < until, "the lock does not become free");
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(json!({}))
+}
+
+fn wait_for_events(kinds: &Kinds, wanted: &[Value]) -> Value {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let seen = kinds.lock().unwrap().clone();
+        let mut rest = wanted.iter().peekable();
+        for kind in &seen {
+            rest.next_if(|next| *next == kind);
+        }
+        if rest.peek().is_none() {
+            return json!({});
+        }
+        assert!(Instant::now() < until, "the events were {seen:?}, not {wanted:?}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,58 @@
+//! What a step sees, as JSON.
+
+use std::time::Duration;
+
+use locktender::error::Remaining;
+use locktender::{Error, Held, LockInfo};
+use locktender_tests::Reply;
+use serde_json::{Value, json};
+
+pub fn ms(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}
+
+pub fn look(held: &Held) -> Value {
+    json!({
+        "name": held.name(), "owner": held.owner(), "fence": held.fence(), "remaining_ms": ms(held.remaining()),
+        "valid": held.is_valid(), "check": held.check().err().map(|error| error.code().as_str()),
+    })
+}
+
+fn left(remaining: Remaining) -> Value {
+    match remaining {
+        Remaining::Gone => Value::Null,
+        Remaining::For(span) => ms(span).into(),
+        Remaining::Forever => "forever".into(),
+    }
+}
+
+pub fn show(info: Option<&LockInfo>) -> Value {
+    let Some(info) = info else { return json!({ "free": true }) };
+    let fields = info.fields.as_ref().map(|fields| {
+        json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id })
+    });
+    json!({
+        "free": false, "owner": info.owner, "fields": fields, "remaining_ms": left(info.remaining),
+        "fence": info.fence, "waiters": info.waiters,
+    })
+}
+
+pub fn describe(error: &Error) -> Value {
+    let servers: Vec<Value> =
+        error.servers().iter().map(|each| json!({ "server": each.server, "kind": each.kind.as_str(), "message": each.message })).collect();
+    json!({
+        "error": error.code().as_str(), "message": error.to_string(), "lock_name": error.lock_name(),
+        "holder": error.holder().map(|holder| &holder.owner), "holder_remaining_ms": error.holder().map(|holder| left(holder.remaining)),
+        "reason": error.loss().map(|loss| loss.reason.as_str()), "rival": error.loss().and_then(|loss| loss.rival.as_ref()),
+        "overrun_ms": error.loss().map(|loss| ms(loss.overrun)), "servers": servers,
+    })
+}
+
+pub fn plain(reply: Reply) -> Value {
+    match reply {
+        Reply::Nil => Value::Null,
+        Reply::Status(text) | Reply::Error(text) | Reply::Text(text) => text.into(),
+        Reply::Int(int) => int.into(),
+        Reply::Array(items) => items.into_iter().map(plain).collect(),
+    }
+}

@@ -1,0 +1,70 @@
+//! The scripts do what the machine says: random operations on both, every reply and every remaining key compared.
+//!
+//! A sequence is made from its seed alone. A failing one names it; to run only that one, step by step on the terminal:
+//! `DIFFERENTIAL_SEED=1234 cargo test -p locktender-tests --test differential -- --nocapture`. To run more of them than
+//! usual: `DIFFERENTIAL_SEQUENCES=100000`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a broken fixture fails its test at once")]
+
+mod step;
+mod twins;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{env, thread};
+
+use locktender_tests::Binary;
+use step::Steps;
+use twins::Twins;
+
+/// Sequences per server version.
+const SEQUENCES: u64 = 2_000;
+
+/// Steps per sequence: enough for a lock to be taken, disturbed, extended, lost and taken again.
+const STEPS: usize = 24;
+
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+}
+
+#[allow(clippy::print_stdout, reason = "a single seed is shown step by step")]
+fn run(twins: &mut Twins, seed: u64, shown: bool) {
+    let mut steps = Steps::new(seed);
+    twins.clear();
+    for at in 0..STEPS {
+        let step = steps.next(twins.now_us(), twins.fences());
+        if shown {
+            println!("{}: step {at}: {step:?}", twins.name());
+        }
+        twins.take(&step);
+    }
+    twins.compare_keys();
+}
+
+/// Acquire has five answers, inspect two; confirm, extend, heal, release and trust three; greet four.
+const VERDICTS: usize = 5 + 2 + 5 * 3 + 4;
+
+/// Runs the seeds on one version; panics with the first that fails.
+fn run_all(binary: &Binary, seeds: impl Iterator<Item = u64>, shown: bool) {
+    let mut twins = Twins::start(binary);
+    for seed in seeds {
+        // The assertion has printed itself; what is missing is how to see it again.
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, shown)));
+        assert!(outcome.is_ok(), "{} differs from the machine: DIFFERENTIAL_SEED={seed}", binary.name);
+    }
+    assert!(shown || twins.verdicts() == VERDICTS, "only {} kinds of answers were compared", twins.verdicts());
+}
+
+#[test]
+fn scripts_and_machine_agree_on_every_server_version() {
+    let seeds = match number("DIFFERENTIAL_SEED") {
+        Some(seed) => seed..=seed,
+        None => 1..=number("DIFFERENTIAL_SEQUENCES").unwrap_or(SEQUENCES),
+    };
+    let shown = seeds.start() == seeds.end();
+    thread::scope(|scope| {
+        for binary in Binary::all() {
+            let seeds = seeds.clone();
+            scope.spawn(move || run_all(&binary, seeds, shown));
+        }
+    });
+}

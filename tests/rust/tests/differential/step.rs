@@ -1,0 +1,173 @@
+//! What may happen to a server, drawn from a seed.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use locktender::machine::FENCE_LIMIT;
+use locktender::name::Keys;
+use locktender::server::{Fleet, Op};
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// An operation of the library.
+    Op(Op),
+    /// Somebody writes a string, for ever or with a time to live in milliseconds.
+    Put(String, String, Option<u64>),
+    /// Somebody replaces a key by a list.
+    List(String),
+    /// Somebody deletes a key, or it expires.
+    Gone(String),
+    /// Somebody moves a key's expiry.
+    Expire(String, u64),
+    /// The server forgets its scripts.
+    FlushScripts,
+}
+
+/// Few of everything, so that the operations meet.
+const LOCKS: [(&str, usize); 3] = [("a", 3), ("{shop}:b", 1), ("ключ", 3)];
+const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
+/// Far apart, so that no tolerance hides a wrong one.
+const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
+const FLEETS: [Fleet; 3] = [
+    Fleet { servers: 3, max_ttl_ms: 60_000 },
+    Fleet { servers: 5, max_ttl_ms: 60_000 },
+    Fleet { servers: 3, max_ttl_ms: 9_000 },
+];
+
+/// The steps of one seed.
+pub(crate) struct Steps {
+    rng: Rng,
+    keys: Vec<Arc<Keys>>,
+}
+
+impl Steps {
+    pub(crate) fn new(seed: u64) -> Self {
+        let keys = LOCKS.iter().map(|(name, servers)| Arc::new(Keys::new("", name, *servers).unwrap())).collect();
+        Self { rng: Rng::with_seed(seed), keys }
+    }
+
+    /// The next step. `now_us` is the server's time, `fences` what it has answered so far.
+    pub(crate) fn next(&mut self, now_us: u64, fences: &[u64]) -> Step {
+        if self.rng.u8(..100) < 75 { Step::Op(self.op(now_us, fences)) } else { self.disturbance(now_us) }
+    }
+
+    fn op(&mut self, now_us: u64, fences: &[u64]) -> Op {
+        let keys = self.keys();
+        let owner: Arc<str> = self.pick(&OWNERS).into();
+        let ttl_ms = self.pick(&TTLS);
+        let token = self.token(now_us, fences);
+        match self.rng.u8(..100) {
+            0..35 => {
+                let adopt = (self.rng.u8(..5) == 0).then(|| self.pick(&["", OWNERS[0], OWNERS[1]]).into());
+                // A client of one server names no quorum; its marker key is another.
+                let fleet = if self.rng.bool() { self.fleet() } else { None };
+                Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us), adopt, fleet }
+            }
+            35..47 => Op::Confirm { keys, owner, token },
+            47..62 => Op::Extend { keys, owner, ttl_ms, token },
+            62..74 => Op::Heal { keys, owner, ttl_ms, token },
+            74..86 => Op::Release { keys, owner },
+            86..92 => Op::Inspect { keys },
+            92..96 => Op::Greet { fleet: self.fleet() },
+            _ => Op::Trust { fleet: FLEETS[self.rng.usize(..FLEETS.len())] },
+        }
+    }
+
+    /// Mostly the same quorum.
+    fn fleet(&mut self) -> Option<Fleet> {
+        match self.rng.u8(..10) {
+            0 => None,
+            1 => Some(FLEETS[1]),
+            2 => Some(FLEETS[2]),
+            _ => Some(FLEETS[0]),
+        }
+    }
+
+    fn proposal(&mut self, now_us: u64) -> u64 {
+        match self.rng.u8(..8) {
+            0 => 0,
+            1 => u64::MAX,
+            2 => now_us + 3_700_000_000,
+            3 => now_us - 2_000_000,
+            // Above what a signed 32-bit number of seconds, or fourteen digits, can tell apart.
+            _ => now_us + self.rng.u64(..3_000_000),
+        }
+    }
+
+    fn token(&mut self, now_us: u64, fences: &[u64]) -> u64 {
+        let last = fences.last().copied().unwrap_or(now_us);
+        match self.rng.u8(..10) {
+            0 => now_us + self.rng.u64(..1_000),
+            1 => last.saturating_sub(1),
+            2 => last + 1,
+            3 => FENCE_LIMIT,
+            _ if fences.is_empty() => last,
+            4 => fences[self.rng.usize(..fences.len())],
+            _ => last,
+        }
+    }
+
+    fn disturbance(&mut self, now_us: u64) -> Step {
+        let keys = self.keys();
+        let lock = keys.lock().to_owned();
+        let fence = keys.fence().to_owned();
+        let marker = if self.rng.u8(..4) == 0 { keys.marker() } else { Keys::server_marker() }.to_owned();
+        match self.rng.u8(..16) {
+            0 => Step::Put(lock, self.pick(&["redis-py", ""]).to_owned(), None),
+            1 => Step::Put(lock, "redlock".to_owned(), Some(self.pick(&TTLS))),
+            2 => Step::Put(lock, self.pick(&OWNERS).to_owned(), None),
+            3 => Step::List(lock),
+            4 | 5 => Step::Gone(lock),
+            6 => Step::Expire(lock, 2_500),
+            7 => Step::Put(fence, self.garbage(now_us), None),
+            8 => Step::List(fence),
+            9 => Step::Gone(fence),
+            10 => Step::Expire(fence, 2_500),
+            11 | 12 => Step::Put(marker, self.marker(now_us), None),
+            13 => Step::Gone(marker),
+            14 => Step::List(marker),
+            _ => Step::FlushScripts,
+        }
+    }
+
+    /// What a fence key may hold.
+    fn garbage(&mut self, now_us: u64) -> String {
+        match self.rng.u8(..4) {
+            0 => (now_us + self.rng.u64(..4_000_000_000)).to_string(),
+            1 => (FENCE_LIMIT - 2 + self.rng.u64(..5)).to_string(),
+            _ => self.pick(&["", "garbage", "-1", "1.5", "1e3", " 7", "0007", "0x10", "9007199254740993", "99999999999999999999"]).to_owned(),
+        }
+    }
+
+    /// What the marker's key may hold. `RUN` becomes the server's run id.
+    fn marker(&mut self, now_us: u64) -> String {
+        let since = self.pick(&[0, now_us - 30_000_000, now_us - 61_000_000, now_us + 10_000_000]);
+        match self.rng.u8(..10) {
+            0 => format!("n=3 max_ttl=60000 run=elsewhere since={since}"),
+            1 => format!("n=5 max_ttl=60000 run=RUN since={since}"),
+            2 => format!("n=3 max_ttl=60000 run=RUN since={since} later=1"),
+            3 => format!("n=03 max_ttl=60000 run=RUN since={since}"),
+            4 => self
+                .pick(&[
+                    "",
+                    "garbage",
+                    "n=3 max_ttl=60000 run= since=0",
+                    "n=3  max_ttl=60000 run=RUN since=0",
+                    "n=3 max_ttl=60000 run=RUN since=0x1",
+                    "n=3 max_ttl=60000 run=RUN since=99999999999999999999",
+                    " n=3 max_ttl=60000 run=RUN since=0",
+                ])
+                .to_owned(),
+            _ => format!("n=3 max_ttl=60000 run=RUN since={since}"),
+        }
+    }
+
+    fn keys(&mut self) -> Arc<Keys> {
+        self.keys[self.rng.usize(..self.keys.len())].clone()
+    }
+
+    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.rng.usize(..choices.len())]
+    }
+}

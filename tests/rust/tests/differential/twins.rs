@@ -1,0 +1,184 @@
+//! A real server and the machine, to which the same things happen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use locktender::Remaining;
+use locktender::clock::Tick;
+use locktender::machine::{self, Env, State, Value};
+use locktender::options::ClientOptions;
+use locktender::server::redis::RedisServer;
+use locktender::server::{Completion, Fleet, Op, Reply, Request, Server};
+use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
+
+use crate::step::Step;
+
+/// A server may take its time between reading the clock for a key's expiry and the script's asking for TIME.
+const TOLERANCE_MS: u64 = 500;
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs a command and tells when.
+const TIMED: &str = "local t = redis.call('TIME') redis.call(unpack(ARGV)) return t";
+
+/// Everything the server holds: key, type, string, remaining time.
+const DUMP: &str = "local all = redis.call('TIME') for _, key in ipairs(redis.call('KEYS', '*')) do \
+    local kind = redis.call('TYPE', key).ok \
+    all[#all + 1] = { key, kind, kind == 'string' and redis.call('GET', key) or '', redis.call('PTTL', key) } end return all";
+
+pub(crate) struct Twins {
+    name: String,
+    raw: Connection,
+    scripts: Arc<RedisServer>,
+    machine: State,
+    run_id: String,
+    now_us: u64,
+    fences: Vec<u64>,
+    verdicts: BTreeSet<String>,
+    _server: RealServer,
+}
+
+impl Twins {
+    pub(crate) fn start(binary: &Binary) -> Self {
+        let server = ServerOptions::new().binary(binary).start();
+        let info = server.command(&["INFO", "server"]).text().unwrap();
+        let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap().trim().to_owned();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let host = runtime.handle().clone();
+        thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+        // As a member of a quorum, because only that learns the server's run id.
+        let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
+        let options = ClientOptions::default();
+        let scripts = RedisServer::new(&server.unix_url(), &options, PATIENCE, fleet, host, |_| {}).unwrap();
+        let raw = server.connection().unwrap();
+        let machine = State::new();
+        Self { name: binary.name.clone(), raw, scripts, machine, run_id, now_us: 0, fences: Vec::new(), verdicts: BTreeSet::new(), _server: server }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    pub(crate) fn fences(&self) -> &[u64] {
+        &self.fences
+    }
+
+    /// Every answer there was, over all sequences.
+    pub(crate) fn verdicts(&self) -> usize {
+        self.verdicts.len()
+    }
+
+    /// Empties both.
+    pub(crate) fn clear(&mut self) {
+        self.command(&["FLUSHALL"]);
+        self.machine.clear();
+        self.fences.clear();
+    }
+
+    pub(crate) fn take(&mut self, step: &Step) {
+        match step {
+            Step::Op(op) => self.ask(op),
+            Step::Put(key, text, ttl_ms) => {
+                let text = text.replace("RUN", &self.run_id);
+                let ttl = ttl_ms.map(|ms| ms.to_string());
+                match &ttl {
+                    Some(ttl) => self.command(&["SET", key, &text, "PX", ttl]),
+                    None => self.command(&["SET", key, &text]),
+                }
+                self.machine.put(key, Value::Text(text.into()), self.now_us, *ttl_ms);
+            }
+            Step::List(key) => {
+                self.command(&["DEL", key]);
+                self.command(&["RPUSH", key, "x"]);
+                self.machine.put(key, Value::Foreign("list".into()), self.now_us, None);
+            }
+            Step::Gone(key) => {
+                self.command(&["PEXPIRE", key, "-1"]);
+                self.machine.remove(key);
+            }
+            Step::Expire(key, ttl_ms) => {
+                self.command(&["PEXPIRE", key, &ttl_ms.to_string()]);
+                self.machine.expire(key, self.now_us, *ttl_ms);
+            }
+            Step::FlushScripts => {
+                self.raw.command(&["SCRIPT", "FLUSH"]).unwrap();
+            }
+        }
+    }
+
+    /// A command past the library.
+    fn command(&mut self, words: &[&str]) {
+        let reply = self.raw.command(&[&["EVAL", TIMED, "0"], words].concat()).unwrap();
+        let Raw::Array(time) = reply else { panic!("{words:?}: {reply:?}") };
+        self.now_us = micros(&time);
+    }
+
+    fn ask(&mut self, op: &Op) {
+        let (sender, receiver) = channel();
+        let completion = Completion::new(move |answer| sender.send(answer).unwrap());
+        self.scripts.submit(Request::new(op.clone(), Tick::NEVER), completion);
+        let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+        // The transport's, not the script's.
+        scripts.run_id = None;
+        let env = Env { now_us: scripts.time_us, run_id: &self.run_id };
+        let machine = machine::apply(&mut self.machine, op, &env);
+        assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
+        self.verdicts.insert(format!("{} {:?}", op.name(), scripts.verdict));
+        self.now_us = scripts.time_us;
+        if scripts.fence > 0 {
+            self.fences.push(scripts.fence);
+        }
+    }
+
+    /// Compares every remaining key.
+    pub(crate) fn compare_keys(&mut self) {
+        let Raw::Array(mut dump) = self.raw.command(&["EVAL", DUMP, "0"]).unwrap() else { panic!("no dump") };
+        let keys = dump.split_off(2);
+        let now_us = micros(&dump);
+        let server: BTreeMap<String, (String, String, i64)> = keys.into_iter().map(key).collect();
+        let machine: BTreeMap<String, (String, String, i64)> = self.machine.iter(now_us).map(|(key, entry)| {
+            let left = entry.left_ms(now_us).map_or(-1, |left| i64::try_from(left).unwrap());
+            (key.to_owned(), (entry.value.type_name().to_owned(), entry.text().unwrap_or_default().to_owned(), left))
+        }).collect();
+        let same = server.len() == machine.len()
+            && server.iter().zip(&machine).all(|((key, one), (other_key, other))| {
+                let expiry = (one.2 < 0) == (other.2 < 0) && one.2.abs_diff(other.2) <= TOLERANCE_MS;
+                key == other_key && one.0 == other.0 && one.1 == other.1 && expiry
+            });
+        assert!(same, "{}\nserver  {server:#?}\nmachine {machine:#?}", self.name);
+    }
+}
+
+fn key(entry: Raw) -> (String, (String, String, i64)) {
+    let Raw::Array(fields) = entry else { panic!("{entry:?}") };
+    let [key, kind, text, left] = fields.try_into().unwrap();
+    (key.text().unwrap(), (kind.text().unwrap(), text.text().unwrap(), left.int()))
+}
+
+/// The reply of TIME.
+fn micros(time: &[Raw]) -> u64 {
+    let part = |at: usize| time[at].clone().text().unwrap().parse::<u64>().unwrap();
+    part(0) * 1_000_000 + part(1)
+}
+
+/// Everything but the expiry's milliseconds is the same.
+fn agree(one: &Reply, other: &Reply) -> bool {
+    let mut timeless = one.clone();
+    timeless.remaining = other.remaining;
+    timeless == *other && close(one.remaining, other.remaining)
+}
+
+fn close(one: Remaining, other: Remaining) -> bool {
+    match (one, other) {
+        (Remaining::For(one), Remaining::For(other)) => one.abs_diff(other) <= Duration::from_millis(TOLERANCE_MS),
+        (one, other) => one == other,
+    }
+}

@@ -1,0 +1,202 @@
+//! What a holder may believe while the network, the server and its own process fail.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use locktender::{Client, Code, LossReason, Outcome};
+use locktender_tests::{Proxy, RealServer, ServerOptions, eventually};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+fn open(url: &str) -> Client {
+    Client::open(url).unwrap()
+}
+
+/// The milliseconds the key remains: negative if it is gone.
+fn pttl(server: &RealServer, key: &str) -> i64 {
+    server.command(&["PTTL", key]).int()
+}
+
+#[test]
+fn f01_a_blocked_executor_keeps_its_lock() {
+    let server = RealServer::start();
+    let (client, rival) = (open(&server.url()), open(&server.url()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let held = client.lock("a").ttl(ms(300)).acquire().await.unwrap();
+        std::thread::sleep(ms(1_500));
+        assert!(held.is_valid());
+        assert!(rival.lock("a").try_acquire().await.unwrap().is_none());
+        assert_eq!(held.release().await.unwrap().outcome, Outcome::Released);
+    });
+}
+
+#[test]
+fn f03_a_key_that_vanishes_or_changes_hands_is_a_loss_and_is_not_written_again() {
+    let server = RealServer::start();
+    let client = open(&server.url());
+    for (name, command, reason, after) in [
+        ("deleted", vec!["DEL", "deleted"], LossReason::Missing, None),
+        ("overwritten", vec!["SET", "overwritten", "rival", "PX", "60000"], LossReason::Taken, Some("rival")),
+    ] {
+        let held = client.lock(name).ttl(ms(600)).acquire_blocking().unwrap();
+        server.command(&command);
+        let loss = held.lost().wait().unwrap();
+        assert_eq!((loss.reason, loss.rival.as_deref()), (reason, after), "{name}");
+        assert!(!held.is_valid());
+        assert_eq!(held.check().unwrap_err().code(), Code::LockLost);
+        assert_eq!(held.extend(ms(600)).wait().unwrap_err().code(), Code::LockLost);
+        assert_eq!(server.command(&["GET", name]).text().as_deref(), after, "{name} was written again");
+        let release = held.release().wait().unwrap();
+        let expected = if after.is_some() { Outcome::Taken } else { Outcome::Expired };
+        assert_eq!((release.outcome, release.rival.as_deref()), (expected, after));
+    }
+}
+
+#[test]
+fn f04_renewals_that_fail_are_no_loss_while_one_succeeds_in_time() {
+    let server = RealServer::start();
+    let proxy = Proxy::to(server.port());
+    let client = open(&proxy.url());
+    let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
+    proxy.black_hole();
+    std::thread::sleep(ms(900));
+    proxy.restore();
+    std::thread::sleep(ms(1_200));
+    assert!(held.is_valid(), "{:?}", held.check());
+    proxy.black_hole();
+    assert_eq!(held.lost().wait().unwrap().reason, LossReason::Expired);
+    proxy.restore();
+    let again = client.lock("a").ttl(ms(600)).wait(ms(5_000)).acquire_blocking().unwrap();
+    std::thread::sleep(ms(1_500));
+    assert!(again.is_valid(), "the next hold of the same name is renewed");
+    assert!(again.fence() > held.fence());
+}
+
+#[test]
+fn f06_what_a_holder_believes_never_exceeds_what_the_server_keeps() {
+    let server = RealServer::start();
+    let proxy = Proxy::to(server.port());
+    let client = open(&proxy.url());
+    let held = client.lock("a").ttl(ms(400)).acquire_blocking().unwrap();
+    let mut rng = fastrand::Rng::with_seed(6);
+    let until = Instant::now() + ms(4_000);
+    while Instant::now() < until {
+        proxy.latency(ms(rng.u64(0..40)), ms(rng.u64(0..40)));
+        let span = ms(rng.u64(100..3_000));
+        match rng.u8(0..4) {
+            0 => drop(held.extend(span).wait()),
+            1 => drop(held.extend_by(ms(rng.u64(10..200))).wait()),
+            2 => proxy.cut_after_apply(1, "evalsha"),
+            _ => std::thread::sleep(ms(rng.u64(0..120))),
+        }
+        let believed = held.remaining();
+        let kept = pttl(&server, "a");
+        assert!(i64::try_from(believed.as_millis()).unwrap() <= kept.max(0), "believes {believed:?}, the server keeps {kept} ms");
+    }
+}
+
+#[test]
+fn an_extension_never_shortens() {
+    let server = RealServer::start();
+    let held = open(&server.url()).lock("a").ttl(ms(900)).acquire_blocking().unwrap();
+    held.extend(ms(60_000)).wait().unwrap();
+    held.extend(ms(500)).wait().unwrap();
+    std::thread::sleep(ms(700));
+    assert!(held.remaining() > ms(57_000), "{:?}", held.remaining());
+    assert!(pttl(&server, "a") > 57_000);
+    let before = held.remaining();
+    held.extend_by(ms(5_000)).wait().unwrap();
+    assert!(held.remaining() > before + ms(4_000));
+}
+
+#[test]
+fn f08_max_hold_ends_a_hold_whatever_renews_or_extends_it() {
+    let server = RealServer::start();
+    let client = open(&server.url());
+    let start = Instant::now();
+    let held = client.lock("a").ttl(ms(300)).max_hold(ms(1_000)).acquire_blocking().unwrap();
+    held.extend(ms(30_000)).wait().unwrap();
+    assert!(held.remaining() <= ms(1_000));
+    let loss = held.lost().wait().unwrap();
+    assert_eq!(loss.reason, LossReason::MaxHold);
+    assert!(start.elapsed() >= ms(1_000) && start.elapsed() < ms(1_300), "{:?}", start.elapsed());
+    client.lock("a").wait(ms(2_000)).acquire_blocking().expect("the key is left to expire");
+}
+
+#[test]
+fn f09_a_server_that_dies_is_a_loss_and_nothing_worse() {
+    let mut server = RealServer::start();
+    let events = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&events);
+    let sink = move |event: &locktender::Event| {
+        if event.kind == locktender::EventKind::Lost {
+            seen.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let client = Client::builder().url(server.url()).sink(Arc::new(sink)).build().unwrap();
+    let held: Vec<_> = (0..20).map(|n| client.lock(format!("{n}")).ttl(ms(500)).acquire_blocking().unwrap()).collect();
+    server.kill();
+    for held in &held {
+        assert_eq!(held.lost().wait().unwrap().reason, LossReason::Expired);
+    }
+    assert_eq!(events.load(Ordering::SeqCst), 20);
+    drop(held);
+    server.restart();
+    client.lock("0").wait(ms(5_000)).acquire_blocking().expect("the client works again");
+}
+
+#[test]
+fn f12_no_key_is_left_without_expiry() {
+    let server = RealServer::start();
+    let client = open(&server.url());
+    let held = client.lock("a").acquire_blocking().unwrap();
+    held.extend(ms(20_000)).wait().unwrap();
+    let ttls = |server: &RealServer| -> Vec<i64> {
+        let keys = ["a", "{a}:~lt:fence", "{a}:~lt:queue", "{a}:~lt:marker"];
+        keys.iter().map(|key| pttl(server, key)).filter(|left| *left != -2).collect()
+    };
+    assert!(ttls(&server).iter().all(|left| *left > 0), "{:?}", ttls(&server));
+    held.release().wait().unwrap();
+    assert!(ttls(&server).iter().all(|left| *left > 0), "{:?}", ttls(&server));
+    assert_eq!(server.command(&["DBSIZE"]).int(), 1, "only the fence is kept");
+}
+
+#[test]
+fn f29_scripts_may_be_flushed_before_any_operation() {
+    for binary in locktender_tests::Binary::all() {
+        let server = ServerOptions::new().binary(&binary).start();
+        let client = open(&server.url());
+        server.command(&["SCRIPT", "FLUSH"]);
+        let held = client.lock("a").ttl(ms(600)).acquire_blocking().unwrap();
+        server.command(&["SCRIPT", "FLUSH"]);
+        held.extend(ms(900)).wait().unwrap();
+        server.command(&["SCRIPT", "FLUSH"]);
+        std::thread::sleep(ms(1_200));
+        assert!(held.is_valid(), "the beat");
+        server.command(&["SCRIPT", "FLUSH"]);
+        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        server.command(&["SCRIPT", "FLUSH"]);
+        assert!(client.lock("a").inspect_blocking().unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_hold_without_renewal_ends_with_its_ttl_unless_extended() {
+    let server = RealServer::start();
+    let client = open(&server.url());
+    let held = client.lock("a").ttl(ms(400)).renew(false).acquire_blocking().unwrap();
+    std::thread::sleep(ms(250));
+    held.extend_again().wait().unwrap();
+    std::thread::sleep(ms(250));
+    assert!(held.is_valid());
+    let start = Instant::now();
+    assert_eq!(held.lost().wait().unwrap().reason, LossReason::Expired);
+    assert!(start.elapsed() < ms(250));
+    eventually("the key expires after the loss was told", ms(500), || pttl(&server, "a") == -2);
+}

@@ -1,0 +1,64 @@
+//! What every server version says when it can't serve, and that it has done nothing when that is promised.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a broken fixture fails its test at once")]
+
+mod peer;
+
+use locktender::server::{FailureKind, Op};
+use locktender_tests::{Binary, RealServer, Reply, ServerOptions};
+use peer::{PATIENCE, Subject, acquire, extend, release};
+
+/// Every kind of write, of which each must be refused in the same way.
+fn writes() -> [Op; 3] {
+    [acquire("a", "me"), extend("held", "me", u64::from(u32::MAX)), release("held", "me")]
+}
+
+/// A server with a lock of ours, then `break_it`; every write is refused with `kind` and changes nothing.
+fn refuses(binary: &Binary, kind: FailureKind, maybe_applied: bool, writes: &[Op], break_it: impl Fn(&RealServer)) {
+    let server = ServerOptions::new().binary(binary).start();
+    server.command(&["SET", "held", "me", "PX", "1000000"]);
+    let subject = Subject::new(&server.unix_url(), PATIENCE);
+    subject.ask(Op::Inspect { keys: peer::keys("a") }).unwrap();
+    break_it(&server);
+    for op in writes {
+        let failure = subject.ask(op.clone()).unwrap_err();
+        assert_eq!((failure.kind, failure.maybe_applied), (kind, maybe_applied), "{} on {op:?}: {failure}", binary.name);
+    }
+    assert_eq!(server.command(&["GET", "held"]).text().as_deref(), Some("me"));
+    assert_eq!(server.command(&["DBSIZE"]), Reply::Int(1), "{}", binary.name);
+}
+
+#[test]
+fn a_server_out_of_memory_refuses_what_needs_some() {
+    for binary in Binary::all() {
+        refuses(&binary, FailureKind::OutOfMemory, false, &writes()[..1], |server| {
+            server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+        });
+    }
+}
+
+#[test]
+fn a_replica_refuses_every_write() {
+    for binary in Binary::all() {
+        refuses(&binary, FailureKind::ReadOnly, false, &writes(), |server| {
+            server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+        });
+    }
+}
+
+#[test]
+fn a_server_that_can_t_persist_refuses_every_write() {
+    for binary in Binary::all() {
+        refuses(&binary, FailureKind::Misconfigured, false, &writes(), |server| {
+            server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+        });
+    }
+}
+
+#[test]
+fn missing_rights_inside_a_script_are_a_denial() {
+    for binary in Binary::all() {
+        refuses(&binary, FailureKind::Denied, true, &writes(), |server| {
+            server.command(&["ACL", "SETUSER", "default", "-mget"]);
+        });
+    }
+}
