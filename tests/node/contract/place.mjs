@@ -3,6 +3,8 @@
 import { once } from 'node:events'
 import net from 'node:net'
 
+import { ScriptedServer } from 'locktender/testing'
+
 import { RealServer } from '../support/server.mjs'
 
 /** The places of a case's `at`. */
@@ -10,13 +12,17 @@ export function placesOf(at = 'any') {
   return at === 'any' ? (process.env.LOCKTENDER_CONTRACT_PLACES ?? 'memory,redis').split(',') : [at]
 }
 
-/** Makes places: `{ name, urls, servers }`. What they need is started when it is first asked for, and closed with `close`. */
+/** Makes places: `{ name, urls, servers, scripted }`. What they need is started when it is first asked for, and closed with `close`. */
 export class Places {
   #started = new Map()
   #listeners = []
   #count = 0
 
   async make(at) {
+    if (at.scripted) {
+      const scripted = new ScriptedServer(at.scripted.join('\n'))
+      return { name: 'scripted', urls: [scripted], servers: [], scripted }
+    }
     if (typeof at === 'object') return { name: 'urls', urls: at.urls, servers: [] }
     return { name: at, servers: [], ...(await this.#parts[at]()) }
   }

@@ -200,6 +200,8 @@ export class Scene {
       return { reply: replies.at(-1) }
     },
 
+    script: async ({ lines }) => void this.#place.scripted.play(lines.join('\n')),
+
     pass_ms: async ({ ms }) => void (await sleep(ms)),
   }
 }
