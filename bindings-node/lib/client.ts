@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events'
 import type * as native from '../native/index.js'
 import { InvalidArgumentError, valueOf, type ServerError } from './errors.js'
 import { diagnostics, enrol, type ClientEvents } from './events.js'
-import { during, Held } from './held.js'
+import { during, Held, type Made } from './held.js'
 import { Lock } from './lock.js'
 import { clientOptions, lockOptions, signalOf, text, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
 import { queue, result } from './queue.js'
@@ -64,14 +64,14 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   #lock(name: string, options: native.LockOptions): Lock {
-    const lock = Client.nativeLock(this, text('name', name), options)
+    const lock = Client.makeLock(this, text('name', name), options)
     return new Lock(name, () => lock)
   }
 
   /** @internal */
-  static nativeLock(client: Client, name: string, options: native.LockOptions): native.Lock {
+  static makeLock(client: Client, name: string, options: native.LockOptions): Made<native.Lock> {
     client.#hear()
-    return valueOf(client.#native.lock(name, options))
+    return { native: valueOf(client.#native.lock(name, options)), client }
   }
 
   /**
@@ -106,7 +106,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     this.#hear()
     const own = lockOptions(options, ['signal'])
     const lock = valueOf(this.#native.adoption(text('ticket', ticket), own))
-    return new Held(await result(() => lock.acquire(), signalOf(options)))
+    return new Held({ native: await result(() => lock.acquire(), signalOf(options)), client: this })
   }
 
   /**

@@ -20,7 +20,7 @@ export function configure(servers: Server | readonly Server[], options?: ClientO
 export function lock(name: string, options?: LockOptions): Lock {
   const own = lockOptions(options)
   text('name', name)
-  return new Lock(name, () => Client.nativeLock(defaultClient(), name, own))
+  return new Lock(name, () => Client.makeLock(defaultClient(), name, own))
 }
 
 /** `withLock` of the default client. */

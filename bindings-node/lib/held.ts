@@ -13,13 +13,25 @@ export interface Release {
 }
 
 /**
+ * What the core made for a client. It keeps the client alive: without it nobody would hear the client's events, nor give its
+ * locks back at exit. @internal
+ */
+export interface Made<T> {
+  readonly native: T
+  readonly client: object
+}
+
+// Who keeps only the signal still works under the lock, which is then no garbage.
+const holds = new WeakMap<AbortSignal, Held>()
+
+/**
  * A lock that is ours until it is released, handed over or lost.
  *
  * It is renewed in the background, on a thread of its own: a blocked event loop doesn't let it expire. It keeps no process
  * alive. A `Held` that is garbage-collected without release is no longer renewed, and expires with a `warning` event.
  */
 export class Held implements AsyncDisposable {
-  readonly #native: native.Held
+  readonly #made: Made<native.Held>
   #loss: AbortController | undefined
 
   /** The lock's name. */
@@ -30,11 +42,15 @@ export class Held implements AsyncDisposable {
   readonly fence: number
 
   /** @internal */
-  constructor(held: native.Held) {
-    this.#native = held
-    this.name = held.name
-    this.owner = held.owner
-    this.fence = held.fence
+  constructor(made: Made<native.Held>) {
+    this.#made = made
+    this.name = made.native.name
+    this.owner = made.native.owner
+    this.fence = made.native.fence
+  }
+
+  get #native(): native.Held {
+    return this.#made.native
   }
 
   /** How long the lock is surely held if nothing renews it; 0 if it is not held. No I/O. */
@@ -55,14 +71,18 @@ export class Held implements AsyncDisposable {
 
   /** Aborted when the lock is lost, with the `LockLostError` as its reason. A release doesn't abort it. */
   get signal(): AbortSignal {
-    if (!this.#loss) {
-      const loss = new AbortController()
-      this.#loss = loss
-      watch(this.#native.watch(), (error) => {
-        if (error) loss.abort(error)
-      })
-    }
-    return this.#loss.signal
+    return (this.#loss ??= this.#watched()).signal
+  }
+
+  #watched(): AbortController {
+    const loss = new AbortController()
+    holds.set(loss.signal, this)
+    // Weak, or what waits for the loss of a forgotten hold would keep it from being forgotten.
+    const told = new WeakRef(loss)
+    watch(this.#native.watch(), (error) => {
+      if (error) told.deref()?.abort(error)
+    })
+    return loss
   }
 
   /**
@@ -104,6 +124,13 @@ export class Held implements AsyncDisposable {
     await this.leave().catch(() => undefined)
   }
 
+  /** Whether the loss itself ended a body: by the reason of `signal`, or by an `AbortError` of that cause. @internal */
+  cancelled(error: unknown): boolean {
+    const signal = this.#loss?.signal
+    if (!signal?.aborted) return false
+    return error === signal.reason || (error instanceof Error && error.name === 'AbortError' && error.cause === signal.reason)
+  }
+
   /** Ends a body: rejects with `LockLostError` if the lock was lost meanwhile. @internal */
   async leave(): Promise<void> {
     return await result(() => this.#native.leave())
@@ -116,7 +143,10 @@ export async function during<T>(held: Held, body: (held: Held) => T | PromiseLik
   try {
     value = await body(held)
   } catch (error) {
-    await held.leave().catch((lockError: unknown) => attach(error, lockError))
+    await held.leave().catch((lockError: unknown) => {
+      if (held.cancelled(error)) throw lockError
+      attach(error, lockError)
+    })
     throw error
   }
   await held.leave().catch((lockError: unknown) => {

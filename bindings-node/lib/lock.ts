@@ -1,6 +1,6 @@
 import type * as native from '../native/index.js'
 import { LockError } from './errors.js'
-import { Held } from './held.js'
+import { Held, type Made } from './held.js'
 import { onlySignal, type AcquireOptions } from './options.js'
 import { result } from './queue.js'
 
@@ -30,18 +30,18 @@ export interface LockInfo {
 
 /** A name and options. Does no I/O, may be shared and used again, also at the same time. */
 export class Lock {
-  readonly #open: () => native.Lock
-  #native: native.Lock | undefined
+  readonly #open: () => Made<native.Lock>
+  #made: Made<native.Lock> | undefined
   readonly name: string
 
   /** @internal */
-  constructor(name: string, open: () => native.Lock) {
+  constructor(name: string, open: () => Made<native.Lock>) {
     this.name = name
     this.#open = open
   }
 
-  get #lock(): native.Lock {
-    return (this.#native ??= this.#open())
+  get #opened(): Made<native.Lock> {
+    return (this.#made ??= this.#open())
   }
 
   /**
@@ -52,19 +52,23 @@ export class Lock {
    */
   async acquire(options?: AcquireOptions): Promise<Held> {
     const signal = onlySignal(options)
-    return new Held(await result(() => this.#lock.acquire(), signal))
+    return this.#held(await result(() => this.#opened.native.acquire(), signal))
   }
 
   /** Tries once to acquire the lock: `null` if it is busy. Rejects as `acquire` does, but never for being busy. */
   async tryAcquire(options?: AcquireOptions): Promise<Held | null> {
     const signal = onlySignal(options)
-    const held = await result<native.Held | undefined>(() => this.#lock.tryAcquire(), signal)
-    return held ? new Held(held) : null
+    const held = await result<native.Held | undefined>(() => this.#opened.native.tryAcquire(), signal)
+    return held ? this.#held(held) : null
+  }
+
+  #held(held: native.Held): Held {
+    return new Held({ native: held, client: this.#opened.client })
   }
 
   /** Looks who holds the lock: `null` if nobody does. Changes nothing. */
   async inspect(): Promise<LockInfo | null> {
-    return (await result<LockInfo | undefined>(() => this.#lock.inspect())) ?? null
+    return (await result<LockInfo | undefined>(() => this.#opened.native.inspect())) ?? null
   }
 
   /** @deprecated It is on what `acquire()` returned. */

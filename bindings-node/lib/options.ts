@@ -98,6 +98,11 @@ export function lockOptions(options: unknown, also: readonly string[] = []): nat
 }
 
 /** @internal */
+export function serverOptions(options: unknown): { name?: string; responseTimeoutMs?: number } {
+  return checked(options, { name: 'string', responseTimeoutMs: 'number' })
+}
+
+/** @internal */
 export function clientOptions(options: unknown): native.ClientOptions {
   return checked(options, clientKinds)
 }
@@ -108,10 +113,14 @@ export function signalOf(options: AcquireOptions | undefined): AbortSignal | und
     throw InvalidArgumentError.of('options', options, 'must be an object')
   }
   const signal: unknown = options?.signal
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw InvalidArgumentError.of('signal', signal, 'must be an AbortSignal')
-  }
+  if (signal !== undefined && !isAbortSignal(signal)) throw InvalidArgumentError.of('signal', signal, 'must be an AbortSignal')
   return signal
+}
+
+/** By its looks: the one of a test environment or a polyfill is of another class than Node's. */
+function isAbortSignal(value: unknown): value is AbortSignal {
+  if (typeof value !== 'object' || value === null) return false
+  return 'aborted' in value && 'addEventListener' in value && typeof value.addEventListener === 'function'
 }
 
 /** The signal of the options of an acquire that takes nothing else. @internal */

@@ -1,6 +1,6 @@
 import * as native from '../native/index.js'
-import { errorOf, InvalidArgumentError } from './errors.js'
-import { text, time } from './options.js'
+import { errorOf } from './errors.js'
+import { serverOptions, text } from './options.js'
 
 /** An operation that a scripted server was asked for. */
 export interface Seen {
@@ -22,13 +22,10 @@ export class ScriptedServer {
   readonly #native: native.ScriptedServer
 
   /** @param script one step a line, `operation: step`, or `always operation: step`; see `play` */
-  constructor(script?: string, options: { name?: string; responseTimeoutMs?: number } = {}) {
-    for (const key of Object.keys(options)) {
-      if (key !== 'name' && key !== 'responseTimeoutMs') throw InvalidArgumentError.of(key, options, 'there is no option of this name')
-    }
-    this.#native = new native.ScriptedServer(options.name === undefined ? 'test' : text('name', options.name))
-    const timeout = time('responseTimeoutMs', options.responseTimeoutMs)
-    if (timeout !== undefined) throwing(this.#native.responseTimeout(timeout))
+  constructor(script?: string, options?: { name?: string | undefined; responseTimeoutMs?: number | undefined }) {
+    const { name = 'test', responseTimeoutMs } = serverOptions(options)
+    this.#native = new native.ScriptedServer(name)
+    if (responseTimeoutMs !== undefined) throwing(this.#native.responseTimeout(responseTimeoutMs))
     if (script !== undefined) this.play(script)
   }
 

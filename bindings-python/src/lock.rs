@@ -9,7 +9,7 @@ use crate::async_held::AsyncHeld;
 use crate::client::Client;
 use crate::entries::Entries;
 use crate::errors::NotHeldError;
-use crate::held::Held;
+use crate::held::{Held, settle};
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::values::LockInfo;
@@ -143,9 +143,15 @@ impl Lock {
         Ok(held)
     }
 
-    fn __exit__(&self, py: Python<'_>, kind: Py<PyAny>, error: Py<PyAny>, traceback: Py<PyAny>) -> PyResult<()> {
-        let left = self.closing(py).and_then(|held| held.call_method1(py, "__exit__", (kind, error.clone_ref(py), traceback)));
-        left.map(drop)
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Py<PyAny>,
+        error: Option<Bound<'_, PyAny>>,
+        traceback: Py<PyAny>,
+    ) -> PyResult<()> {
+        let left = self.closing(py).and_then(|held| held.call_method1(py, "__exit__", (kind, &error, traceback)));
+        settle(py, left.map(drop), error)
     }
 
     fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {

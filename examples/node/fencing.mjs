@@ -22,8 +22,9 @@ const account = new Account()
 
 // Without renewal the lock runs out, as it would for a process that is paused.
 const slow = await lock('account:7', { ttlMs: 200, renew: false }).acquire()
+const { signal } = slow
 await sleep(300)
-console.log(`the slow holder is valid: ${slow.isValid()}`)
+console.log(`the slow holder was lost: ${signal.reason.reason}`)
 
 const quick = await lock('account:7').acquire()
 console.log(`the quick holder writes: ${account.write(200, quick.fence)}`)

@@ -24,7 +24,7 @@ def test_what_users_write_is_typed(tmp_path):
 
 
 def test_the_package_itself_is_typed(tmp_path):
-    check("mypy", "--strict", "--cache-dir", tmp_path, PACKAGE)
+    check("mypy", "--strict", "--cache-dir", tmp_path, "-p", "locktender")
 
 
 def test_it_says_that_it_is_typed():

@@ -63,8 +63,7 @@ const rules = [
   },
   { applies: has('above'), holds: ({ above }, seen) => isNumber(seen) && seen > above },
   { applies: has('below'), holds: ({ below }, seen) => isNumber(seen) && seen < below },
-  // What the core itself refuses, it still names in its own spelling.
-  { applies: has('has'), holds: ({ has }, seen) => has.every((part) => seen?.includes(spelled(part)) || seen?.includes(part)) },
+  { applies: has('has'), holds: ({ has }, seen) => has.every((part) => seen?.includes(spelled(part))) },
   { applies: has('lacks'), holds: ({ lacks }, seen) => typeof seen === 'string' && !lacks.some((part) => seen.includes(part)) },
   { applies: has('owner_with'), holds: ({ owner_with: wanted }, seen) => ownerHas(wanted, seen) },
   { applies: (expected) => expected === null || typeof expected !== 'object', holds: (expected, seen) => expected === seen },

@@ -12,7 +12,7 @@ export function placesOf(at = 'any') {
   return at === 'any' ? (process.env.LOCKTENDER_CONTRACT_PLACES ?? 'memory,redis').split(',') : [at]
 }
 
-/** Makes places: `{ name, urls, servers, scripted }`. What they need is started when it is first asked for, and closed with `close`. */
+/** Makes places: `{ name, urls, servers }`. What they need is started when it is first asked for, and closed with `close`. */
 export class Places {
   #started = new Map()
   #listeners = []

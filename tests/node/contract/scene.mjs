@@ -194,13 +194,14 @@ export class Scene {
 
     close: async (step) => void (await this.#client(step).close()),
 
+    script: async ({ lines }) => {
+      this.#place.scripted.play(lines.join('\n'))
+    },
     server: async ({ command }) => {
       const replies = []
       for (const server of this.#place.servers) replies.push(await server.command(...command))
       return { reply: replies.at(-1) }
     },
-
-    script: async ({ lines }) => void this.#place.scripted.play(lines.join('\n')),
 
     pass_ms: async ({ ms }) => void (await sleep(ms)),
   }
