@@ -28,12 +28,13 @@ usage: tests/run [--server NAME] [COMMAND]
   tests/run rust [CARGO TEST ARGS]     tests/run rust -p locktender-tests --test proxy
   tests/run python [PYTEST ARGS]       tests/run python tests/python/test_fixtures.py -k proxy
   tests/run node [FILES]               tests/run node tests/node/fixtures.test.mjs
-  tests/run setup [LANGUAGE]           only install and build what the tests (and examples/demo) need
+  tests/run interop [PYTEST ARGS]      the three languages together, with other libraries, and the demo
+  tests/run setup [COMMAND]            only install and build what that command's tests need
 
   --server NAME    the server that tests use unless they choose one, by its name in .venv/servers.json
                    (redis-6.2, valkey-9.1, ...); the same as LOCKTENDER_TEST_SERVER=NAME
 """
-LANGUAGES = ("rust", "python", "node")
+SUITES = ("rust", "python", "node", "interop")
 
 # What each build is made of: changed contents build it again. Python sources are used in place, not copied.
 CORE = ["Cargo.toml", "Cargo.lock", "core"]
@@ -41,6 +42,7 @@ PYTHON_SOURCES = [*CORE, "pyproject.toml", "bindings-python/Cargo.toml", "bindin
 NODE_SOURCES = [*CORE, "package.json", "bindings-node"]
 NODE_PRODUCTS = ("bindings-node/dist", "bindings-node/native")
 PROXY_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/rust/Cargo.toml", "tests/rust/src"]
+EXAMPLE_SOURCES = [*CORE, "tests/rust/Cargo.toml", "tests/interop/peer_locktender.rs", "examples/sweetroll/milten.rs"]
 
 
 class Failed(Exception):
@@ -157,14 +159,24 @@ def find_servers():
         raise Failed(f"{wanted} is none of: {', '.join(server['name'] for server in found)}")
 
 
-def install_proxy():
-    """The Python and Node tests use the proxy of the Rust tests, as a program."""
-    run("cargo", "build", "--locked", "-p", "locktender-tests", "--bin", "locktender-proxy")
+def install_rust_program(package, kind, name):
+    """Builds a program in Rust and puts it where tests in other languages find it."""
+    run("cargo", "build", "--locked", "-p", package, f"--{kind}", name)
     metadata = subprocess.run(
         ["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT, capture_output=True, text=True
     )
-    target = Path(json.loads(metadata.stdout)["target_directory"])
-    shutil.copy2(target / "debug/locktender-proxy", VENV / "bin/locktender-proxy")
+    target = Path(json.loads(metadata.stdout)["target_directory"]) / "debug"
+    shutil.copy2((target / "examples" if kind == "example" else target) / name, VENV / "bin" / name)
+
+
+def install_proxy():
+    install_rust_program("locktender-tests", "bin", "locktender-proxy")
+
+
+def install_examples():
+    """Rust's side where three languages meet: in tests/interop and in examples/demo."""
+    install_rust_program("locktender-tests", "example", "locktender-peer")
+    install_rust_program("locktender", "example", "milten")
 
 
 def build_python():
@@ -176,10 +188,13 @@ def build_node():
     run("npm", "run", "--silent", "build:facade")
 
 
-def set_up(languages):
+def set_up(suites):
+    """Whatever these suites need; interop needs all three languages."""
+    languages = {"python", "node"} if "interop" in suites else set()
+    languages |= set(suites)
     install_python_packages()
     find_servers()
-    if {"python", "node"} & set(languages):
+    if {"python", "node"} & languages:
         step("proxy", fingerprint(PROXY_SOURCES), install_proxy)
     if "node" in languages:
         packages = fingerprint(["package-lock.json"]) + str(version_of("node", "--version"))
@@ -187,6 +202,8 @@ def set_up(languages):
         step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node, NODE_PRODUCTS)
     if "python" in languages:
         step("python package", fingerprint(PYTHON_SOURCES), build_python)
+    if "interop" in suites:
+        step("rust examples", fingerprint(EXAMPLE_SOURCES), install_examples)
     if "rust" in languages:
         heading("rust build")
         run("cargo", "test", "--locked", "--workspace", "--no-run")
@@ -209,25 +226,29 @@ def test_node(arguments):
     run("node", "--test", *files)
 
 
-TESTS = {"rust": test_rust, "python": test_python, "node": test_node}
+def test_interop(arguments):
+    run(PYTHON, "-m", "pytest", "tests/interop", *arguments)
 
 
-def run_tests(languages, arguments):
-    """Runs each language's tests, also after another's failed; returns whether all passed."""
+TESTS = {"rust": test_rust, "python": test_python, "node": test_node, "interop": test_interop}
+
+
+def run_tests(suites, arguments):
+    """Runs each suite, also after another failed; returns whether all passed."""
     results = {}
-    for language in languages:
-        heading(f"{language} tests")
+    for suite in suites:
+        heading(f"{suite} tests")
         began = time.monotonic()
         try:
-            TESTS[language](arguments)
-            results[language] = "passed"
+            TESTS[suite](arguments)
+            results[suite] = "passed"
         except Failed as failure:
             print(f"tests/run: {failure}", file=sys.stderr)
-            results[language] = "FAILED"
-        results[language] += f"  {time.monotonic() - began:.1f} s"
+            results[suite] = "FAILED"
+        results[suite] += f"  {time.monotonic() - began:.1f} s"
     heading("summary")
-    for language, result in results.items():
-        print(f"   {language:7} {result}")
+    for suite, result in results.items():
+        print(f"   {suite:7} {result}")
     failed = sum(result.startswith("FAILED") for result in results.values())
     print(f"suites: {len(results) - failed} passed, {failed} failed", flush=True)
     return failed == 0
@@ -244,20 +265,20 @@ def main(arguments):
     only_set_up = command == "setup"
     if only_set_up:
         command, *rest = rest or ["all"]
-    if command != "all" and command not in LANGUAGES:
+    if command != "all" and command not in SUITES:
         print(USAGE, end="", file=sys.stderr)
         return 2
     # Settings of the user's own locks are not the tests'.
     for setting in ("LOCKTENDER_URL", "LOCKTENDER_APP"):
         os.environ.pop(setting, None)
-    languages = LANGUAGES if command == "all" else (command,)
+    suites = SUITES if command == "all" else (command,)
     check_tools()
     try:
-        set_up(languages)
+        set_up(suites)
     except Failed as failure:
         print(f"tests/run: {failure}", file=sys.stderr)
         return 1
-    return 0 if only_set_up or run_tests(languages, rest) else 1
+    return 0 if only_set_up or run_tests(suites, rest) else 1
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ pub(crate) struct AsyncHeld {
 }
 
 impl AsyncHeld {
-    pub(crate) fn new(py: Python<'_>, client: Py<Client>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<PyAny>> {
+    pub(crate) fn object(py: Python<'_>, client: Py<Client>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<PyAny>> {
         let on_lost = on_lost.or(client.get().on_lost());
         Ok(Py::new(py, Self { core: Tended(held), client, on_lost, body: Mutex::default() })?.into_any())
     }

@@ -158,15 +158,19 @@ pub(crate) fn drain_of<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     let drain = Drain { queue: Arc::new(queue), pid: std::process::id(), waiters: Mutex::default() };
     let drain = Bound::new(py, drain)?;
     attach(event_loop, &drain)?;
-    let entry = Known {
-        event_loop: PyWeakrefReference::new(event_loop)?.unbind(),
-        drain: PyWeakrefReference::new(&drain)?.unbind(),
-    };
+    note(event_loop, &drain)?;
+    Ok(drain)
+}
+
+fn note(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<()> {
+    let py = event_loop.py();
+    let (event_loop_reference, drain) = (PyWeakrefReference::new(event_loop)?, PyWeakrefReference::new(drain)?);
+    let entry = Known { event_loop: event_loop_reference.unbind(), drain: drain.unbind() };
     let mut known = KNOWN.lock();
     let known = known.get_or_insert_default();
     known.retain(|_, known| known.event_loop.bind(py).upgrade().is_some());
     known.insert(event_loop.as_ptr() as usize, entry);
-    Ok(drain)
+    Ok(())
 }
 
 fn known<'py>(event_loop: &Bound<'py, PyAny>) -> Option<Bound<'py, Drain>> {

@@ -106,7 +106,7 @@ impl Client {
         let on_lost = choice.on_lost;
         let client = slf.clone_ref(py);
         let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), &choice)?.acquire());
-        Ok(Operation::new("adopt_async", call, move |py, held| AsyncHeld::new(py, slf, held, on_lost)))
+        Ok(Operation::new("adopt_async", call, move |py, held| AsyncHeld::object(py, slf, held, on_lost)))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -67,10 +67,13 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         fields.set_item("overrun", loss.overrun.as_secs_f64())?;
     }
     if !error.servers().is_empty() {
-        let server = |error: &locktender::error::ServerError| (error.server.clone(), error.kind.as_str(), error.message.clone());
-        fields.set_item("servers", error.servers().iter().map(server).collect::<Vec<_>>())?;
+        fields.set_item("servers", servers(error))?;
     }
     Ok(fields)
+}
+
+fn servers(error: &Error) -> Vec<(&str, &str, &str)> {
+    error.servers().iter().map(|error| (error.server.as_str(), error.kind.as_str(), error.message.as_str())).collect()
 }
 
 /// What remains of a key, in seconds; `None` if it has no expiry.

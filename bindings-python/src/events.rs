@@ -111,9 +111,12 @@ fn logged_level(py: Python<'_>) -> PyResult<u8> {
     Ok(u8::try_from(level.clamp(0, 254)).unwrap_or(u8::MAX))
 }
 
+/// An event, and the callback of its client.
+type Delivery = (Option<Py<PyAny>>, Event);
+
 /// Waits for events; `None` once the interpreter ends and all were given.
 #[pyfunction(name = "_next_events")]
-pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<(Option<Py<PyAny>>, Event)>>> {
+pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
     let batch = py.detach(|| {
         let queue = queue();
         let mut waiting = queue.waiting.lock();

@@ -100,7 +100,7 @@ impl Held {
 }
 
 /// The end of a body: the error of the body always wins over the lock's, which is attached to it.
-fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
     match (left, error) {
         (Err(lock_error), Some(error)) if lock_error.is_instance_of::<LockError>(py) => {
             py.import("locktender._bodies")?.call_method1("attach", (lock_error, error)).map(drop)

@@ -9,7 +9,7 @@ use crate::async_held::AsyncHeld;
 use crate::client::Client;
 use crate::entries::Entries;
 use crate::errors::NotHeldError;
-use crate::held::Held;
+use crate::held::{Held, settle};
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::values::LockInfo;
@@ -30,6 +30,9 @@ enum Name {
     /// Makes names from the arguments of a decorated function.
     Maker(Py<PyAny>),
 }
+
+/// Makes what Python gets from what the core's lock gave.
+type Convert<T> = fn(Python<'_>, &Lock, Py<Client>, T) -> PyResult<Py<PyAny>>;
 
 impl Lock {
     pub(crate) fn new(client: Option<Py<Client>>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -57,7 +60,7 @@ impl Lock {
         slf: &Bound<'_, Self>,
         name: &'static str,
         call: fn(&locktender::Lock) -> locktender::Call<T>,
-        convert: fn(Python<'_>, &Self, Py<Client>, T) -> PyResult<Py<PyAny>>,
+        convert: Convert<T>,
     ) -> PyResult<Operation> {
         let client = slf.get().client(slf.py())?;
         let (lock, used) = (slf.clone().unbind(), client.clone_ref(slf.py()));
@@ -67,7 +70,7 @@ impl Lock {
     }
 
     fn held(py: Python<'_>, lock: &Self, client: Py<Client>, held: Option<locktender::Held>) -> PyResult<Py<PyAny>> {
-        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::new(py, client, held, lock.choice.on_lost))
+        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::object(py, client, held, lock.choice.on_lost))
     }
 
     fn not_held(&self, method: &str) -> PyErr {
@@ -140,9 +143,15 @@ impl Lock {
         Ok(held)
     }
 
-    fn __exit__(&self, py: Python<'_>, kind: Py<PyAny>, error: Py<PyAny>, traceback: Py<PyAny>) -> PyResult<()> {
-        let left = self.closing(py).and_then(|held| held.call_method1(py, "__exit__", (kind, error.clone_ref(py), traceback)));
-        left.map(drop)
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Py<PyAny>,
+        error: Option<Bound<'_, PyAny>>,
+        traceback: Py<PyAny>,
+    ) -> PyResult<()> {
+        let left = self.closing(py).and_then(|held| held.call_method1(py, "__exit__", (kind, &error, traceback)));
+        settle(py, left.map(drop), error)
     }
 
     fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {

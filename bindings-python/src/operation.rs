@@ -9,7 +9,7 @@ use locktender::{Call, Cancel, Error};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bridge::{Drain, Signal, drain_of};
 use crate::errors::raised;
@@ -27,7 +27,8 @@ enum State {
 }
 
 struct Waiting {
-    drain: Py<Drain>,
+    /// Not kept alive: it is the loop's, and what it has to settle leads back here.
+    drain: Py<PyWeakrefReference>,
     number: u64,
     cancel: Cancel,
     take: Take,
@@ -48,21 +49,7 @@ impl Operation {
         call: impl FnOnce(Python<'_>) -> PyResult<Call<T>> + Send + 'static,
         convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let start = move |py: Python<'_>, signal: Signal| {
-            let slot: Arc<Mutex<Option<Result<T, Error>>>> = Arc::default();
-            let filled = Arc::clone(&slot);
-            let cancel = call(py)?.then(move |result| {
-                *filled.lock() = Some(result);
-                signal.raise();
-            });
-            let mut convert = Some(convert);
-            let take: Take = Box::new(move |py| {
-                let result = slot.lock().take()?;
-                let convert = convert.take()?;
-                Some(raised(py, result).and_then(|value| convert(py, value)))
-            });
-            Ok((cancel, take))
-        };
+        let start = move |py: Python<'_>, signal: Signal| Ok(send_off(call(py)?, signal, convert));
         Self { name, pid: std::process::id(), state: Mutex::new(State::New(Box::new(start))) }
     }
 
@@ -95,16 +82,17 @@ impl Operation {
         if let Some(result) = take(py) {
             return Err(returned(result));
         }
-        let waiting = Waiting { drain: drain.unbind(), number, cancel, take };
-        self.suspend(&event_loop, waiting)
+        let reference = PyWeakrefReference::new(&drain)?.unbind();
+        let waiting = Waiting { drain: reference, number, cancel, take };
+        self.suspend(&event_loop, drain.get(), waiting)
     }
 
     /// Gives the task a future to wait for.
-    fn suspend(&self, event_loop: &Bound<'_, PyAny>, waiting: Waiting) -> PyResult<Py<PyAny>> {
+    fn suspend(&self, event_loop: &Bound<'_, PyAny>, drain: &Drain, waiting: Waiting) -> PyResult<Py<PyAny>> {
         let future = event_loop.call_method0("create_future")?;
         // What `await` does to a future: it tells the task that this is meant.
         future.setattr("_asyncio_future_blocking", true)?;
-        waiting.drain.get().expect_future(waiting.number, future.clone().unbind());
+        drain.expect_future(waiting.number, future.clone().unbind());
         *self.state.lock() = State::Waiting(waiting);
         Ok(future.unbind())
     }
@@ -127,9 +115,34 @@ impl Operation {
     }
 }
 
+/// Starts `call`. Whichever thread ends it leaves the result in a slot and raises the signal; the loop's thread takes it.
+fn send_off<T: Send + 'static>(
+    call: Call<T>,
+    signal: Signal,
+    convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> (Cancel, Take) {
+    let slot: Arc<Mutex<Option<Result<T, Error>>>> = Arc::default();
+    let filled = Arc::clone(&slot);
+    let cancel = call.then(move |result| {
+        *filled.lock() = Some(result);
+        signal.raise();
+    });
+    let mut convert = Some(convert);
+    let take = move |py: Python<'_>| {
+        let result = slot.lock().take()?;
+        let convert = convert.take()?;
+        Some(raised(py, result).and_then(|value| convert(py, value)))
+    };
+    (cancel, Box::new(take))
+}
+
 impl Waiting {
     fn give_up(self) {
-        self.drain.get().forget(self.number);
+        let _ = Python::try_attach(|py| {
+            if let Some(drain) = self.drain.bind(py).upgrade().and_then(|drain| drain.cast_into::<Drain>().ok()) {
+                drain.get().forget(self.number);
+            }
+        });
         self.cancel.cancel();
     }
 }

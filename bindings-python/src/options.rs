@@ -101,6 +101,13 @@ impl ClientChoice {
             "response_timeout" => self.options.response_timeout = Some(seconds(option, value)?),
             "unavailable_after" => self.options.unavailable_after = seconds(option, value)?,
             "max_ttl" => self.options.max_ttl = seconds(option, value)?,
+            _ => return self.set_tls(option, value),
+        }
+        Ok(true)
+    }
+
+    fn set_tls(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match option {
             "tls_ca" => self.options.tls_ca = Some(path(option, value)?),
             "tls_cert" => self.options.tls_cert = Some(path(option, value)?),
             "tls_key" => self.options.tls_key = Some(path(option, value)?),

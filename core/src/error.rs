@@ -218,7 +218,9 @@ impl Error {
         Self::build(Code::AcquireTimeout, Some(lock), message, |inner| inner.holder = Some(holder))
     }
 
-    pub(crate) fn lost(lock: &str, loss: Loss) -> Self {
+    /// `LOCK_LOST`: the lock `lock` was lost that way.
+    #[must_use]
+    pub fn lost(lock: &str, loss: Loss) -> Self {
         let mut message = format!("lock {lock:?} was lost: {}", loss.reason.sentence());
         if let Some(rival) = &loss.rival {
             message.push_str(&format!("; it is held by \"{rival}\""));

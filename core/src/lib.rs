@@ -64,3 +64,8 @@ pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 pub use server::FailureKind;
+
+/// The Rust code of the README, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

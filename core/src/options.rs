@@ -68,6 +68,16 @@ pub struct LockSettings {
 }
 
 impl LockSettings {
+    /// These settings, and `others` where nothing is given.
+    pub(crate) fn or(self, others: &Self) -> Self {
+        Self {
+            ttl: self.ttl.or(others.ttl),
+            wait: self.wait.or(others.wait),
+            renew: self.renew.or(others.renew),
+            max_hold: self.max_hold.or(others.max_hold),
+        }
+    }
+
     /// These settings over `base`, checked.
     ///
     /// # Errors

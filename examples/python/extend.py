@@ -1,13 +1,18 @@
-"""Extends a lock from inside the work instead of having it renewed. LOCKTENDER_URL=redis://localhost python extend.py"""
+"""A lock without a heartbeat, pushed out from inside the work: it ends soon after the work gets stuck."""
 
-from locktender import lock
+from locktender import LockLostError, lock
 
-# A short ttl, pushed out whenever the work has got somewhere: work that hangs loses its lock.
-held = lock("import", ttl=2, renew=False).acquire()
-for batch in "abc":
-    print(f"batch {batch}: {held.remaining():.1f} s remain")
-    held.extend()  # at least the lock's own ttl remains
-held.extend(30)  # at least 30 s remain
-held.extend(by=30)  # what remains and 30 s more
-print(f"the last step has {held.remaining():.0f} s")
-print(held.release().outcome)
+work = lock("example:extend", ttl=1, renew=False)
+
+try:
+    with work as held:
+        for page in range(5):
+            held.extend(1)  # a second from now, if less remains
+            print(f"page {page}: {held.remaining():.1f} s remain")
+        held.extend(by=2)
+        print(f"two more for the summary: {held.remaining():.1f} s remain")
+        print("now the work gets stuck ...")
+        loss = held.wait_lost(10)
+        print(f"the lock was lost: {loss.reason if loss else 'not yet'}")
+except LockLostError as lost:
+    print(f"leaving says so too: {lost}")

@@ -1,33 +1,30 @@
-"""A holder that stood still for too long writes, and the resource refuses it. LOCKTENDER_URL=redis://localhost python fencing.py"""
+"""A resource that refuses what comes from an older holder: the one protection against a holder that is late."""
 
 from locktender import lock
 
 
 class Account:
-    """What the lock protects. It remembers the largest fence it has seen, and refuses smaller ones."""
+    """Stands for a table with a column `fence`: UPDATE ... WHERE fence <= :fence."""
 
     def __init__(self) -> None:
-        self.balance = 0
-        self.fence = 0
+        self.balance, self.fence = 100, 0
 
-    def write(self, balance: int, fence: int) -> str:
+    def withdraw(self, amount: int, fence: int) -> bool:
         if fence < self.fence:
-            return f"fence {fence} came after {self.fence}: refused"
-        self.balance, self.fence = balance, fence
-        return "written"
+            return False
+        self.balance, self.fence = self.balance - amount, fence
+        return True
 
 
 account = Account()
+turn = lock("example:fencing", ttl=1, wait=5, renew=False)
 
-# Without renewal the lock runs out, as it would for a process that is paused.
-slow = lock("account:7", ttl=0.2, renew=False).acquire()
-loss = slow.wait_lost()
-print(f"the slow holder was lost: {loss and loss.reason}")
+late = turn.acquire()
+print(f"the first holder has fence {late.fence}, and is stopped for longer than its ttl ...")
+late.wait_lost(10)
 
-quick = lock("account:7").acquire()
-print(f"the quick holder writes: {account.write(200, quick.fence)}")
-print(f"the slow holder writes: {account.write(100, slow.fence)}")
-assert account.balance == 200
+with turn as held:
+    print(f"the second has fence {held.fence}; its withdrawal: {account.withdraw(10, held.fence)}")
 
-print(f"the slow holder's release finds the lock {slow.release().outcome}")
-quick.release()
+print(f"the first goes on, without looking; its withdrawal: {account.withdraw(10, late.fence)}")
+print(f"balance {account.balance}; the first gives back what it no longer has: {late.release().outcome}")

@@ -1,13 +1,18 @@
-"""Hands a held lock to another process, as a web request does to a background job. LOCKTENDER_URL=redis://localhost python handover.py"""
+"""A lock that moves to another process without being free in between."""
 
-from locktender import Client, lock
+import os
+import subprocess
+import sys
 
-held = lock("report:2026").acquire()
-print(f"the request holds it with fence {held.fence}")
-ticket = held.hand_over()  # a string: put it into the job's arguments
+from locktender import lock
+from locktender import Client
 
-# In another process, with another client. The ticket works once, and until the lock's ttl has passed.
-with Client() as job:
-    held = job.adopt(ticket)
-    print(f"the job holds it with fence {held.fence}")
-    print(held.release().outcome)
+if len(sys.argv) > 1:
+    with Client() as client, client.adopt(sys.argv[1], wait=5) as held:
+        print(f"process {os.getpid()} has adopted {held.name!r}, fence {held.fence}", flush=True)
+    sys.exit()
+
+held = lock("example:handover", ttl=10, wait=5).acquire()
+print(f"process {os.getpid()} holds {held.name!r}, fence {held.fence}", flush=True)
+subprocess.run([sys.executable, __file__, held.hand_over()], check=True)
+print(f"and here it is no longer held: {held.is_valid()}")

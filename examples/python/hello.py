@@ -1,9 +1,15 @@
-"""Holds a lock around some work. LOCKTENDER_URL=redis://localhost python hello.py"""
+"""One lock, held while something is done: `LOCKTENDER_URL=redis://localhost python hello.py`."""
 
-from locktender import lock
+from locktender import AcquireTimeoutError, lock
 
-# Renewed in the background for as long as the body takes; AcquireTimeoutError after 5 s.
-with lock("orders:42", ttl=10, wait=5) as held:
-    print(f"{held.name} is held with fence {held.fence}")
-    print(f"somebody else gets {lock('orders:42').try_acquire()}")
-print("done")
+greeting = lock("example:hello", ttl=10, wait=5)
+
+try:
+    with greeting as held:
+        print(f"holding {held.name!r}, fence {held.fence}, for at least {held.remaining():.0f} s; it is renewed while this runs")
+        holder = greeting.inspect()
+        print(f"everybody sees: {holder.owner if holder else 'nobody'}")
+except AcquireTimeoutError as busy:
+    raise SystemExit(f"busy: {busy}")
+
+print("given back" if greeting.inspect() is None else "somebody else was waiting for it")

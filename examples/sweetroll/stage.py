@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import sys
 import time
@@ -12,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parents[1] / "target"))
+ROOT = HERE.parents[1]
 
 FIGHTERS: dict[str, tuple[str, list[str | Path]]] = {
     "Diego": ("Python", [sys.executable, HERE / "diego.py"]),
     "Gorn": ("Node", ["node", HERE / "gorn.mjs"]),
-    "Milten": ("Rust", [TARGET / "debug/examples/milten"]),
+    "Milten": ("Rust", [ROOT / ".venv/bin/milten"]),
 }
 
 # When fate strikes, as parts of the fight: whoever then bites is killed, or paused.

@@ -8,6 +8,7 @@ import random
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 from locktender import (
@@ -302,6 +303,25 @@ def test_f13_cancelled_at_any_point_leaves_no_key_and_a_usable_client(server: Re
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_f13_cancelled_in_the_moment_of_the_grant(server: RealServer, client, name, steps):
+    async def main():
+        task = asyncio.create_task(client.lock(name, ttl=60).acquire_async())
+        await asyncio.sleep(0)
+        until(lambda: server.command("EXISTS", name) == 1)  # the loop stands still: the grant waits in its queue
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        try:
+            await (await task).release()
+        except asyncio.CancelledError:
+            pass
+        until(lambda: server.command("EXISTS", name) == 0, within=1)
+
+    for _ in range(20):
+        asyncio.run(main())
+
+
 def test_f13_waiters_cancelled_at_any_point_leave_no_key(server: RealServer, client, name):
     chance = random.Random(31)
     lock = client.lock(name, ttl=60)
@@ -362,17 +382,17 @@ def test_a_loop_closed_with_operations_pending(server: RealServer, client, name,
         loop.run_until_complete(asyncio.sleep(0.05))
         assert not waiting.done()
         waiting._log_destroy_pending = False  # what asyncio itself says about such a task
+        gone = weakref.ref(waiting)
         loop.close()
         del waiting, loop
         gc.collect()
-    until(lambda: server.command("EXISTS", name) == 0, within=1)
-    assert held.fence > 0
+        assert gone() is None, "nothing keeps the task alive, and it has given its attempt up"
+    with client.lock(name, wait=0) as next_one:
+        assert next_one.fence > held.fence
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_closed_loop_is_let_go(client, name):
-    import weakref
-
     loop = asyncio.new_event_loop()
     loop.run_until_complete(client.lock(name).inspect_async())
     gone = weakref.ref(loop)

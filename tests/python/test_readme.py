@@ -77,12 +77,10 @@ def test_the_fencing_line_refuses_a_late_holder() -> None:
     db.close()
 
 
-@pytest.mark.xfail("README.md" not in LIBRARY, reason="the crate has no doctest of the README yet")
 def test_rust_is_compiled() -> None:
     assert '#[cfg(doctest)]\n#[doc = include_str!("../../README.md")]' in LIBRARY
 
 
-@pytest.mark.xfail(not (ROOT / "examples/demo").exists(), reason="examples/demo is not written yet")
 def test_the_commands_are_there() -> None:
     commands = [line.split()[0] for block in README.blocks() if block.language == "sh" for line in block.text.splitlines()]
     ours = {command for command in commands if command.startswith("./")}

@@ -17,7 +17,21 @@ from ._bodies import attach
 from ._native import AsyncHeld, Lock, Loss
 from .errors import LockError
 
-_COUNTS = sys.version_info >= (3, 11)  # tasks count their cancellations
+if sys.version_info >= (3, 11):
+
+    def _cancellations(task: asyncio.Task[Any]) -> int:
+        return task.cancelling()
+
+    def _take_one_back(task: asyncio.Task[Any]) -> int:
+        return task.uncancel()
+
+else:  # tasks don't count: whoever cancels a task whose lock was just lost is taken for us
+
+    def _cancellations(task: asyncio.Task[Any]) -> int:
+        return 0
+
+    def _take_one_back(task: asyncio.Task[Any]) -> int:
+        return 0
 
 
 class Body:
@@ -28,7 +42,7 @@ class Body:
         assert task is not None, "a body runs in a task"
         self._held = held
         self._task = task
-        self._cancelling = task.cancelling() if _COUNTS else 0
+        self._cancelling = _cancellations(task)
         self._cancelled = False
         self._lost: LockError | None = None
         self._watch = held._watch(self, self._on_lost) if held._cancels else None
@@ -61,7 +75,7 @@ class Body:
 
     async def _take_back(self, error: BaseException | None) -> bool:
         """Takes our cancellation back; whether it is what ended the body."""
-        ours = (self._task.uncancel() if _COUNTS else 0) <= self._cancelling
+        ours = _take_one_back(self._task) <= self._cancelling
         if isinstance(error, asyncio.CancelledError):
             return ours
         # It may not have arrived yet: then it would strike at the next await, which is this one.

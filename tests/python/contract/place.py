@@ -9,17 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+from locktender.testing import ScriptedServer
 from support.server import RealServer
 
 HTTP = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"
 
 
 class Place(NamedTuple):
-    """Where a case is played; `servers` are those that `server` steps reach."""
+    """Where a case is played; `servers` are those that `server` steps reach, `scripted` the one that `script` steps do."""
 
     name: str
     urls: list[Any]
     servers: list[RealServer]
+    scripted: ScriptedServer | None = None
 
 
 def names(at: Any) -> list[Any]:
@@ -38,6 +40,9 @@ class Places:
         self._starting = threading.Lock()
 
     def make(self, at: Any) -> Place:
+        if isinstance(at, dict) and "scripted" in at:
+            scripted = ScriptedServer("\n".join(at["scripted"]))
+            return Place("scripted", [scripted], [], scripted)
         if isinstance(at, dict):
             return Place("urls", at["urls"], [])
         with self._starting:

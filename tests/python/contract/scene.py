@@ -229,6 +229,10 @@ class Scene:
         replies = [server.command(*step["command"]) for server in self._place.servers]
         return {"reply": replies[-1]}
 
+    async def _do_script(self, step: dict[str, Any]) -> None:
+        assert self._place.scripted, "this place plays no script"
+        self._place.scripted.play("\n".join(step["lines"]))
+
     async def _do_pass_ms(self, step: dict[str, Any]) -> None:
         await self._pause(step["ms"] / 1e3)
 

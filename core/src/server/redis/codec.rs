@@ -7,6 +7,7 @@ use redis::{Cmd, RedisError, Value};
 use super::info;
 use super::script::Script;
 use crate::error::Remaining;
+use crate::machine::UNTOLD;
 use crate::name::Keys;
 use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Reply, Verdict};
 
@@ -18,9 +19,6 @@ pub(super) enum Form {
     /// In full.
     ByText,
 }
-
-/// The run id of a server that doesn't tell it. A restart is then noticed only by a missing marker.
-const UNTOLD: &str = "?";
 
 /// Room for any operation's arguments, and for the bytes of one on a lock with an ordinary name, so that none of them moves.
 const ARGUMENTS: usize = 16;

@@ -2,10 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, thread};
 
+use locktender::server::scripted::ScriptedServer;
 use locktender_tests::{RealServer, ServerOptions};
 use serde_json::Value;
 
@@ -22,6 +23,8 @@ pub struct Place {
     pub urls: Vec<String>,
     /// The servers that `server` steps reach.
     pub servers: Vec<&'static RealServer>,
+    /// The server that plays what the case says, if it says so.
+    pub scripted: Option<Arc<ScriptedServer>>,
     /// Open for as long as somebody may connect.
     _listener: Option<TcpListener>,
 }
@@ -31,6 +34,11 @@ impl Place {
     pub fn all(at: &Value) -> Vec<Self> {
         let chosen = env::var("LOCKTENDER_CONTRACT_PLACES").unwrap_or_else(|_| "memory,redis".into());
         match at {
+            Value::Object(literal) if literal.contains_key("scripted") => {
+                let scripted = ScriptedServer::new("scripted");
+                play(&scripted, &literal["scripted"]);
+                vec![Self { name: "scripted".into(), scripted: Some(scripted), ..Self::default() }]
+            }
             Value::Object(literal) => {
                 let urls = literal["urls"].as_array().unwrap().iter().map(|url| url.as_str().unwrap().to_owned());
                 vec![Self { name: "urls".into(), urls: urls.collect(), ..Self::default() }]
@@ -73,6 +81,13 @@ impl Place {
             other => panic!("no place {other}"),
         };
         Self { name: name.into(), ..place }
+    }
+}
+
+/// Has the scripted server play more lines.
+pub fn play(scripted: &ScriptedServer, lines: &Value) {
+    for line in lines.as_array().unwrap() {
+        scripted.play(line.as_str().unwrap()).unwrap();
     }
 }
 

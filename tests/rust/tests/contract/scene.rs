@@ -11,7 +11,7 @@ use locktender_tests::certificate;
 use serde_json::{Value, json};
 
 use crate::matching::{Variables, mismatch};
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::seen::{describe, look, ms, plain, show};
 use crate::wanted::{client_options, duration, lock_settings};
 
@@ -129,6 +129,10 @@ impl<'a> Scene<'a> {
             }
             "close" => self.client(&client).and_then(|client| client.close_blocking()).map(|()| json!({})),
             "server" => Ok(self.command(&filled["command"])),
+            "script" => {
+                place::play(self.place.scripted.as_ref().expect("this place plays no script"), &filled["lines"]);
+                Ok(json!({}))
+            }
             "pass_ms" => {
                 thread::sleep(Duration::from_millis(filled["ms"].as_u64().unwrap()));
                 Ok(json!({}))
@@ -149,7 +153,8 @@ impl<'a> Scene<'a> {
         let kinds = Kinds::default();
         let seen = Arc::clone(&kinds);
         let builder = Client::builder().options(options).sink(Arc::new(move |event: &Event| seen.lock().unwrap().push(event.kind.as_str())));
-        let client = self.place.urls.iter().fold(builder, |builder, url| builder.url(url)).build()?;
+        let builder = self.place.urls.iter().fold(builder, |builder, url| builder.url(url));
+        let client = self.place.scripted.iter().fold(builder, |builder, own| builder.server(own.clone())).build()?;
         self.clients.insert(name.into(), (client.clone(), kinds));
         Ok(client)
     }
@@ -193,8 +198,8 @@ impl<'a> Scene<'a> {
     fn command(&self, words: &Value) -> Value {
         let words: Vec<String> = words.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let replies = self.place.servers.iter().map(|server| server.command(&words));
-        json!({ "reply": plain(replies.last().expect("this place has no server to command")) })
+        let mut replies: Vec<_> = self.place.servers.iter().map(|server| server.command(&words)).collect();
+        json!({ "reply": plain(replies.pop().expect("this place has no server to command")) })
     }
 }
 

@@ -1,0 +1,157 @@
+import { EventEmitter } from 'node:events'
+
+import type * as native from '../native/index.js'
+import { InvalidArgumentError, valueOf, type ServerError } from './errors.js'
+import { diagnostics, enrol, type ClientEvents } from './events.js'
+import { during, Held, type Made } from './held.js'
+import { Lock } from './lock.js'
+import { clientOptions, lockOptions, signalOf, text, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
+import { queue, result } from './queue.js'
+import { nativeOf, ScriptedServer } from './scripted.js'
+
+/** A URL, several in one string, or a scripted server. */
+export type Server = string | ScriptedServer
+
+/** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
+export type WithLockOptions = LockOptions & AcquireOptions
+
+/** What runs while the lock is held. */
+export type Body<T> = (held: Held) => T | PromiseLike<T>
+
+/** What `tryWithLock` came to. */
+export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false }
+
+/** What one server really guarantees. */
+export interface ServerReport {
+  readonly server: string
+  /** Why it didn't answer; the rest is then `null`. */
+  readonly error: ServerError | null
+  readonly version: string | null
+  readonly role: string | null
+  /** `aof`, `rdb` or `none`. */
+  readonly persistence: string | null
+  /** The eviction policy; anything but `noeviction` may evict a lock. */
+  readonly eviction: string | null
+  /** How far its clock is ahead of this machine's; negative if behind. */
+  readonly clockOffsetMs: number | null
+  readonly warnings: readonly string[]
+}
+
+/**
+ * The connection to one lock server or to a quorum of independent ones. Lazy: nothing is connected before the first
+ * operation. Emits every event by its kind, and all of them as `event`.
+ */
+export class Client extends EventEmitter<ClientEvents> implements AsyncDisposable {
+  readonly #native: native.Client
+
+  /**
+   * @param servers a URL (`redis://`, `rediss://`, `unix://`, `memory://name`), or several (an array, or one string split at
+   * commas): a quorum. Without any, what the environment's `LOCKTENDER_URL` names.
+   */
+  constructor(servers?: Server | readonly Server[], options?: ClientOptions) {
+    super()
+    const given = servers === undefined ? [] : Array.isArray(servers) ? (servers as readonly Server[]) : [servers as Server]
+    if (Array.isArray(servers) && given.length === 0) throw InvalidArgumentError.of('url', servers, 'an empty list names no server')
+    this.#native = valueOf(queue.open(given.map(source), clientOptions(options)))
+    enrol(this.#native.id, this)
+    // Added after the client was made, whoever listens wants the events of normal life too.
+    super.on('newListener' as never, (() => this.#native.hear(true)) as never)
+  }
+
+  /** The lock `name`. No I/O. Throws `InvalidArgumentError` for a bad name or option. */
+  lock(name: string, options?: LockOptions): Lock {
+    return this.#lock(name, lockOptions(options))
+  }
+
+  #lock(name: string, options: native.LockOptions): Lock {
+    const lock = Client.makeLock(this, text('name', name), options)
+    return new Lock(name, () => lock)
+  }
+
+  /** @internal */
+  static makeLock(client: Client, name: string, options: native.LockOptions): Made<native.Lock> {
+    client.#hear()
+    return { native: valueOf(client.#native.lock(name, options)), client }
+  }
+
+  /**
+   * Acquires the lock, runs `body` while holding it, and gives it back on every way out.
+   *
+   * Resolves to what the body came to. Rejects with the body's error (the lock's own, if there is one too, is its `lockError`),
+   * with `LockLostError` (its `result` is the body's) if the lock was lost meanwhile, or as `acquire` does. `held.signal` is
+   * aborted on loss; the option `signal` ends the wait for the lock, and is yours once the body runs.
+   */
+  withLock<T>(name: string, body: Body<T>): Promise<T>
+  withLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<T>
+  async withLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<T> {
+    const [own, run] = bodyOf(options, body)
+    const held = await this.#lock(name, lockOptions(own, ['signal'])).acquire({ signal: signalOf(own) })
+    return await during(held, run)
+  }
+
+  /** As `withLock`, but tries only once: `{ ran: false }` if the lock is busy. */
+  tryWithLock<T>(name: string, body: Body<T>): Promise<Ran<T>>
+  tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<Ran<T>>
+  async tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<Ran<T>> {
+    const [own, run] = bodyOf(options, body)
+    const held = await this.#lock(name, lockOptions(own, ['signal'])).tryAcquire({ signal: signalOf(own) })
+    return held ? { ran: true, value: await during(held, run) } : { ran: false }
+  }
+
+  /**
+   * Takes a lock over from another process, by the string its `handOver` gave: an ordinary acquire, for which the key of
+   * exactly that owner counts as free.
+   */
+  async adopt(ticket: string, options?: WithLockOptions): Promise<Held> {
+    this.#hear()
+    const own = lockOptions(options, ['signal'])
+    const lock = valueOf(this.#native.adoption(text('ticket', ticket), own))
+    return new Held({ native: await result(() => lock.acquire(), signalOf(options)), client: this })
+  }
+
+  /**
+   * Marks the servers of a quorum as trusted, so that they vote at once instead of after `maxTtlMs`. Only for servers that are
+   * new, and only while no lock of this quorum may be held anywhere. Does nothing with one server.
+   */
+  async initializeQuorum(): Promise<void> {
+    return await result(() => this.#native.initializeQuorum())
+  }
+
+  /** What each server really guarantees: version, role, persistence, eviction, clock, and what is worth a warning. */
+  async check(): Promise<ServerReport[]> {
+    return await result(() => this.#native.check())
+  }
+
+  /**
+   * Closes the client: acquires under way reject with `ClosedError`, held locks are lost (reason `closed`) and given back, then
+   * connections are let go. Takes at most a response timeout or so.
+   */
+  async close(): Promise<void> {
+    return await result(() => this.#native.close())
+  }
+
+  /** Closes the client. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #hear(): void {
+    if (diagnostics.hasSubscribers) this.#native.hear(true)
+  }
+}
+
+function source(server: unknown): string | native.ScriptedServer {
+  if (server instanceof ScriptedServer) return nativeOf(server)
+  if (typeof server !== 'string') {
+    // The type only: the value may have a password in it.
+    throw InvalidArgumentError.of('url', typeof server, 'must be a URL, a scripted server, or an array of them')
+  }
+  return text('url', server)
+}
+
+/** Sorts out `(options, body)` and `(body)`. @internal */
+export function bodyOf<T>(options: WithLockOptions | Body<T> | undefined, body: Body<T> | undefined): [WithLockOptions | undefined, Body<T>] {
+  const [own, run] = typeof options === 'function' && body === undefined ? [undefined, options] : [options, body]
+  if (typeof run !== 'function') throw InvalidArgumentError.of('body', run, 'must be a function')
+  return [own as WithLockOptions | undefined, run]
+}

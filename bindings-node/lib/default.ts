@@ -1,0 +1,40 @@
+import { bodyOf, Client, type Body, type Ran, type Server, type WithLockOptions } from './client.js'
+import { Lock } from './lock.js'
+import { lockOptions, text, type ClientOptions, type LockOptions } from './options.js'
+
+let client: Client | undefined
+
+function defaultClient(): Client {
+  return (client ??= new Client())
+}
+
+/**
+ * Sets the servers and options of the default client, which `lock`, `withLock` and `tryWithLock` use. Without it the default
+ * client is made at the first operation, of what the environment's `LOCKTENDER_URL` names. Locks made before keep theirs.
+ */
+export function configure(servers: Server | readonly Server[], options?: ClientOptions): void {
+  client = new Client(servers, options)
+}
+
+/** The lock `name` of the default client. No I/O, and no client before its first operation. */
+export function lock(name: string, options?: LockOptions): Lock {
+  const own = lockOptions(options)
+  text('name', name)
+  return new Lock(name, () => Client.makeLock(defaultClient(), name, own))
+}
+
+/** `withLock` of the default client. */
+export function withLock<T>(name: string, body: Body<T>): Promise<T>
+export function withLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<T>
+export async function withLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<T> {
+  const [own, run] = bodyOf(options, body)
+  return await defaultClient().withLock(name, own, run)
+}
+
+/** `tryWithLock` of the default client. */
+export function tryWithLock<T>(name: string, body: Body<T>): Promise<Ran<T>>
+export function tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<Ran<T>>
+export async function tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<Ran<T>> {
+  const [own, run] = bodyOf(options, body)
+  return await defaultClient().tryWithLock(name, own, run)
+}

@@ -1,0 +1,155 @@
+import { inspect } from 'node:util'
+
+import type * as native from '../native/index.js'
+
+/** What one server answered, or why it did not. */
+export interface ServerError {
+  /** The server's address, without credentials. */
+  readonly server: string
+  /** Such as `refused`, `timeout`, `denied`, `quarantine`. */
+  readonly kind: string
+  readonly message: string
+}
+
+/** Every error of locktender. Decide by `code`, not by the text. */
+export class LockError extends Error {
+  /** The same in every language, such as `ACQUIRE_TIMEOUT`. */
+  readonly code: string
+  /** The lock's name, where the error is about one lock. */
+  readonly lockName: string | null
+
+  /** @internal */
+  constructor(code: string, message: string, lockName: string | null = null) {
+    super(message)
+    this.code = code
+    this.lockName = lockName
+  }
+
+  override get name(): string {
+    return this.constructor.name
+  }
+}
+
+/** `ACQUIRE_TIMEOUT`: `waitMs` ran out while somebody held the lock. */
+export class AcquireTimeoutError extends LockError {
+  /** The value of the key: the holder's readable owner, or whatever another library wrote. */
+  readonly holder: string
+  /** How long the key remained; `null` if it has no expiry. */
+  readonly remainingMs: number | null
+
+  /** @internal */
+  constructor(failure: native.Failure) {
+    super(failure.code, failure.message, failure.lockName)
+    this.holder = failure.holder ?? ''
+    this.remainingMs = failure.remainingMs
+  }
+}
+
+/** Why a hold ended without its holder's doing. */
+export type LossReason = 'expired' | 'missing' | 'taken' | 'superseded' | 'max_hold' | 'closed'
+
+/** `LOCK_LOST`: the lock was ours and no longer is. */
+export class LockLostError extends LockError {
+  readonly reason: LossReason
+  /** The owner value of who holds the lock now, if the servers showed one. */
+  readonly rival: string | null
+  /** How long the holder went on after its validity had ended, by this machine's clock. */
+  readonly overrunMs: number
+  /** What the body of `withLock` came to, if it ran to its end. */
+  declare result?: unknown
+
+  /** @internal */
+  constructor(failure: native.Failure) {
+    super(failure.code, failure.message, failure.lockName)
+    this.reason = failure.reason as LossReason
+    this.rival = failure.rival
+    this.overrunMs = failure.overrunMs
+  }
+}
+
+/** `NOT_HELD`: the handle was already released or handed over. */
+export class NotHeldError extends LockError {}
+
+class ServersError extends LockError {
+  /** One error for each server that failed. */
+  readonly servers: readonly ServerError[]
+
+  /** @internal */
+  constructor(failure: native.Failure) {
+    super(failure.code, failure.message, failure.lockName)
+    this.servers = failure.servers
+  }
+}
+
+/** `UNAVAILABLE`: no majority of the servers could be reached for `unavailableAfterMs`. */
+export class UnavailableError extends ServersError {}
+
+/** `DENIED`: the servers refused the credentials, or the rights to what a lock needs. */
+export class DeniedError extends ServersError {}
+
+/** `KEY_CONFLICT`: the key holds something that isn't a string; it was left as it is. */
+export class KeyConflictError extends LockError {}
+
+/** `INVALID_ARGUMENT`: an option, a name or a URL is wrong; the message says which, and what was given. */
+export class InvalidArgumentError extends LockError {
+  /** @internal */
+  static of(argument: string, given: unknown, why: string): InvalidArgumentError {
+    const shown = inspect(given, { depth: 0, breakLength: Infinity, maxStringLength: 60 }).slice(0, 80)
+    return new InvalidArgumentError('INVALID_ARGUMENT', `${argument}: ${why} (given: ${shown})`)
+  }
+}
+
+/** `CLOSED`: the client is closed. */
+export class ClosedError extends LockError {}
+
+/** `FORKED`: the handle was inherited through a fork. */
+export class ForkedError extends LockError {}
+
+/** `INTERNAL`: a bug of locktender; please report it. */
+export class InternalError extends LockError {}
+
+const simple = new Map<string, new (code: string, message: string, lockName: string | null) => LockError>([
+  ['NOT_HELD', NotHeldError],
+  ['KEY_CONFLICT', KeyConflictError],
+  ['CLOSED', ClosedError],
+  ['FORKED', ForkedError],
+])
+
+const detailed = new Map<string, new (failure: native.Failure) => LockError>([
+  ['ACQUIRE_TIMEOUT', AcquireTimeoutError],
+  ['LOCK_LOST', LockLostError],
+  ['UNAVAILABLE', UnavailableError],
+  ['DENIED', DeniedError],
+])
+
+// The core's words for arguments, where a user here writes others.
+const spelled = new Map([
+  ['ttl', 'ttlMs'],
+  ['wait', 'waitMs'],
+  ['max_hold', 'maxHoldMs'],
+  ['connect_timeout', 'connectTimeoutMs'],
+  ['response_timeout', 'responseTimeoutMs'],
+  ['unavailable_after', 'unavailableAfterMs'],
+  ['max_ttl', 'maxTtlMs'],
+  ['tls_ca', 'tlsCa'],
+  ['tls_cert', 'tlsCert'],
+  ['tls_key', 'tlsKey'],
+  ['by', 'ms'],
+])
+
+/** The error that the core describes. @internal */
+export function errorOf(failure: native.Failure): LockError {
+  if (failure.code === 'INVALID_ARGUMENT') {
+    const message = failure.message.replace(/^\w+(?=: )/, (argument) => spelled.get(argument) ?? argument)
+    return new InvalidArgumentError(failure.code, message, failure.lockName)
+  }
+  const rich = detailed.get(failure.code)
+  if (rich) return new rich(failure)
+  return new (simple.get(failure.code) ?? InternalError)(failure.code, failure.message, failure.lockName)
+}
+
+/** The value, unless the core gave a failure instead. @internal */
+export function valueOf<T extends object | string>(value: T | native.Failure): T {
+  if (typeof value === 'object' && 'code' in value && 'message' in value) throw errorOf(value)
+  return value as T
+}

@@ -1,0 +1,66 @@
+import { channel } from 'node:diagnostics_channel'
+import type { EventEmitter } from 'node:events'
+
+import type { LossReason } from './errors.js'
+
+/** What can happen to a lock or a server. */
+export type EventKind =
+  | 'attempt'
+  | 'busy'
+  | 'acquired'
+  | 'renewed'
+  | 'extended'
+  | 'released'
+  | 'expired'
+  | 'lost'
+  | 'race'
+  | 'server_failed'
+  | 'server_recovered'
+  | 'warning'
+
+/** One event. Fields that don't apply are `null`. */
+export interface LockEvent {
+  readonly kind: EventKind
+  readonly lockName: string | null
+  /** Our owner value. */
+  readonly owner: string | null
+  readonly fence: number | null
+  /** The value of whoever holds the key instead. */
+  readonly rival: string | null
+  /** Why the lock was lost. */
+  readonly reason: LossReason | null
+  /** The wait of an acquire, the hold of a release, the overrun of a race. */
+  readonly tookMs: number | null
+  readonly server: string | null
+  readonly message: string | null
+}
+
+/** The events of a client, by name: each kind, and `event` for all of them. */
+export type ClientEvents = { [Kind in EventKind]: [event: LockEvent] } & { event: [event: LockEvent] }
+
+/** Every client's events, for `diagnostics_channel.subscribe('locktender', …)`. @internal */
+export const diagnostics = channel('locktender')
+
+const emitters = new Map<number, WeakRef<EventEmitter<ClientEvents>>>()
+const forgotten = new FinalizationRegistry<number>((client) => emitters.delete(client))
+
+/** Has the events of client `number` emitted by `emitter`, for as long as it lives. @internal */
+export function enrol(number: number, emitter: EventEmitter<ClientEvents>): void {
+  emitters.set(number, new WeakRef(emitter))
+  forgotten.register(emitter, number)
+}
+
+/** @internal */
+export function deliver(client: number, event: LockEvent): void {
+  const emitter = emitters.get(client)?.deref()
+  try {
+    if (diagnostics.hasSubscribers) diagnostics.publish(event)
+    emitter?.emit(event.kind, event)
+    emitter?.emit('event', event)
+  } catch (error) {
+    // A listener's error is the application's, as with any emitter; what else came out of the queue is not lost for it.
+    process.nextTick(() => {
+      throw error
+    })
+  }
+}

@@ -1,0 +1,23 @@
+export { Client } from './client.js'
+export type { Body, Ran, Server, ServerReport, WithLockOptions } from './client.js'
+export { configure, lock, tryWithLock, withLock } from './default.js'
+export {
+  AcquireTimeoutError,
+  ClosedError,
+  DeniedError,
+  ForkedError,
+  InternalError,
+  InvalidArgumentError,
+  KeyConflictError,
+  LockError,
+  LockLostError,
+  NotHeldError,
+  UnavailableError,
+} from './errors.js'
+export type { LossReason, ServerError } from './errors.js'
+export type { ClientEvents, EventKind, LockEvent } from './events.js'
+export { Held } from './held.js'
+export type { Release } from './held.js'
+export { Lock } from './lock.js'
+export type { LockInfo, OwnerFields } from './lock.js'
+export type { AcquireOptions, ClientOptions, LockOptions } from './options.js'

@@ -1,0 +1,130 @@
+import type * as native from '../native/index.js'
+import { InvalidArgumentError } from './errors.js'
+
+/** Options of a lock. Times are milliseconds; what is not given is the client's default. */
+export interface LockOptions {
+  /** How long the key lives without a renewal. Default 10 s. */
+  ttlMs?: number | undefined
+  /** How long an acquire waits; `Infinity` for ever (the default), 0 is one attempt. `tryAcquire` ignores it. */
+  waitMs?: number | undefined
+  /** Whether the lock is renewed in the background, first at a third of the ttl. Default true. */
+  renew?: boolean | undefined
+  /** The longest a hold lasts, counted from the grant, whatever renews or extends it; `Infinity` for no end (the default). */
+  maxHoldMs?: number | undefined
+}
+
+/** Options of a client, and defaults for its locks. Times are milliseconds. */
+export interface ClientOptions extends LockOptions {
+  /** Stands before every lock's name. Default empty. */
+  prefix?: string | undefined
+  /** The application, shown in owner values. Default: the environment's `LOCKTENDER_APP`, else none. */
+  app?: string | undefined
+  /** How long a connection may take. Default 1 s. */
+  connectTimeoutMs?: number | undefined
+  /** How long an answer may take. Default 1 s; 200 ms with more than one server. */
+  responseTimeoutMs?: number | undefined
+  /** How long an operation keeps trying while no majority can be reached. Default 5 s. */
+  unavailableAfterMs?: number | undefined
+  /** On a quorum, the longest a hold may remain: how long a server that lost its data must not vote. Default 60 s. */
+  maxTtlMs?: number | undefined
+  /** A PEM file with the authorities to trust instead of the system's. */
+  tlsCa?: string | undefined
+  /** A PEM file with the client's certificate. */
+  tlsCert?: string | undefined
+  /** A PEM file with the client certificate's key. */
+  tlsKey?: string | undefined
+}
+
+/** Ends an acquire: it rejects with the signal's reason, and leaves no key. */
+export interface AcquireOptions {
+  signal?: AbortSignal | undefined
+}
+
+type Kind = 'number' | 'boolean' | 'string'
+
+const lockKinds: Record<keyof LockOptions, Kind> = { ttlMs: 'number', waitMs: 'number', renew: 'boolean', maxHoldMs: 'number' }
+
+const clientKinds: Record<keyof ClientOptions, Kind> = {
+  ...lockKinds,
+  prefix: 'string',
+  app: 'string',
+  connectTimeoutMs: 'number',
+  responseTimeoutMs: 'number',
+  unavailableAfterMs: 'number',
+  maxTtlMs: 'number',
+  tlsCa: 'string',
+  tlsCert: 'string',
+  tlsKey: 'string',
+}
+
+const spoken: Record<Kind, string> = { number: 'must be a number of milliseconds', boolean: 'must be true or false', string: 'must be a string' }
+
+/** Refuses what is no such option, or not of its kind; the core checks the values. Gives what was given. */
+function checked<Options extends object>(options: unknown, kinds: Record<string, Kind>, also: readonly string[] = []): Options {
+  const given: Record<string, string | number | boolean> = {}
+  if (options === undefined) return given as Options
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw InvalidArgumentError.of('options', options, 'must be an object')
+  }
+  for (const [key, value] of Object.entries(options)) {
+    if (value === undefined || also.includes(key)) continue
+    const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined
+    if (!kind) throw InvalidArgumentError.of(key, value, 'there is no option of this name')
+    given[key] = kind === 'string' ? text(key, value) : ofKind(key, value, kind)
+  }
+  return given as Options
+}
+
+function ofKind(key: string, value: unknown, kind: Kind): number | boolean {
+  if (typeof value !== kind) throw InvalidArgumentError.of(key, value, spoken[kind])
+  return value as number | boolean
+}
+
+/** A string that can be sent: without lone surrogates. @internal */
+export function text(argument: string, value: unknown): string {
+  if (typeof value !== 'string') throw InvalidArgumentError.of(argument, value, 'must be a string')
+  if (!value.isWellFormed()) throw InvalidArgumentError.of(argument, value, 'has a lone surrogate, which is no Unicode text')
+  return value
+}
+
+/** A number of milliseconds, or nothing. @internal */
+export function time(argument: string, value: unknown): number | undefined {
+  return value === undefined ? undefined : (ofKind(argument, value, 'number') as number)
+}
+
+/** @internal */
+export function lockOptions(options: unknown, also: readonly string[] = []): native.LockOptions {
+  return checked(options, lockKinds, also)
+}
+
+/** @internal */
+export function serverOptions(options: unknown): { name?: string; responseTimeoutMs?: number } {
+  return checked(options, { name: 'string', responseTimeoutMs: 'number' })
+}
+
+/** @internal */
+export function clientOptions(options: unknown): native.ClientOptions {
+  return checked(options, clientKinds)
+}
+
+/** The signal of an acquire's options. @internal */
+export function signalOf(options: AcquireOptions | undefined): AbortSignal | undefined {
+  if (options !== undefined && (typeof options !== 'object' || options === null)) {
+    throw InvalidArgumentError.of('options', options, 'must be an object')
+  }
+  const signal: unknown = options?.signal
+  if (signal !== undefined && !isAbortSignal(signal)) throw InvalidArgumentError.of('signal', signal, 'must be an AbortSignal')
+  return signal
+}
+
+/** By its looks: the one of a test environment or a polyfill is of another class than Node's. */
+function isAbortSignal(value: unknown): value is AbortSignal {
+  if (typeof value !== 'object' || value === null) return false
+  return 'aborted' in value && 'addEventListener' in value && typeof value.addEventListener === 'function'
+}
+
+/** The signal of the options of an acquire that takes nothing else. @internal */
+export function onlySignal(options: AcquireOptions | undefined): AbortSignal | undefined {
+  checked(options, {}, ['signal'])
+  return signalOf(options)
+}

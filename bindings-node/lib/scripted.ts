@@ -1,0 +1,63 @@
+import * as native from '../native/index.js'
+import { errorOf } from './errors.js'
+import { serverOptions, text } from './options.js'
+
+/** An operation that a scripted server was asked for. */
+export interface Seen {
+  /** `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `greet` or `trust`. */
+  readonly op: string
+  readonly lockName: string | null
+  readonly owner: string | null
+}
+
+/**
+ * A lock server for your own tests, whose answers you say in advance.
+ *
+ * ```js
+ * const server = new ScriptedServer('acquire: busy owner=somebody ttl=500')   // the first acquire; then it behaves
+ * const client = new Client(server)
+ * ```
+ */
+export class ScriptedServer {
+  readonly #native: native.ScriptedServer
+
+  /** @param script one step a line, `operation: step`, or `always operation: step`; see `play` */
+  constructor(script?: string, options?: { name?: string | undefined; responseTimeoutMs?: number | undefined }) {
+    const { name = 'test', responseTimeoutMs } = serverOptions(options)
+    this.#native = new native.ScriptedServer(name)
+    if (responseTimeoutMs !== undefined) throwing(this.#native.responseTimeout(responseTimeoutMs))
+    if (script !== undefined) this.play(script)
+  }
+
+  /**
+   * Adds steps to the script. The operation may be `any`. Steps: `real`, `granted [fence=N]`, `busy [owner=X ttl=MS|none]`,
+   * `gone`, `conflict [type=X]`, `quarantine [ttl=MS]`, `mismatch [n=N max_ttl=MS]`, `fail KIND [applied]`,
+   * `silence [applied]`; all but `silence` take `delay=MS`.
+   */
+  play(script: string): this {
+    throwing(this.#native.play(text('script', script)))
+    return this
+  }
+
+  /** What it was asked for, in order. */
+  get seen(): Seen[] {
+    return this.#native.seen()
+  }
+
+  /** How many steps are still to be played. */
+  get unplayed(): number {
+    return this.#native.unplayed()
+  }
+
+  /** @internal */
+  static nativeOf(server: ScriptedServer): native.ScriptedServer {
+    return server.#native
+  }
+}
+
+/** @internal */
+export const nativeOf = (server: ScriptedServer): native.ScriptedServer => ScriptedServer.nativeOf(server)
+
+function throwing(failure: native.Failure | null | undefined): void {
+  if (failure) throw errorOf(failure)
+}

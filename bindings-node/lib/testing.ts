@@ -1,0 +1,2 @@
+export { ScriptedServer } from './scripted.js'
+export type { Seen } from './scripted.js'

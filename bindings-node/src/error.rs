@@ -1,0 +1,66 @@
+//! Errors as plain data: `lib/errors.ts` makes the classes.
+
+use std::time::Duration;
+
+use locktender::error::ServerError;
+use locktender::{Error, Remaining};
+use napi_derive::napi;
+
+/// What an error says.
+#[napi(object, object_from_js = false, use_nullable = true)]
+pub struct Failure {
+    pub code: String,
+    pub message: String,
+    pub lock_name: Option<String>,
+    pub holder: Option<String>,
+    pub remaining_ms: Option<f64>,
+    pub reason: Option<String>,
+    pub rival: Option<String>,
+    pub overrun_ms: f64,
+    pub servers: Vec<ServerFailure>,
+}
+
+/// What one server answered, or why it did not.
+#[napi(object, object_from_js = false)]
+pub struct ServerFailure {
+    pub server: String,
+    pub kind: String,
+    pub message: String,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let (holder, loss) = (error.holder(), error.loss());
+        Self {
+            code: error.code().as_str().to_owned(),
+            message: error.to_string(),
+            lock_name: error.lock_name().map(str::to_owned),
+            holder: holder.map(|holder| holder.owner.clone()),
+            remaining_ms: holder.and_then(|holder| remaining_ms(holder.remaining)),
+            reason: loss.map(|loss| loss.reason.as_str().to_owned()),
+            rival: loss.and_then(|loss| loss.rival.clone()),
+            overrun_ms: loss.map_or(0.0, |loss| ms(loss.overrun)),
+            servers: error.servers().iter().map(ServerFailure::from).collect(),
+        }
+    }
+}
+
+impl From<&ServerError> for ServerFailure {
+    fn from(error: &ServerError) -> Self {
+        Self { server: error.server.clone(), kind: error.kind.as_str().to_owned(), message: error.message.clone() }
+    }
+}
+
+/// A time as JavaScript counts it.
+pub(crate) fn ms(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}
+
+/// How long a key remains: `null` if it has no expiry.
+pub(crate) fn remaining_ms(remaining: Remaining) -> Option<f64> {
+    match remaining {
+        Remaining::Gone => Some(0.0),
+        Remaining::For(span) => Some(ms(span)),
+        Remaining::Forever => None,
+    }
+}

@@ -1,0 +1,55 @@
+//! A lock: the recipe for holds.
+
+use std::sync::Arc;
+
+use locktender::Error;
+use napi::Env;
+use napi::bindgen_prelude::Either;
+use napi_derive::napi;
+
+use crate::error::Failure;
+use crate::options::LockOptions;
+use crate::queue::{Queue, Value};
+
+/// See `Lock` in lib/lock.ts.
+#[napi]
+pub struct Lock {
+    core: locktender::Lock,
+    queue: Arc<Queue>,
+}
+
+#[napi]
+impl Lock {
+    pub(crate) fn make(
+        lock: Result<locktender::Lock, Error>,
+        options: &LockOptions,
+        queue: &Arc<Queue>,
+    ) -> Either<Self, Failure> {
+        let checked = lock.and_then(|lock| {
+            let lock = lock.settings(options.settings()?);
+            lock.check()?;
+            Ok(lock)
+        });
+        match checked {
+            Ok(core) => Either::A(Self { core, queue: Arc::clone(queue) }),
+            Err(error) => Either::B(error.into()),
+        }
+    }
+
+    #[napi]
+    pub fn acquire(&self, env: Env) -> i64 {
+        self.queue.call(&env, Ok(self.core.acquire()), |held| Value::Held(Box::new(held)))
+    }
+
+    #[napi]
+    pub fn try_acquire(&self, env: Env) -> i64 {
+        let held = |held: Option<locktender::Held>| held.map_or(Value::Nothing, |held| Value::Held(Box::new(held)));
+        self.queue.call(&env, Ok(self.core.try_acquire()), held)
+    }
+
+    #[napi]
+    pub fn inspect(&self, env: Env) -> i64 {
+        let info = |info: Option<locktender::LockInfo>| info.map_or(Value::Nothing, Value::Info);
+        self.queue.call(&env, Ok(self.core.inspect()), info)
+    }
+}

@@ -1,0 +1,76 @@
+//! Options from JavaScript. What is not given stays the core's default; what is given is checked by the core.
+
+use locktender::options::milliseconds;
+use locktender::{Error, LockSettings, Wait};
+use napi_derive::napi;
+
+/// Options of a lock.
+#[napi(object, object_to_js = false)]
+pub struct LockOptions {
+    pub ttl_ms: Option<f64>,
+    pub wait_ms: Option<f64>,
+    pub renew: Option<bool>,
+    pub max_hold_ms: Option<f64>,
+}
+
+impl LockOptions {
+    pub(crate) fn settings(&self) -> Result<LockSettings, Error> {
+        let mut settings = LockSettings::default();
+        settings.ttl = self.ttl_ms.map(|ttl| milliseconds("ttlMs", ttl)).transpose()?;
+        settings.wait = self.wait_ms.map(wait).transpose()?;
+        settings.renew = self.renew;
+        settings.max_hold = self.max_hold_ms.map(max_hold).transpose()?;
+        Ok(settings)
+    }
+}
+
+fn wait(ms: f64) -> Result<Wait, Error> {
+    if ms == f64::INFINITY { Ok(Wait::Forever) } else { milliseconds("waitMs", ms).map(Wait::For) }
+}
+
+fn max_hold(ms: f64) -> Result<Option<std::time::Duration>, Error> {
+    if ms == f64::INFINITY { Ok(None) } else { milliseconds("maxHoldMs", ms).map(Some) }
+}
+
+/// Options of a client, and defaults for its locks.
+#[napi(object, object_to_js = false)]
+pub struct ClientOptions {
+    pub prefix: Option<String>,
+    pub app: Option<String>,
+    pub connect_timeout_ms: Option<f64>,
+    pub response_timeout_ms: Option<f64>,
+    pub unavailable_after_ms: Option<f64>,
+    pub max_ttl_ms: Option<f64>,
+    pub tls_ca: Option<String>,
+    pub tls_cert: Option<String>,
+    pub tls_key: Option<String>,
+    pub ttl_ms: Option<f64>,
+    pub wait_ms: Option<f64>,
+    pub renew: Option<bool>,
+    pub max_hold_ms: Option<f64>,
+}
+
+impl ClientOptions {
+    /// These options over the core's defaults.
+    pub(crate) fn over(self, mut base: locktender::ClientOptions) -> Result<locktender::ClientOptions, Error> {
+        set_time(&mut base.connect_timeout, "connectTimeoutMs", self.connect_timeout_ms)?;
+        set_time(&mut base.unavailable_after, "unavailableAfterMs", self.unavailable_after_ms)?;
+        set_time(&mut base.max_ttl, "maxTtlMs", self.max_ttl_ms)?;
+        if let Some(span) = self.response_timeout_ms {
+            base.response_timeout = Some(milliseconds("responseTimeoutMs", span)?);
+        }
+        base.prefix = self.prefix.unwrap_or(base.prefix);
+        base.app = self.app.or(base.app);
+        (base.tls_ca, base.tls_cert, base.tls_key) = (self.tls_ca, self.tls_cert, self.tls_key);
+        let Self { ttl_ms, wait_ms, renew, max_hold_ms, .. } = self;
+        base.lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms }.settings()?.over(&base.lock)?;
+        Ok(base)
+    }
+}
+
+fn set_time(option: &mut std::time::Duration, name: &str, given: Option<f64>) -> Result<(), Error> {
+    if let Some(span) = given {
+        *option = milliseconds(name, span)?;
+    }
+    Ok(())
+}

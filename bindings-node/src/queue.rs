@@ -1,0 +1,187 @@
+//! The completion queue of one JavaScript environment: of the main thread, or of one worker.
+//!
+//! Whatever thread ends a call puts its result here. The first one wakes JavaScript, which takes all that has come together
+//! in one go: so a wake-up, which costs more than a call, is shared by what ends at the same time. The wake-up keeps the
+//! environment alive only while calls are under way. When the environment ends, the queue closes: results that come later
+//! are dropped, which gives granted locks back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktender::{Call, Cancel, Client, Error, Event, LockInfo, Release, ServerReport};
+use napi::bindgen_prelude::Function;
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Env, Status};
+use parking_lot::Mutex;
+
+/// Calls the function that takes what has come together. Weak: it doesn't keep the environment alive unless told to.
+type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
+
+/// The longest that an exit waits for locks to be given back, if the clients take longer than they promise.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What comes out of the queue.
+pub(crate) enum Item {
+    /// A call ended.
+    Settled(i64, Result<Value, Error>),
+    /// A hold that is watched under this number ended, by this loss or without one.
+    Ended(i64, Option<Error>),
+    /// Something happened to a lock of the client with this number.
+    Event(u32, Box<Event>),
+}
+
+/// What a call came to.
+pub(crate) enum Value {
+    Nothing,
+    Held(Box<locktender::Held>),
+    Released(Release),
+    Info(LockInfo),
+    Reports(Vec<ServerReport>),
+}
+
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    clients: Mutex<HashMap<u32, Client>>,
+}
+
+struct State {
+    /// `None` once the environment is gone.
+    wake: Option<Wake>,
+    items: Vec<Item>,
+    /// The calls under way, and what cancels them.
+    pending: HashMap<i64, Cancel>,
+    last_id: i64,
+}
+
+impl Queue {
+    pub(crate) fn new(env: &Env, wake: &Function<'_, (), ()>) -> napi::Result<Arc<Self>> {
+        let wake = wake.build_threadsafe_function().weak::<true>().build()?;
+        let state = State { wake: Some(wake), items: Vec::new(), pending: HashMap::new(), last_id: 0 };
+        let queue = Arc::new(Self { state: Mutex::new(state), clients: Mutex::default() });
+        env.add_env_cleanup_hook(Arc::clone(&queue), |queue| {
+            queue.close();
+            queue.close_clients();
+        })?;
+        Ok(queue)
+    }
+
+    /// A number for a call or a watched hold.
+    pub(crate) fn next_id(&self) -> i64 {
+        let mut state = self.state.lock();
+        state.last_id += 1;
+        state.last_id
+    }
+
+    /// Sends a call off, or fails at once; gives the number under which its result will come out.
+    pub(crate) fn call<T: Send + 'static>(
+        self: &Arc<Self>,
+        env: &Env,
+        call: Result<Call<T>, Error>,
+        value: fn(T) -> Value,
+    ) -> i64 {
+        let id = self.next_id();
+        self.expect(env, id);
+        let queue = Arc::clone(self);
+        let receive = move |result: Result<T, Error>| queue.push(Item::Settled(id, result.map(value)));
+        match call {
+            Ok(call) => self.keep(id, call.then(receive)),
+            Err(error) => receive(Err(error)),
+        }
+        id
+    }
+
+    fn expect(&self, env: &Env, id: i64) {
+        let mut state = self.state.lock();
+        state.pending.insert(id, Cancel::default());
+        state.keep_alive(env);
+    }
+
+    fn keep(&self, id: i64, cancel: Cancel) {
+        if let Some(kept) = self.state.lock().pending.get_mut(&id) {
+            *kept = cancel;
+        }
+    }
+
+    /// Puts an item in, on any thread. Once the environment is gone it is dropped.
+    pub(crate) fn push(&self, item: Item) {
+        let mut state = self.state.lock();
+        let State { wake, items, .. } = &mut *state;
+        let Some(wake) = wake else {
+            // Dropping a hold gives it back, and that tells its events to this very queue.
+            drop(state);
+            return drop(item);
+        };
+        if items.is_empty() {
+            wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        }
+        items.push(item);
+    }
+
+    /// Takes everything out. Results of cancelled calls are dropped, which gives granted locks back.
+    pub(crate) fn drain(&self, env: &Env) -> Vec<Item> {
+        let mut state = self.state.lock();
+        let items = std::mem::take(&mut state.items);
+        let wanted = |item: &Item| match item {
+            Item::Settled(id, _) => state.pending.remove(id).is_some(),
+            Item::Ended(..) | Item::Event(..) => true,
+        };
+        let (items, dropped): (Vec<_>, Vec<_>) = items.into_iter().partition(wanted);
+        state.keep_alive(env);
+        drop(state);
+        drop(dropped);
+        items
+    }
+
+    /// Cancels a call: its result will not come out.
+    pub(crate) fn cancel(&self, env: &Env, id: i64) {
+        let mut state = self.state.lock();
+        let cancel = state.pending.remove(&id);
+        state.keep_alive(env);
+        drop(state);
+        if let Some(cancel) = cancel {
+            cancel.cancel();
+        }
+    }
+
+    /// Notes a client, to be closed when the environment ends.
+    pub(crate) fn enrol(&self, id: u32, client: Client) {
+        self.clients.lock().insert(id, client);
+    }
+
+    pub(crate) fn strike(&self, id: u32) {
+        let struck = self.clients.lock().remove(&id);
+        drop(struck);
+    }
+
+    /// Closes every client, which gives held locks back, and waits for it.
+    pub(crate) fn close_clients(&self) {
+        let clients = std::mem::take(&mut *self.clients.lock());
+        let mut closing: Vec<_> = clients.values().map(Client::close).collect();
+        closing.retain_mut(|close| close.wait_for(Duration::ZERO).is_none());
+        for mut close in closing {
+            let _ = close.wait_for(EXIT_PATIENCE);
+        }
+    }
+
+    /// The environment is gone: nothing comes out any more.
+    fn close(&self) {
+        let mut state = self.state.lock();
+        let wake = state.wake.take();
+        let items = std::mem::take(&mut state.items);
+        let pending = std::mem::take(&mut state.pending);
+        drop(state);
+        pending.into_values().for_each(Cancel::cancel);
+        drop((wake, items));
+    }
+}
+
+impl State {
+    /// Keeps the environment alive while calls are under way, and no longer.
+    #[expect(deprecated, reason = "the counted replacement would keep it alive for as long as the queue exists")]
+    fn keep_alive(&mut self, env: &Env) {
+        let Some(wake) = &mut self.wake else { return };
+        // Fails only while the environment ends, when it no longer matters.
+        let _ = if self.pending.is_empty() { wake.unref(env) } else { wake.refer(env) };
+    }
+}

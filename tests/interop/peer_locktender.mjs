@@ -1,0 +1,49 @@
+// locktender's Node as a peer; README.md says what it is asked.
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+
+import { Client } from 'locktender'
+
+const client = new Client(process.argv[2], { app: 'peer node' })
+let held = null
+
+const shown = () => (held ? { owner: held.owner, fence: held.fence } : { owner: null })
+
+const answers = {
+  async try({ name, ttl_ms: ttlMs }) {
+    held = await client.lock(name, { ttlMs }).tryAcquire()
+    return shown()
+  },
+  async acquire({ name, wait_ms: waitMs }) {
+    held = await client.lock(name, { waitMs }).acquire()
+    return shown()
+  },
+  async adopt({ ticket }) {
+    held = await client.adopt(ticket)
+    return shown()
+  },
+  async release() {
+    return { released: (await held.release()).outcome === 'released' }
+  },
+  async hand_over() {
+    return { ticket: await held.handOver() }
+  },
+  async inspect({ name }) {
+    const info = await client.lock(name).inspect()
+    return info ? { owner: info.owner, fence: info.fence, fields: info.fields } : { owner: null }
+  },
+  async count({ name, file, times }) {
+    for (let done = 0; done < times; done++) {
+      await client.withLock(name, async () => writeFileSync(file, String(Number(readFileSync(file, 'utf8')) + 1)))
+    }
+    return {}
+  },
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const asked = JSON.parse(line)
+  const answer = await answers[asked.do](asked).catch(({ code, holder }) => ({ error: code, holder: holder ?? null }))
+  console.log(JSON.stringify(answer))
+}
+await client.close()

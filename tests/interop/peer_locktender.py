@@ -1,0 +1,60 @@
+"""locktender's Python as a peer; README.md says what it is asked."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from locktender import Client, Held, LockError
+
+
+def shown(held: Held | None) -> dict[str, Any]:
+    return {"owner": held.owner, "fence": held.fence} if held else {"owner": None}
+
+
+class Peer:
+    def __init__(self, url: str) -> None:
+        self._client = Client(url, app="peer python")
+        self._held: Held | None = None
+
+    def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        match asked["do"]:
+            case "try":
+                self._held = self._client.lock(asked["name"], ttl=asked["ttl_ms"] / 1e3).try_acquire()
+            case "acquire":
+                self._held = self._client.lock(asked["name"], wait=asked["wait_ms"] / 1e3).acquire()
+            case "adopt":
+                self._held = self._client.adopt(asked["ticket"])
+            case "release":
+                assert self._held
+                return {"released": self._held.release().outcome == "released"}
+            case "hand_over":
+                assert self._held
+                return {"ticket": self._held.hand_over()}
+            case "inspect":
+                return self._inspect(asked["name"])
+            case "count":
+                return self._count(asked["name"], Path(asked["file"]), asked["times"])
+        return shown(self._held)
+
+    def _inspect(self, name: str) -> dict[str, Any]:
+        info = self._client.lock(name).inspect()
+        if info is None:
+            return {"owner": None}
+        fields = info.fields and {key: getattr(info.fields, key) for key in ("app", "host", "pid", "at", "id")}
+        return {"owner": info.owner, "fence": info.fence, "fields": fields}
+
+    def _count(self, name: str, file: Path, times: int) -> dict[str, Any]:
+        for _ in range(times):
+            with self._client.lock(name):
+                file.write_text(str(int(file.read_text()) + 1))
+        return {}
+
+
+peer = Peer(sys.argv[1])
+for line in sys.stdin:
+    try:
+        answer = peer.answer(json.loads(line))
+    except LockError as error:
+        answer = {"error": error.code, "holder": getattr(error, "holder", None)}
+    print(json.dumps(answer), flush=True)

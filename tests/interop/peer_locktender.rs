@@ -1,0 +1,70 @@
+//! locktender's Rust as a peer; README.md says what it is asked.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a peer of the tests answers by printing, and fails by panicking")]
+
+use std::time::Duration;
+use std::{env, fs, io};
+
+use locktender::{Client, Error, Held, Outcome};
+use serde_json::{Value, json};
+
+fn main() {
+    let url = env::args().nth(1).unwrap();
+    let builder = Client::builder().url(url).configure(|options| options.app = Some("peer rust".into()));
+    let mut peer = Peer { client: builder.build().unwrap(), held: None };
+    for line in io::stdin().lines() {
+        let asked: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let answer = peer.answer(&asked).unwrap_or_else(|error| {
+            json!({ "error": error.code().as_str(), "holder": error.holder().map(|holder| &holder.owner) })
+        });
+        println!("{answer}");
+    }
+    peer.client.close_blocking().unwrap();
+}
+
+struct Peer {
+    client: Client,
+    held: Option<Held>,
+}
+
+impl Peer {
+    fn answer(&mut self, asked: &Value) -> Result<Value, Error> {
+        let text = |key: &str| asked[key].as_str().unwrap();
+        let span = |key: &str| Duration::from_millis(asked[key].as_u64().unwrap());
+        match text("do") {
+            "try" => self.held = self.client.lock(text("name")).ttl(span("ttl_ms")).try_acquire_blocking()?,
+            "acquire" => self.held = Some(self.client.lock(text("name")).wait(span("wait_ms")).acquire_blocking()?),
+            "adopt" => self.held = Some(self.client.adopt(text("ticket")).wait()?),
+            "release" => {
+                let release = self.held.as_ref().unwrap().release().wait()?;
+                return Ok(json!({ "released": release.outcome == Outcome::Released }));
+            }
+            "hand_over" => return Ok(json!({ "ticket": self.held.as_ref().unwrap().hand_over()? })),
+            "inspect" => return self.inspect(text("name")),
+            "count" => return self.count(text("name"), text("file"), asked["times"].as_u64().unwrap()),
+            other => panic!("asked to {other}"),
+        }
+        Ok(match &self.held {
+            Some(held) => json!({ "owner": held.owner(), "fence": held.fence() }),
+            None => json!({ "owner": null }),
+        })
+    }
+
+    fn inspect(&self, name: &str) -> Result<Value, Error> {
+        let Some(info) = self.client.lock(name).inspect_blocking()? else { return Ok(json!({ "owner": null })) };
+        let fields = info.fields.map(|fields| {
+            json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id })
+        });
+        Ok(json!({ "owner": info.owner, "fence": info.fence, "fields": fields }))
+    }
+
+    fn count(&self, name: &str, file: &str, times: u64) -> Result<Value, Error> {
+        for _ in 0..times {
+            self.client.lock(name).with_blocking(|_| {
+                let number: u64 = fs::read_to_string(file).unwrap().parse().unwrap();
+                fs::write(file, (number + 1).to_string()).unwrap();
+            })?;
+        }
+        Ok(json!({}))
+    }
+}

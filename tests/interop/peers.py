@@ -1,0 +1,65 @@
+"""The peers as values."""
+
+import json
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from support.checkout import ROOT, prepared
+
+HERE = Path(__file__).parent
+PROGRAMS: dict[str, list[str | Path]] = {
+    "rust": [prepared("bin/locktender-peer")],
+    "python": [prepared("bin/python"), HERE / "peer_locktender.py"],
+    "node": ["node", HERE / "peer_locktender.mjs"],
+    "redis-py": [prepared("bin/python"), HERE / "peer_redis_py.py"],
+    "redlock": ["node", HERE / "peer_redlock.mjs"],
+}
+
+
+class Peer:
+    """A running peer."""
+
+    def __init__(self, library: str, url: str) -> None:
+        self.library = library
+        self._process = subprocess.Popen(
+            [*PROGRAMS[library], url], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        self.pid = self._process.pid
+
+    def send(self, do: str, **asked: Any) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps({"do": do, **asked}) + "\n")
+
+    def receive(self) -> dict[str, Any]:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line, f"{self.library} ended with {self._process.wait(10)}"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def ask(self, do: str, **asked: Any) -> dict[str, Any]:
+        self.send(do, **asked)
+        return self.receive()
+
+    def __enter__(self) -> "Peer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.close()
+        self._process.stdout.close()
+        assert self._process.wait(10) == 0
+
+
+class Peers(dict[str, Peer]):
+    """One peer of each library, started when it is first asked for."""
+
+    def __init__(self, url: str, stack: ExitStack) -> None:
+        self._url = url
+        self._stack = stack
+
+    def __missing__(self, library: str) -> Peer:
+        self[library] = self._stack.enter_context(Peer(library, self._url))
+        return self[library]

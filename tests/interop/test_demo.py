@@ -1,0 +1,63 @@
+"""The demo runs, and its check fails where it must."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from support.checkout import ROOT, prepared
+
+FIGHT: list[str | Path] = [prepared("bin/python"), ROOT / "examples/sweetroll"]
+WHO = ("Diego (Python)", "Gorn (Node)", "Milten (Rust)")
+
+
+def demo(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*FIGHT, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def line(fence: int, who: str, since: float, until: float, at: float, event: str = "bites") -> dict[str, Any]:
+    return {"fence": fence, "who": who, "event": event, "since": since, "checked": since, "until": until, "at": at}
+
+
+def judged(file: Path, *lines: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    file.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    return demo("--check", file)
+
+
+def test_three_languages_fight_and_nobody_overlaps(tmp_path: Path):
+    shared = tmp_path / "shared.jsonl"
+    fight = demo("--seconds", "4", "--ttl", "0.5", "--keep", shared)
+    assert fight.returncode == 0, fight.stdout + fight.stderr
+    rows = [row for row in fight.stdout.splitlines() if row.startswith(WHO)]
+    assert len(rows) == 3
+    for who, row in zip(WHO, rows, strict=True):
+        acquisitions, waits = row.removeprefix(who).split()[:2]
+        assert int(acquisitions) > 0 and int(waits) > 0
+    assert "is killed" in fight.stdout and "is paused" in fight.stdout
+    assert "a stale write of" in fight.stdout, "the paused one's write must come behind a newer fence"
+    assert "no two of them valid at once" in fight.stdout
+    assert demo("--check", shared).returncode == 0
+
+
+def test_two_valid_holds_at_once_fail_the_check(tmp_path: Path):
+    judgement = judged(tmp_path / "file", line(1, "Diego", 0.0, 1.0, 0.5), line(2, "Gorn", 0.9, 1.9, 1.1))
+    assert judgement.returncode == 1
+    assert "Diego (1) and Gorn (2) held it at once for 100.0 ms" in judgement.stdout
+
+
+def test_a_fence_that_does_not_rise_fails_the_check(tmp_path: Path):
+    judgement = judged(tmp_path / "file", line(2, "Diego", 0.0, 1.0, 0.5), line(1, "Gorn", 1.1, 2.0, 1.5))
+    assert judgement.returncode == 1
+    assert "with fence 1 after 2" in judgement.stdout
+
+
+def test_a_write_behind_a_newer_fence_is_refused_but_no_overlap(tmp_path: Path):
+    lines = (line(1, "Diego", 0.0, 1.0, 0.5), line(2, "Gorn", 1.1, 2.0, 1.5), line(1, "Diego", 0.0, 1.0, 1.6))
+    judgement = judged(tmp_path / "file", *lines)
+    assert judgement.returncode == 0
+    assert "a stale write of Diego, 600 ms after its validity had ended" in judgement.stdout
+
+
+def test_who_leaves_early_may_be_followed_at_once(tmp_path: Path):
+    lines = (line(1, "Diego", 0.0, 9.0, 0.5), line(1, "Diego", 0.0, 9.0, 0.6, "leaves"), line(2, "Gorn", 0.7, 1.7, 0.9))
+    assert judged(tmp_path / "file", *lines).returncode == 0

@@ -1,0 +1,78 @@
+// The servers that cases are played on.
+
+import { once } from 'node:events'
+import net from 'node:net'
+
+import { RealServer } from '../support/server.mjs'
+
+/** The places of a case's `at`. */
+export function placesOf(at = 'any') {
+  return at === 'any' ? (process.env.LOCKTENDER_CONTRACT_PLACES ?? 'memory,redis').split(',') : [at]
+}
+
+/** Makes places: `{ name, urls, servers }`. What they need is started when it is first asked for, and closed with `close`. */
+export class Places {
+  #started = new Map()
+  #listeners = []
+  #count = 0
+
+  async make(at) {
+    if (typeof at === 'object') return { name: 'urls', urls: at.urls, servers: [] }
+    return { name: at, servers: [], ...(await this.#parts[at]()) }
+  }
+
+  #start(name, options) {
+    if (!this.#started.has(name)) this.#started.set(name, RealServer.start(options))
+    return this.#started.get(name)
+  }
+
+  #plain = () => this.#start('plain', {})
+  #guarded = () => this.#start('guarded', { password: 'secret', users: { guest: ['guest', '~* +@connection +get'] } })
+  #tls = () => this.#start('tls', { tls: 'server' })
+  #elsewhere = () => this.#start('elsewhere', { tls: 'elsewhere' })
+
+  #parts = {
+    memory: () => ({ urls: [`memory://contract-${this.#count++}`] }),
+    redis: async () => reached(await this.#plain()),
+    unix: async () => ({ urls: [(await this.#plain()).unixUrl], servers: [await this.#plain()] }),
+    password: async () => reached(await this.#guarded()),
+    wrong_password: async () => local('redis', (await this.#guarded()).port, ':hunter2@'),
+    no_password: async () => local('redis', (await this.#guarded()).port),
+    no_rights: async () => local('redis', (await this.#guarded()).port, 'guest:guest@'),
+    tls: async () => reached(await this.#tls()),
+    tls_elsewhere: async () => ({ urls: [(await this.#elsewhere()).url] }),
+    tls_as_clear: async () => local('redis', (await this.#tls()).port),
+    clear_as_tls: async () => local('rediss', (await this.#plain()).port),
+    // Reserved for a service that nobody runs.
+    refused: () => local('redis', 1),
+    not_redis: async () => local('redis', await this.#listen((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))),
+    silent: async () => local('redis', await this.#listen(() => {})),
+  }
+
+  async #listen(serve) {
+    const sockets = new Set()
+    const listener = net.createServer((socket) => {
+      sockets.add(socket.on('error', () => {}))
+      socket.once('data', () => serve(socket))
+    })
+    this.#listeners.push([listener, sockets])
+    await once(listener.listen(0, '127.0.0.1'), 'listening')
+    return listener.address().port
+  }
+
+  async close() {
+    for (const [listener, sockets] of this.#listeners) {
+      listener.close()
+      for (const socket of sockets) socket.destroy()
+    }
+    for (const server of this.#started.values()) await (await server).close()
+  }
+}
+
+function reached(server) {
+  return { urls: [server.url], servers: [server] }
+}
+
+function local(scheme, port, login = '') {
+  return { urls: [`${scheme}://${login}127.0.0.1:${port}`] }
+}

@@ -1,0 +1,205 @@
+// One case being played.
+
+import { once } from 'node:events'
+import os from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { Client, LockError } from 'locktender'
+
+import { certificate } from '../support/checkout.mjs'
+import { mismatch, spelled, Variables } from './matching.mjs'
+import { describe, ended, look, show } from './seen.mjs'
+
+/** How long something that is certain to happen may take. */
+const PATIENCE_MS = 5_000
+
+/** What a body throws that is told to. */
+class BodyError extends Error {}
+
+/** Options as Node spells them: `ttlMs` for `ttl_ms`, and Infinity for ever. */
+function options({ name: _, ...wanted }) {
+  const entries = Object.entries(wanted)
+  return Object.fromEntries(entries.map(([key, value]) => [spelled(key), value === 'forever' ? Infinity : value]))
+}
+
+/** The promise's result, if it comes in time. */
+async function within(promise, what) {
+  const patience = new AbortController()
+  const late = sleep(PATIENCE_MS, undefined, { signal: patience.signal }).then(() => {
+    throw new Error(`${what} after ${PATIENCE_MS} ms`)
+  })
+  late.catch(() => {}) // aborted
+  return Promise.race([promise, late]).finally(() => patience.abort())
+}
+
+async function eventually(what, isSo) {
+  const deadline = performance.now() + PATIENCE_MS
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw new Error(`${what()} after ${PATIENCE_MS} ms`)
+    await sleep(5)
+  }
+}
+
+export class Scene {
+  #case
+  #place
+  #variables = new Variables()
+  #clients = new Map()
+  #holds = new Map()
+  #later = new Map()
+
+  constructor(played, place, name) {
+    this.#case = played
+    this.#place = place
+    const known = { name, ca: certificate('ca.pem'), pid: String(process.pid), host: os.hostname() }
+    for (const [key, value] of Object.entries(known)) this.#variables.set(key, value)
+  }
+
+  /** Plays every step; the first that sees something else than it expects ends the case. */
+  async play() {
+    try {
+      await this.#steps(this.#case.steps)
+    } finally {
+      for (const { client } of this.#clients.values()) await client.close()
+    }
+  }
+
+  async #steps(steps) {
+    for (const [index, step] of steps.entries()) {
+      const began = performance.now()
+      const seen = await this.#act(step)
+      seen.took_ms = performance.now() - began
+      const expected = this.#variables.fill(step.expect ?? {})
+      const surprise = ['error', 'busy'].find((key) => seen[key] && !(key in expected))
+      const why = surprise ? `${surprise} was not expected` : mismatch(expected, seen)
+      if (why) throw new Error(`step ${index} (${step.do}): ${why}\n    seen: ${JSON.stringify(seen)}`)
+    }
+  }
+
+  async #act(step) {
+    try {
+      return (await this.#verbs[step.do]({ ...this.#variables.fill(step), steps: step.steps })) ?? {}
+    } catch (error) {
+      if (error instanceof LockError) return describe(error)
+      throw error
+    }
+  }
+
+  #client({ client: name = 'client' }) {
+    if (!this.#clients.has(name)) {
+      const wanted = options(this.#variables.fill(this.#case.clients?.[name] ?? {}))
+      const client = new Client(this.#place.urls.length ? this.#place.urls : undefined, wanted)
+      const kinds = []
+      client.on('event', ({ kind }) => kinds.push(kind))
+      this.#clients.set(name, { client, kinds })
+    }
+    return this.#clients.get(name).client
+  }
+
+  #recipe(step) {
+    const { lock = {} } = step
+    return ['name' in lock ? lock.name : this.#variables.fill('$name'), options(lock)]
+  }
+
+  #lock(step) {
+    return this.#client(step).lock(...this.#recipe(step))
+  }
+
+  #keep({ as = 'held' }, held) {
+    this.#holds.set(as, held)
+    this.#variables.set(`${as}.owner`, held.owner)
+    this.#variables.set(`${as}.fence`, held.fence)
+    return look(held)
+  }
+
+  #held({ on = 'held' }) {
+    return this.#holds.get(on)
+  }
+
+  #verbs = {
+    open: async (step) => void this.#client(step),
+
+    acquire: async (step) => {
+      const acquired = this.#lock(step).acquire()
+      if (!step.later) return this.#keep(step, await acquired)
+      acquired.catch(() => {}) // told by join
+      this.#later.set(step.later, acquired)
+    },
+
+    join: async (step) => this.#keep(step, await within(this.#later.get(step.of), 'the acquire goes on')),
+
+    try_acquire: async (step) => {
+      const held = await this.#lock(step).tryAcquire()
+      return held ? this.#keep(step, held) : { busy: true }
+    },
+
+    adopt: async (step) => this.#keep(step, await this.#client(step).adopt(step.ticket)),
+
+    body: async (step) => {
+      const body = async (held) => {
+        this.#keep(step, held)
+        await this.#steps(step.steps)
+        if (step.raises) throw new BodyError()
+        return step.returns ?? null
+      }
+      try {
+        return { result: await this.#client(step).withLock(...this.#recipe(step), body) }
+      } catch (error) {
+        if (error instanceof BodyError) return { error: 'BODY', lock_error: error.lockError?.code ?? null }
+        throw error
+      }
+    },
+
+    extend: async (step) => {
+      const held = this.#held(step)
+      await ('ttl_ms' in step ? held.extend(step.ttl_ms) : held.extend())
+      return look(held)
+    },
+
+    extend_by: async (step) => {
+      const held = this.#held(step)
+      await held.extendBy(step.by_ms)
+      return look(held)
+    },
+
+    release: async (step) => ended(await this.#held(step).release()),
+
+    look: async (step) => look(this.#held(step)),
+
+    hand_over: async (step) => {
+      const ticket = await this.#held(step).handOver()
+      this.#variables.set(step.as, ticket)
+      return { ticket }
+    },
+
+    inspect: async (step) => show(await this.#lock(step).inspect()),
+
+    wait_lost: async (step) => {
+      const { signal } = this.#held(step)
+      if (!signal.aborted) await within(once(signal, 'abort'), 'the lock is not lost')
+      const { reason, rival } = signal.reason
+      return { reason, rival }
+    },
+
+    wait_free: async (step) => {
+      await eventually(() => 'the lock is not free', async () => !(await this.#lock(step).inspect()))
+    },
+
+    events: async (step) => {
+      this.#client(step)
+      const { kinds } = this.#clients.get(step.client ?? 'client')
+      const inOrder = () => kinds.reduce((rest, kind) => (rest[0] === kind ? rest.slice(1) : rest), step.kinds).length === 0
+      await eventually(() => `the events were ${kinds}`, inOrder)
+    },
+
+    close: async (step) => void (await this.#client(step).close()),
+
+    server: async ({ command }) => {
+      const replies = []
+      for (const server of this.#place.servers) replies.push(await server.command(...command))
+      return { reply: replies.at(-1) }
+    },
+
+    pass_ms: async ({ ms }) => void (await sleep(ms)),
+  }
+}

@@ -1,0 +1,46 @@
+// What a step sees, as the cases write it.
+
+import assert from 'node:assert/strict'
+
+import * as locktender from 'locktender'
+
+export function look(held) {
+  let check = null
+  try {
+    held.check()
+  } catch (error) {
+    check = error.code
+  }
+  const { name, owner, fence } = held
+  return { name, owner, fence, remaining_ms: held.remainingMs(), valid: held.isValid(), check }
+}
+
+export function show(info) {
+  if (!info) return { free: true }
+  const { owner, fields, fence, waiters } = info
+  return { free: false, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters }
+}
+
+export function ended({ outcome, rival, overrunMs }) {
+  return { outcome, rival, overrun_ms: overrunMs }
+}
+
+export function describe(error) {
+  // The class is the code in another spelling.
+  const name = error.code.toLowerCase().replace(/(^|_)([a-z])/g, (_, __, letter) => letter.toUpperCase()) + 'Error'
+  assert.ok(error instanceof locktender[name] && error.name === name, `${error.code} is a ${error.name}`)
+  const { code, message, lockName = null, holder = null, reason = null, rival = null, result = null, servers = [] } = error
+  const remaining = holder === null ? null : (error.remainingMs ?? 'forever')
+  return {
+    error: code,
+    message,
+    lock_name: lockName,
+    holder,
+    holder_remaining_ms: remaining,
+    reason,
+    rival,
+    overrun_ms: error.overrunMs ?? 0,
+    servers: servers.map(({ server, kind, message }) => ({ server, kind, message })),
+    result,
+  }
+}

@@ -1,0 +1,201 @@
+// A lock is a recipe: acquiring it, once or with patience, and running a body under it.
+
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { AcquireTimeoutError, Client, Held, Lock, LockError, LockLostError, UnavailableError } from 'locktender'
+import { ScriptedServer } from 'locktender/testing'
+
+import { timed, until } from './support/observe.mjs'
+import { sharedServer, startServer } from './support/server.mjs'
+
+const server = await sharedServer()
+const client = new Client(server.url)
+const rival = new Client(server.url)
+after(() => Promise.all([client.close(), rival.close()]))
+
+test('a lock does no I/O and is shared', async (t) => {
+  const lock = client.lock(t.name, { ttlMs: 5_000 })
+  assert.ok(lock instanceof Lock)
+  assert.equal(lock.name, t.name)
+  assert.equal(await server.command('EXISTS', t.name), 0)
+  const fences = await Promise.all([1, 2, 3].map(async () => {
+    const held = await lock.acquire()
+    await held.release()
+    return held.fence
+  }))
+  assert.equal(new Set(fences).size, 3)
+})
+
+test('acquire waits, at most waitMs', async (t) => {
+  const held = await rival.lock(t.name).acquire()
+  const { tookMs } = await timed(() => assert.rejects(client.lock(t.name, { waitMs: 200 }).acquire(), (error) => {
+    assert.ok(error instanceof AcquireTimeoutError)
+    assert.equal(error.holder, held.owner)
+    return error.remainingMs > 5_000
+  }))
+  assert.ok(tookMs >= 195 && tookMs < 1_200, `took ${tookMs} ms`)
+  const waiting = client.lock(t.name, { waitMs: Infinity }).acquire()
+  await held.release()
+  const mine = await waiting
+  assert.ok(mine.fence > held.fence)
+  await mine.release()
+})
+
+test('tryAcquire is null for a busy lock, whatever it would wait', async (t) => {
+  const lock = client.lock(t.name, { waitMs: 60_000 })
+  const held = await lock.tryAcquire()
+  assert.ok(held instanceof Held)
+  assert.equal(await lock.tryAcquire(), null)
+  assert.equal(await rival.lock(t.name).tryAcquire({}), null)
+  await held.release()
+})
+
+test('f15: a wait longer than the ttl takes nothing off the validity', async (t) => {
+  await rival.lock(t.name, { ttlMs: 900, renew: false }).acquire()
+  const held = await client.lock(t.name, { ttlMs: 400, renew: false }).acquire()
+  assert.ok(held.remainingMs() > 250, `${held.remainingMs()} ms remain`)
+  await held.release()
+})
+
+test('inspect shows the holder, or null', async (t) => {
+  const lock = client.lock(t.name)
+  assert.equal(await lock.inspect(), null)
+  const held = await lock.acquire()
+  const info = await rival.lock(t.name).inspect()
+  assert.deepEqual({ ...info, remainingMs: 0 }, { owner: held.owner, fence: held.fence, waiters: 0, remainingMs: 0, fields: info.fields })
+  assert.equal(info.fields.pid, process.pid)
+  assert.match(held.owner, new RegExp(`host=${info.fields.host} .* at=${info.fields.at} id=${info.fields.id}$`))
+  assert.ok(info.remainingMs > 9_000 && info.remainingMs <= 10_000)
+  await held.release()
+})
+
+test('inspect shows a foreign holder without expiry', async (t) => {
+  await server.command('SET', t.name, 'redis-py')
+  assert.deepEqual(await client.lock(t.name).inspect(), { owner: 'redis-py', fields: null, remainingMs: null, fence: 0, waiters: 0 })
+})
+
+test('release and extend of a lock say where they are', (t) => {
+  for (const method of ['release', 'extend']) {
+    assert.throws(() => client.lock(t.name)[method](), (error) => error instanceof LockError && /acquire\(\)/.test(error.message))
+  }
+})
+
+test('withLock gives what the body gives, and the lock back', async (t) => {
+  const value = await client.withLock(t.name, { ttlMs: 5_000, waitMs: 5_000 }, async (held) => {
+    assert.equal(await server.command('GET', t.name), held.owner)
+    return 'done'
+  })
+  assert.equal(value, 'done')
+  assert.equal(await server.command('EXISTS', t.name), 0)
+  assert.equal(await client.withLock(t.name, () => 'plain'), 'plain')
+})
+
+test('tryWithLock tells whether it ran', async (t) => {
+  assert.deepEqual(await client.tryWithLock(t.name, async () => undefined), { ran: true, value: undefined })
+  const held = await rival.lock(t.name).acquire()
+  assert.deepEqual(await client.tryWithLock(t.name, { ttlMs: 5_000 }, () => assert.fail('ran')), { ran: false })
+  await held.release()
+})
+
+test('f26: every way out of a body gives the lock back', async (t) => {
+  const wrong = new Error('of the body')
+  const ways = [
+    () => { throw wrong },
+    async () => { throw wrong },
+    () => ({ then: (_, reject) => reject(wrong) }),
+  ]
+  for (const body of ways) {
+    await assert.rejects(client.withLock(t.name, body), (error) => error === wrong && !('lockError' in error))
+    await assert.rejects(client.tryWithLock(t.name, body), (error) => error === wrong)
+    assert.equal(await server.command('EXISTS', t.name), 0)
+  }
+})
+
+test('f26: the error of the body wins, the lock\'s is attached', async (t) => {
+  const wrong = new Error('of the body')
+  await assert.rejects(client.withLock(t.name, { ttlMs: 300 }, async (held) => {
+    await server.command('DEL', t.name)
+    await until(() => !held.isValid())
+    throw wrong
+  }), (error) => error === wrong)
+  assert.ok(wrong.lockError instanceof LockLostError)
+  assert.equal(wrong.lockError.reason, 'missing')
+})
+
+test('f26: whatever a body throws comes out', async (t) => {
+  for (const thrown of [undefined, null, 'text', 7, Object.freeze(new Error('frozen'))]) {
+    const caught = await client.withLock(t.name, { ttlMs: 300, maxHoldMs: 40 }, async () => {
+      await sleep(50)
+      throw thrown
+    }).then(() => assert.fail(), (error) => error)
+    assert.equal(caught, thrown)
+  }
+})
+
+test('f26: a release that stays unknown is no error of a body', async (t) => {
+  const own = await startServer(t)
+  const cut = new Client(own.url, { responseTimeoutMs: 100, unavailableAfterMs: 300 })
+  assert.equal(await cut.withLock(t.name, { ttlMs: 1_000 }, async () => {
+    await own.kill()
+    return 'done'
+  }), 'done')
+  await assert.rejects(cut.lock(t.name, { waitMs: 0 }).acquire(), UnavailableError)
+  await cut.close()
+})
+
+test('a body that goes on after a loss ends with it, and its result is kept', async (t) => {
+  await assert.rejects(client.withLock(t.name, { ttlMs: 300 }, async (held) => {
+    await server.command('SET', t.name, 'rival')
+    await until(() => !held.isValid())
+    return 'done anyway'
+  }), (error) => {
+    assert.ok(error instanceof LockLostError)
+    assert.deepEqual([error.result, error.rival, error.lockName], ['done anyway', 'rival', t.name])
+    return true
+  })
+  assert.equal(await server.command('GET', t.name), 'rival')
+})
+
+test('a body that the loss itself cancelled ends with the loss', async (t) => {
+  const bodies = [
+    ({ signal }) => sleep(10_000, null, { signal }), // an AbortError, the loss its cause
+    ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+  ]
+  for (const body of bodies) {
+    await assert.rejects(client.withLock(t.name, { ttlMs: 300, maxHoldMs: 50 }, body), (error) => {
+      assert.ok(error instanceof LockLostError, String(error))
+      return error.reason === 'max_hold' && !('result' in error) && !('lockError' in error)
+    })
+    await until(async () => !(await server.command('EXISTS', t.name)))
+  }
+})
+
+test('a body may release, or hand over, by itself', async (t) => {
+  assert.equal(await client.withLock(t.name, async (held) => (await held.release()).outcome), 'released')
+  const ticket = await client.withLock(t.name, (held) => held.handOver())
+  assert.equal((await (await rival.adopt(ticket)).release()).outcome, 'released')
+})
+
+test('a server that was flushed of its scripts is taught them again', async (t) => {
+  const own = await startServer(t)
+  const flushed = new Client(own.url)
+  for (let at = 0; at < 3; at++) {
+    await own.command('SCRIPT', 'FLUSH')
+    const held = await flushed.lock(t.name).acquire()
+    await own.command('SCRIPT', 'FLUSH')
+    await held.extend(20_000)
+    await own.command('SCRIPT', 'FLUSH')
+    assert.equal((await held.release()).outcome, 'released')
+  }
+  await flushed.close()
+})
+
+test('f18: an unreachable server is an error within the wait and one response timeout', async (t) => {
+  const none = new Client(new ScriptedServer('always any: fail refused'), { unavailableAfterMs: 300, responseTimeoutMs: 100 })
+  for (const [waitMs, longest] of [[Infinity, 300], [150, 150], [0, 0]]) {
+    const { tookMs } = await timed(() => assert.rejects(none.lock(t.name, { waitMs }).acquire(), UnavailableError))
+    assert.ok(tookMs < longest + 600, `took ${tookMs} ms for ${waitMs}`)
+  }
+})

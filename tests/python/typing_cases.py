@@ -1,0 +1,95 @@
+"""What users write, for `mypy --strict` (see test_types.py). Never run."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+from locktender import (
+    AsyncHeld,
+    Client,
+    Event,
+    Held,
+    Lock,
+    LockInfo,
+    LockLostError,
+    Loss,
+    Release,
+    UnavailableError,
+    configure,
+    lock,
+)
+from locktender.testing import ScriptedServer
+from typing_extensions import assert_type
+
+client = Client("redis://localhost", ttl=timedelta(seconds=10), wait=None, tls_ca=Path("ca.pem"), on_event=print)
+Client(["redis://a", "redis://b", ScriptedServer("acquire: busy")])
+configure("redis://localhost", prefix="p:", app="billing")
+
+
+def blocking() -> None:
+    with client, client.lock("orders:42", ttl=10, wait=5.5, renew=False, max_hold=60) as held:
+        assert_type(held, Held)
+        assert_type(held.fence, int)
+        assert_type(held.remaining(), float)
+        assert_type(held.wait_lost(1), Loss | None)
+        assert_type(held.release(), Release)
+        assert_type(held.hand_over(), str)
+        held.extend(5)
+        held.extend(by=timedelta(seconds=1))
+    if maybe := client.lock("nightly").try_acquire():
+        with maybe:
+            pass
+    assert_type(client.lock("a"), Lock)
+    assert_type(client.lock("a").inspect(), LockInfo | None)
+    assert_type(client.adopt("ticket", ttl=5), Held)
+
+
+async def awaiting() -> None:
+    async with client, client.lock("orders:42", on_lost="flag") as held:
+        assert_type(held, AsyncHeld)
+        assert_type(await held.release(), Release)
+        assert_type(await held.wait_lost(), Loss | None)
+    assert_type(await client.lock("a").acquire_async(), AsyncHeld)
+    assert_type(await client.lock("a").try_acquire_async(), AsyncHeld | None)
+    async with await client.adopt_async("ticket") as adopted:
+        assert_type(adopted, AsyncHeld)
+
+
+@lock("user:{user_id}", wait=2)
+def charge(user_id: int, *, amount: float = 0.0) -> str:
+    return f"{user_id}: {amount}"
+
+
+@lock(lambda user_id: f"user:{user_id}")
+async def charge_async(user_id: int) -> str:
+    return str(user_id)
+
+
+def decorated() -> None:
+    assert_type(charge(7, amount=1.0), str)
+    taking: Callable[[int], Awaitable[str]] = charge_async
+    assert taking is charge_async
+    charge("seven")  # type: ignore[arg-type]
+    charge(user=7)  # type: ignore[call-arg]
+
+
+def refused() -> None:
+    client.lock("a", tll=5)  # type: ignore[call-arg]
+    client.lock("a", ttl="5")  # type: ignore[arg-type]
+    client.lock(7)  # type: ignore[arg-type]
+    client.lock("a", on_lost="explode")  # type: ignore[arg-type]
+
+
+def watching(event: Event) -> None:
+    if event.kind == "lost":
+        assert_type(event.reason, str | None)
+
+
+def failing() -> None:
+    try:
+        blocking()
+    except LockLostError as lost:
+        assert_type(lost.overrun, float)
+        assert_type(lost.rival, str | None)
+    except UnavailableError as unavailable:
+        assert_type(unavailable.servers[0].kind, str)
