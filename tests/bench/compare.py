@@ -2,7 +2,7 @@
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts the
-table into docs/performance.md. Groups: rust, holds, quorum, peers, python; all but peers unless some are named.
+table into docs/performance.md. Groups: rust, holds, quorum, peers, python, node; all but peers unless some are named.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from rows import ROWS
 from sides import Sides
 
 PAGE = ROOT / "docs/performance.md"
-GROUPS = ["rust", "holds", "quorum", "peers", "python"]
+GROUPS = ["rust", "holds", "quorum", "peers", "python", "node"]
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 

@@ -48,4 +48,11 @@ PYTHON = [
     Row("Python, start to exit with one lock / bare python", "python", "py-once-1", ("py-bare-1",), "process_ms", "≤ 3"),
 ]
 
-ROWS = [*ONE, BLOCKING, *QUORUM, *PYTHON]
+NODE = [
+    Row("Node, 1 caller: time / npm redlock", "node", "node-locktender-1", ("redlock-1",), "p50_us", "≤ 1.1"),
+    Row("Node, 256 callers: throughput / npm redlock", "node", "node-locktender-256", ("redlock-256",), "pairs_per_second", "≥ 2.2"),
+    Row("Node, 256 callers: throughput / ioredis, SET and EVALSHA", "node", "node-locktender-256", ("ioredis-256",), "pairs_per_second", "≥ 1.5"),
+    Row("Node, start to exit with one lock / bare node", "node", "node-once-1", ("node-bare-1",), "process_ms", "+ 25 ms"),
+]
+
+ROWS = [*ONE, BLOCKING, *QUORUM, *PYTHON, *NODE]

@@ -37,8 +37,10 @@ class Sides:
         match name:
             case "rslock":
                 return [self.rslock, where, str(seconds), callers]
-            case "redlock":
-                return ["node", "tests/bench/redlock.mjs", where, str(seconds), callers]
+            case "node-locktender" | "redlock" | "ioredis" | "node-once":
+                return ["node", "tests/bench/node_sides.mjs", name.removeprefix("node-"), where, str(seconds), callers]
+            case "node-bare":
+                return ["node", "-e", ""]
             case "py-sync" | "redis-py" | "py-asyncio" | "redis-asyncio" | "py-once":
                 return [sys.executable, "tests/bench/python_sides.py", name.removeprefix("py-"), where, str(seconds), callers]
             case "py-bare":
