@@ -16,7 +16,7 @@ use crate::live::{Emitter, Live};
 use crate::lock::Lock;
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
-use crate::protocol::{ServerReport, report, trusted};
+use crate::protocol::{ServerReport, Survey, trusted};
 use crate::runtime::Runtime;
 use crate::server::memory::MemoryServer;
 use crate::server::redis::{self, RedisServer, ServerState};
@@ -117,7 +117,7 @@ impl Client {
     /// of another size or `max_ttl`, `CLOSED`.
     pub fn initialize_quorum(&self) -> Call<()> {
         let Some(fleet) = self.0.fleet() else { return Call::ready(Ok(())) };
-        self.inquire(Op::Trust { fleet }, move |servers, answers| trusted(servers, answers, fleet))
+        self.inquire(Op::Trust { fleet }, move |servers| move |answers: &[_]| trusted(&servers, answers, fleet))
     }
 
     /// What each server really guarantees: version, role, persistence, eviction, clock, and what is worth a warning. A server
@@ -126,21 +126,23 @@ impl Client {
     /// # Errors
     /// `CLOSED`.
     pub fn check(&self) -> Call<Vec<ServerReport>> {
-        self.inquire(Op::Examine, |servers, answers| report(servers, answers, Now::read()).map(Ok))
+        self.inquire(Op::Examine, |servers| {
+            let survey = Survey::of(servers);
+            move |answers: &[_]| survey.take(answers, Now::read()).map(Ok)
+        })
     }
 
-    /// Asks every server `op`.
-    fn inquire<T: Send + 'static>(
-        &self,
-        op: Op,
-        judge: impl Fn(&[String], &[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
-    ) -> Call<T> {
+    /// Asks every server `op`. Nobody waits for a lock here: a server may take its time to connect.
+    fn inquire<T: Send + 'static, J>(&self, op: Op, judge: impl FnOnce(Arc<[String]>) -> J + Send + 'static) -> Call<T>
+    where
+        J: Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
+    {
         let client = self.clone();
         Call::new(move |responder| {
             match client.live(None) {
                 Ok(live) => {
-                    let servers = Arc::clone(&live.addresses);
-                    Inquiry::begin(&live, &op, move |answers: &[_]| judge(&servers, answers), responder);
+                    let patience = live.options.connect_timeout + live.options.response_timeout_for(live.server_count());
+                    Inquiry::begin(&live, &op, patience, judge(Arc::clone(&live.addresses)), responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }

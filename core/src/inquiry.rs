@@ -1,6 +1,7 @@
 //! Asking every server one question, and judging the answers as they come.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -27,15 +28,15 @@ struct State<T> {
 }
 
 impl<T: Send + 'static> Inquiry<T> {
-    /// Asks all servers `op`; whoever has not answered within the response timeout counts as failed.
+    /// Asks all servers `op`; whoever has not answered within `patience` counts as failed.
     pub(crate) fn begin(
         live: &Live,
         op: &Op,
+        patience: Duration,
         judge: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
         responder: Responder<T>,
     ) {
         let servers = live.server_count();
-        let patience = live.options.response_timeout_for(servers);
         let until = Tick::now().after(patience);
         let message = format!("no answer within {} ms", patience.as_millis());
         let inquiry = Arc::new(Self {

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use crate::call::{Call, Responder};
 use crate::client::Client;
+use crate::clock::millis;
 use crate::error::Error;
 use crate::held::Held;
 use crate::inquiry::Inquiry;
 use crate::live::Live;
 use crate::name::Keys;
-use crate::options::{LockOptions, LockSettings, Wait};
+use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::server::Op;
 use crate::tended::{Acquirer, Tended};
@@ -103,7 +104,7 @@ impl Lock {
             let base = self.client.options();
             let options = self.settings.over(&base.lock)?;
             let servers = self.client.server_count();
-            if servers > 1 && options.ttl > base.max_ttl {
+            if servers > 1 && wire_millis(options.ttl) > millis(base.max_ttl) {
                 let why = format!("on a quorum a ttl is at most max_ttl ({} ms)", base.max_ttl.as_millis());
                 return Err(Error::invalid("ttl", options.ttl, why));
             }
@@ -241,8 +242,9 @@ impl Lock {
             match lock.recipe(true) {
                 Ok((live, recipe)) => {
                     let op = Op::Inspect { keys: Arc::clone(&recipe.keys) };
+                    let patience = recipe.response_timeout;
                     let judge = move |answers: &[_]| inspect(recipe.keys.name(), &recipe.servers, answers);
-                    Inquiry::begin(&live, &op, judge, responder);
+                    Inquiry::begin(&live, &op, patience, judge, responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }

@@ -158,6 +158,7 @@ impl Timers {
                     () = self.earlier.notified() => (),
                     () = tokio::time::sleep(pause.min(LONGEST_SLEEP)), if until != Tick::NEVER => (),
                 }
+                continue;
             }
             // All that is due at once is rung in one go, so that what it sends leaves in one write per server.
             for alarm in due.drain(..) {
@@ -171,7 +172,9 @@ impl Timers {
         let now = Tick::now();
         let mut queue = self.queue.lock();
         queue.sleeps_until = None;
-        while queue.entries.peek().is_some_and(|Reverse(entry)| entry.at <= now) {
+        // Most holds end before their alarms: those are swept away here, instead of waking the thread for each of them.
+        let is_up = |entry: &Entry| entry.at <= now || entry.alarm.strong_count() == 0;
+        while queue.entries.peek().is_some_and(|Reverse(entry)| is_up(entry)) {
             if let Some(alarm) = queue.entries.pop().and_then(|Reverse(entry)| entry.alarm.upgrade()) {
                 due.push(alarm);
             }

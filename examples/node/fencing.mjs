@@ -1,7 +1,7 @@
 // A holder that stood still for too long writes, and the resource refuses it. LOCKTENDER_URL=redis://localhost node fencing.mjs
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { lock } from 'locktender'
 
@@ -22,8 +22,9 @@ const account = new Account()
 
 // Without renewal the lock runs out, as it would for a process that is paused.
 const slow = await lock('account:7', { ttlMs: 200, renew: false }).acquire()
-if (!slow.signal.aborted) await once(slow.signal, 'abort')
-console.log(`the slow holder was lost: ${slow.signal.reason.reason}`)
+const { signal } = slow
+await sleep(300)
+console.log(`the slow holder was lost: ${signal.reason.reason}`)
 
 const quick = await lock('account:7').acquire()
 console.log(`the quick holder writes: ${account.write(200, quick.fence)}`)

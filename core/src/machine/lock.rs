@@ -27,9 +27,12 @@ pub(super) fn acquire(
         return found.reply(Verdict::Held);
     }
     let vote = fence::vote(found.fence, proposal, now_us);
-    take(state, keys, owner, ttl_ms, now_us);
+    // An acquire that comes late, or twice, may find its own hold extended by now: what remains is never shortened.
+    let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**owner));
+    let remains = own.map_or(ttl_ms, |left| left.max(ttl_ms));
+    take(state, keys, owner, remains, now_us);
     fence::write(state, keys.fence(), vote, now_us);
-    ours(Verdict::Vote, vote, owner, ttl_ms, now_us)
+    ours(Verdict::Vote, vote, owner, remains, now_us)
 }
 
 pub(super) fn confirm(state: &mut State, keys: &Keys, owner: &str, token: u64, now_us: u64) -> Reply {

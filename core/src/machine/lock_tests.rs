@@ -105,6 +105,17 @@ fn a_repeated_acquire_votes_again_and_never_returns_the_old_fence() {
 }
 
 #[test]
+fn a_repeated_acquire_never_shortens_what_an_extension_left() {
+    let mut bench = Bench::new();
+    let token = bench.acquire("a", T).fence;
+    bench.extend("a", 6 * TTL, token);
+    bench.pass(1_000);
+    let again = bench.acquire("a", T);
+    assert_eq!((again.verdict, again.remaining), (Verdict::Vote, ms(6 * TTL - 1_000)));
+    assert_eq!(bench.acquire_adopting("b", T, Some("a")).remaining, ms(TTL), "an adopted hold has a ttl of its own");
+}
+
+#[test]
 fn only_the_adopted_owner_counts_as_free() {
     let mut bench = Bench::new();
     bench.acquire("a", T);

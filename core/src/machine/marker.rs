@@ -1,7 +1,8 @@
 //! The marker of a server of a quorum: which quorum it belongs to, and since when it remembers.
 //!
 //! A server that forgot its locks (empty restart, old snapshot, promoted replica) would vote for a second holder. So it
-//! votes only once every hold it may have forgotten has ended, which is `max_ttl` after it was first seen anew. The text
+//! votes only once every hold it may have forgotten has ended, which is `max_ttl` after it was first seen anew. A client
+//! that isn't told the run id can't see a restart, only a missing marker, and takes what other clients wrote. The text
 //! is readable: `n=3 max_ttl=60000 run=<run id> since=<µs>`, or `since=0` where somebody vouched for the server.
 
 use std::sync::Arc;
@@ -28,6 +29,9 @@ enum Standing {
     /// This is no marker.
     Unreadable(String),
 }
+
+/// The run id of a server that doesn't tell it.
+pub const UNTOLD: &str = "?";
 
 /// Before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
 pub(super) fn admit(state: &mut State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Option<Reply> {
@@ -78,7 +82,7 @@ fn standing(state: &State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Standing 
     if marker.n != fleet.servers.to_string() || marker.max_ttl != fleet.max_ttl_ms.to_string() {
         return Standing::Elsewhere(format!("n={} max_ttl={}", marker.n, marker.max_ttl));
     }
-    if marker.run != env.run_id || marker.since > env.now_us {
+    if (marker.run != env.run_id && env.run_id != UNTOLD) || marker.since > env.now_us {
         return Standing::Anew;
     }
     let votes_from = match marker.since {
@@ -177,6 +181,17 @@ mod tests {
         assert_eq!(admits(&mut state, NOW, "b"), waits(60_000));
         assert_eq!(admits(&mut state, NOW - 1, "b"), waits(60_000));
         assert_eq!(admits(&mut state, NOW + 30_000_000, "b"), waits(30_000));
+    }
+
+    #[test]
+    fn a_client_that_is_not_told_the_run_id_votes_with_those_that_are() {
+        let mut state = State::new();
+        trust(&mut state, &FLEET, &env(NOW, "a"));
+        assert_eq!(admits(&mut state, NOW, UNTOLD), None);
+        assert_eq!(admits(&mut state, NOW, "a"), None, "and leaves their marker as it is");
+        trust(&mut state, &FLEET, &env(NOW, UNTOLD));
+        assert_eq!(admits(&mut state, NOW, "a"), waits(60_000), "but vouches for no run");
+        assert_eq!(admits(&mut state, NOW + 60_000_000, UNTOLD), None);
     }
 
     #[test]

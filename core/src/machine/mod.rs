@@ -28,6 +28,7 @@ mod marker;
 mod state;
 
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
+pub use marker::UNTOLD;
 pub use state::{Entry, State, Value};
 
 use crate::error::Remaining;
@@ -38,7 +39,7 @@ use crate::server::{Op, Reply, Verdict};
 pub struct Env<'a> {
     /// The server's clock, microseconds since the epoch.
     pub now_us: u64,
-    /// Changes when the server restarts.
+    /// Changes when the server restarts; [`UNTOLD`] if the server doesn't tell it.
     pub run_id: &'a str,
 }
 

@@ -73,7 +73,7 @@ impl Acquisition {
     #[must_use]
     pub fn wake_at(&self) -> Tick {
         let state = match &self.state {
-            State::Acquiring(attempt) => attempt.wake_at(),
+            State::Acquiring(attempt) => attempt.wake_at(&self.recipe),
             State::Held(hold) => hold.wake_at(),
             State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up,
             _ => Tick::NEVER,

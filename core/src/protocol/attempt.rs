@@ -85,8 +85,8 @@ impl Attempt {
         }
     }
 
-    pub(super) fn wake_at(&self) -> Tick {
-        self.round.as_ref().map_or(self.next_try, |round| round.times_out)
+    pub(super) fn wake_at(&self, recipe: &Recipe) -> Tick {
+        self.round.as_ref().map_or(self.next_try, |round| round.ends(recipe))
     }
 
     /// Ends the loop; the round under way, if any, must be undone.
@@ -147,7 +147,7 @@ impl Attempt {
         out: &mut Vec<Command>,
     ) -> Decision {
         if let Some(round) = &mut self.round {
-            if now.tick < round.times_out {
+            if now.tick < round.ends(recipe) {
                 return Decision::Pending;
             }
             for server in 0..recipe.servers.len() {
@@ -194,8 +194,10 @@ impl Attempt {
                 self.last_fence = self.last_fence.max(reply.fence);
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
                 let (standing, late) = round.ballot.cast(server, reply.fence);
-                if late == Late::Release {
-                    out.push(round.release(recipe, server, now));
+                match (late, round.ballot.token()) {
+                    (Late::Release, _) => out.push(round.release(recipe, server, now)),
+                    (Late::Confirm, Some(token)) => out.push(round.confirm(recipe, server, token, now)),
+                    _ => (),
                 }
                 standing
             }
@@ -204,6 +206,8 @@ impl Attempt {
                 round.ballot.oppose(server)
             }
             (Step::Confirm, Ok(reply)) if reply.verdict == Verdict::Ok => round.ballot.confirm(server),
+            // It overtook the acquire.
+            (Step::Confirm, _) if round.ballot.is_pending(server) => return Decision::Pending,
             (Step::Confirm, Ok(reply)) => {
                 round.refuse_confirmation(server, reply);
                 round.ballot.refuse_confirmation(server)
@@ -315,6 +319,14 @@ impl Attempt {
 }
 
 impl Round {
+    /// When to stop waiting for answers. Hearing every server out must not use validity up.
+    fn ends(&self, recipe: &Recipe) -> Tick {
+        match self.ballot.standing() {
+            Standing::Granted(_) => self.times_out.min(self.sent.after(recipe.options.ttl / 2)),
+            _ => self.times_out,
+        }
+    }
+
     /// Whether a server has not answered the acquire.
     fn is_awaited(&self) -> bool {
         (0..self.refusals.len()).any(|server| self.ballot.is_pending(server))
@@ -409,6 +421,7 @@ struct Tally {
     failed: usize,
     denied: usize,
     conflicts: Vec<String>,
+    /// Why this client is none of the servers'.
     mismatch: Option<String>,
     /// Who holds the lock, if a majority answered: on a minority a holder doesn't make it busy.
     holder: Option<Holder>,
@@ -434,7 +447,9 @@ impl Tally {
                 }
                 Some(Refusal::Mismatch(theirs)) => {
                     tally.failed += 1;
-                    tally.mismatch = Some(theirs.clone());
+                    let ours = recipe.fleet.map_or("n=1".to_owned(), |fleet| fleet.to_string());
+                    let why = format!("the servers belong to a quorum of {theirs}, this client is configured for {ours}");
+                    tally.mismatch = Some(why);
                 }
                 Some(Refusal::Failed(failure)) => {
                     tally.failed += 1;
@@ -462,10 +477,8 @@ impl Tally {
     /// What can't be mended by trying again.
     fn final_error(&self, recipe: &Recipe) -> Option<Error> {
         let quorum = recipe.quorum();
-        if let Some(theirs) = &self.mismatch {
-            let ours = recipe.fleet.map_or("n=1".to_owned(), |fleet| format!("n={} max_ttl={}", fleet.servers, fleet.max_ttl_ms));
-            let why = format!("the servers belong to a quorum of {theirs}, this client is configured for {ours}");
-            return Some(Error::invalid("servers", &recipe.servers, why));
+        if let Some(why) = &self.mismatch {
+            return Some(Error::invalid("servers", &recipe.servers, why.clone()));
         }
         match self.conflicts.first() {
             _ if !quorum.blocked_by(self.denied + self.conflicts.len()) => None,

@@ -33,7 +33,7 @@ pub enum Standing {
 /// What to do with a server whose vote came after the token was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// It counts, or is already being confirmed.
+    /// It counts.
     Keep,
     /// Its vote is lower than the token.
     Confirm,
@@ -47,14 +47,13 @@ pub struct Ballot {
     quorum: Quorum,
     votes: Vec<Vote>,
     token: Option<u64>,
-    confirming: bool,
 }
 
 impl Ballot {
     /// An empty ballot.
     #[must_use]
     pub fn new(quorum: Quorum) -> Self {
-        Self { quorum, votes: vec![Vote::Pending; quorum.servers()], token: None, confirming: false }
+        Self { quorum, votes: vec![Vote::Pending; quorum.servers()], token: None }
     }
 
     /// The token, once chosen.
@@ -83,8 +82,8 @@ impl Ballot {
         self.votes[server] = Vote::Cast(vote);
         let late = match self.token {
             Some(token) if vote > token => Late::Release,
-            // With a confirmation under way the request to confirm follows the acquire on the same connection.
-            Some(token) if vote < token && !self.confirming => Late::Confirm,
+            // Asked once more where a request to confirm is under way: that one may have overtaken the acquire.
+            Some(token) if vote < token => Late::Confirm,
             _ => Late::Keep,
         };
         (self.standing_after_vote(), late)
@@ -102,9 +101,11 @@ impl Ballot {
         self.standing()
     }
 
-    /// A server refused to confirm: its vote stays where it is, uncounted.
+    /// A server refused to confirm: its vote stays where it is, uncounted unless it was exactly the token. A server that has
+    /// not voted yet was asked too early, and may still vote.
     pub fn refuse_confirmation(&mut self, server: usize) -> Standing {
-        if self.votes[server] != Vote::Cast(self.token.unwrap_or(0)) {
+        let vote = self.votes[server];
+        if vote != Vote::Pending && vote != Vote::Cast(self.token.unwrap_or(0)) {
             self.votes[server] = Vote::Against;
         }
         self.standing()
@@ -132,7 +133,6 @@ impl Ballot {
         if cast().filter(|vote| *vote == largest).count() >= self.quorum.needed() {
             return Standing::Granted(largest);
         }
-        self.confirming = true;
         Standing::Confirm(largest)
     }
 
@@ -186,7 +186,7 @@ mod tests {
         let mut three = ballot(3);
         three.cast(0, 7);
         assert_eq!(three.cast(1, 9).0, Standing::Confirm(9));
-        assert_eq!(three.cast(2, 8), (Standing::Open, Late::Keep), "its confirmation is already on the way");
+        assert_eq!(three.cast(2, 8), (Standing::Open, Late::Confirm));
         assert_eq!(three.confirm(2), Standing::Granted(9));
     }
 
@@ -197,6 +197,17 @@ mod tests {
         three.cast(1, 9);
         assert_eq!(three.cast(2, 10), (Standing::Open, Late::Release));
         assert_eq!(three.refuse_confirmation(0), Standing::Failed);
+    }
+
+    #[test]
+    fn a_confirmation_that_overtook_the_acquire_is_asked_again() {
+        let mut three = ballot(3);
+        three.cast(0, 7);
+        three.cast(1, 9);
+        three.oppose(0);
+        assert_eq!(three.refuse_confirmation(2), Standing::Open, "it has not voted yet");
+        assert_eq!(three.cast(2, 8), (Standing::Open, Late::Confirm));
+        assert_eq!(three.confirm(2), Standing::Granted(9));
     }
 
     #[test]

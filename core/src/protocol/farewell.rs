@@ -49,8 +49,9 @@ pub struct Release {
 enum Leave {
     /// Nothing of ours can be there.
     Unneeded,
-    /// Asked; whether an earlier request ended without an answer, and until when to wait for this one's.
-    Asked { unsure: bool, until: Tick },
+    /// Asked; whether an earlier request ended without an answer, whether our acquire turned out to be a vote since, and
+    /// until when to wait for the answer.
+    Asked { unsure: bool, late: bool, until: Tick },
     /// To be asked again.
     Again { at: Tick, unsure: bool },
     Deleted,
@@ -116,7 +117,7 @@ impl Farewell {
     }
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
-        self.servers[server] = Leave::Asked { unsure, until: now.after(recipe.response_timeout) };
+        self.servers[server] = Leave::Asked { unsure, late: false, until: now.after(recipe.response_timeout) };
         let op = Op::Release { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner) };
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline) });
@@ -132,7 +133,15 @@ impl Farewell {
     pub(super) fn late_acquire(&mut self, recipe: &Recipe, server: usize, now: Tick, answer: &Answer, out: &mut Vec<Command>) {
         self.awaited = self.awaited.saturating_sub(1);
         match answer {
-            Ok(reply) if reply.verdict == Verdict::Vote => self.straggler(recipe, server, now, out),
+            Ok(reply) if reply.verdict == Verdict::Vote => {
+                if let Leave::Asked { late, .. } = &mut self.servers[server] {
+                    // Most likely the request came after the acquire, and its answer will say so.
+                    *late = true;
+                    self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+                } else {
+                    self.straggler(recipe, server, now, out);
+                }
+            }
             Err(failure) if failure.maybe_applied => {
                 self.servers[server] = Leave::Again { at: now.after(STRAGGLER), unsure: true };
                 self.deadline = self.deadline.max(now.after(recipe.options.ttl));
@@ -143,9 +152,11 @@ impl Farewell {
 
     /// A server answered.
     pub(super) fn answer(&mut self, server: usize, now: Tick, answer: &Answer) {
-        let Leave::Asked { unsure, .. } = self.servers[server] else { return };
+        let Leave::Asked { unsure, late, .. } = self.servers[server] else { return };
         self.servers[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => Leave::Deleted,
+            // It came before the acquire after all.
+            Ok(_) if late => Leave::Again { at: now, unsure: true },
             Ok(_) if unsure && self.within_validity => Leave::Deleted,
             Ok(reply) => reply.holder.clone().map_or(Leave::Gone, Leave::Taken),
             Err(failure) => {
@@ -228,4 +239,64 @@ pub(super) enum Concern {
     Ask,
     /// Our acquire went down with a connection and may still be read from it.
     AskTwice,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Remaining;
+    use crate::name::Keys;
+    use crate::options::LockOptions;
+    use crate::owner::Signature;
+    use crate::server::Reply;
+
+    fn recipe() -> Recipe {
+        Recipe {
+            keys: Arc::new(Keys::new("", "l", 1).unwrap()),
+            servers: Arc::new(["a".to_owned()]),
+            fleet: None,
+            options: LockOptions::default(),
+            introduce: false,
+            one_shot: false,
+            adopt: None,
+            signature: Arc::new(Signature::new(None, "h", 1)),
+            response_timeout: Duration::from_secs(1),
+            unavailable_after: Duration::from_secs(5),
+        }
+    }
+
+    fn say(verdict: Verdict) -> Answer {
+        Ok(Reply::new(verdict, 0, 7, None, Remaining::Gone))
+    }
+
+    /// A release that overtook the answer to its own acquire.
+    fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Farewell {
+        let now = Tick::from_micros(1_000);
+        let mut farewell = Farewell::begin(recipe, (1, "me".into()), now, None, |_| Concern::Ask, out);
+        farewell.awaited = 1;
+        farewell.late_acquire(recipe, 0, now, &say(Verdict::Vote), out);
+        farewell
+    }
+
+    #[test]
+    fn a_vote_that_a_release_overtook_costs_no_second_release() {
+        let (recipe, mut out) = (recipe(), Vec::new());
+        let mut farewell = left_early(&recipe, &mut out);
+        farewell.answer(0, Tick::from_micros(2_000), &say(Verdict::Ok));
+        assert!(farewell.is_over());
+        assert_eq!(out.len(), 1);
+    }
+
+    #[test]
+    fn a_release_that_came_before_its_acquire_is_sent_again() {
+        let (recipe, mut out) = (recipe(), Vec::new());
+        let mut farewell = left_early(&recipe, &mut out);
+        let now = Tick::from_micros(2_000);
+        farewell.answer(0, now, &say(Verdict::No));
+        assert_eq!((farewell.is_over(), farewell.wake_at()), (false, Some(now)));
+        farewell.wake(&recipe, now, &mut out);
+        farewell.answer(0, now, &say(Verdict::Ok));
+        assert!(farewell.is_over());
+        assert_eq!((out.len(), farewell.outcome().map(|release| release.outcome)), (2, Some(Outcome::Released)));
+    }
 }

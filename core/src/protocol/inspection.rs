@@ -26,20 +26,23 @@ pub struct LockInfo {
 /// What the answers so far say of the lock `name`: `None` while a majority could still answer.
 pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Option<Result<Option<LockInfo>, Error>> {
     let quorum = Quorum::of(answers.len());
-    let replies: Vec<&Reply> = answers.iter().filter_map(|answer| answer.as_ref()?.as_ref().ok()).collect();
+    let answered = answers.iter().filter_map(|answer| answer.as_ref()?.as_ref().ok());
+    let (conflicts, replies): (Vec<&Reply>, Vec<&Reply>) = answered.partition(|reply| reply.verdict == Verdict::Conflict);
     if replies.len() >= quorum.needed() {
-        if let Some(conflict) = replies.iter().find(|reply| reply.verdict == Verdict::Conflict) {
-            return Some(Err(Error::key_conflict(name, conflict.holder.as_deref().unwrap_or_default())));
-        }
         return Some(Ok(shown(&replies, quorum)));
     }
     let failed: Vec<ServerError> = failures(servers, answers);
-    if !quorum.blocked_by(failed.len()) {
+    if !quorum.blocked_by(conflicts.len() + failed.len()) {
         return None;
     }
     let denied = failed.iter().filter(|error| error.kind == FailureKind::Denied).count();
-    let error = if quorum.blocked_by(denied) { Error::denied } else { Error::unavailable };
-    Some(Err(error(Some(name), failed)))
+    Some(Err(match conflicts.first() {
+        _ if !quorum.blocked_by(conflicts.len() + denied) => Error::unavailable(Some(name), failed),
+        Some(conflict) if conflicts.len() > denied => {
+            Error::key_conflict(name, conflict.holder.as_deref().unwrap_or_default())
+        }
+        _ => Error::denied(Some(name), failed),
+    }))
 }
 
 /// The holder that most servers show, if a majority could.
@@ -72,6 +75,7 @@ fn rank(left: &Remaining) -> (u8, Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Code;
     use crate::server::Failure;
 
     fn reply(holder: Option<&str>, fence: u64) -> Option<Answer> {
@@ -81,6 +85,14 @@ mod tests {
 
     fn failed() -> Option<Answer> {
         Some(Err(Failure::unknown(FailureKind::Timeout, "late")))
+    }
+
+    fn conflict() -> Option<Answer> {
+        Some(Ok(Reply::new(Verdict::Conflict, 0, 0, Some("list".into()), Remaining::Gone)))
+    }
+
+    fn denied() -> Option<Answer> {
+        Some(Err(Failure::not_applied(FailureKind::Denied, "no")))
     }
 
     fn owner(answers: &[Option<Answer>]) -> Option<Result<Option<String>, Error>> {
@@ -102,5 +114,21 @@ mod tests {
             assert_eq!(found, expected.map(|owner| owner.map(str::to_owned)), "{answers:?}");
         }
         assert!(owner(&[failed(), reply(None, 0), failed()]).unwrap().is_err());
+    }
+
+    #[test]
+    fn conflicts_and_denials_count_only_where_they_leave_no_majority() {
+        let x = || reply(Some("x"), 1);
+        assert!(owner(&[conflict(), None, None]).is_none());
+        assert_eq!(owner(&[conflict(), x(), x()]).unwrap().unwrap().as_deref(), Some("x"));
+        for (answers, code) in [
+            (vec![conflict()], Code::KeyConflict),
+            (vec![conflict(), conflict(), x()], Code::KeyConflict),
+            (vec![conflict(), denied(), x()], Code::Denied),
+            (vec![conflict(), failed(), x()], Code::Unavailable),
+            (vec![denied(), denied(), None], Code::Denied),
+        ] {
+            assert_eq!(owner(&answers).unwrap().unwrap_err().code(), code, "{answers:?}");
+        }
     }
 }

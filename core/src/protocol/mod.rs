@@ -21,7 +21,7 @@ pub use acquisition::Acquisition;
 pub use ballot::{Ballot, Standing};
 pub use farewell::{Outcome, Release};
 pub use inspection::{LockInfo, inspect};
-pub use survey::{ServerReport, report, trusted};
+pub use survey::{ServerReport, Survey, trusted};
 
 use crate::clock::Tick;
 use crate::error::{Error, Loss, ServerError};

@@ -1,10 +1,14 @@
 //! What the servers of a client are, and what they can promise.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
 use crate::clock::Now;
 use crate::error::{Error, ServerError};
 use crate::owner::Fields;
 use crate::protocol::failures;
-use crate::server::{Answer, Fleet, Verdict};
+use crate::server::{Answer, FailureKind, Fleet, Verdict};
 
 /// What one server really guarantees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,23 +35,51 @@ pub struct ServerReport {
 /// How far clocks may be apart before it is worth a warning, milliseconds.
 const OFFSET_WORTH_A_WARNING: u64 = 1_000;
 
-/// One report per server, once all answered.
-pub fn report(servers: &[String], answers: &[Option<Answer>], now: Now) -> Option<Vec<ServerReport>> {
-    let reports = servers.iter().zip(answers).map(|(server, answer)| {
-        let mut report = ServerReport { server: server.clone(), ..ServerReport::default() };
-        match answer.as_ref()? {
-            Ok(reply) => report.fill(&Fields::parse(reply.holder.as_deref().unwrap_or_default()), reply.time_us, now),
-            Err(failure) => {
-                let (kind, message) = (failure.kind, failure.message.clone());
-                report.error = Some(ServerError { server: server.clone(), kind, message });
+/// The reports as the answers come in: a clock is compared when it was read, however late another server answers.
+#[derive(Debug)]
+pub struct Survey {
+    servers: Arc<[String]>,
+    reports: Mutex<Vec<Option<ServerReport>>>,
+}
+
+impl Survey {
+    /// A survey of these servers.
+    #[must_use]
+    pub fn of(servers: Arc<[String]>) -> Self {
+        let reports = Mutex::new(vec![None; servers.len()]);
+        Self { servers, reports }
+    }
+
+    /// Takes what came in by `now`. One report per server, once all answered.
+    pub fn take(&self, answers: &[Option<Answer>], now: Now) -> Option<Vec<ServerReport>> {
+        let mut reports = self.reports.lock();
+        for ((report, server), answer) in reports.iter_mut().zip(&*self.servers).zip(answers) {
+            if let (None, Some(answer)) = (&report, answer) {
+                *report = Some(ServerReport::of(server, answer, now));
             }
         }
-        Some(report)
-    });
-    reports.collect()
+        reports.iter().cloned().collect()
+    }
 }
 
 impl ServerReport {
+    fn of(server: &str, answer: &Answer, now: Now) -> Self {
+        let mut report = Self { server: server.to_owned(), ..Self::default() };
+        match answer {
+            Ok(reply) => report.fill(&Fields::parse(reply.holder.as_deref().unwrap_or_default()), reply.time_us, now),
+            Err(failure) => {
+                let (kind, message) = (failure.kind, failure.message.clone());
+                // A refusal that came in the place of an answer, not in the place of a connection.
+                if kind == FailureKind::Denied && failure.maybe_applied {
+                    let blind = "INFO is not permitted: neither a restart with old data nor a server listed twice is noticed";
+                    report.warnings.push(blind.to_owned());
+                }
+                report.error = Some(ServerError { server: server.to_owned(), kind, message });
+            }
+        }
+        report
+    }
+
     fn fill(&mut self, fields: &Fields, time_us: u64, now: Now) {
         self.version = fields.get("version");
         self.role = fields.get("role");
@@ -93,4 +125,30 @@ pub fn trusted(servers: &[String], answers: &[Option<Answer>], fleet: Fleet) -> 
     }
     let failed = failures(servers, answers);
     Some(if failed.is_empty() { Ok(()) } else { Err(Error::unavailable(None, failed)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Tick;
+    use crate::error::Remaining;
+    use crate::server::Reply;
+
+    fn answer(time_us: u64) -> Option<Answer> {
+        Some(Ok(Reply::new(Verdict::Info, time_us, 0, Some("version=x role=master".into()), Remaining::Gone)))
+    }
+
+    fn at(wall_us: u64) -> Now {
+        Now { tick: Tick::default(), wall_us }
+    }
+
+    #[test]
+    fn a_server_that_answers_late_does_not_make_the_clocks_of_the_others_look_slow() {
+        let survey = Survey::of(["a".to_owned(), "b".to_owned()].into());
+        assert_eq!(survey.take(&[answer(50_000_000), None], at(50_001_000)), None);
+        let reports = survey.take(&[answer(50_000_000), answer(58_000_000)], at(55_000_000)).unwrap();
+        let offsets: Vec<_> = reports.iter().map(|report| report.clock_offset_ms.unwrap()).collect();
+        assert_eq!(offsets, [-1, 3_000]);
+        assert_eq!(reports.iter().map(|report| report.warnings.len()).collect::<Vec<_>>(), [0, 1]);
+    }
 }

@@ -2,13 +2,13 @@
 --
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, ttl (ms), proposal (µs), owner to adopt ('' = none),
---          and on a quorum only: number of servers, max_ttl (ms), run id
--- returns  {'vote', time (µs), fence, owner, ttl}            the lock is ours here
+--          and on a quorum only: number of servers, max_ttl (ms), run id ('?' = unknown)
+-- returns  {'vote', time (µs), fence, owner, remaining (ms)} the lock is ours here
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
 --          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}        this server belongs to another quorum
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
--- always   a vote is larger than every fence before it, and never repeated;
+-- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
 --          without a vote nothing changes, but the marker of a server seen anew
 
 local found
@@ -33,7 +33,7 @@ if ARGV[5] then
   if marker and (n ~= ARGV[5] or max_ttl ~= ARGV[6]) then
     return { 'mismatch', now, 0, 'n=' .. n .. ' max_ttl=' .. max_ttl, -2 }
   end
-  if not marker or run ~= ARGV[7] or since > now then
+  if not marker or run ~= ARGV[7] and ARGV[7] ~= '?' or since > now then
     since = string.format('%.0f', now)
     redis.call('SET', KEYS[4], 'n=' .. ARGV[5] .. ' max_ttl=' .. ARGV[6] .. ' run=' .. ARGV[7] .. ' since=' .. since)
     return { 'quarantine', now, 0, false, tonumber(ARGV[6]) }
@@ -64,10 +64,15 @@ if vote <= fence then
   vote = fence + 1
 end
 
+local remaining = tonumber(ARGV[2])
+if holder == ARGV[1] then
+  -- An acquire that comes late, or twice, may find its own hold extended by now.
+  remaining = math.max(remaining, redis.call('PTTL', KEYS[1]))
+end
 if ours then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', remaining)
 elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
 redis.call('SET', KEYS[2], string.format('%.0f', vote), 'PX', 86400000)
-return { 'vote', now, vote, ARGV[1], tonumber(ARGV[2]) }
+return { 'vote', now, vote, ARGV[1], remaining }

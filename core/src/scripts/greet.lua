@@ -1,7 +1,7 @@
 -- Asks whether this server belongs to the quorum the client thinks it does, and votes.
 --
 -- KEYS     marker
--- ARGV     number of servers, max_ttl (ms), run id; none from a client of one server
+-- ARGV     number of servers, max_ttl (ms), run id ('?' = unknown); none from a client of one server
 -- returns  {'ok', time (µs), 0, nil, -2}
 --          {'quarantine', time, 0, nil, ms until it votes}      it is new, or lost its data
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}           it belongs to another quorum
@@ -27,7 +27,7 @@ if not ARGV[1] then
   return { 'ok', now, 0, false, -2 }
 end
 
-if not marker or run ~= ARGV[3] or since > now then
+if not marker or run ~= ARGV[3] and ARGV[3] ~= '?' or since > now then
   return { 'quarantine', now, 0, false, tonumber(ARGV[2]) }
 end
 local votes = since + ARGV[2] * 1000

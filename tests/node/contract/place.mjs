@@ -3,6 +3,8 @@
 import { once } from 'node:events'
 import net from 'node:net'
 
+import { ScriptedServer } from 'locktender/testing'
+
 import { RealServer } from '../support/server.mjs'
 
 /** The places of a case's `at`. */
@@ -17,6 +19,10 @@ export class Places {
   #count = 0
 
   async make(at) {
+    if (at.scripted) {
+      const scripted = new ScriptedServer(at.scripted.join('\n'))
+      return { name: 'scripted', urls: [scripted], servers: [], scripted }
+    }
     if (typeof at === 'object') return { name: 'urls', urls: at.urls, servers: [] }
     return { name: at, servers: [], ...(await this.#parts[at]()) }
   }

@@ -7,6 +7,7 @@ use redis::{Cmd, RedisError, Value};
 use super::info;
 use super::script::Script;
 use crate::error::Remaining;
+use crate::machine::UNTOLD;
 use crate::name::Keys;
 use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Reply, Verdict};
 
@@ -19,13 +20,14 @@ pub(super) enum Form {
     ByText,
 }
 
-/// The run id of a server that doesn't tell it. A restart is then noticed only by a missing marker.
-const UNTOLD: &str = "?";
+/// Room for any operation's arguments, and for the bytes of one on a lock with an ordinary name, so that none of them moves.
+const ARGUMENTS: usize = 16;
+const BYTES: usize = 512;
 
 /// The command for an operation. `run_id` is what the server said of itself when the connection was made.
 pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
     let Some(script) = Script::of(op) else { return redis::cmd("INFO") };
-    let mut command = Cmd::new();
+    let mut command = Cmd::with_capacity(ARGUMENTS, BYTES);
     match form {
         Form::BySha => command.arg("EVALSHA").arg(script.sha()),
         Form::ByText => command.arg("EVAL").arg(script.text),

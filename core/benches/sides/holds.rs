@@ -1,0 +1,45 @@
+//! Many holds with a ttl of 3 s: what renewing them costs, and whether one is lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use locktender::Client;
+
+use crate::meter::cpu;
+
+pub fn renewed(urls: &str, span: Duration, count: usize) {
+    let client = Client::open(urls).unwrap();
+    let lost = Arc::new(AtomicU64::new(0));
+    let going = Arc::new(AtomicBool::new(true));
+    let held: Vec<_> = (0..count)
+        .map(|number| {
+            let lock = client.lock(format!("bench:hold:{number}")).ttl(Duration::from_secs(3));
+            let held = lock.acquire_blocking().unwrap();
+            let lost = Arc::clone(&lost);
+            let going = Arc::clone(&going);
+            held.on_lost(move |_| {
+                lost.fetch_add(u64::from(going.load(Ordering::SeqCst)), Ordering::SeqCst);
+            });
+            held
+        })
+        .collect();
+    let (before, writes, start) = (cpu(), written(), Instant::now());
+    std::thread::sleep(span);
+    let seconds = start.elapsed().as_secs_f64();
+    println!(
+        "holds={count} seconds={seconds:.1} cpu_percent={:.2} writes_per_second={:.1} lost={}",
+        (cpu() - before) / seconds * 100.0,
+        (written() - writes) / seconds,
+        lost.load(Ordering::SeqCst),
+    );
+    going.store(false, Ordering::SeqCst);
+    drop(held);
+    client.close_blocking().unwrap();
+}
+
+/// Write calls of this process, those of waking threads (eventfd) included.
+fn written() -> f64 {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    io.lines().find_map(|line| line.strip_prefix("syscw: ")).and_then(|count| count.parse().ok()).unwrap_or(0.0)
+}

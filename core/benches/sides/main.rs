@@ -1,0 +1,31 @@
+//! One side of a comparison a process: `sides <side> <urls> <seconds>` prints what it measured as `name=value` fields.
+//!
+//! `tests/bench/compare.py` starts the servers, runs the sides in shuffled rounds and prints the ratios. The raw sides send
+//! the very bytes the library sends: they are recorded through a relay first, so a change of the wire moves both.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, missing_docs)]
+
+mod callers;
+mod holds;
+mod meter;
+mod raw;
+
+use std::time::Duration;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let [side, urls, seconds] = arguments.as_slice() else {
+        return println!("usage: sides <side> <redis://host:port,…> <seconds>; sides are compared by tests/bench/compare.py");
+    };
+    let span = Duration::from_secs_f64(seconds.parse().unwrap());
+    match side.as_str() {
+        "async-1" => callers::tasks(urls, span, 1),
+        "async-256" => callers::tasks(urls, span, 256),
+        "blocking-1" => callers::blocking(urls, span),
+        "raw-1" => raw::one_at_a_time(urls, span),
+        "raw-50x16" => raw::pipelined(urls, span, 50, 16),
+        "holds-1000" => holds::renewed(urls, span, 1_000),
+        "trust" => callers::trust(urls),
+        other => panic!("no side {other}"),
+    }
+}

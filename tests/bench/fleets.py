@@ -1,0 +1,84 @@
+"""The private servers the sides talk to: one, five, five of which one is gone, five of which one is stopped."""
+
+import json
+import signal
+import socket
+import subprocess
+import tempfile
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Server:
+    """A server on a free loopback port."""
+
+    def __init__(self, stack):
+        listed = ROOT / ".venv/servers.json"
+        if not listed.is_file():
+            raise SystemExit("no list of servers: run `tests/run setup` first")
+        entry = json.loads(listed.read_text())[0]
+        self.name = f"{entry['kind']} {entry['version']}"
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        self.url = f"redis://127.0.0.1:{self.port}"
+        place = stack.enter_context(tempfile.TemporaryDirectory())
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", place]
+        self.process = subprocess.Popen([entry["path"], *options], stdout=subprocess.DEVNULL)
+        stack.callback(self.end)
+        while not self.answers():
+            if self.process.poll() is not None:
+                raise SystemExit("the server did not start")
+
+    def answers(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def calls(self):
+        """How many scripts it has run."""
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall(b"INFO commandstats\r\nQUIT\r\n")
+            text = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        lines = [line for line in text.splitlines() if line.startswith("cmdstat_evalsha:")]
+        return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Fleets:
+    """Places by name; each is made when it is first asked for."""
+
+    def __init__(self, stack, trust):
+        self.stack, self.trust, self.places = stack, trust, {}
+
+    def __getitem__(self, place):
+        if place not in self.places:
+            servers = [Server(self.stack) for _ in range(1 if place == "one" else 5)]
+            if len(servers) > 1:
+                self.trust(urls(servers))
+            # Not the first: who asks servers in turn shall meet it half-way.
+            if place == "refused":
+                servers[2].end()
+            if place == "stopped":
+                servers[2].stop()
+            self.places[place] = servers
+        return self.places[place]
+
+
+def urls(servers):
+    return ",".join(server.url for server in servers)
+
+
+@contextmanager
+def fleets(trust):
+    with ExitStack() as stack:
+        yield Fleets(stack, trust)

@@ -1,0 +1,41 @@
+//! rslock's side: `locktender-bench-rslock <urls> <seconds> <callers>` prints the same fields as core/benches/sides.
+
+#[path = "../../../../core/benches/sides/meter.rs"]
+mod meter;
+
+use std::time::Duration;
+
+use meter::{Span, Tally, cpu, report};
+use rslock::LockManager;
+
+const TTL: Duration = Duration::from_secs(10);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [urls, seconds, callers] = arguments.as_slice() else { return println!("usage: <urls> <seconds> <callers>") };
+    let manager = LockManager::new(urls.split(',').collect());
+    manager.lock("bench:first", TTL).await.unwrap().release().await;
+    let span = Span::starting_now(Duration::from_secs_f64(seconds.parse().unwrap()));
+    let tasks: Vec<_> = (0..callers.parse().unwrap())
+        .map(|caller: usize| {
+            let (manager, name) = (manager.clone(), format!("bench:{caller:03}"));
+            tokio::spawn(async move {
+                let mut tally = Tally::new(span);
+                loop {
+                    manager.lock(name.as_str(), TTL).await.unwrap().release().await;
+                    if !tally.count(1) {
+                        return tally;
+                    }
+                }
+            })
+        })
+        .collect();
+    tokio::time::sleep_until(span.begin.into()).await;
+    let before = cpu();
+    let mut tallies = Vec::new();
+    for task in tasks {
+        tallies.push(task.await.unwrap());
+    }
+    report(tallies, span, cpu() - before);
+}
