@@ -104,7 +104,7 @@ test('f08: a process that is killed frees its lock within one ttl', async (t) =>
   assert.equal(await script.line(), 'held')
   script.signal('SIGKILL')
   const { tookMs, value } = await timed(() => client.lock(t.name).acquire())
-  assert.ok(tookMs < 1_000 + 300, `took ${tookMs} ms`)
+  assert.ok(tookMs < 1_000 + 500, `took ${tookMs} ms`)
   await value.release()
   await script.ending('SIGKILL')
 })
@@ -132,7 +132,8 @@ test('an acquire that waits keeps the process alive, and nothing else does', asy
   await until(async () => !(await exists(t.name)), 500)
 })
 
-for (const [way, expected] of [['process.exit(3)', 3], ['process.emit("SIGINT"); process.exit(0)', 0], ['setImmediate(() => process.exit(0))', 0]]) {
+for (const [way, expected] of [['process.exit(3)', 3], ['process.emit("SIGINT"); process.exit(0)', 0], ['setImmediate(() => process.exit(0))', 0],
+  ['held.release(); process.exit(0)', 0]]) {
   test(`${way} amid acquires, bodies and holds gives all of it back`, async (t) => {
     const program = `
       const client = new Client(url, { ttlMs: 60_000 })

@@ -9,6 +9,7 @@ import { Client } from 'locktender'
 
 import { until } from './support/observe.mjs'
 import { startProxy } from './support/proxy.mjs'
+import { run } from './support/script.mjs'
 import { sharedServer } from './support/server.mjs'
 
 const server = await sharedServer()
@@ -96,4 +97,19 @@ test('many workers at once do not wait for each other to end', async (t) => {
   await Promise.all(workers.map((worker) => worker.terminate()))
   assert.ok(performance.now() - began < 2_000)
   assert.deepEqual(await server.command('KEYS', `${t.name} ?`), [])
+})
+
+test('a process that exits while its workers hold gives their locks back', async (t) => {
+  const program = `
+    const { Worker } = await import('node:worker_threads')
+    const worker = new Worker(\`
+      import { Client } from 'locktender'
+      import { parentPort, workerData } from 'node:worker_threads'
+      const [url, name] = workerData
+      const client = new Client(url, { ttlMs: 60_000 })
+      client.lock(name).acquire().then((held) => { globalThis.held = held; client.lock(name).acquire().catch(() => {}); parentPort.postMessage('held') })
+    \`, { eval: true, workerData: [url, name] })
+    worker.once('message', () => process.exit(0))`
+  assert.deepEqual(await run(t, program, server, t.name), [])
+  assert.equal(await server.command('EXISTS', t.name), 0)
 })
