@@ -338,7 +338,7 @@ impl Round {
     fn twin(&mut self, server: usize, reply: &Reply) -> Option<usize> {
         let id = reply.run_id.as_ref()?;
         self.run_ids[server] = Some(Arc::clone(id));
-        self.run_ids.iter().position(|other| other.as_ref() == Some(id)).filter(|twin| *twin != server)
+        (0..self.run_ids.len()).find(|other| *other != server && self.run_ids[*other].as_ref() == Some(id))
     }
 
     fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {

@@ -169,7 +169,7 @@ impl Farewell {
             Ok(reply) if reply.verdict == Verdict::Ok => Leave::Deleted,
             // It came before the acquire after all.
             Ok(_) if late => Leave::Again { at: now, unsure: true },
-            Ok(_) if unsure && self.within_validity => Leave::Deleted,
+            Ok(reply) if (unsure || reply.repeated) && self.within_validity => Leave::Deleted,
             Ok(reply) => reply.holder.clone().map_or(Leave::Gone, Leave::Taken),
             Err(failure) => {
                 self.failed[server] = Some(failure.clone());
