@@ -1,5 +1,6 @@
 //! Options: plain data, every default in one place, validated here for all languages.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::clock::millis;
@@ -102,7 +103,7 @@ impl LockOptions {
         }
         if let Some(span) = self.max_hold {
             if span < MIN_TTL {
-                return Err(Error::invalid("max_hold", span, format!("must be at least {} ms", MIN_TTL.as_millis())));
+                return Err(Error::invalid("max_hold", Ms(span), format!("must be at least {} ms", MIN_TTL.as_millis())));
             }
             check_span("max_hold", span)?;
         }
@@ -178,7 +179,7 @@ impl ClientOptions {
             if let Some(span) = span {
                 check_span(option, span)?;
                 if span < Duration::from_millis(1) {
-                    return Err(Error::invalid(option, span, "must be at least 1 ms".into()));
+                    return Err(Error::invalid(option, Ms(span), "must be at least 1 ms".into()));
                 }
             }
         }
@@ -191,18 +192,27 @@ impl ClientOptions {
     }
 }
 
+/// A time as messages show it.
+pub(crate) struct Ms(pub(crate) Duration);
+
+impl fmt::Debug for Ms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ms", self.0.as_secs_f64() * 1e3)
+    }
+}
+
 /// Refuses a ttl that can't be kept, or is absurd.
 pub(crate) fn check_ttl(option: &str, ttl: Duration) -> Result<(), Error> {
     if ttl < MIN_TTL || ttl > MAX_TTL {
         let why = format!("must be between {} ms and {} h", MIN_TTL.as_millis(), MAX_TTL.as_secs() / 3600);
-        return Err(Error::invalid(option, ttl, why));
+        return Err(Error::invalid(option, Ms(ttl), why));
     }
     Ok(())
 }
 
 fn check_span(option: &str, span: Duration) -> Result<(), Error> {
     if span > MAX_SPAN {
-        return Err(Error::invalid(option, span, format!("must be at most {} days", MAX_SPAN.as_secs() / 86_400)));
+        return Err(Error::invalid(option, Ms(span), format!("must be at most {} days", MAX_SPAN.as_secs() / 86_400)));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{Event, EventKind};
-use crate::options::{MAX_TTL, check_ttl, wire_millis};
+use crate::options::{MAX_TTL, Ms, check_ttl, wire_millis};
 use crate::protocol::attempt::Round;
 use crate::protocol::ballot::{Ballot, Late};
 use crate::protocol::extension::{Extension, Progress, Purpose};
@@ -56,8 +56,6 @@ pub(super) struct Hold {
     kept_until: Tick,
     /// Until when each server may still read a request of ours that writes the key, from a connection that broke.
     unsure_until: Vec<Tick>,
-    /// Where our acquire may still be applied, or was without our knowing.
-    doubtful: Vec<bool>,
     wishes: VecDeque<Wish>,
 }
 
@@ -78,7 +76,6 @@ impl Hold {
             fence,
             kept_until: now.after(ttl),
             unsure_until: (0..recipe.servers.len()).map(unsure).collect(),
-            doubtful: (0..recipe.servers.len()).map(|server| round.is_unsure(server)).collect(),
             timeouts: 0,
             confirmed: None,
             granted: now,
@@ -150,7 +147,6 @@ impl Hold {
             }
             Err(failure) if failure.maybe_applied && matches!(step, Step::Acquire | Step::Heal) => {
                 self.forget_vote(server, step);
-                self.doubtful[server] |= step == Step::Acquire;
                 self.unsure_until[server] = now.after(STRAGGLER);
             }
             _ => self.forget_vote(server, step),
@@ -182,14 +178,14 @@ impl Hold {
                 let span = self.validity_end.since(now).saturating_add(span);
                 if span > MAX_TTL {
                     let why = format!("more than {} h would remain", MAX_TTL.as_secs() / 3600);
-                    return Err(Error::invalid("by", span, why));
+                    return Err(Error::invalid("by", Ms(span), why));
                 }
                 span
             }
         };
         if let Some(fleet) = recipe.fleet.filter(|fleet| wire_millis(span) > fleet.max_ttl_ms) {
             let why = format!("on a quorum no more than max_ttl ({} ms) may remain", fleet.max_ttl_ms);
-            return Err(Error::invalid("ttl", span, why));
+            return Err(Error::invalid("ttl", Ms(span), why));
         }
         // A By that adds nothing still needs a ttl a server can keep.
         let span = span.max(crate::options::MIN_TTL);
@@ -324,10 +320,9 @@ impl Hold {
     /// Writes the key again on a server that lost it, after a majority confirmed that it is ours.
     fn heal(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         let Some(confirmed) = &self.confirmed else { return };
-        // Behind a heal our acquire would cast a new vote above the token, or set the key back to its first ttl; and a vote above
-        // the token was released there. Either way the key would be gone that validity counts on.
-        let may_come = self.doubtful[server] || self.round.ballot.is_pending(server);
-        if may_come || self.round.ballot.is_above(server, self.fence) {
+        // Behind a heal our acquire would cast a new vote above the token and be released for it, and a vote above the token was
+        // released there: either way the key would be gone that validity counts on.
+        if now < self.unsure_until[server] || self.round.ballot.is_pending(server) || self.round.ballot.is_above(server, self.fence) {
             return;
         }
         let op = Op::Heal {
