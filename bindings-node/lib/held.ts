@@ -69,9 +69,19 @@ export class Held implements AsyncDisposable {
     if (failure) throw errorOf(failure)
   }
 
-  /** Aborted when the lock is lost, with the `LockLostError` as its reason. A release doesn't abort it. */
+  /**
+   * Aborted when the lock is lost, with the `LockLostError` as its reason. A release doesn't abort it. Looking at it is
+   * enough: also work that never lets the event loop run finds it aborted after a loss.
+   */
   get signal(): AbortSignal {
-    return (this.#loss ??= this.#watched()).signal
+    this.#loss ??= this.#watched()
+    if (!this.#loss.signal.aborted && !this.isValid()) this.#lookForLoss(this.#loss)
+    return this.#loss.signal
+  }
+
+  #lookForLoss(loss: AbortController): void {
+    const failure = this.#native.check()
+    if (failure?.code === 'LOCK_LOST') loss.abort(errorOf(failure))
   }
 
   #watched(): AbortController {

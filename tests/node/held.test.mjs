@@ -135,8 +135,21 @@ test('signal is one object, aborted by a loss and not by a release', async (t) =
   await held.release()
   const after = await client.lock(t.name, { ttlMs: 300, maxHoldMs: 100 }).acquire()
   await until(() => !after.isValid())
-  await until(() => after.signal.aborted) // first asked for after the loss
+  assert.equal(after.signal.aborted, true) // first asked for after the loss
+  assert.equal(after.signal.reason.reason, 'max_hold')
   assert.equal(held.signal.aborted, false)
+})
+
+test('a signal that is looked at without an event loop in between is aborted after a loss', async (t) => {
+  const held = await client.lock(t.name, { ttlMs: 300, maxHoldMs: 100 }).acquire()
+  let told = 0
+  held.signal.addEventListener('abort', () => told++)
+  const deadline = performance.now() + 5_000
+  while (!held.signal.aborted) assert.ok(performance.now() < deadline)
+  assert.ok(held.signal.reason instanceof LockLostError)
+  assert.deepEqual([held.isValid(), held.signal.reason.lockName, told], [false, t.name, 1])
+  await held[Symbol.asyncDispose]()
+  assert.equal(told, 1)
 })
 
 test('hand-over moves a hold, once', async (t) => {
