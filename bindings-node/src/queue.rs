@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use locktender::{Call, Cancel, Client, Error, Event, LockInfo, Release, ServerReport};
 use napi::bindgen_prelude::Function;
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 /// Calls the function that takes what has come together. Weak: it doesn't keep the environment alive unless told to.
 type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
 
-/// The longest that an exit waits for locks to be given back, if the clients take longer than they promise.
+/// The longest that an exit waits for locks to be given back, however many clients are slow to do it.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What comes out of the queue.
@@ -159,8 +159,9 @@ impl Queue {
         let clients = std::mem::take(&mut *self.clients.lock());
         let mut closing: Vec<_> = clients.values().map(Client::close).collect();
         closing.retain_mut(|close| close.wait_for(Duration::ZERO).is_none());
+        let until = Instant::now() + EXIT_PATIENCE;
         for mut close in closing {
-            let _ = close.wait_for(EXIT_PATIENCE);
+            let _ = close.wait_for(until.saturating_duration_since(Instant::now()));
         }
     }
 

@@ -151,7 +151,8 @@ for (const [way, expected] of [['process.exit(3)', 3], ['process.emit("SIGINT");
 test('an exit is bounded while the server is silent', async (t) => {
   const own = await startServer(t)
   const program = `
-    const held = await new Client(url).lock(name).acquire()
+    const patient = () => new Client(url, { responseTimeoutMs: 60_000 })
+    const held = await Promise.all([1, 2, 3].map((at) => patient().lock(name + at).acquire()))
     process.kill(Number(process.argv[3]), 'SIGSTOP')`
   const { tookMs } = await timed(() => run(t, program, own, t.name, { more: [own.pid] }))
   own.resume()
