@@ -2,10 +2,10 @@ import { EventEmitter } from 'node:events'
 
 import type * as native from '../native/index.js'
 import { InvalidArgumentError, valueOf, type ServerError } from './errors.js'
-import { diagnostics, enrol, type ClientEvents } from './events.js'
+import { diagnostics, enrol, ofNormalLife, type ClientEvents } from './events.js'
 import { during, Held, type Made } from './held.js'
 import { Lock } from './lock.js'
-import { clientOptions, lockOptions, signalOf, text, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
+import { clientOptions, lockOptions, signalOf, text, workersOwn, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
 import { queue, result } from './queue.js'
 import { nativeOf, ScriptedServer } from './scripted.js'
 
@@ -50,12 +50,12 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    */
   constructor(servers?: Server | readonly Server[], options?: ClientOptions) {
     super()
-    const given = servers === undefined ? [] : Array.isArray(servers) ? (servers as readonly Server[]) : [servers as Server]
-    if (Array.isArray(servers) && given.length === 0) throw InvalidArgumentError.of('url', servers, 'an empty list names no server')
-    this.#native = valueOf(queue.open(given.map(source), clientOptions(options)))
+    this.#native = valueOf(queue.open(listed(servers).map(source), clientOptions(options)))
     enrol(this.#native.id, this)
-    // Added after the client was made, whoever listens wants the events of normal life too.
-    super.on('newListener' as never, (() => this.#native.hear(true)) as never)
+    const hear = (name: string) => {
+      if (ofNormalLife(name)) this.#native.hear(true)
+    }
+    super.on('newListener' as never, hear as never)
   }
 
   /** The lock `name`. No I/O. Throws `InvalidArgumentError` for a bad name or option. */
@@ -138,6 +138,13 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   #hear(): void {
     if (diagnostics.hasSubscribers) this.#native.hear(true)
   }
+}
+
+function listed(servers: Server | readonly Server[] | undefined): readonly Server[] {
+  if (servers === undefined) return workersOwn('LOCKTENDER_URL')
+  const list = Array.isArray(servers) ? (servers as readonly Server[]) : [servers as Server]
+  if (list.length === 0) throw InvalidArgumentError.of('url', servers, 'an empty list names no server')
+  return list
 }
 
 function source(server: unknown): string | native.ScriptedServer {

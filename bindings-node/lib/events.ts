@@ -38,6 +38,13 @@ export interface LockEvent {
 /** The events of a client, by name: each kind, and `event` for all of them. */
 export type ClientEvents = { [Kind in EventKind]: [event: LockEvent] } & { event: [event: LockEvent] }
 
+const rare: readonly string[] = ['expired', 'lost', 'race', 'server_failed', 'warning'] satisfies EventKind[]
+
+/** Whether events of this name come out of the core only once somebody listens: they cost every acquire something. @internal */
+export function ofNormalLife(name: string): boolean {
+  return !rare.includes(name)
+}
+
 /** Every client's events, for `diagnostics_channel.subscribe('locktender', …)`. @internal */
 export const diagnostics = channel('locktender')
 

@@ -1,3 +1,5 @@
+import { isMainThread } from 'node:worker_threads'
+
 import type * as native from '../native/index.js'
 import { InvalidArgumentError } from './errors.js'
 
@@ -104,7 +106,15 @@ export function serverOptions(options: unknown): { name?: string; responseTimeou
 
 /** @internal */
 export function clientOptions(options: unknown): native.ClientOptions {
-  return checked(options, clientKinds)
+  const own = checked<native.ClientOptions>(options, clientKinds)
+  const [app] = workersOwn('LOCKTENDER_APP')
+  return own.app === undefined && app !== undefined ? { ...own, app } : own
+}
+
+/** What a worker's environment has of its own: a copy, of which the core, which reads the process's, knows nothing. @internal */
+export function workersOwn(variable: string): string[] {
+  const value = isMainThread ? undefined : process.env[variable]
+  return value ? [value] : []
 }
 
 /** The signal of an acquire's options. @internal */

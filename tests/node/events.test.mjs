@@ -93,6 +93,17 @@ test('a server that fails and comes back is told', async (t) => {
   await cut.close()
 })
 
+test('who listens to losses only is not told of normal life', async (t) => {
+  const own = new Client(`memory://${t.name}`)
+  const told = []
+  own.emit = (name) => told.push(name)
+  own.on('lost', () => {})
+  for (let at = 0; at < 3; at++) await own.withLock(t.name, () => undefined)
+  await own.lock(t.name).acquire()
+  await own.close()
+  assert.deepEqual(told.filter((name) => name !== 'newListener'), ['lost', 'event'])
+})
+
 test('all clients publish on the channel, also those made before it was subscribed to', async (t) => {
   const seen = []
   const note = (event, channel) => seen.push([channel, event.kind, event.lockName])

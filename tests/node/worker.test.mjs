@@ -17,13 +17,13 @@ const client = new Client(server.url)
 after(() => client.close())
 
 /** Starts a worker that runs `program` with `Client`, `post`, `url` and `name`. */
-function work(program, name, url = server.url) {
+function work(program, name, url = server.url, env = process.env) {
   const head = `
     const { Client } = require('locktender')
     const { parentPort, workerData: { url, name } } = require('node:worker_threads')
     const post = (value) => parentPort.postMessage(value)
     ;(async () => {${program}})()`
-  const worker = new Worker(head, { eval: true, workerData: { url, name } })
+  const worker = new Worker(head, { eval: true, workerData: { url, name }, env })
   worker.on('error', (error) => assert.fail(error))
   return worker
 }
@@ -41,6 +41,15 @@ test('workers exclude each other and this thread', async (t) => {
   const fences = (await Promise.all(workers.map(message))).flat()
   for (let at = 0; at < 20; at++) fences.push(await client.withLock(t.name, (held) => held.fence))
   assert.equal(new Set(fences).size, 80)
+})
+
+test('a worker is configured by its own environment', async (t) => {
+  const program = `
+    const { lock } = require('locktender')
+    const { fields } = await lock(name).acquire().then((held) => (globalThis.held = held, lock(name).inspect()))
+    post([fields.app, (await held.release()).outcome])`
+  const worker = work(program, t.name, undefined, { LOCKTENDER_URL: server.url, LOCKTENDER_APP: 'worker' })
+  assert.deepEqual(await message(worker), ['worker', 'released'])
 })
 
 test('a worker that ends by itself while it holds gives its lock back', async (t) => {
