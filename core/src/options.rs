@@ -184,7 +184,8 @@ impl ClientOptions {
         }
         check_ttl("max_ttl", self.max_ttl)?;
         if self.tls_cert.is_some() != self.tls_key.is_some() {
-            return Err(Error::invalid("tls_cert", &self.tls_cert, "tls_cert and tls_key go together".into()));
+            let alone = self.tls_cert.as_ref().or(self.tls_key.as_ref()).map_or("", String::as_str);
+            return Err(Error::invalid("tls_cert", alone, "tls_cert and tls_key go together".into()));
         }
         self.lock.check()
     }

@@ -2,10 +2,11 @@
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts the
-table into docs/performance.md. Groups: rust, holds, quorum, peers; all but peers unless some are named.
+table into docs/performance.md. Groups: rust, holds, quorum, peers, python, node; all but peers unless some are named.
 """
 
 import argparse
+import math
 import os
 import platform
 import random
@@ -18,6 +19,7 @@ from rows import ROWS
 from sides import Sides
 
 PAGE = ROOT / "docs/performance.md"
+GROUPS = ["rust", "holds", "quorum", "peers", "python", "node"]
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
@@ -30,9 +32,9 @@ def compare(sides, places, rows, rounds, seconds):
         values = {side: measure(sides, places, side, seconds) for side in order}
         for row in rows:
             # The faster peer is the one to compare with, in whatever is compared.
-            other = min(row.others, key=lambda side: values[side]["p50_us"])
+            other = min(row.others, key=lambda side: values[side].get("p50_us", 0))
             found[row].append((values[row.ours][row.field], values[other][row.field]))
-        shown = ", ".join(f"{side} {values[side]['p50_us']:.0f} µs" for side in wanted)
+        shown = ", ".join(f"{side} {values[side].get('p50_us', 0):.0f} µs" for side in wanted)
         print(f"  round {number + 1} of {rounds}: {shown}", file=sys.stderr, flush=True)
     return [line(row, found[row]) for row in rows]
 
@@ -43,7 +45,7 @@ def measure(sides, places, side, seconds):
 
 
 def line(row, pairs):
-    ratios = [ours / other for ours, other in pairs]
+    ratios = [ours / other if other else math.inf for ours, other in pairs]
     low, _, high = statistics.quantiles(ratios, n=4)
     ours, other = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = f"**{statistics.median(ratios):.2f}** ({low:.2f}–{high:.2f})"
@@ -74,7 +76,7 @@ def one_round(sides, places, seconds):
 
 
 def table(arguments):
-    groups = arguments.groups or ["rust", "holds", "quorum"]
+    groups = arguments.groups or [group for group in GROUPS if group != "peers"]
     sides = Sides()
     lines = ["| what | aim | median ratio (quartiles) | ours | other | unit |", "| --- | --- | --- | --- | --- | --- |"]
     with fleets(sides.trust) as places:
@@ -94,7 +96,7 @@ def table(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("groups", nargs="*", choices=["rust", "holds", "quorum", "peers", []], help="what to measure")
+    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], help="what to measure")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")

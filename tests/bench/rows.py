@@ -24,16 +24,35 @@ ONE = [
     Row("Rust async, 256 callers: throughput / raw loader (50 × 16)", "rust", "async-256", ("raw-50x16",), "pairs_per_second", "≥ 0.6"),
 ]
 
-PEERS = ("rslock@five", "redlock@five")
+BLOCKING = Row("Rust blocking, 1 caller: time / raw blocking socket", "rust", "blocking-1", ("raw-1",), "p50_us", "")
+
+PEERS = ("rslock-1@five", "redlock-1@five")
 QUORUM = [
     Row("five servers: time / the faster of rslock and npm redlock", "quorum", "async-1@five", PEERS, "p50_us", "≤ 1.0"),
     Row("five servers: client CPU / the same peer's", "quorum", "async-1@five", PEERS, "cpu_us_per_pair", "≤ 1.0"),
     Row("one of five refuses: time / our own with five", "quorum", "async-1@refused", ("async-1@five",), "p50_us", "≤ 1.3"),
     Row("one of five is stopped: time / our own with five", "quorum", "async-1@stopped", ("async-1@five",), "p50_us", "≤ 1.3"),
-    Row("rslock, one of five refuses: time / its own with five", "peers", "rslock@refused", ("rslock@five",), "p50_us", ""),
-    Row("npm redlock, one of five refuses: time / its own with five", "peers", "redlock@refused", ("redlock@five",), "p50_us", ""),
-    Row("rslock, one of five is stopped: time / its own with five", "peers", "rslock@stopped", ("rslock@five",), "p50_us", ""),
-    Row("npm redlock, one of five is stopped: time / its own with five", "peers", "redlock@stopped", ("redlock@five",), "p50_us", ""),
+    Row("rslock, one of five refuses: time / its own with five", "peers", "rslock-1@refused", ("rslock-1@five",), "p50_us", ""),
+    Row("npm redlock, one of five refuses: time / its own with five", "peers", "redlock-1@refused", ("redlock-1@five",), "p50_us", ""),
+    Row("rslock, one of five is stopped: time / its own with five", "peers", "rslock-1@stopped", ("rslock-1@five",), "p50_us", ""),
+    Row("npm redlock, one of five is stopped: time / its own with five", "peers", "redlock-1@stopped", ("redlock-1@five",), "p50_us", ""),
 ]
 
-ROWS = [*ONE, *QUORUM]
+PYTHON = [
+    Row("Python, 1 thread: time / raw blocking socket", "python", "py-sync-1", ("raw-1",), "p50_us", "≤ 1.4"),
+    Row("Python, 1 thread: throughput / redis-py's Lock with hiredis", "python", "py-sync-1", ("redis-py-1",), "pairs_per_second", "≥ 4"),
+    Row("Python, 16 threads: throughput / redis-py's Lock", "python", "py-sync-16", ("redis-py-16",), "pairs_per_second", "≥ 4"),
+    Row("Python, 256 threads: throughput / redis-py's Lock", "python", "py-sync-256", ("redis-py-256",), "pairs_per_second", "≥ 4"),
+    Row("asyncio, 1 task: throughput / redis.asyncio's Lock", "python", "py-asyncio-1", ("redis-asyncio-1",), "pairs_per_second", "≥ 2.5"),
+    Row("asyncio, 256 tasks: throughput / redis.asyncio's Lock", "python", "py-asyncio-256", ("redis-asyncio-256",), "pairs_per_second", "≥ 20"),
+    Row("Python, start to exit with one lock / bare python", "python", "py-once-1", ("py-bare-1",), "process_ms", "≤ 3"),
+]
+
+NODE = [
+    Row("Node, 1 caller: time / npm redlock", "node", "node-locktender-1", ("redlock-1",), "p50_us", "≤ 1.1"),
+    Row("Node, 256 callers: throughput / npm redlock", "node", "node-locktender-256", ("redlock-256",), "pairs_per_second", "≥ 2.2"),
+    Row("Node, 256 callers: throughput / ioredis, SET and EVALSHA", "node", "node-locktender-256", ("ioredis-256",), "pairs_per_second", "≥ 1.5"),
+    Row("Node, start to exit with one lock / bare node", "node", "node-once-1", ("node-bare-1",), "process_ms", "+ 25 ms"),
+]
+
+ROWS = [*ONE, BLOCKING, *QUORUM, *PYTHON, *NODE]

@@ -3,6 +3,8 @@
 import json
 import math
 import subprocess
+import sys
+import time
 
 from fleets import ROOT, urls
 
@@ -31,21 +33,33 @@ class Sides:
         self.ours, self.rslock = build()
 
     def command(self, side, where, seconds):
-        match side:
+        name, _, callers = side.rpartition("-")
+        match name:
             case "rslock":
-                return [self.rslock, where, str(seconds), "1"]
-            case "redlock":
-                return ["node", "tests/bench/redlock.mjs", where, str(seconds), "1"]
+                return [self.rslock, where, str(seconds), callers]
+            case "node-locktender" | "redlock" | "ioredis" | "node-once":
+                return ["node", "tests/bench/node_sides.mjs", name.removeprefix("node-"), where, str(seconds), callers]
+            case "node-bare":
+                return ["node", "-e", ""]
+            case "py-sync" | "redis-py" | "py-asyncio" | "redis-asyncio" | "py-once":
+                return [sys.executable, "tests/bench/python_sides.py", name.removeprefix("py-"), where, str(seconds), callers]
+            case "py-bare":
+                return [sys.executable, "-c", "pass"]
         return [self.ours, side, where, str(seconds)]
 
     def run(self, side, servers, seconds):
-        """The fields a side printed. One that doesn't come back in time, or fails, has infinite times."""
-        command = self.command(side, urls(servers), seconds)
+        """The fields a side printed, and what its process took. One that fails or hangs has infinite times."""
+        began = time.monotonic()
+        process = subprocess.Popen(self.command(side, urls(servers), seconds), cwd=ROOT, stdout=subprocess.PIPE, text=True)
         try:
-            done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=60 + seconds)
-        except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+            output, _ = process.communicate(timeout=60 + seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+        if process.returncode != 0:
             return Missing()
-        return {name: float(value) for name, value in (field.split("=") for field in done.stdout.split())}
+        fields = {name: float(value) for name, value in (field.split("=") for field in output.split())}
+        return {"process_ms": (time.monotonic() - began) * 1e3, **fields}
 
     def trust(self, where):
         subprocess.run([self.ours, "trust", where, "0"], cwd=ROOT, check=True)

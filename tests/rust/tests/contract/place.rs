@@ -4,30 +4,25 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, LazyLock};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 use std::{env, thread};
 
-use locktender::server::scripted::ScriptedServer;
 use locktender::Client;
+use locktender::server::scripted::ScriptedServer;
 use locktender_tests::{RealServer, ServerOptions};
 use serde_json::Value;
 
 static PLAIN: LazyLock<RealServer> = LazyLock::new(RealServer::start);
-/// Servers of their own: one that belongs to a quorum refuses clients that know it alone.
-static QUORUM: LazyLock<[RealServer; 3]> = LazyLock::new(|| {
-    let servers = [RealServer::start(), RealServer::start(), RealServer::start()];
-    let client = servers.iter().fold(Client::builder(), |builder, server| builder.url(server.url()));
-    let client = client.configure(|options| options.max_ttl = LONGEST).build().unwrap();
-    client.initialize_quorum().wait().unwrap();
-    servers
-});
 static TLS: LazyLock<RealServer> = LazyLock::new(|| ServerOptions::new().tls("server").start());
 static ELSEWHERE: LazyLock<RealServer> = LazyLock::new(|| ServerOptions::new().tls("elsewhere").start());
 static GUARDED: LazyLock<RealServer> =
     LazyLock::new(|| ServerOptions::new().password("secret").user("guest", "guest", "~* +@connection +get").start());
 
-/// The `max_ttl` of clients of the place `quorum`: cases use ttls that one server keeps, too.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+static QUORUM: LazyLock<[RealServer; 3]> = LazyLock::new(|| {
+    let servers = [(); 3].map(|()| RealServer::start());
+    let client = servers.iter().fold(Client::builder(), |builder, server| builder.url(server.url())).build().unwrap();
+    client.initialize_quorum().wait().unwrap();
+    servers
+});
 
 /// Where a case is played.
 #[derive(Default)]
@@ -36,8 +31,6 @@ pub struct Place {
     pub urls: Vec<String>,
     /// The servers that `server` steps reach.
     pub servers: Vec<&'static RealServer>,
-    /// What clients of this place are given unless the case says otherwise.
-    pub max_ttl: Option<Duration>,
     /// The server that plays what the case says, if it says so.
     pub scripted: Option<Arc<ScriptedServer>>,
     /// Open for as long as somebody may connect.
@@ -58,11 +51,6 @@ impl Place {
                 let urls = literal["urls"].as_array().unwrap().iter().map(|url| url.as_str().unwrap().to_owned());
                 vec![Self { name: "urls".into(), urls: urls.collect(), ..Self::default() }]
             }
-            // What is played on a real server is played on several, too.
-            Value::String(name) if name == "redis" => {
-                let several = chosen.split(',').filter(|place| *place == "quorum");
-                [&**name].into_iter().chain(several).map(Self::named).collect()
-            }
             Value::String(name) if name != "any" => vec![Self::named(name)],
             _ => chosen.split(',').map(Self::named).collect(),
         }
@@ -77,11 +65,10 @@ impl Place {
                 let url = format!("memory://contract-{}", COUNT.fetch_add(1, Ordering::Relaxed));
                 Self { urls: vec![url], ..Self::default() }
             }
-            "redis" | "one" => at(&PLAIN, PLAIN.url()),
+            "redis" => at(&PLAIN, PLAIN.url()),
             "quorum" => Self {
                 urls: QUORUM.iter().map(RealServer::url).collect(),
                 servers: QUORUM.iter().collect(),
-                max_ttl: Some(LONGEST),
                 ..Self::default()
             },
             "unix" => at(&PLAIN, PLAIN.unix_url()),

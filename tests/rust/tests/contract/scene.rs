@@ -149,7 +149,6 @@ impl<'a> Scene<'a> {
         let settings = lock_settings(&wanted)?;
         let mut options = ClientOptions::default();
         options.lock = settings.over(&LockOptions::default())?;
-        options.max_ttl = self.place.max_ttl.unwrap_or(options.max_ttl);
         client_options(&wanted, &mut options)?;
         let kinds = Kinds::default();
         let seen = Arc::clone(&kinds);

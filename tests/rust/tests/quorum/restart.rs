@@ -105,6 +105,18 @@ fn f11_where_a_majority_lost_the_hold_nothing_is_repaired() {
 }
 
 #[test]
+fn a_slow_server_that_lost_its_key_is_repaired_although_it_always_answers_last() {
+    let mut quorum = Ensemble::start(3);
+    let client = quorum.acquainted();
+    quorum.proxies[1].latency(ms(20), ms(20));
+    let held = client.lock("a").ttl(ms(900)).acquire_blocking().unwrap();
+    quorum.servers[1].restart_empty();
+    healed(&quorum, 1, "a", held.owner());
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
+}
+
+#[test]
 fn new_servers_vote_after_max_ttl_and_a_waiting_acquire_waits_for_that() {
     let quorum = Ensemble::start(3);
     let client = quorum

@@ -1,0 +1,61 @@
+// The Node sides: `node node_sides.mjs <locktender|redlock|ioredis|once> <urls> <seconds> <callers>`.
+// Everything is imported where it is used: `once` is measured from the start of its process to its end.
+const [side, urls, seconds, callers] = process.argv.slice(2)
+
+const sides = { locktender, redlock, ioredis, once }
+await sides[side]()
+
+async function locktender() {
+  const { Client } = await import('locktender')
+  const client = new Client(urls.split(','))
+  const locks = new Map()
+  await measure(async (name) => {
+    if (!locks.has(name)) locks.set(name, client.lock(name))
+    const held = await locks.get(name).acquire()
+    await held.release()
+  })
+  await client.close()
+}
+
+async function redlock() {
+  const { default: Redlock } = await import('redlock')
+  const lock = new Redlock(await connections())
+  await measure(async (name) => {
+    const held = await lock.acquire([name], 10_000)
+    await held.release()
+  })
+  process.exit()
+}
+
+/** What somebody writes by hand: a random value set, and compared before it is deleted. */
+async function ioredis() {
+  const { randomBytes } = await import('node:crypto')
+  const [redis] = await connections()
+  const remove = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+  const sha = await redis.script('LOAD', remove)
+  await measure(async (name) => {
+    const value = randomBytes(16).toString('hex')
+    await redis.set(name, value, 'PX', 10_000, 'NX')
+    await redis.evalsha(sha, 1, name, value)
+  })
+  process.exit()
+}
+
+async function once() {
+  const { Client } = await import('locktender')
+  const held = await new Client(urls).lock('bench:once').acquire()
+  await held.release()
+}
+
+async function connections() {
+  const { default: Redis } = await import('ioredis')
+  const clients = urls.split(',').map((url) => new Redis(url))
+  // A client without a listener prints what it can't reach.
+  for (const client of clients) client.on('error', () => {})
+  return clients
+}
+
+async function measure(pair) {
+  const meter = await import('./meter.mjs')
+  await meter.measure(Number(seconds), Number(callers), pair)
+}
