@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use locktender::{Client, Outcome};
 use locktender_tests::RealServer;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 const URL: &str = "LOCKTENDER_HOLDER_URL";
 const TTL: Duration = Duration::from_millis(600);
@@ -81,6 +81,13 @@ impl Holder {
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
+
+    /// Stops it. Its threads run on until one of them has taken the signal, so that is waited for.
+    fn stop(&self) {
+        self.signal(Signal::STOP);
+        let pid = Some(Pid::from_child(&self.child));
+        assert!(waitpid(pid, WaitOptions::UNTRACED).unwrap().is_some_and(|(_, status)| status.stopped()));
+    }
 }
 
 impl Drop for Holder {
@@ -94,7 +101,7 @@ impl Drop for Holder {
 fn f02_a_process_that_was_stopped_knows_before_any_io_that_its_lock_is_gone() {
     let server = RealServer::start();
     let mut holder = Holder::start(&server.url());
-    holder.signal(Signal::STOP);
+    holder.stop();
     holder.tell("check");
     let client = Client::open(&server.url()).unwrap();
     let next = client.lock("a").ttl(Duration::from_secs(30)).wait(TTL * 3).acquire_blocking().unwrap();
