@@ -54,7 +54,7 @@ impl<T: Send + 'static> Inquiry<T> {
             live.server(server).submit(Request::new(op.clone(), until), completion);
         }
         let alarm: Weak<dyn Alarm> = Arc::downgrade(&inquiry) as _;
-        live.runtime().set_alarm(until, alarm);
+        live.runtime().set_alarm(until, live.next_id(), alarm);
     }
 
     fn step(&self, change: impl FnOnce(&mut [Option<Answer>])) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -41,7 +41,6 @@ pub(crate) struct Live {
     /// Whether all servers were heard once.
     introduced: AtomicBool,
     seeds: Mutex<fastrand::Rng>,
-    ids: AtomicU64,
     /// Every acquisition that is not finished: this is what keeps them alive.
     roll: Mutex<HashMap<u64, Arc<Tended>>>,
     emptied: Notify,
@@ -69,7 +68,6 @@ impl Live {
             emitter,
             introduced: AtomicBool::new(false),
             seeds: Mutex::new(fastrand::Rng::with_seed(entropy())),
-            ids: AtomicU64::new(0),
             roll: Mutex::default(),
             emptied: Notify::new(),
             holders: Mutex::default(),
@@ -112,7 +110,7 @@ impl Live {
     }
 
     pub(crate) fn next_id(&self) -> u64 {
-        self.ids.fetch_add(1, Ordering::Relaxed)
+        self.runtime.next_id()
     }
 
     pub(crate) fn enrol(&self, id: u64, tended: &Arc<Tended>) {

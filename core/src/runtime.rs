@@ -5,8 +5,8 @@
 //! and the end of validity run here, whatever the host's threads, event loops and interpreter locks do.
 
 use std::cell::Cell;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -52,6 +52,7 @@ pub(crate) struct Runtime {
     pid: u32,
     handle: tokio::runtime::Handle,
     timers: Arc<Timers>,
+    ids: AtomicU64,
 }
 
 static CURRENT: ArcSwapOption<Runtime> = ArcSwapOption::const_empty();
@@ -84,41 +85,27 @@ impl Runtime {
         let keeper = Arc::clone(&timers);
         let run = move || runtime.block_on(keeper.run());
         std::thread::Builder::new().name("locktender-io".to_owned()).spawn(run).map_err(failed)?;
-        Ok(Self { pid, handle, timers })
+        Ok(Self { pid, handle, timers, ids: AtomicU64::new(0) })
     }
 
     pub(crate) fn handle(&self) -> &tokio::runtime::Handle {
         &self.handle
     }
 
-    /// Rings `alarm` at `at`, or soon after. Alarms can't be taken back; they are to be ignored when they come too early.
-    pub(crate) fn set_alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) {
-        self.timers.set(at, alarm);
+    /// A number that nobody else in this process has.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
     }
-}
 
-struct Entry {
-    at: Tick,
-    alarm: Weak<dyn Alarm>,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.at == other.at
+    /// Rings `alarm` at `at`, or soon after. Alarms are to be ignored when they come too early.
+    pub(crate) fn set_alarm(&self, at: Tick, id: u64, alarm: Weak<dyn Alarm>) {
+        self.timers.set(at, id, alarm);
     }
-}
 
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.at.cmp(&other.at)
+    /// Takes the alarm that `id` set for `at` back. Most holds end long before their alarms; kept until those are due, they
+    /// would be most of a busy client's memory.
+    pub(crate) fn cancel_alarm(&self, at: Tick, id: u64) {
+        self.timers.cancel(at, id);
     }
 }
 
@@ -130,20 +117,25 @@ struct Timers {
 
 #[derive(Default)]
 struct Queue {
-    entries: BinaryHeap<Reverse<Entry>>,
+    alarms: BTreeMap<(Tick, u64), Weak<dyn Alarm>>,
     /// Until when the thread sleeps, if it does: an alarm after that needs no wake-up call.
     sleeps_until: Option<Tick>,
 }
 
 impl Timers {
-    fn set(&self, at: Tick, alarm: Weak<dyn Alarm>) {
+    fn set(&self, at: Tick, id: u64, alarm: Weak<dyn Alarm>) {
         let mut queue = self.queue.lock();
-        queue.entries.push(Reverse(Entry { at, alarm }));
+        queue.alarms.insert((at, id), alarm);
         if queue.sleeps_until.is_some_and(|until| at < until) {
             queue.sleeps_until = None;
             drop(queue);
             self.earlier.notify_one();
         }
+    }
+
+    fn cancel(&self, at: Tick, id: u64) {
+        let cancelled = self.queue.lock().alarms.remove(&(at, id));
+        drop(cancelled);
     }
 
     async fn run(&self) {
@@ -172,14 +164,10 @@ impl Timers {
         let now = Tick::now();
         let mut queue = self.queue.lock();
         queue.sleeps_until = None;
-        // Most holds end before their alarms: those are swept away here, instead of waking the thread for each of them.
-        let is_up = |entry: &Entry| entry.at <= now || entry.alarm.strong_count() == 0;
-        while queue.entries.peek().is_some_and(|Reverse(entry)| is_up(entry)) {
-            if let Some(alarm) = queue.entries.pop().and_then(|Reverse(entry)| entry.alarm.upgrade()) {
-                due.push(alarm);
-            }
+        while let Some(first) = queue.alarms.first_entry().filter(|first| first.key().0 <= now) {
+            due.extend(first.remove().upgrade());
         }
-        let until = queue.entries.peek().map_or(Tick::NEVER, |Reverse(entry)| entry.at);
+        let until = queue.alarms.first_key_value().map_or(Tick::NEVER, |((at, _), _)| *at);
         if due.is_empty() {
             queue.sleeps_until = Some(until);
         }

@@ -177,15 +177,17 @@ impl Tended {
         desk.busy = false;
         let wake_at = desk.machine.wake_at();
         let finished = desk.machine.is_finished();
+        let set = desk.alarm;
         if wake_at < desk.alarm {
             desk.alarm = wake_at;
             drop(desk);
             let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as Weak<dyn Alarm>;
-            self.live.runtime().set_alarm(wake_at, alarm);
+            self.live.runtime().set_alarm(wake_at, self.id, alarm);
         } else {
             drop(desk);
         }
         if finished {
+            self.live.runtime().cancel_alarm(set, self.id);
             self.live.strike(self.id);
             self.tell_watchers(None);
         }

@@ -1,4 +1,4 @@
-"""Measures locktender against a floor or a peer: `python3 tests/bench/compare.py [--rounds N] [--seconds S] [GROUP …]`.
+"""Measures locktender against a floor or a peer: `.venv/bin/python tests/bench/compare.py [GROUP …]`.
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts the
@@ -77,7 +77,7 @@ def one_round(sides, places, seconds):
 
 def table(arguments):
     groups = arguments.groups or [group for group in GROUPS if group != "peers"]
-    sides = Sides()
+    sides = Sides(groups)
     lines = ["| what | aim | median ratio (quartiles) | ours | other | unit |", "| --- | --- | --- | --- | --- | --- |"]
     with fleets(sides.trust) as places:
         server = places["one"][0].name

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -9,11 +10,20 @@ import time
 from fleets import ROOT, urls
 
 
-def build():
-    """Builds our Rust sides and rslock's; gives both programs."""
+def build(groups):
+    """Builds what the sides of these groups run, all of it optimised; gives our Rust program and rslock's."""
+    if "python" in groups:
+        step(sys.executable, "-m", "pip", "install", "--quiet", "-r", "tests/bench/requirements.txt")
+        step(sys.executable, "-m", "maturin", "develop", "--release", "--locked", VIRTUAL_ENV=sys.prefix)
+    if "node" in groups:
+        step("npm", "run", "--silent", "build")
     ours = built(["-p", "locktender", "--bench", "sides"], "sides")
     manifest = ["--manifest-path", "tests/bench/rslock/Cargo.toml", "--target-dir", "target/bench"]
     return ours, built(manifest, "locktender-bench-rslock")
+
+
+def step(*command, **environment):
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, stdout=sys.stderr, check=True)
 
 
 def built(what, name):
@@ -29,8 +39,8 @@ def built(what, name):
 class Sides:
     """Runs sides by name."""
 
-    def __init__(self):
-        self.ours, self.rslock = build()
+    def __init__(self, groups):
+        self.ours, self.rslock = build(groups)
 
     def command(self, side, where, seconds):
         name, _, callers = side.rpartition("-")

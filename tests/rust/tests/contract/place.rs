@@ -40,7 +40,7 @@ pub struct Place {
 impl Place {
     /// The places of a case's `at`.
     pub fn all(at: &Value) -> Vec<Self> {
-        let chosen = env::var("LOCKTENDER_CONTRACT_PLACES").unwrap_or_else(|_| "memory,redis".into());
+        let chosen = env::var("LOCKTENDER_CONTRACT_PLACES").unwrap_or_else(|_| "memory,redis,quorum".into());
         match at {
             Value::Object(literal) if literal.contains_key("scripted") => {
                 let scripted = ScriptedServer::new("scripted");

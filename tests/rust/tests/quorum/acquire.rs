@@ -82,7 +82,8 @@ fn f15_answers_slower_than_the_ttl_are_no_success_and_are_undone() {
         proxy.latency(ms(0), ms(300));
     }
     let error = client.lock("a").ttl(ms(200)).wait(ms(0)).acquire_blocking().unwrap_err();
-    assert_eq!((error.code(), error.servers().len()), (Code::Unavailable, 3), "{error}");
+    assert_eq!(error.code(), Code::Unavailable, "{error}");
+    assert!(error.to_string().contains("later than the ttl allows"), "{error}");
     for proxy in &quorum.proxies {
         proxy.latency(ms(0), ms(0));
     }
