@@ -40,7 +40,9 @@ fn a_hold_survives_one_fault_after_another_while_others_want_it() {
             quorum.proxies[third].latency(ms(0), ms(0));
             quorum.proxies[second].cut();
             let fence = held.fence();
-            eventually("all is well", ms(4_000), || (0..5).all(|server| quorum.fence(server, "a") == fence && quorum.value(server, "a").is_some()));
+            eventually("all is well", ms(4_000), || {
+                (0..5).all(|server| quorum.fence(server, "a") == fence && quorum.value(server, "a").is_some())
+            });
             assert!(held.is_valid(), "{:?}", held.check());
         }
         done.store(true, Ordering::SeqCst);
