@@ -119,12 +119,7 @@ pub struct Client {
 
 #[napi]
 impl Client {
-    fn open(
-        queue: &Arc<Queue>,
-        id: u32,
-        servers: Vec<Source<'_>>,
-        options: ClientOptions,
-    ) -> std::result::Result<Self, Error> {
+    fn open(queue: &Arc<Queue>, id: u32, servers: Vec<Source<'_>>, options: ClientOptions) -> std::result::Result<Self, Error> {
         let heard = Arc::new(AtomicBool::new(false));
         let sink = Forward { queue: Arc::downgrade(queue), client: id, heard: Arc::clone(&heard) };
         let builder = locktender::Client::builder().options(options.over(locktender::ClientOptions::default())?);

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::sync::{Arc, LazyLock};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::{env, thread};
 
 use locktender::Client;
@@ -66,11 +66,9 @@ impl Place {
                 Self { urls: vec![url], ..Self::default() }
             }
             "redis" => at(&PLAIN, PLAIN.url()),
-            "quorum" => Self {
-                urls: QUORUM.iter().map(RealServer::url).collect(),
-                servers: QUORUM.iter().collect(),
-                ..Self::default()
-            },
+            "quorum" => {
+                Self { urls: QUORUM.iter().map(RealServer::url).collect(), servers: QUORUM.iter().collect(), ..Self::default() }
+            }
             "unix" => at(&PLAIN, PLAIN.unix_url()),
             "password" => at(&GUARDED, GUARDED.url()),
             "wrong_password" => at(&GUARDED, format!("redis://:hunter2@127.0.0.1:{}", GUARDED.port())),

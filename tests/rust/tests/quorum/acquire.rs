@@ -132,7 +132,10 @@ fn f18_a_majority_that_cannot_be_reached_takes_no_longer_than_the_wait_and_a_res
     let error = client.lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
     assert!(start.elapsed() >= ms(700) && start.elapsed() < ms(1_150), "{:?}", start.elapsed());
-    assert!(error.servers().iter().any(|server| server.kind == FailureKind::Disconnected || server.kind == FailureKind::Refused), "{error}");
+    assert!(
+        error.servers().iter().any(|server| server.kind == FailureKind::Disconnected || server.kind == FailureKind::Refused),
+        "{error}"
+    );
     for server in [3, 4] {
         eventually("the attempts were undone", ms(2_000), || quorum.value(server, "a").is_none());
     }
