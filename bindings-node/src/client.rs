@@ -65,6 +65,7 @@ impl CompletionQueue {
             Item::Settled(id, Ok(value)) => self.put_value(head(out, Kind::Resolved, id)?, value),
             Item::Settled(id, Err(error)) => head(out, Kind::Rejected, id)?.insert(Failure::from(error)),
             Item::Ended(id, loss) => head(out, Kind::Ended, id)?.insert(loss.map(Failure::from)),
+            Item::Garbage(_) => Ok(()),
             Item::Event(client, event) => head(out, Kind::Event, client.into())?.insert(LockEvent::from(*event)),
         }
     }

@@ -14,14 +14,14 @@ use crate::queue::{Item, Queue, Value};
 /// See `Held` in lib/held.ts.
 #[napi]
 pub struct Held {
-    core: locktender::Held,
+    core: Arc<locktender::Held>,
     queue: Arc<Queue>,
 }
 
 #[napi]
 impl Held {
     pub(crate) fn new(core: locktender::Held, queue: &Arc<Queue>) -> Self {
-        Self { core, queue: Arc::clone(queue) }
+        Self { core: Arc::new(core), queue: Arc::clone(queue) }
     }
 
     #[napi(getter)]
@@ -102,7 +102,12 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // Garbage-collected. The work may still be running, so the lock isn't given back; the core warns if it was held.
-        self.core.abandon();
+        // By the queue, because Node also looks for the garbage of a worker that was terminated: its locks are given back.
+        if self.core.is_valid() {
+            self.queue.push(Item::Garbage(Arc::clone(&self.core)));
+        } else {
+            self.core.abandon();
+        }
     }
 }
 

@@ -27,8 +27,18 @@ pub(crate) enum Item {
     Settled(i64, Result<Value, Error>),
     /// A hold that is watched under this number ended, by this loss or without one.
     Ended(i64, Option<Error>),
+    /// A hold was garbage-collected: for this queue only, it doesn't come out.
+    Garbage(Arc<locktender::Held>),
     /// Something happened to a lock of the client with this number.
     Event(u32, Box<Event>),
+}
+
+impl Item {
+    fn abandon(&self) {
+        if let Self::Garbage(held) = self {
+            held.abandon();
+        }
+    }
 }
 
 /// What a call came to.
@@ -124,12 +134,13 @@ impl Queue {
         let items = std::mem::take(&mut state.items);
         let wanted = |item: &Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
+            Item::Garbage(_) => false,
             Item::Ended(..) | Item::Event(..) => true,
         };
         let (items, dropped): (Vec<_>, Vec<_>) = items.into_iter().partition(wanted);
         state.keep_alive(env);
         drop(state);
-        drop(dropped);
+        dropped.iter().for_each(Item::abandon);
         items
     }
 

@@ -65,6 +65,22 @@ test('a worker that is terminated while it holds gives its lock back', async (t)
   await until(async () => !(await server.command('EXISTS', t.name)), 500)
 })
 
+test('a worker that is terminated before its garbage is looked at gives that back too', async (t) => {
+  const program = `
+    require('node:v8').setFlagsFromString('--expose-gc')
+    const gc = require('node:vm').runInNewContext('gc')
+    const client = new Client(url)
+    await (async () => { await client.lock(name, { ttlMs: 60_000 }).acquire() })()
+    await new Promise(setImmediate)
+    gc()
+    post(name)
+    for (;;);`
+  const worker = work(program, t.name)
+  await message(worker)
+  await worker.terminate()
+  await until(async () => !(await server.command('EXISTS', t.name)), 1_000)
+})
+
 test('a worker in a busy loop keeps its lock', async (t) => {
   const worker = work(`
     const held = await new Client(url).lock(name, { ttlMs: 300 }).acquire()
