@@ -71,10 +71,42 @@ function abortable(number: number, signal: AbortSignal): Promise<Settled> {
       // The reason passes through as itself, whatever it is.
       reject(signal.reason as Error)
     }
-    signal.addEventListener('abort', abort, { once: true })
+    onAbort(signal, abort)
     waiting.set(number, (settled) => {
-      signal.removeEventListener('abort', abort)
+      offAbort(signal, abort)
       resolve(settled)
     })
   })
+}
+
+// One listener for each signal, however many calls it ends: Node warns of a leak where there are more than ten.
+const aborts = new Map<AbortSignal, Set<() => void>>()
+
+function onAbort(signal: AbortSignal, abort: () => void): void {
+  const together = aborts.get(signal)
+  if (together) {
+    together.add(abort)
+    return
+  }
+  aborts.set(signal, new Set([abort]))
+  signal.addEventListener('abort', abortAll)
+}
+
+function offAbort(signal: AbortSignal, abort: () => void): void {
+  const together = aborts.get(signal)
+  together?.delete(abort)
+  if (together?.size === 0) forget(signal)
+}
+
+function abortAll(this: AbortSignal): void {
+  const together = aborts.get(this)
+  forget(this)
+  together?.forEach((abort) => {
+    abort()
+  })
+}
+
+function forget(signal: AbortSignal): void {
+  aborts.delete(signal)
+  signal.removeEventListener('abort', abortAll)
 }

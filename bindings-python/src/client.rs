@@ -18,6 +18,7 @@ use crate::lock::Lock;
 use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::scripted::ScriptedServer;
+use crate::values::ServerReport;
 use crate::{context, exit, waiting};
 
 /// The connection to one lock server, or to a quorum of independent ones.
@@ -107,6 +108,29 @@ impl Client {
         let client = slf.clone_ref(py);
         let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), &choice)?.acquire());
         Ok(Operation::new("adopt_async", call, move |py, held| AsyncHeld::object(py, slf, held, on_lost)))
+    }
+
+    fn initialize_quorum(&self, py: Python<'_>) -> PyResult<()> {
+        waiting::block(py, self.core.initialize_quorum())
+    }
+
+    fn initialize_quorum_async(&self) -> Operation {
+        let core = self.core.clone();
+        Operation::new("initialize_quorum_async", move |_| Ok(core.initialize_quorum()), |py, ()| Ok(py.None()))
+    }
+
+    fn check(&self, py: Python<'_>) -> PyResult<Vec<ServerReport>> {
+        let reports = waiting::block(py, self.core.check())?;
+        Ok(reports.into_iter().map(ServerReport::from).collect())
+    }
+
+    fn check_async(&self) -> Operation {
+        let core = self.core.clone();
+        let listed = |py: Python<'_>, reports: Vec<locktender::ServerReport>| {
+            let reports: Vec<_> = reports.into_iter().map(ServerReport::from).collect();
+            Ok(reports.into_pyobject(py)?.into_any().unbind())
+        };
+        Operation::new("check_async", move |_| Ok(core.check()), listed)
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

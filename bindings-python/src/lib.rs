@@ -56,7 +56,7 @@ mod _native {
     #[pymodule_export]
     use crate::scripted::{ScriptedServer, Seen};
     #[pymodule_export]
-    use crate::values::{Event, LockInfo, Loss, OwnerFields, Release};
+    use crate::values::{Event, LockInfo, Loss, OwnerFields, Release, ServerReport};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

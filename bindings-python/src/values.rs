@@ -101,6 +101,41 @@ impl LockInfo {
     }
 }
 
+/// What one server really guarantees.
+#[pyclass(module = "locktender", frozen, get_all)]
+pub(crate) struct ServerReport {
+    server: String,
+    error: Option<String>,
+    version: Option<String>,
+    role: Option<String>,
+    persistence: Option<String>,
+    eviction: Option<String>,
+    clock_offset: Option<f64>,
+    warnings: Vec<String>,
+}
+
+impl From<locktender::ServerReport> for ServerReport {
+    fn from(report: locktender::ServerReport) -> Self {
+        Self {
+            server: report.server,
+            error: report.error.map(|error| error.message),
+            version: report.version,
+            role: report.role,
+            persistence: report.persistence,
+            eviction: report.eviction,
+            clock_offset: report.clock_offset_ms.map(|ms| ms as f64 / 1e3),
+            warnings: report.warnings,
+        }
+    }
+}
+
+#[pymethods]
+impl ServerReport {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["server", "error", "version", "role", "persistence", "eviction", "clock_offset", "warnings"])
+    }
+}
+
 /// Something that happened.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct Event {

@@ -135,7 +135,7 @@ impl Live {
         self.holders.lock().insert(Arc::clone(owner), context);
     }
 
-    fn forget_holder(&self, owner: &str) {
+    pub(crate) fn forget_holder(&self, owner: &str) {
         self.holders.lock().remove(owner);
     }
 

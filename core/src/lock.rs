@@ -12,7 +12,7 @@ use crate::held::Held;
 use crate::inquiry::Inquiry;
 use crate::live::Live;
 use crate::name::Keys;
-use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
+use crate::options::{LockOptions, LockSettings, Ms, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::server::Op;
 use crate::tended::{Acquirer, Tended};
@@ -106,7 +106,7 @@ impl Lock {
             let servers = self.client.server_count();
             if servers > 1 && wire_millis(options.ttl) > millis(base.max_ttl) {
                 let why = format!("on a quorum a ttl is at most max_ttl ({} ms)", base.max_ttl.as_millis());
-                return Err(Error::invalid("ttl", options.ttl, why));
+                return Err(Error::invalid("ttl", Ms(options.ttl), why));
             }
             let keys = Arc::new(Keys::new(&base.prefix, &self.name, servers)?);
             Ok(Prepared { keys, options })

@@ -1,5 +1,6 @@
 //! Options: plain data, every default in one place, validated here for all languages.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::clock::millis;
@@ -102,7 +103,7 @@ impl LockOptions {
         }
         if let Some(span) = self.max_hold {
             if span < MIN_TTL {
-                return Err(Error::invalid("max_hold", span, format!("must be at least {} ms", MIN_TTL.as_millis())));
+                return Err(Error::invalid("max_hold", Ms(span), format!("must be at least {} ms", MIN_TTL.as_millis())));
             }
             check_span("max_hold", span)?;
         }
@@ -178,15 +179,25 @@ impl ClientOptions {
             if let Some(span) = span {
                 check_span(option, span)?;
                 if span < Duration::from_millis(1) {
-                    return Err(Error::invalid(option, span, "must be at least 1 ms".into()));
+                    return Err(Error::invalid(option, Ms(span), "must be at least 1 ms".into()));
                 }
             }
         }
         check_ttl("max_ttl", self.max_ttl)?;
         if self.tls_cert.is_some() != self.tls_key.is_some() {
-            return Err(Error::invalid("tls_cert", &self.tls_cert, "tls_cert and tls_key go together".into()));
+            let alone = self.tls_cert.as_ref().or(self.tls_key.as_ref()).map_or("", String::as_str);
+            return Err(Error::invalid("tls_cert", alone, "tls_cert and tls_key go together".into()));
         }
         self.lock.check()
+    }
+}
+
+/// A time as messages show it.
+pub(crate) struct Ms(pub(crate) Duration);
+
+impl fmt::Debug for Ms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ms", self.0.as_secs_f64() * 1e3)
     }
 }
 
@@ -194,14 +205,14 @@ impl ClientOptions {
 pub(crate) fn check_ttl(option: &str, ttl: Duration) -> Result<(), Error> {
     if ttl < MIN_TTL || ttl > MAX_TTL {
         let why = format!("must be between {} ms and {} h", MIN_TTL.as_millis(), MAX_TTL.as_secs() / 3600);
-        return Err(Error::invalid(option, ttl, why));
+        return Err(Error::invalid(option, Ms(ttl), why));
     }
     Ok(())
 }
 
 fn check_span(option: &str, span: Duration) -> Result<(), Error> {
     if span > MAX_SPAN {
-        return Err(Error::invalid(option, span, format!("must be at most {} days", MAX_SPAN.as_secs() / 86_400)));
+        return Err(Error::invalid(option, Ms(span), format!("must be at most {} days", MAX_SPAN.as_secs() / 86_400)));
     }
     Ok(())
 }

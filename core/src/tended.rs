@@ -224,6 +224,9 @@ impl Tended {
             }
             Command::Lost(loss) => {
                 self.desk.lock().loss = Some(loss.clone());
+                if let Some(owner) = self.noted_owner() {
+                    self.live.forget_holder(owner);
+                }
                 self.tell_watchers(Some(&loss));
             }
         }

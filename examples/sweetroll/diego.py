@@ -23,11 +23,11 @@ def write(shared: Path, held: Held, event: str, since: float, checked: float, un
         file.write(json.dumps(line) + "\n")
 
 
-def eat(held: Held, shared: Path, since: float) -> None:
+def eat(held: Held, shared: Path, ttl: float, since: float) -> None:
     """What must happen while the lock is held."""
     for bite in range(random.randint(2, 6)):
         if bite == 2:
-            held.extend(by=0.5)
+            held.extend(by=ttl / 2)
             tell("extends")
         checked = time.time()
         until = checked + held.remaining()
@@ -51,7 +51,7 @@ def main() -> None:
             try:
                 with client.lock("sweetroll", ttl=ttl, wait=left) as held:
                     tell("takes", fence=held.fence, waited=round(time.monotonic() - began, 3))
-                    eat(held, shared, time.time())
+                    eat(held, shared, ttl, time.time())
                 tell("leaves")
             except AcquireTimeoutError:
                 break

@@ -24,11 +24,11 @@ function write(shared, held, event, since, checked, until) {
 }
 
 /** What must happen while the lock is held. */
-async function eat(held, shared, since) {
+async function eat(held, shared, ttlMs, since) {
   const bites = 2 + Math.floor(Math.random() * 5)
   for (let bite = 0; bite < bites; bite++) {
     if (bite === 2) {
-      await held.extendBy(500)
+      await held.extendBy(ttlMs / 2)
       tell('extends')
     }
     const checked = time()
@@ -45,15 +45,16 @@ async function eat(held, shared, since) {
 }
 
 const [urls, shared, ttl, end] = process.argv.slice(2)
+const ttlMs = Number(ttl) * 1e3
 tell('enters')
 const client = new Client(urls, { app: NAME })
 for (let left; (left = Number(end) - time()) > 0; ) {
   tell('waits')
   const began = time()
   try {
-    await client.withLock('sweetroll', { ttlMs: Number(ttl) * 1e3, waitMs: left * 1e3 }, async (held) => {
+    await client.withLock('sweetroll', { ttlMs, waitMs: left * 1e3 }, async (held) => {
       tell('takes', { fence: held.fence, waited: Number((time() - began).toFixed(3)) })
-      await eat(held, shared, time())
+      await eat(held, shared, ttlMs, time())
     })
     tell('leaves')
   } catch (error) {

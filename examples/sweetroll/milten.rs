@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let eaten = lock.with_blocking(|held| {
             let (fence, waited) = (held.fence(), began.elapsed().as_secs_f64());
             tell("takes", format_args!(r#", "fence": {fence}, "waited": {waited:.3}"#));
-            eat(held, &shared, time())
+            eat(held, &shared, ttl, time())
         });
         // What went wrong with the lock, or else what the body came to.
         match eaten.map_err(|failed| failed.error.into()).and_then(|eaten| eaten) {
@@ -45,10 +45,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// What must happen while the lock is held.
-fn eat(held: &Held, shared: &Path, since: f64) -> Result<(), Box<dyn Error>> {
+fn eat(held: &Held, shared: &Path, ttl: Duration, since: f64) -> Result<(), Box<dyn Error>> {
     for bite in 0..fastrand::u32(2..=6) {
         if bite == 2 {
-            held.extend_by(Duration::from_millis(500)).wait()?;
+            held.extend_by(ttl / 2).wait()?;
             tell("extends", "");
         }
         let checked = time();

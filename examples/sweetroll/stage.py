@@ -21,8 +21,8 @@ FIGHTERS: dict[str, tuple[str, list[str | Path]]] = {
 
 # When fate strikes, as parts of the fight: whoever then bites is killed, or paused.
 KILL_AT, PAUSE_AT = 0.25, 0.6
-# How long the killed and the paused are gone, in ttls. More than one: somebody else gets the lock meanwhile.
-GONE_FOR = 2.5
+# How long the killed and the paused are gone, in ttls. Twice what a hold may have left: somebody else gets the lock meanwhile.
+GONE_FOR = 3
 
 
 class Notice(NamedTuple):

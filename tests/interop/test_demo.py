@@ -26,7 +26,7 @@ def judged(file: Path, *lines: dict[str, Any]) -> subprocess.CompletedProcess[st
 
 def test_three_languages_fight_and_nobody_overlaps(tmp_path: Path):
     shared = tmp_path / "shared.jsonl"
-    fight = demo("--seconds", "4", "--ttl", "0.5", "--keep", shared)
+    fight = demo("--seconds", "5", "--keep", shared)
     assert fight.returncode == 0, fight.stdout + fight.stderr
     rows = [row for row in fight.stdout.splitlines() if row.startswith(WHO)]
     assert len(rows) == 3

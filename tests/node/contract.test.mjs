@@ -31,7 +31,7 @@ for (const file of readdirSync(directory).filter((name) => name.endsWith('.json'
     const cases = JSON.parse(readFileSync(path.join(directory, file), 'utf8'))
     const chosen = cases.filter(({ languages = ['node'] }) => languages.includes('node'))
     const plays = chosen.flatMap((played, index) => placesOf(played.at).map((at) => [played, index, at]))
-    const title = (played, at) => `${played.case} [${at.urls ?? at}]`
+    const title = (played, at) => `${played.case} [${at.scripted?.join('; ') ?? at.urls ?? at}]`
     const start = ([played, index, at]) => t.test(title(played, at), () => play(file, played, index, at))
     await Promise.all(plays.filter(([played]) => !played.environment).map(start))
     for (const each of plays.filter(([played]) => played.environment)) await start(each)

@@ -8,6 +8,7 @@ import { AcquireTimeoutError, Client, Held, Lock, LockError, LockLostError, Unav
 import { ScriptedServer } from 'locktender/testing'
 
 import { timed, until } from './support/observe.mjs'
+import { startProxy } from './support/proxy.mjs'
 import { sharedServer, startServer } from './support/server.mjs'
 
 const server = await sharedServer()
@@ -198,4 +199,32 @@ test('f18: an unreachable server is an error within the wait and one response ti
     const { tookMs } = await timed(() => assert.rejects(none.lock(t.name, { waitMs }).acquire(), UnavailableError))
     assert.ok(tookMs < longest + 600, `took ${tookMs} ms for ${waitMs}`)
   }
+})
+
+test('f18: a silent server is an error in time, and leaves nothing behind', async (t) => {
+  const proxy = await startProxy(t, server)
+  const timeouts = { responseTimeoutMs: 100, connectTimeoutMs: 100, unavailableAfterMs: 400 }
+  const deaf = new Client(proxy.url, timeouts)
+  const never = new Client(proxy.url, timeouts)
+  await deaf.check() // connected, and then
+  await proxy.blackHole()
+  for (const silent of [deaf, never]) {
+    for (const [waitMs, longest] of [[Infinity, 400], [200, 200], [0, 0]]) {
+      const { tookMs } = await timed(() => assert.rejects(silent.lock(t.name, { waitMs }).acquire(), UnavailableError))
+      assert.ok(tookMs < longest + 600, `took ${tookMs} ms for ${waitMs}`)
+    }
+    await assert.rejects(silent.lock(t.name).tryAcquire(), UnavailableError)
+    await assert.rejects(silent.lock(t.name).inspect(), UnavailableError)
+  }
+  await proxy.restore()
+  await until(async () => !(await server.command('EXISTS', t.name)), 1_000)
+  assert.equal(await deaf.withLock(t.name, () => 'again'), 'again')
+  await Promise.all([deaf.close(), never.close()])
+})
+
+test('f18: a host that does not exist is an error in time', async (t) => {
+  const nowhere = new Client('redis://nowhere.invalid', { unavailableAfterMs: 300 })
+  const { tookMs } = await timed(() => assert.rejects(nowhere.lock(t.name).acquire(), UnavailableError))
+  assert.ok(tookMs < 300 + 1_600, `took ${tookMs} ms`)
+  await nowhere.close()
 })

@@ -188,6 +188,22 @@ class Client:
     ) -> Coroutine[Any, Any, AsyncHeld]:
         """:meth:`adopt`, under asyncio."""
 
+    def initialize_quorum(self) -> None:
+        """Marks the servers of a quorum as trusted, so that they vote at once instead of after ``max_ttl``.
+
+        Only for servers that are new, and only while no lock of this quorum may be held anywhere: a server that lost its data is
+        kept from voting exactly because it may have forgotten a hold. Does nothing with one server.
+        """
+
+    def initialize_quorum_async(self) -> Coroutine[Any, Any, None]:
+        """:meth:`initialize_quorum`, under asyncio."""
+
+    def check(self) -> list[ServerReport]:
+        """What each server really guarantees; one that doesn't answer has an ``error`` in its report."""
+
+    def check_async(self) -> Coroutine[Any, Any, list[ServerReport]]:
+        """:meth:`check`, under asyncio."""
+
     def close(self) -> None:
         """Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.
 
@@ -439,6 +455,42 @@ class LockInfo:
     @property
     def waiters(self) -> int:
         """How many wait for it."""
+
+@final
+class ServerReport:
+    """What one server really guarantees."""
+
+    @property
+    def server(self) -> str:
+        """Its address, without credentials."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it didn't answer; the rest is then ``None``."""
+
+    @property
+    def version(self) -> str | None:
+        """The product and its version."""
+
+    @property
+    def role(self) -> str | None:
+        """``master`` or ``slave``, as the server calls itself."""
+
+    @property
+    def persistence(self) -> str | None:
+        """``aof``, ``rdb`` or ``none``."""
+
+    @property
+    def eviction(self) -> str | None:
+        """The eviction policy; anything but ``noeviction`` may evict a lock."""
+
+    @property
+    def clock_offset(self) -> float | None:
+        """How far its clock is ahead of this machine's, in seconds; negative if behind."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should look at, one sentence each."""
 
 @final
 class OwnerFields:

@@ -8,7 +8,7 @@ use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
 use crate::owner::escape;
 use crate::protocol::attempt::{Attempt, Decision};
-use crate::protocol::farewell::{Concern, Farewell, Outcome, Release};
+use crate::protocol::farewell::{Farewell, Outcome, Release};
 use crate::protocol::hold::Hold;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
 use crate::server::{Answer, Verdict};
@@ -143,7 +143,7 @@ impl Acquisition {
         match &mut self.state {
             _ if tag.step == Step::Release => {
                 if let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) {
-                    farewell.answer(server, now, &answer);
+                    farewell.answer((server, tag.sent), now, &answer);
                 }
             }
             State::Acquiring(attempt) if ballot && attempt.is_in(tag.round) => {
@@ -153,6 +153,8 @@ impl Acquisition {
             }
             State::Held(hold) if tag.step == Step::Extend => {
                 let loss = hold.answer(recipe, (server, tag), answer, now, out);
+                // A wish that waited for its turn has it now.
+                let loss = loss.or_else(|| hold.wake(recipe, now, &mut self.rounds, out));
                 self.lose(recipe, loss, out);
             }
             State::Held(hold) if tag.round == hold.round_number() => {
@@ -168,9 +170,11 @@ impl Acquisition {
         let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) else { return };
         match tag.step {
             Step::Acquire => farewell.late_acquire(recipe, server, now, answer, out),
-            Step::Heal if answer.as_ref().is_ok_and(|reply| reply.verdict == Verdict::Ok) => {
-                farewell.straggler(recipe, server, now, out);
-            }
+            Step::Heal => match answer {
+                Ok(reply) if reply.verdict == Verdict::Ok => farewell.straggler(recipe, server, now, out),
+                Err(failure) if failure.maybe_applied => farewell.doubt(recipe, server, now),
+                _ => (),
+            },
             _ => (),
         }
     }
@@ -287,6 +291,7 @@ impl Acquisition {
             self.cancel(recipe, now, out);
             out.push(Command::Acquired(Err(Error::closed(Some(recipe.name())))));
         }
+        self.check_validity(recipe, now, out);
         let until = self.held_until();
         self.lose(recipe, Some(Loss { reason: LossReason::Closed, rival: None, overrun: Duration::ZERO }), out);
         self.leave(recipe, None, false, until, now, out);
@@ -310,6 +315,8 @@ impl Acquisition {
                 let caller = (manner != Manner::Background).then_some(caller);
                 self.leave(recipe, caller, explicit, until, now, out);
             }
+            // Nobody waits to be told.
+            _ if manner == Manner::Background => (),
             // A retry of a release whose outcome was unknown, or leaving a body whose client was closed.
             State::Leaving(leaving) if leaving.caller.is_none() && (explicit || !leaving.explicit) => {
                 leaving.caller = Some(caller);
@@ -343,7 +350,7 @@ impl Acquisition {
         let not_held = || Error::not_held(recipe.name(), "it is being released");
         out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
         let value = (hold.round_number(), Arc::clone(hold.owner()));
-        let mut farewell = Farewell::begin(recipe, value, now, Some(until), |_| Concern::Ask, out);
+        let mut farewell = Farewell::begin(recipe, value, now, Some(until), hold.kept_until(), |server| hold.concern(server, now), out);
         farewell.awaited = (0..recipe.servers.len()).filter(|server| hold.ballot().is_pending(*server)).count();
         self.farewells.push(farewell);
         self.state = State::Leaving(Leaving { hold, loss, caller, explicit });
@@ -414,9 +421,9 @@ impl State {
         let name = recipe.name();
         match self {
             Self::Lost(_, loss) => Error::lost(name, loss.clone()),
-            Self::Leaving(Leaving { loss: Some(loss), .. }) | Self::Released { loss: Some(loss), reported: false, .. } => {
-                Error::lost(name, loss.clone())
-            }
+            // Lost and given back in the background: its user knows of neither yet.
+            Self::Leaving(Leaving { loss: Some(loss), caller: None, explicit: false, .. })
+            | Self::Released { loss: Some(loss), reported: false, explicit: false, .. } => Error::lost(name, loss.clone()),
             Self::Leaving(_) => Error::not_held(name, "it is being released"),
             Self::HandedOver => Error::not_held(name, "it was handed over"),
             _ => Error::not_held(name, "it was already released"),

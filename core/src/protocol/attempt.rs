@@ -154,6 +154,8 @@ impl Attempt {
                 if round.ballot.is_pending(server) {
                     let message = format!("no answer within {} ms", recipe.response_timeout.as_millis());
                     round.fail(server, message);
+                } else if round.ballot.is_unconfirmed(server) {
+                    round.fail(server, format!("no confirmation within {} ms", recipe.response_timeout.as_millis()));
                 }
             }
             if let Standing::Granted(token) = round.ballot.standing() {
@@ -336,7 +338,7 @@ impl Round {
     fn twin(&mut self, server: usize, reply: &Reply) -> Option<usize> {
         let id = reply.run_id.as_ref()?;
         self.run_ids[server] = Some(Arc::clone(id));
-        self.run_ids.iter().position(|other| other.as_ref() == Some(id)).filter(|twin| *twin != server)
+        (0..self.run_ids.len()).find(|other| *other != server && self.run_ids[*other].as_ref() == Some(id))
     }
 
     fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {
@@ -396,17 +398,23 @@ impl Round {
         Command::Send { server, tag, request: Request::new(op, now.after(recipe.options.ttl)) }
     }
 
+    /// Whether the server may still read our acquire from a connection that broke.
+    pub(super) fn is_unsure(&self, server: usize) -> bool {
+        let failed = |refusal: &Refusal| matches!(refusal, Refusal::Failed(failure) if failure.maybe_applied);
+        self.readings[server].is_none() && self.refusals[server].as_ref().is_some_and(failed)
+    }
+
     /// Takes our value off every server that has it, or may have it.
     pub(super) fn undo(&self, recipe: &Recipe, now: Tick, farewells: &mut Vec<Farewell>, out: &mut Vec<Command>) {
         let concern = |server: usize| match &self.refusals[server] {
             // Not answered yet, or voted; a vote whose confirmation failed is still a vote.
             _ if self.ballot.is_pending(server) || self.readings[server].is_some() => Concern::Ask,
             // A request that was given up may go down with its connection, too.
-            Some(Refusal::Failed(failure)) if failure.maybe_applied => Concern::AskTwice,
+            _ if self.is_unsure(server) => Concern::AskTwice,
             _ => Concern::None,
         };
         let value = (self.number, Arc::clone(&self.owner));
-        let mut farewell = Farewell::begin(recipe, value, now, None, concern, out);
+        let mut farewell = Farewell::begin(recipe, value, now, None, now, concern, out);
         farewell.awaited = (0..recipe.servers.len()).filter(|server| self.ballot.is_pending(*server)).count();
         farewells.push(farewell);
     }
@@ -435,7 +443,10 @@ impl Tally {
         for (server, refusal) in round.refusals.iter().enumerate() {
             let error = |kind, message| ServerError { server: recipe.servers[server].clone(), kind, message };
             match refusal {
-                None => tally.answered += usize::from(!round.ballot.is_pending(server)),
+                None if round.ballot.is_pending(server) => {
+                    tally.failures.push(error(FailureKind::Timeout, "had not answered yet".to_owned()));
+                }
+                None => tally.answered += 1,
                 Some(Refusal::Held(holder)) => {
                     tally.answered += 1;
                     holders.push(holder);

@@ -74,6 +74,18 @@ impl Ballot {
         self.votes[server] == Vote::Against
     }
 
+    /// Whether the server voted otherwise than the token that was chosen since, and has not confirmed it.
+    #[must_use]
+    pub fn is_unconfirmed(&self, server: usize) -> bool {
+        self.token.is_some_and(|token| matches!(self.votes[server], Vote::Cast(cast) if cast != token))
+    }
+
+    /// Whether the server's vote is above `token`.
+    #[must_use]
+    pub fn is_above(&self, server: usize, token: u64) -> bool {
+        matches!(self.votes[server], Vote::Cast(cast) if cast > token)
+    }
+
     /// A server cast `vote`. Gives the round's standing, and what a vote that came after the choice needs.
     pub fn cast(&mut self, server: usize, vote: u64) -> (Standing, Late) {
         if self.votes[server] != Vote::Pending {

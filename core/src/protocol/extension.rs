@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::{LossReason, ServerError};
-use crate::protocol::{CallId, Quorum};
+use crate::protocol::Quorum;
 use crate::server::{Answer, FailureKind, Reply, Verdict};
 use crate::validity::{Reading, jumped};
 
@@ -35,7 +35,7 @@ pub(super) enum Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Beat,
-    User(CallId),
+    User,
 }
 
 /// A round under way.
@@ -93,9 +93,9 @@ impl Extension {
         self.verdict()
     }
 
-    /// The servers that answered that they have no key at all.
-    pub(super) fn forgetful(&self) -> impl Iterator<Item = usize> + '_ {
-        self.says.iter().enumerate().filter(|(_, say)| **say == Say::Missing).map(|(server, _)| server)
+    /// Whether the server answered that it has no key at all.
+    pub(super) fn is_forgetful(&self, server: usize) -> bool {
+        self.says[server] == Say::Missing
     }
 
     /// What failed, one error per server.

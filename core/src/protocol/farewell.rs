@@ -51,7 +51,7 @@ enum Leave {
     Unneeded,
     /// Asked; whether an earlier request ended without an answer, whether our acquire turned out to be a vote since, and
     /// until when to wait for the answer.
-    Asked { unsure: bool, late: bool, until: Tick },
+    Asked { sent: Tick, unsure: bool, late: bool, until: Tick },
     /// To be asked again.
     Again { at: Tick, unsure: bool },
     Deleted,
@@ -63,7 +63,7 @@ enum Leave {
 const RETRY: Duration = Duration::from_millis(100);
 
 /// After a broken connection the server may still read our acquire from it, behind our undo on the new one: ask once more.
-const STRAGGLER: Duration = Duration::from_millis(500);
+pub(super) const STRAGGLER: Duration = Duration::from_millis(500);
 
 /// One value being deleted on N servers, until all answered or `deadline`.
 #[derive(Clone, Debug)]
@@ -78,16 +78,20 @@ pub(super) struct Farewell {
     /// Acquires of the same value that have not been answered: each may turn out a straggler.
     pub(super) awaited: usize,
     servers: Vec<Leave>,
+    /// When each server is asked once more, whatever it answered.
+    stragglers: Vec<Tick>,
     failed: Vec<Option<Failure>>,
 }
 
 impl Farewell {
-    /// Starts a farewell of `owner` on the servers `concerned` says. `validity_end` is `None` for an undone round.
+    /// Starts a farewell of `owner` on the servers `concerned` says. `validity_end` is `None` for an undone round; no server
+    /// keeps the value longer than `kept_until`, or a ttl from now.
     pub(super) fn begin(
         recipe: &Recipe,
         (round, owner): (u32, Arc<str>),
         now: Tick,
         validity_end: Option<Tick>,
+        kept_until: Tick,
         concerned: impl Fn(usize) -> Concern,
         out: &mut Vec<Command>,
     ) -> Self {
@@ -98,9 +102,10 @@ impl Farewell {
             within_validity: validity_end.is_none_or(|end| now < end),
             overrun: validity_end.map_or(Duration::ZERO, |end| now.since(end)),
             // Whatever we wrote is gone by itself a ttl after it was last written.
-            deadline: now.after(recipe.options.ttl.max(validity_end.map_or(Duration::ZERO, |end| end.since(now)))),
+            deadline: now.after(recipe.options.ttl).max(kept_until),
             awaited: 0,
             servers: vec![Leave::Unneeded; recipe.servers.len()],
+            stragglers: vec![Tick::NEVER; recipe.servers.len()],
             failed: vec![None; recipe.servers.len()],
         };
         for server in 0..recipe.servers.len() {
@@ -109,7 +114,7 @@ impl Farewell {
                 Concern::Ask => farewell.ask(recipe, server, now, false, out),
                 Concern::AskTwice => {
                     farewell.ask(recipe, server, now, false, out);
-                    farewell.servers[server] = Leave::Again { at: now.after(STRAGGLER), unsure: true };
+                    farewell.stragglers[server] = now.after(STRAGGLER);
                 }
             }
         }
@@ -117,7 +122,7 @@ impl Farewell {
     }
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
-        self.servers[server] = Leave::Asked { unsure, late: false, until: now.after(recipe.response_timeout) };
+        self.servers[server] = Leave::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
         let op = Op::Release { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner) };
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline) });
@@ -142,22 +147,29 @@ impl Farewell {
                     self.straggler(recipe, server, now, out);
                 }
             }
-            Err(failure) if failure.maybe_applied => {
-                self.servers[server] = Leave::Again { at: now.after(STRAGGLER), unsure: true };
-                self.deadline = self.deadline.max(now.after(recipe.options.ttl));
-            }
+            Err(failure) if failure.maybe_applied => self.doubt(recipe, server, now),
             _ => (),
         }
     }
 
+    /// A request that writes the value went down with its connection, and may still be read from it.
+    pub(super) fn doubt(&mut self, recipe: &Recipe, server: usize, now: Tick) {
+        self.stragglers[server] = now.after(STRAGGLER);
+        self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+    }
+
     /// A server answered.
-    pub(super) fn answer(&mut self, server: usize, now: Tick, answer: &Answer) {
-        let Leave::Asked { unsure, late, .. } = self.servers[server] else { return };
+    pub(super) fn answer(&mut self, (server, sent): (usize, Tick), now: Tick, answer: &Answer) {
+        let Leave::Asked { sent: last, unsure, late, .. } = self.servers[server] else { return };
+        // That an earlier request failed is known: another one is on its way.
+        if answer.is_err() && sent != last {
+            return;
+        }
         self.servers[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => Leave::Deleted,
             // It came before the acquire after all.
             Ok(_) if late => Leave::Again { at: now, unsure: true },
-            Ok(_) if unsure && self.within_validity => Leave::Deleted,
+            Ok(reply) if (unsure || reply.repeated) && self.within_validity => Leave::Deleted,
             Ok(reply) => reply.holder.clone().map_or(Leave::Gone, Leave::Taken),
             Err(failure) => {
                 self.failed[server] = Some(failure.clone());
@@ -169,32 +181,46 @@ impl Farewell {
     /// Asks again where it is time.
     pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         for server in 0..self.servers.len() {
-            // A request may be stuck where nobody drives its I/O: another one goes another way.
-            let (at, unsure) = match self.servers[server] {
-                Leave::Again { at, unsure } => (at, unsure),
-                Leave::Asked { until, .. } => (until, true),
-                _ => continue,
-            };
             if now >= self.deadline {
-                self.servers[server] = Leave::Gone;
-            } else if now >= at {
-                self.ask(recipe, server, now, unsure, out);
+                // Whatever was written has expired.
+                self.stragglers[server] = Tick::NEVER;
+                if matches!(self.servers[server], Leave::Asked { .. } | Leave::Again { .. }) {
+                    self.servers[server] = Leave::Gone;
+                }
+                continue;
+            }
+            let straggling = now >= self.stragglers[server];
+            match self.servers[server] {
+                Leave::Again { at, unsure } if now >= at => self.ask(recipe, server, now, unsure, out),
+                // A request may be stuck where nobody drives its I/O: another one goes another way.
+                Leave::Asked { until, .. } if now >= until => self.ask(recipe, server, now, true, out),
+                // The answer under way may be older than what straggled.
+                Leave::Asked { .. } if straggling => self.stragglers[server] = now.after(RETRY),
+                Leave::Again { .. } | Leave::Asked { .. } => (),
+                _ if straggling => {
+                    self.stragglers[server] = Tick::NEVER;
+                    self.ask(recipe, server, now, true, out);
+                }
+                _ => (),
             }
         }
     }
 
     /// When to wake it, if at all.
     pub(super) fn wake_at(&self) -> Option<Tick> {
-        let again = |leave: &Leave| match leave {
-            Leave::Again { at, .. } | Leave::Asked { until: at, .. } => Some((*at).min(self.deadline)),
-            _ => None,
+        let again = |(leave, straggler): (&Leave, &Tick)| match leave {
+            Leave::Again { at, .. } => (*at).min(self.deadline),
+            Leave::Asked { until, .. } => (*until).min(*straggler).min(self.deadline),
+            _ if *straggler == Tick::NEVER => Tick::NEVER,
+            _ => (*straggler).min(self.deadline),
         };
-        self.servers.iter().filter_map(again).min()
+        self.servers.iter().zip(&self.stragglers).map(again).min().filter(|at| *at != Tick::NEVER)
     }
 
     /// Whether nothing of the value is left, or can still turn up.
     pub(super) fn is_over(&self) -> bool {
-        self.awaited == 0 && !self.servers.iter().any(|leave| matches!(leave, Leave::Asked { .. } | Leave::Again { .. }))
+        let settled = self.awaited == 0 && self.stragglers.iter().all(|at| *at == Tick::NEVER);
+        settled && !self.servers.iter().any(|leave| matches!(leave, Leave::Asked { .. } | Leave::Again { .. }))
     }
 
     /// The outcome, once a majority decides it.
@@ -250,6 +276,8 @@ mod tests {
     use crate::owner::Signature;
     use crate::server::Reply;
 
+    const SENT: Tick = Tick::from_micros(1_000);
+
     fn recipe() -> Recipe {
         Recipe {
             keys: Arc::new(Keys::new("", "l", 1).unwrap()),
@@ -271,8 +299,8 @@ mod tests {
 
     /// A release that overtook the answer to its own acquire.
     fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Farewell {
-        let now = Tick::from_micros(1_000);
-        let mut farewell = Farewell::begin(recipe, (1, "me".into()), now, None, |_| Concern::Ask, out);
+        let now = SENT;
+        let mut farewell = Farewell::begin(recipe, (1, "me".into()), now, None, now, |_| Concern::Ask, out);
         farewell.awaited = 1;
         farewell.late_acquire(recipe, 0, now, &say(Verdict::Vote), out);
         farewell
@@ -282,7 +310,7 @@ mod tests {
     fn a_vote_that_a_release_overtook_costs_no_second_release() {
         let (recipe, mut out) = (recipe(), Vec::new());
         let mut farewell = left_early(&recipe, &mut out);
-        farewell.answer(0, Tick::from_micros(2_000), &say(Verdict::Ok));
+        farewell.answer((0, SENT), Tick::from_micros(2_000), &say(Verdict::Ok));
         assert!(farewell.is_over());
         assert_eq!(out.len(), 1);
     }
@@ -292,10 +320,10 @@ mod tests {
         let (recipe, mut out) = (recipe(), Vec::new());
         let mut farewell = left_early(&recipe, &mut out);
         let now = Tick::from_micros(2_000);
-        farewell.answer(0, now, &say(Verdict::No));
+        farewell.answer((0, SENT), now, &say(Verdict::No));
         assert_eq!((farewell.is_over(), farewell.wake_at()), (false, Some(now)));
         farewell.wake(&recipe, now, &mut out);
-        farewell.answer(0, now, &say(Verdict::Ok));
+        farewell.answer((0, SENT), now, &say(Verdict::Ok));
         assert!(farewell.is_over());
         assert_eq!((out.len(), farewell.outcome().map(|release| release.outcome)), (2, Some(Outcome::Released)));
     }

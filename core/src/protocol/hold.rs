@@ -11,10 +11,11 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{Event, EventKind};
-use crate::options::{MAX_TTL, check_ttl, wire_millis};
+use crate::options::{MAX_TTL, Ms, check_ttl, wire_millis};
 use crate::protocol::attempt::Round;
 use crate::protocol::ballot::{Ballot, Late};
 use crate::protocol::extension::{Extension, Progress, Purpose};
+use crate::protocol::farewell::{Concern, STRAGGLER};
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::{Answer, Op, Request, Verdict};
 use crate::validity::{self, Reading};
@@ -25,6 +26,8 @@ struct Wish {
     call: CallId,
     span: Duration,
     gives_up: Tick,
+    /// The round that would fulfil it.
+    round: Option<u32>,
 }
 
 /// The shortest time between two tries of an extension: what bounds the tries of a hold in trouble to a few dozen, so that
@@ -45,6 +48,14 @@ pub(super) struct Hold {
     renewing: bool,
     next_beat: Tick,
     extension: Option<Extension>,
+    /// How many rounds in a row timed out.
+    timeouts: u32,
+    /// The last confirmed round: a server that lost its key may say so after the majority confirmed.
+    confirmed: Option<Extension>,
+    /// The latest end that a server may have been given.
+    kept_until: Tick,
+    /// Until when each server may still read a request of ours that writes the key, from a connection that broke.
+    unsure_until: Vec<Tick>,
     wishes: VecDeque<Wish>,
 }
 
@@ -60,8 +71,13 @@ impl Hold {
                 Late::Keep => (),
             }
         }
+        let unsure = |server: usize| if round.is_unsure(server) { now.after(STRAGGLER) } else { Tick::default() };
         let mut hold = Self {
             fence,
+            kept_until: now.after(ttl),
+            unsure_until: (0..recipe.servers.len()).map(unsure).collect(),
+            timeouts: 0,
+            confirmed: None,
             granted: now,
             validity_end: validity_end.min(hold_end),
             hold_end,
@@ -85,6 +101,16 @@ impl Hold {
 
     pub(super) fn ballot(&self) -> &Ballot {
         &self.round.ballot
+    }
+
+    /// The latest end that a server may have been given.
+    pub(super) fn kept_until(&self) -> Tick {
+        self.kept_until
+    }
+
+    /// What a release has to do with a server.
+    pub(super) fn concern(&self, server: usize, now: Tick) -> Concern {
+        if now < self.unsure_until[server] { Concern::AskTwice } else { Concern::Ask }
     }
 
     /// No more beats, and answers to the one under way no longer matter. Gives the callers that still wait for an extend.
@@ -119,10 +145,11 @@ impl Hold {
                     Late::Keep => (),
                 }
             }
-            _ if step == Step::Acquire => {
-                self.round.ballot.oppose(server);
+            Err(failure) if failure.maybe_applied && matches!(step, Step::Acquire | Step::Heal) => {
+                self.forget_vote(server, step);
+                self.unsure_until[server] = now.after(STRAGGLER);
             }
-            _ => (),
+            _ => self.forget_vote(server, step),
         }
     }
 
@@ -151,18 +178,18 @@ impl Hold {
                 let span = self.validity_end.since(now).saturating_add(span);
                 if span > MAX_TTL {
                     let why = format!("more than {} h would remain", MAX_TTL.as_secs() / 3600);
-                    return Err(Error::invalid("by", span, why));
+                    return Err(Error::invalid("by", Ms(span), why));
                 }
                 span
             }
         };
         if let Some(fleet) = recipe.fleet.filter(|fleet| wire_millis(span) > fleet.max_ttl_ms) {
             let why = format!("on a quorum no more than max_ttl ({} ms) may remain", fleet.max_ttl_ms);
-            return Err(Error::invalid("ttl", span, why));
+            return Err(Error::invalid("ttl", Ms(span), why));
         }
         // A By that adds nothing still needs a ttl a server can keep.
         let span = span.max(crate::options::MIN_TTL);
-        self.wishes.push_back(Wish { call, span, gives_up: now.after(recipe.unavailable_after) });
+        self.wishes.push_back(Wish { call, span, gives_up: now.after(recipe.unavailable_after), round: None });
         if self.extension.is_none() {
             self.next_beat = now;
         }
@@ -181,9 +208,10 @@ impl Hold {
             }
         }
         if self.extension.is_none() && now >= self.next_beat {
-            if let Some(wish) = self.wishes.front() {
-                let (purpose, span) = (Purpose::User(wish.call), wish.span);
-                self.send(recipe, purpose, span, now, rounds, out);
+            // One round fulfils every wish there is: each asks for at least so much.
+            if let Some(span) = self.wishes.iter().map(|wish| wish.span).max() {
+                self.send(recipe, Purpose::User, span, now, rounds, out);
+                self.wishes.iter_mut().for_each(|wish| wish.round = Some(*rounds));
             } else if self.renewing {
                 self.send(recipe, Purpose::Beat, recipe.options.ttl, now, rounds, out);
             }
@@ -204,8 +232,10 @@ impl Hold {
         // Up to the end that max_hold sets, and what drift takes off, so that the last extension reaches that end.
         let rest = self.hold_end.since(now);
         let span = span.min(rest.saturating_add(validity::drift(rest) * 2));
-        // Several tries must fit into what remains, so one waits for a part of it only.
-        let patience = recipe.response_timeout.min(self.validity_end.since(now) / 3).max(least_pause(recipe));
+        // Three tries fit into what remains, each as long as the others: shorter and shorter ones would never see a slow answer.
+        let share = self.validity_end.since(now) / 3u32.saturating_sub(self.timeouts).max(1);
+        let patience = recipe.response_timeout.min(share).max(least_pause(recipe));
+        self.kept_until = self.kept_until.max(now.after(span)).max(self.validity_end.after(span));
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         let op = Op::Extend {
             keys: Arc::clone(&recipe.keys),
@@ -229,6 +259,13 @@ impl Hold {
         now: Tick,
         out: &mut Vec<Command>,
     ) -> Option<Loss> {
+        if let Some(confirmed) = self.confirmed.as_mut().filter(|confirmed| confirmed.round == tag.round) {
+            confirmed.answer(server, now, &self.round.owner, answer, &mut self.round.readings);
+            if confirmed.is_forgetful(server) && now < self.validity_end {
+                self.heal(recipe, server, now, out);
+            }
+            return None;
+        }
         let extension = self.extension.as_mut().filter(|extension| extension.round == tag.round)?;
         let progress = extension.answer(server, now, &self.round.owner, answer, &mut self.round.readings);
         self.settle(recipe, progress, now, out)
@@ -238,7 +275,7 @@ impl Hold {
     fn settle(&mut self, recipe: &Recipe, progress: Progress, now: Tick, out: &mut Vec<Command>) -> Option<Loss> {
         match progress {
             Progress::Open => None,
-            Progress::Refused(reason, rival) => Some(Loss { reason, rival, overrun: Duration::ZERO }),
+            Progress::Refused(reason, rival) => Some(Loss { reason, rival, overrun: now.since(self.validity_end) }),
             // Validity has ended: the timer will say so, whatever came in since.
             Progress::Confirmed | Progress::Unknown if now >= self.validity_end => None,
             Progress::Confirmed => {
@@ -256,22 +293,14 @@ impl Hold {
         let Some(extension) = self.extension.take() else { return };
         let end = validity::end(extension.sent, extension.span).min(self.hold_end);
         self.validity_end = self.validity_end.max(end);
-        for server in extension.forgetful() {
-            let op = Op::Heal {
-                keys: Arc::clone(&recipe.keys),
-                owner: Arc::clone(&self.round.owner),
-                ttl_ms: wire_millis(extension.span),
-                token: self.fence,
-            };
-            let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
-            out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
-        }
+        self.timeouts = 0;
         self.next_beat = self.beat_after(recipe).max(now);
         let kind = match extension.purpose {
             Purpose::Beat => EventKind::Renewed,
-            Purpose::User(call) => {
-                self.wishes.retain(|wish| wish.call != call);
-                out.push(Command::Extended(call, Ok(())));
+            Purpose::User => {
+                let fulfilled = |wish: &Wish| wish.round == Some(extension.round);
+                out.extend(self.wishes.iter().filter(|wish| fulfilled(wish)).map(|wish| Command::Extended(wish.call, Ok(()))));
+                self.wishes.retain(|wish| !fulfilled(wish));
                 EventKind::Extended
             }
         };
@@ -281,6 +310,29 @@ impl Hold {
         if !self.wishes.is_empty() {
             self.next_beat = now;
         }
+        let forgetful: Vec<usize> = (0..recipe.servers.len()).filter(|server| extension.is_forgetful(*server)).collect();
+        self.confirmed = Some(extension);
+        for server in forgetful {
+            self.heal(recipe, server, now, out);
+        }
+    }
+
+    /// Writes the key again on a server that lost it, after a majority confirmed that it is ours.
+    fn heal(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
+        let Some(confirmed) = &self.confirmed else { return };
+        // Behind a heal our acquire would cast a new vote above the token and be released for it, and a vote above the token was
+        // released there: either way the key would be gone that validity counts on.
+        if now < self.unsure_until[server] || self.round.ballot.is_pending(server) || self.round.ballot.is_above(server, self.fence) {
+            return;
+        }
+        let op = Op::Heal {
+            keys: Arc::clone(&recipe.keys),
+            owner: Arc::clone(&self.round.owner),
+            ttl_ms: wire_millis(confirmed.span),
+            token: self.fence,
+        };
+        let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
+        out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
     }
 
     /// The next beat; none once validity has reached the end that `max_hold` sets.
@@ -291,9 +343,14 @@ impl Hold {
     /// No majority answered: try again while validity lasts, and tell a user who has waited long enough.
     fn unknown(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let Some(extension) = self.extension.take() else { return };
+        // What timed out has waited already.
+        let timed_out = now >= extension.times_out;
+        self.timeouts += u32::from(timed_out);
         let left = self.validity_end.since(now);
-        let pause = (left / 8).min(Duration::from_millis(250)).max(least_pause(recipe));
-        self.next_beat = now.after(pause);
+        let pause = if timed_out { Duration::ZERO } else { (left / 8).min(Duration::from_millis(250)).max(least_pause(recipe)) };
+        // A last try when a wish gives up.
+        let patience = self.wishes.front().filter(|wish| now < wish.gives_up).map_or(Tick::NEVER, |wish| wish.gives_up);
+        self.next_beat = now.after(pause).min(patience);
         let failures = extension.failures(&recipe.servers);
         while self.wishes.front().is_some_and(|wish| now >= wish.gives_up) {
             let Some(wish) = self.wishes.pop_front() else { break };

@@ -93,6 +93,13 @@ pub enum Op {
 }
 
 impl Op {
+    /// Whether the operation is about the servers themselves, and so waits for the next attempt to connect instead of being
+    /// told why the last one failed.
+    #[must_use]
+    pub const fn asks_afresh(&self) -> bool {
+        matches!(self, Self::Examine | Self::Trust { .. })
+    }
+
     /// Whether the operation may wait for a reconnect: only a release may, everything else dies with its round.
     #[must_use]
     pub fn survives_reconnect(&self) -> bool {
@@ -196,13 +203,15 @@ pub struct Reply {
     pub remaining: Remaining,
     /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
     pub run_id: Option<Arc<str>>,
+    /// Whether the operation was also sent on a connection that broke, and may have been done then.
+    pub repeated: bool,
 }
 
 impl Reply {
     /// A reply.
     #[must_use]
     pub fn new(verdict: Verdict, time_us: u64, fence: u64, holder: Option<String>, remaining: Remaining) -> Self {
-        Self { verdict, time_us, fence, holder, remaining, run_id: None }
+        Self { verdict, time_us, fence, holder, remaining, run_id: None, repeated: false }
     }
 }
 

@@ -3,6 +3,9 @@
 import { once } from 'node:events'
 import net from 'node:net'
 
+import { Client } from 'locktender'
+import { ScriptedServer } from 'locktender/testing'
+
 import { RealServer } from '../support/server.mjs'
 
 /** The places of a case's `at`. */
@@ -14,9 +17,14 @@ export function placesOf(at = 'any') {
 export class Places {
   #started = new Map()
   #listeners = []
+  #three
   #count = 0
 
   async make(at) {
+    if (at.scripted) {
+      const scripted = new ScriptedServer(at.scripted.join('\n'))
+      return { name: 'scripted', urls: [scripted], servers: [], scripted }
+    }
     if (typeof at === 'object') return { name: 'urls', urls: at.urls, servers: [] }
     return { name: at, servers: [], ...(await this.#parts[at]()) }
   }
@@ -29,11 +37,16 @@ export class Places {
   #plain = () => this.#start('plain', {})
   #guarded = () => this.#start('guarded', { password: 'secret', users: { guest: ['guest', '~* +@connection +get'] } })
   #tls = () => this.#start('tls', { tls: 'server' })
+  #quorum = () => (this.#three ??= this.#startQuorum())
   #elsewhere = () => this.#start('elsewhere', { tls: 'elsewhere' })
 
   #parts = {
     memory: () => ({ urls: [`memory://contract-${this.#count++}`] }),
     redis: async () => reached(await this.#plain()),
+    quorum: async () => {
+      const servers = await this.#quorum()
+      return { urls: servers.map(({ url }) => url), servers }
+    },
     unix: async () => ({ urls: [(await this.#plain()).unixUrl], servers: [await this.#plain()] }),
     password: async () => reached(await this.#guarded()),
     wrong_password: async () => local('redis', (await this.#guarded()).port, ':hunter2@'),
@@ -47,6 +60,14 @@ export class Places {
     refused: () => local('redis', 1),
     not_redis: async () => local('redis', await this.#listen((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))),
     silent: async () => local('redis', await this.#listen(() => {})),
+  }
+
+  async #startQuorum() {
+    const servers = await Promise.all(['first', 'second', 'third'].map((name) => this.#start(name, {})))
+    const client = new Client(servers.map(({ url }) => url))
+    await client.initializeQuorum()
+    await client.close()
+    return servers
   }
 
   async #listen(serve) {

@@ -194,6 +194,9 @@ export class Scene {
 
     close: async (step) => void (await this.#client(step).close()),
 
+    script: async ({ lines }) => {
+      this.#place.scripted.play(lines.join('\n'))
+    },
     server: async ({ command }) => {
       const replies = []
       for (const server of this.#place.servers) replies.push(await server.command(...command))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+from locktender import Client
 from locktender.testing import ScriptedServer
 from support.server import RealServer
 
@@ -55,6 +56,7 @@ class Places:
         made: dict[str, Callable[[], tuple[list[Any], list[RealServer]]]] = {
             "memory": lambda: ([f"memory://contract-{next(self._numbers)}"], []),
             "redis": lambda: ([self._plain.url], [self._plain]),
+            "quorum": lambda: ([server.url for server in self._quorum], self._quorum),
             "unix": lambda: ([self._plain.unix_url], [self._plain]),
             "password": lambda: ([self._guarded.url], [self._guarded]),
             "wrong_password": lambda: (local("redis", self._guarded.port, ":hunter2@"), []),
@@ -77,6 +79,13 @@ class Places:
     @functools.cached_property
     def _plain(self) -> RealServer:
         return self._start()
+
+    @functools.cached_property
+    def _quorum(self) -> list[RealServer]:
+        servers = [self._start() for _ in range(3)]
+        with Client([server.url for server in servers]) as client:
+            client.initialize_quorum()
+        return servers
 
     @functools.cached_property
     def _guarded(self) -> RealServer:

@@ -20,7 +20,7 @@ fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_told_before_the_server
     let (tell, told) = channel();
     let lock = |n: usize| client.lock(format!("hold:{n}")).ttl(ms(3_000));
     let pending: Vec<_> = (0..1_000).map(|n| lock(n).acquire()).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let held = runtime.block_on(async {
         let mut held = Vec::new();
         for call in pending {

@@ -17,7 +17,7 @@ use super::link::{Event, Job, Landing, Link};
 use super::queue::Queue;
 use super::state::{News, State};
 use crate::clock::Tick;
-use crate::server::{Answer, Failure, FailureKind};
+use crate::server::{Answer, Failure, FailureKind, Op};
 
 /// Operations taken from the inbox at once, and so at most in one write.
 const BATCH: usize = 256;
@@ -124,7 +124,7 @@ impl Lane {
         }
         match (&mut self.state, &self.trouble) {
             (State::Up(link), _) => link.send(job, Form::BySha, now),
-            (State::Down, Some(trouble)) if now < self.backoff.until() && !job.request.op.survives_reconnect() => {
+            (State::Down, Some(trouble)) if now < self.backoff.until() && !waits(&job.request.op) => {
                 self.wanted = true;
                 job.completion.complete(Err(trouble.clone()));
             }
@@ -227,7 +227,7 @@ impl Lane {
         let unknown = Failure { maybe_applied: true, ..failure.clone() };
         for job in link.take(|_| true) {
             if self.closing.is_none() && job.request.op.survives_reconnect() && now < job.request.deadline {
-                self.waiting.push(job);
+                self.waiting.push(Job { repeated: true, ..job });
             } else {
                 job.completion.complete(Err(unknown.clone()));
             }
@@ -295,4 +295,9 @@ impl Lane {
             }
         }
     }
+}
+
+/// Whether an operation waits for the next attempt to connect.
+fn waits(op: &Op) -> bool {
+    op.survives_reconnect() || op.asks_afresh()
 }

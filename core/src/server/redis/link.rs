@@ -21,6 +21,8 @@ use crate::server::{Answer, Completion, Reply, Request};
 pub(super) struct Job {
     pub(super) request: Request,
     pub(super) completion: Completion,
+    /// It was sent before, on a connection that broke.
+    pub(super) repeated: bool,
 }
 
 /// What happens on a connection.
@@ -144,7 +146,7 @@ impl Link {
         let answer = match value {
             Value::ServerError(error) if error.code() == "NOSCRIPT" => return Landing::Unknown(job),
             Value::ServerError(error) => Err(codec::failure(&error.into(), true)),
-            value => codec::reply(&job.request.op, value).map(|reply| Reply { run_id: self.run_id.clone(), ..reply }),
+            value => codec::reply(&job.request.op, value).map(|reply| Reply { run_id: self.run_id.clone(), repeated: job.repeated, ..reply }),
         };
         Landing::Answered(job, answer)
     }

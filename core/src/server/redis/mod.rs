@@ -92,7 +92,7 @@ impl Server for RedisServer {
     }
 
     fn submit(&self, request: Request, completion: Completion) {
-        self.lanes.submit(Job { request, completion });
+        self.lanes.submit(Job { request, completion, repeated: false });
     }
 
     fn close(&self) {

@@ -97,7 +97,8 @@ impl World {
                     slot.name == name && slot.is_waiting() && can && settled_for(slot.started)
                 })
         };
-        let sane = self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest;
+        // The probes have a deadline of their own, which knows of quarantine.
+        let sane = self.probes.is_empty() && self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest;
         let idle = sane && (0..self.processes.len()).any(waits);
         self.idle_since[name] = if idle { self.idle_since[name].min(self.now) } else { Instant::MAX };
         if self.idle_since[name].saturating_add(ms(2_000)) < self.now {
@@ -108,6 +109,14 @@ impl World {
     /// Everybody has let go, faults are over: somebody new must get every lock once the dead ones' keys have expired.
     pub(super) fn probe(&mut self) {
         let client = self.plan.clients;
+        // Lost messages are a fault, too: with too many of them every round may time out.
+        self.plan.lost_per_mille = 0;
+        // A server that lost its data is waited for.
+        self.plan.unavailable_after += self.plan.max_ttl * 2;
+        // Where an answer takes about as long as the client waits for one, no round need ever succeed.
+        if micros(self.plan.response_timeout) <= 4 * (self.plan.latency_us + self.plan.jitter_us) {
+            return;
+        }
         for name in 0..self.plan.names {
             let expiry = |node: &super::node::Node| node.lock(&self.keys[name], self.now).map_or(self.now, |(_, gone)| gone);
             let expires = self.nodes.iter().map(expiry).max().unwrap_or(self.now);

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, thread};
 
+use locktender::Client;
 use locktender::server::scripted::ScriptedServer;
 use locktender_tests::{RealServer, ServerOptions};
 use serde_json::Value;
@@ -15,6 +16,13 @@ static TLS: LazyLock<RealServer> = LazyLock::new(|| ServerOptions::new().tls("se
 static ELSEWHERE: LazyLock<RealServer> = LazyLock::new(|| ServerOptions::new().tls("elsewhere").start());
 static GUARDED: LazyLock<RealServer> =
     LazyLock::new(|| ServerOptions::new().password("secret").user("guest", "guest", "~* +@connection +get").start());
+
+static QUORUM: LazyLock<[RealServer; 3]> = LazyLock::new(|| {
+    let servers = [(); 3].map(|()| RealServer::start());
+    let client = servers.iter().fold(Client::builder(), |builder, server| builder.url(server.url())).build().unwrap();
+    client.initialize_quorum().wait().unwrap();
+    servers
+});
 
 /// Where a case is played.
 #[derive(Default)]
@@ -58,6 +66,11 @@ impl Place {
                 Self { urls: vec![url], ..Self::default() }
             }
             "redis" => at(&PLAIN, PLAIN.url()),
+            "quorum" => Self {
+                urls: QUORUM.iter().map(RealServer::url).collect(),
+                servers: QUORUM.iter().collect(),
+                ..Self::default()
+            },
             "unix" => at(&PLAIN, PLAIN.unix_url()),
             "password" => at(&GUARDED, GUARDED.url()),
             "wrong_password" => at(&GUARDED, format!("redis://:hunter2@127.0.0.1:{}", GUARDED.port())),

@@ -1,0 +1,133 @@
+// Events: of a client as an EventEmitter, of all clients on a diagnostics channel.
+
+import assert from 'node:assert/strict'
+import diagnostics from 'node:diagnostics_channel'
+import { EventEmitter, once } from 'node:events'
+import { after, test } from 'node:test'
+
+import { Client } from 'locktender'
+
+import { until } from './support/observe.mjs'
+import { run } from './support/script.mjs'
+import { sharedServer, startServer } from './support/server.mjs'
+
+const server = await sharedServer()
+const client = new Client(server.url)
+after(() => client.close())
+
+function seenBy(t, emitter) {
+  const seen = []
+  const note = (event) => seen.push(event)
+  emitter.on('event', note)
+  t.after(() => emitter.off('event', note))
+  return seen
+}
+
+const kinds = (seen) => seen.map(({ kind }) => kind)
+
+test('the life of a lock is told in order, with its data', async (t) => {
+  assert.ok(client instanceof EventEmitter)
+  const seen = seenBy(t, client)
+  const held = await client.lock(t.name).acquire()
+  assert.equal(await client.lock(t.name).tryAcquire(), null)
+  await held.extend(20_000)
+  await held.release()
+  await until(() => kinds(seen).includes('released'))
+  assert.deepEqual(kinds(seen), ['attempt', 'acquired', 'attempt', 'busy', 'extended', 'released'])
+  const [, acquired, , busy] = seen
+  assert.deepEqual([acquired.lockName, acquired.owner, acquired.fence], [t.name, held.owner, held.fence])
+  assert.ok(acquired.tookMs >= 0)
+  assert.equal(busy.rival, held.owner)
+  const fields = ['fence', 'kind', 'lockName', 'message', 'owner', 'reason', 'rival', 'server', 'tookMs']
+  for (const event of seen) assert.deepEqual(Object.keys(event).sort(), fields)
+})
+
+test('each kind is an event of its own, before the common one', async (t) => {
+  const order = []
+  client.once('acquired', (event) => order.push(['acquired', event.lockName]))
+  client.once('renewed', (event) => order.push(['renewed', event.lockName]))
+  const renewed = once(client, 'renewed')
+  const held = await client.lock(t.name, { ttlMs: 150 }).acquire()
+  await renewed
+  await held.release()
+  assert.deepEqual(order, [['acquired', t.name], ['renewed', t.name]])
+})
+
+test('a loss is told also to who listens to nothing else', async (t) => {
+  const lost = once(client, 'lost')
+  const held = await client.lock(t.name, { ttlMs: 150 }).acquire()
+  await server.command('DEL', t.name)
+  const [event] = await lost
+  assert.deepEqual([event.lockName, event.owner, event.reason], [t.name, held.owner, 'missing'])
+})
+
+test('an overlap that is proved is a race', async (t) => {
+  const race = once(client, 'race')
+  const held = await client.lock(t.name, { ttlMs: 150, renew: false }).acquire()
+  const next = await client.lock(t.name).acquire()
+  assert.equal((await held.release()).outcome, 'taken')
+  const [event] = await race
+  assert.deepEqual([event.rival, event.tookMs > 0], [next.owner, true])
+  await next.release()
+})
+
+test('a foreign holder without expiry is warned of', async (t) => {
+  const warning = once(client, 'warning')
+  await server.command('SET', t.name, 'redis-py')
+  assert.equal(await client.lock(t.name).tryAcquire(), null)
+  assert.match((await warning)[0].message, /expir/)
+})
+
+test('a server that fails and comes back is told', async (t) => {
+  const own = await startServer(t)
+  const cut = new Client(own.url, { responseTimeoutMs: 100 })
+  const seen = seenBy(t, cut)
+  const held = await cut.lock(t.name, { ttlMs: 400 }).acquire()
+  await own.kill()
+  await until(() => kinds(seen).includes('server_failed'))
+  await own.restartEmpty()
+  await until(() => kinds(seen).includes('server_recovered'))
+  await until(() => !held.isValid())
+  const failed = seen.find(({ kind }) => kind === 'server_failed')
+  assert.ok(failed.server.includes(String(own.port)) && failed.message)
+  await cut.close()
+})
+
+test('all clients publish on the channel, also those made before it was subscribed to', async (t) => {
+  const seen = []
+  const note = (event, channel) => seen.push([channel, event.kind, event.lockName])
+  diagnostics.subscribe('locktender', note)
+  t.after(() => diagnostics.unsubscribe('locktender', note))
+  const early = new Client(`memory://${t.name}`)
+  for (const each of [client, early]) await each.withLock(t.name, () => undefined)
+  await until(() => seen.filter(([, kind]) => kind === 'released').length === 2)
+  assert.ok(seen.every(([channel, , lockName]) => channel === 'locktender' && lockName === t.name))
+  await early.close()
+})
+
+test('a listener that throws is an uncaught exception, and no result is lost for it', async (t) => {
+  const program = `
+    process.on('uncaughtException', (error) => say(error.message))
+    const client = new Client(url)
+    client.on('acquired', () => { throw new Error('of the listener') })
+    const held = await Promise.all([1, 2, 3].map((at) => client.lock(name + at).acquire()))
+    say(held.every((each) => each.isValid()))
+    await client.close()`
+  const said = await run(t, program, server, t.name)
+  assert.deepEqual(said.sort(), ['of the listener', 'of the listener', 'of the listener', 'true'])
+})
+
+test('a client that only its hold remembers still tells its events', async (t) => {
+  const program = `
+    let lost
+    const acquire = async () => {
+      const client = new Client(url)
+      lost = new Promise((resolve) => client.on('lost', resolve))
+      return await client.lock(name, { ttlMs: 600, maxHoldMs: 500 }).acquire()
+    }
+    const held = await acquire()
+    for (let at = 0; at < 5; at++) { gc(); await sleep(10) }
+    say(held.isValid(), (await Promise.race([lost, sleep(2_000, { reason: 'silence' })])).reason)
+    await held[Symbol.asyncDispose]()`
+  assert.deepEqual(await run(t, program, server, t.name, { flags: ['--expose-gc'] }), ['true max_hold'])
+})

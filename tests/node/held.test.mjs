@@ -1,0 +1,205 @@
+// A held lock: its data, extending, losing, giving back, handing over.
+
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { Client, InvalidArgumentError, LockLostError, NotHeldError, UnavailableError } from 'locktender'
+import { ScriptedServer } from 'locktender/testing'
+
+import { timed, until } from './support/observe.mjs'
+import { sharedServer, startServer } from './support/server.mjs'
+
+const server = await sharedServer()
+const client = new Client(server.url)
+after(() => client.close())
+
+const pttl = (name) => server.command('PTTL', name)
+
+test('name, owner and fence are data', async (t) => {
+  const held = await client.lock(t.name).acquire()
+  assert.deepEqual([held.name, await server.command('GET', t.name)], [t.name, held.owner])
+  assert.ok(Number.isSafeInteger(held.fence) && held.fence > 0)
+  assert.deepEqual(Object.keys(held).sort(), ['fence', 'name', 'owner'])
+  assert.ok(held.isValid() && held.remainingMs() > 9_000 && held.remainingMs() <= 10_000)
+  held.check()
+  await held.release()
+  assert.deepEqual([held.isValid(), held.remainingMs()], [false, 0])
+  assert.throws(() => held.check(), NotHeldError)
+})
+
+test('a held lock is renewed far beyond its ttl', async (t) => {
+  const held = await client.lock(t.name, { ttlMs: 300 }).acquire()
+  const end = performance.now() + 1_000
+  await until(() => {
+    held.check()
+    return performance.now() > end
+  })
+  assert.equal((await held.release()).outcome, 'released')
+})
+
+test('without renew it ends with its ttl', async (t) => {
+  const held = await client.lock(t.name, { ttlMs: 300, renew: false }).acquire()
+  await until(() => held.signal.aborted, 1_000)
+  assert.equal(held.signal.reason.reason, 'expired')
+  await until(async () => !(await server.command('EXISTS', t.name)))
+  assert.deepEqual({ ...(await held.release()), overrunMs: 0 }, { outcome: 'expired', rival: null, overrunMs: 0 })
+})
+
+test('extend makes at least so much remain, and never shortens', async (t) => {
+  const held = await client.lock(t.name, { ttlMs: 1_000, renew: false }).acquire()
+  await held.extend(60_000)
+  assert.ok(held.remainingMs() > 55_000 && (await pttl(t.name)) > 55_000)
+  await held.extend()
+  await held.extend(10)
+  assert.ok(held.remainingMs() > 55_000 && (await pttl(t.name)) > 55_000)
+  await held.extendBy(60_000)
+  assert.ok(held.remainingMs() > 110_000 && held.remainingMs() <= (await pttl(t.name)))
+  await held.release()
+})
+
+test('extensions at the same time all succeed, in order', async (t) => {
+  const held = await client.lock(t.name).acquire()
+  await Promise.all([held.extend(20_000), held.extendBy(20_000), held.extend(30_000), held.extendBy(1_000)])
+  assert.ok(held.remainingMs() > 29_000)
+  await held.release()
+})
+
+test('an end of the hold that extends cannot pass', async (t) => {
+  const held = await client.lock(t.name, { ttlMs: 300, maxHoldMs: 500 }).acquire()
+  const { signal } = held
+  await held.extend(60_000)
+  assert.ok(held.remainingMs() <= 500)
+  await until(() => signal.aborted, 1_500)
+  assert.equal(signal.reason.reason, 'max_hold')
+  await assert.rejects(held.extend(), LockLostError)
+  await assert.rejects(held.extendBy(10), LockLostError)
+})
+
+test('times that are none are refused by extend and extendBy', async (t) => {
+  const held = await client.lock(t.name).acquire()
+  for (const bad of [NaN, Infinity, -Infinity, -1, '5', true, null, {}, 10n, 1e300, new Date()]) {
+    await assert.rejects(held.extend(bad), InvalidArgumentError)
+    await assert.rejects(held.extendBy(bad), InvalidArgumentError)
+  }
+  await assert.rejects(held.extendBy(), /^InvalidArgumentError: ms: must be a number/)
+  held.check()
+  await held.release()
+})
+
+test('a second release, and all else afterwards, says that nothing is held', async (t) => {
+  const held = await client.lock(t.name).acquire()
+  assert.deepEqual(await held.release(), { outcome: 'released', rival: null, overrunMs: 0 })
+  for (const call of [() => held.release(), () => held.extend(), () => held.extendBy(1)]) await assert.rejects(call(), NotHeldError)
+  assert.throws(() => held.handOver(), NotHeldError)
+})
+
+test('f22: an expired handle does not touch the next holder', async (t) => {
+  const held = await client.lock(t.name, { ttlMs: 200, renew: false }).acquire()
+  const next = await client.lock(t.name).acquire()
+  const { outcome, rival, overrunMs } = await held.release()
+  assert.deepEqual([outcome, rival, overrunMs > 0], ['taken', next.owner, true])
+  await held[Symbol.asyncDispose]()
+  assert.equal(await server.command('GET', t.name), next.owner)
+  await next.release()
+})
+
+const changes = { deleted: ['DEL'], overwritten: ['SET', 'rival'], 'of another type': ['LPUSH', 'a'] }
+for (const [change, [command, ...values]] of Object.entries(changes)) {
+  test(`f03: a key that is ${change} is lost, for ever`, async (t) => {
+    const held = await client.lock(t.name, { ttlMs: 300 }).acquire()
+    const told = []
+    held.signal.addEventListener('abort', () => told.push(held.isValid()))
+    await server.command('DEL', t.name)
+    if (command !== 'DEL') await server.command(command, t.name, ...values)
+    await until(() => told.length, 1_000)
+    assert.equal(held.signal.reason.code, 'LOCK_LOST')
+    assert.throws(() => held.check(), LockLostError)
+    await assert.rejects(held.extend(), LockLostError)
+    const kind = await server.command('TYPE', t.name)
+    await sleep(700) // two ttls in which nothing may happen
+    assert.equal(await server.command('TYPE', t.name), kind)
+    assert.deepEqual([told, held.isValid()], [[false], false])
+    await server.command('DEL', t.name)
+    const again = await client.lock(t.name, { ttlMs: 300 }).acquire()
+    await sleep(700)
+    again.check()
+    await again.release()
+  })
+}
+
+test('signal is one object, aborted by a loss and not by a release', async (t) => {
+  const held = await client.lock(t.name, { ttlMs: 300 }).acquire()
+  assert.ok(held.signal instanceof AbortSignal)
+  assert.equal(held.signal, held.signal)
+  await held.release()
+  const after = await client.lock(t.name, { ttlMs: 300, maxHoldMs: 100 }).acquire()
+  await until(() => !after.isValid())
+  await until(() => after.signal.aborted) // first asked for after the loss
+  assert.equal(held.signal.aborted, false)
+})
+
+test('hand-over moves a hold, once', async (t) => {
+  const held = await client.lock(t.name, { ttlMs: 5_000 }).acquire()
+  const ticket = held.handOver()
+  assert.equal(typeof ticket, 'string')
+  assert.deepEqual([held.isValid(), held.signal.aborted], [false, false])
+  assert.equal(await client.lock(t.name).tryAcquire(), null)
+  const other = new Client(server.url)
+  const taken = await other.adopt(ticket, { ttlMs: 3_000 })
+  assert.ok(taken.fence > held.fence && taken.owner !== held.owner && taken.remainingMs() <= 3_000)
+  await assert.rejects(other.adopt(ticket, { waitMs: 0 }), { code: 'ACQUIRE_TIMEOUT', holder: taken.owner })
+  assert.equal((await taken.release()).outcome, 'released')
+  await other.close()
+})
+
+test('tickets that are none are refused', async () => {
+  for (const ticket of ['', 'nonsense', 7, undefined, null, '\ud800']) await assert.rejects(client.adopt(ticket), InvalidArgumentError)
+})
+
+test('a disposal gives back, and never rejects', async (t) => {
+  const held = await client.lock(t.name, { ttlMs: 300 }).acquire()
+  assert.equal(await held[Symbol.asyncDispose](), undefined)
+  assert.equal(await server.command('EXISTS', t.name), 0)
+  await held[Symbol.asyncDispose]()
+  const lost = await client.lock(t.name, { ttlMs: 300, maxHoldMs: 50 }).acquire()
+  await until(() => !lost.isValid())
+  await lost[Symbol.asyncDispose]()
+})
+
+test('a disposal while the server is gone ends, and frees the process', async (t) => {
+  const own = await startServer(t)
+  const cut = new Client(own.url, { responseTimeoutMs: 100, unavailableAfterMs: 300, ttlMs: 500 })
+  const held = await cut.lock(t.name).acquire()
+  await own.kill()
+  const { tookMs } = await timed(() => held[Symbol.asyncDispose]())
+  assert.ok(tookMs < 1_000, `took ${tookMs} ms`)
+  await cut.close()
+})
+
+test('an unknown release rejects, and is called again for its outcome', async (t) => {
+  const scripted = new ScriptedServer('always release: silence applied', { responseTimeoutMs: 50 })
+  const unsure = new Client(scripted, { unavailableAfterMs: 200 })
+  const held = await unsure.lock(t.name).acquire()
+  await assert.rejects(held.release(), UnavailableError)
+  scripted.play('always release: real')
+  assert.equal((await held.release()).outcome, 'released')
+  await unsure.close()
+})
+
+test('f09: a server killed under many holds is a loss for each, and no unhandled rejection', async (t) => {
+  const own = await startServer(t)
+  const unhandled = []
+  const note = (error) => unhandled.push(error)
+  process.on('unhandledRejection', note)
+  t.after(() => process.off('unhandledRejection', note))
+  const cut = new Client(own.url, { responseTimeoutMs: 100, ttlMs: 500 })
+  const holds = await Promise.all(Array.from({ length: 50 }, (_, at) => cut.lock(`${t.name} ${at}`).acquire()))
+  const watched = holds.slice(0, 25).map((held) => held.signal)
+  await own.kill()
+  await until(() => watched.every((signal) => signal.aborted), 1_500)
+  assert.ok(watched.every(({ reason }) => reason instanceof LockLostError && reason.reason === 'expired'))
+  assert.ok(holds.every((held) => !held.isValid()))
+  await cut.close()
+  assert.deepEqual(unhandled, [])
+})

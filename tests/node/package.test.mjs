@@ -1,0 +1,70 @@
+// The package as others get it: two module systems, one set of classes, and every file that is named.
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import test from 'node:test'
+import { promisify } from 'node:util'
+
+import * as esm from 'locktender'
+import * as esmTesting from 'locktender/testing'
+
+import { root } from './support/checkout.mjs'
+
+const require = createRequire(import.meta.url)
+const manifest = require('locktender/package.json')
+
+/** Every path in the conditions of `exports`. */
+function pathsOf(target) {
+  return typeof target === 'string' ? [target] : Object.values(target).flatMap(pathsOf)
+}
+
+test('import and require give the same classes and functions', () => {
+  for (const [module, name] of [[esm, 'locktender'], [esmTesting, 'locktender/testing']]) {
+    const commonJs = require(name)
+    const names = Object.keys(commonJs)
+    assert.ok(names.length > 0)
+    assert.deepEqual(Object.keys(module).filter((each) => !['default', 'module.exports', '__esModule'].includes(each)).sort(), names.sort())
+    for (const each of names) assert.equal(module[each], commonJs[each])
+  }
+})
+
+test('nothing internal can be imported', () => {
+  for (const inside of ['locktender/bindings-node/dist/queue.js', 'locktender/dist/queue', 'locktender/native']) {
+    assert.throws(() => require(inside), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' })
+  }
+})
+
+test('what the package names is there, types first, and is packed', async () => {
+  const { stdout } = await promisify(execFile)('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root })
+  const packed = new Set(JSON.parse(stdout)[0].files.map(({ path: file }) => file))
+  for (const named of [manifest.main, manifest.types, ...pathsOf(manifest.exports)]) {
+    assert.ok(existsSync(path.join(root, named)), named)
+    assert.ok(packed.has(path.normalize(named)), `${named} is not packed`)
+  }
+  for (const conditions of Object.values(manifest.exports).filter((each) => typeof each === 'object')) {
+    for (const each of Object.values(conditions)) assert.deepEqual(Object.keys(each), ['types', 'default'])
+  }
+  for (const file of ['README.md', 'LICENSE-MIT', 'LICENSE-APACHE', 'bindings-node/native/index.js']) assert.ok(packed.has(file), file)
+  assert.ok([...packed].some((file) => file.endsWith('.node')), 'the addon')
+  for (const file of packed) assert.match(file, /^(bindings-node\/(dist|native)\/|README|LICENSE|package\.json$)/)
+})
+
+test('the declarations import nothing that is not packed', () => {
+  const declarations = ['client', 'default', 'errors', 'events', 'held', 'index', 'lock', 'options', 'scripted', 'testing']
+  for (const name of declarations) {
+    const text = readFileSync(path.join(root, 'bindings-node/dist', `${name}.d.ts`), 'utf8')
+    const imported = [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map((match) => match[1])
+    for (const each of imported) {
+      const own = /^\.\/(\w+)\.js$/.exec(each)
+      assert.ok(each.startsWith('node:') || declarations.includes(own?.[1]), `${name}.d.ts imports ${each}`)
+    }
+  }
+})
+
+test('the version is the workspace\'s', () => {
+  const [, version] = /^\[workspace\.package\]\nversion = "([^"]+)"/m.exec(readFileSync(path.join(root, 'Cargo.toml'), 'utf8')) ?? []
+  assert.equal(manifest.version, version)
+})

@@ -1,0 +1,91 @@
+// What users write, as the compiler sees it. Compiled by types.test.mjs as an ES module and as CommonJS; never run.
+
+import { Client, configure, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
+import type { ClientOptions, Held, Lock, LockEvent, LockInfo, LockOptions, LossReason, Ran, Release, ServerReport } from 'locktender'
+import { ScriptedServer, type Seen } from 'locktender/testing'
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+/** Fails to compile unless the types are the same. */
+declare function same<A, B>(proof: Same<A, B>): void
+
+export async function uses(signal: AbortSignal, maybe: number | undefined): Promise<void> {
+  const options: ClientOptions = { prefix: 'p:', app: 'a', ttlMs: 1_000, tlsCa: 'ca.pem', maxTtlMs: 60_000 }
+  configure('redis://localhost', options)
+  configure(['redis://a', 'redis://b', 'redis://c'])
+  await using client = new Client(['redis://a', new ScriptedServer('acquire: busy')] as const)
+  new Client()
+
+  const given: LockOptions = { ttlMs: maybe, waitMs: Infinity, renew: undefined, maxHoldMs: 5_000 }
+  const recipe: Lock = client.lock('orders', given)
+  await using held = await recipe.acquire({ signal })
+  const perhaps = await recipe.tryAcquire()
+  same<typeof perhaps, Held | null>(true)
+  const info: LockInfo | null = await recipe.inspect()
+  const [pid, remaining] = [info?.fields?.pid, info?.remainingMs]
+  same<typeof pid, number | null | undefined>(true)
+  same<typeof remaining, number | null | undefined>(true)
+
+  same<[string, string, number, number, boolean], [typeof held.name, typeof held.owner, typeof held.fence, number, boolean]>(true)
+  held.check()
+  await fetch('http://localhost', { signal: held.signal })
+  await held.extend()
+  await held.extend(maybe)
+  await held.extendBy(500)
+  const { outcome, rival, overrunMs }: Release = await held.release()
+  same<typeof outcome, 'released' | 'expired' | 'taken'>(true)
+  same<[typeof rival, typeof overrunMs], [string | null, number]>(true)
+  const adopted: Held = await client.adopt(held.handOver(), { ttlMs: 1_000, signal })
+  adopted.isValid() && adopted.remainingMs().toFixed()
+
+  const plain = await client.withLock('orders', (inside) => inside.fence)
+  same<typeof plain, number>(true)
+  const later = await withLock('orders', { waitMs: 0, signal }, async () => 'text' as const)
+  same<typeof later, 'text'>(true)
+  const ran = await client.tryWithLock('orders', { ttlMs: 5_000 }, async () => [1])
+  same<typeof ran, Ran<number[]>>(true)
+  if (ran.ran) ran.value.length
+  await tryWithLock('orders', () => undefined)
+  await lock('orders').acquire()
+
+  client.on('lost', (event: LockEvent) => event.reason satisfies LossReason | null)
+  client.once('event', ({ kind, tookMs }) => (kind === 'race' ? tookMs : null))
+  const reports: ServerReport[] = await client.check()
+  reports[0]?.warnings.join()
+  await client.initializeQuorum()
+  await client.close()
+
+  const server = new ScriptedServer('always any: fail refused', { name: 'a', responseTimeoutMs: 10 }).play('acquire: real')
+  const seen: Seen[] = server.seen
+  seen.length + server.unplayed
+}
+
+export function errors(error: unknown): string | null {
+  if (error instanceof LockLostError) return error.reason satisfies LossReason
+  if (error instanceof UnavailableError) return error.servers.map(({ server, kind, message }) => `${server} ${kind} ${message}`).join()
+  return error instanceof LockError ? error.lockName : null
+}
+
+export async function refused(client: Client, held: Held, ran: Ran<number>): Promise<void> {
+  // @ts-expect-error an unknown option
+  client.lock('orders', { ttl: 5 })
+  // @ts-expect-error an option of another kind
+  client.lock('orders', { ttlMs: '5 s' })
+  // @ts-expect-error a client's option
+  client.lock('orders', { prefix: 'p:' })
+  // @ts-expect-error no name
+  client.lock()
+  // @ts-expect-error no body
+  await client.withLock('orders', {})
+  // @ts-expect-error only a signal
+  await client.lock('orders').acquire({ waitMs: 5 })
+  // @ts-expect-error data
+  held.fence = 7
+  // @ts-expect-error it has to be said how much
+  await held.extendBy()
+  // @ts-expect-error not known to have run
+  ran.value
+  // @ts-expect-error no such event
+  client.on('loss', () => undefined)
+  // @ts-expect-error nobody makes a hold but acquire
+  held.leave()
+}

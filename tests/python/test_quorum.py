@@ -1,0 +1,43 @@
+"""A client of several servers."""
+
+import asyncio
+
+import pytest
+from locktender import Client, InvalidArgumentError
+
+
+def test_a_quorum_holds_once_its_servers_are_trusted(servers):
+    three = [servers() for _ in range(3)]
+    client = Client([server.url for server in three])
+    client.initialize_quorum()
+    with client.lock("a") as held:
+        assert held.is_valid()
+        assert sum(server.command("GET", "a") == held.owner for server in three) >= 2
+        assert client.lock("a").try_acquire() is None
+
+    async def again():
+        await client.initialize_quorum_async()
+        async with client.lock("a") as later:
+            return later.fence
+
+    assert asyncio.run(again()) > held.fence
+    client.close()
+
+
+def test_a_client_of_another_quorum_is_refused(servers):
+    three = [servers() for _ in range(3)]
+    with Client([server.url for server in three]) as client:
+        client.initialize_quorum()
+    with Client(three[0].url) as single, pytest.raises(InvalidArgumentError, match="n=3 max_ttl=60000"):
+        single.lock("a").acquire()
+
+
+def test_a_check_says_what_each_server_guarantees(servers):
+    evicting = servers(config=["maxmemory-policy allkeys-lru"])
+    with Client([evicting.url, "redis://127.0.0.1:1"]) as client:
+        report, missing = client.check()
+        assert report.role == "master"
+        assert any("noeviction" in warning for warning in report.warnings)
+        assert abs(report.clock_offset) < 1
+        assert missing.error and missing.version is None
+        assert asyncio.run(client.check_async())[0].eviction == "allkeys-lru"

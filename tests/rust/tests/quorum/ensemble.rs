@@ -1,0 +1,108 @@
+//! Several real servers as one value, each behind a proxy of its own.
+
+use std::time::Duration;
+
+use locktender::{Client, ClientBuilder, ClientOptions};
+use locktender_tests::{Proxy, RealServer, eventually};
+
+pub const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// How long the background may take to clean up: an undo is asked twice, half a second apart.
+pub const TIDY: Duration = ms(2_000);
+
+/// The servers of a quorum. `servers[i]` is what the test looks at, `proxies[i]` is what its clients connect to.
+pub struct Ensemble {
+    pub servers: Vec<RealServer>,
+    pub proxies: Vec<Proxy>,
+}
+
+impl Ensemble {
+    pub fn start(count: usize) -> Self {
+        Self::of((0..count).map(|_| RealServer::start()).collect())
+    }
+
+    pub fn of(servers: Vec<RealServer>) -> Self {
+        let proxies = servers.iter().map(|server| Proxy::to(server.port())).collect();
+        Self { servers, proxies }
+    }
+
+    /// How many decide.
+    pub fn majority(&self) -> usize {
+        self.servers.len() / 2 + 1
+    }
+
+    /// A client over the proxies. What is slow here is the machine, unless a test says otherwise.
+    pub fn builder(&self) -> ClientBuilder {
+        through(&self.proxies).configure(|options| options.response_timeout = Some(ms(1_000)))
+    }
+
+    /// A client whose servers vote at once.
+    pub fn trusted(&self) -> Client {
+        self.trusted_with(|_| ())
+    }
+
+    pub fn trusted_with(&self, change: impl FnOnce(&mut ClientOptions)) -> Client {
+        let client = self.builder().configure(change).build().unwrap();
+        client.initialize_quorum().wait().unwrap();
+        client
+    }
+
+    /// A trusted client that has heard every server once: from here on it waits for a majority only.
+    pub fn acquainted(&self) -> Client {
+        self.acquainted_with(|_| ())
+    }
+
+    pub fn acquainted_with(&self, change: impl FnOnce(&mut ClientOptions)) -> Client {
+        let client = self.trusted_with(change);
+        client.lock("acquaintance").acquire_blocking().unwrap().release().wait().unwrap();
+        client
+    }
+
+    pub fn value(&self, server: usize, key: &str) -> Option<String> {
+        self.servers[server].command(&["GET", key]).text()
+    }
+
+    pub fn values(&self, key: &str) -> Vec<Option<String>> {
+        (0..self.servers.len()).map(|server| self.value(server, key)).collect()
+    }
+
+    /// How many servers have this value.
+    pub fn count(&self, key: &str, value: &str) -> usize {
+        self.values(key).iter().flatten().filter(|found| *found == value).count()
+    }
+
+    /// Waits until no server has the key.
+    pub fn left_clean(&self, key: &str) {
+        eventually(&format!("no server has {key}"), TIDY, || self.values(key).iter().all(Option::is_none));
+    }
+
+    /// The last fence a server has issued.
+    pub fn fence(&self, server: usize, key: &str) -> u64 {
+        self.value(server, &fence_key(key)).map_or(0, |fence| fence.parse().unwrap())
+    }
+
+    pub fn set_fence(&self, server: usize, key: &str, fence: u64) {
+        self.servers[server].command(&["SET", &fence_key(key), &fence.to_string()]);
+    }
+
+    pub fn flush_scripts(&self) {
+        for server in &self.servers {
+            server.command(&["SCRIPT", "FLUSH"]);
+        }
+    }
+}
+
+pub fn through(proxies: &[Proxy]) -> ClientBuilder {
+    proxies.iter().fold(Client::builder(), |builder, proxy| builder.url(proxy.url()))
+}
+
+fn fence_key(key: &str) -> String {
+    format!("{{{key}}}:~lt:fence")
+}
+
+/// Now, as fences count.
+pub fn wall_us() -> u64 {
+    u64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap()
+}

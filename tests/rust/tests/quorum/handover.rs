@@ -1,0 +1,56 @@
+//! Hand-over from one client to another on a quorum.
+
+use locktender::{Code, Outcome};
+use locktender_tests::eventually;
+
+use crate::ensemble::{Ensemble, ms};
+
+#[test]
+fn a_hold_moves_to_another_client_while_a_third_waits() {
+    let quorum = Ensemble::start(3);
+    let (from, to, third) = (quorum.acquainted(), quorum.acquainted(), quorum.acquainted());
+    let held = from.lock("a").ttl(ms(5_000)).acquire_blocking().unwrap();
+    eventually("every server has it", ms(1_000), || quorum.count("a", held.owner()) == 3);
+    let waiter = std::thread::spawn(move || third.lock("a").acquire_blocking().unwrap().fence());
+    let ticket = held.hand_over().unwrap();
+    assert!(!held.is_valid());
+    assert_eq!(held.release().wait().unwrap_err().code(), Code::NotHeld);
+    let adopted = to.adopt(&ticket).wait().unwrap();
+    assert!(adopted.fence() > held.fence() && adopted.owner() != held.owner());
+    assert!(adopted.remaining() > ms(4_000));
+    eventually("every server has the new one", ms(1_000), || quorum.count("a", adopted.owner()) == 3);
+    drop(held);
+    assert!(!waiter.is_finished() && adopted.is_valid());
+    assert_eq!(adopted.release().wait().unwrap().outcome, Outcome::Released);
+    assert!(waiter.join().unwrap() > adopted.fence());
+    quorum.left_clean("a");
+}
+
+#[test]
+fn a_ticket_is_good_once_and_with_a_minority_down() {
+    let mut quorum = Ensemble::start(5);
+    let (from, to) = (quorum.acquainted(), quorum.acquainted());
+    let held = from.lock("a").ttl(ms(5_000)).acquire_blocking().unwrap();
+    eventually("every server has it", ms(1_000), || quorum.count("a", held.owner()) == 5);
+    let ticket = held.hand_over().unwrap();
+    quorum.servers[0].kill();
+    quorum.proxies[1].black_hole();
+    let adopted = to.adopt(&ticket).wait().unwrap();
+    let again = from.adoption(&ticket).unwrap().try_acquire_blocking().unwrap();
+    assert!(again.is_none(), "three servers show the new holder");
+    quorum.proxies[1].restore();
+    quorum.servers[0].restart_empty();
+    assert_eq!(adopted.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
+}
+
+#[test]
+fn a_ticket_whose_hold_has_expired_is_an_ordinary_acquire() {
+    let quorum = Ensemble::start(3);
+    let client = quorum.acquainted();
+    let held = client.lock("a").ttl(ms(300)).acquire_blocking().unwrap();
+    let ticket = held.hand_over().unwrap();
+    eventually("expired", ms(1_000), || quorum.values("a").iter().all(Option::is_none));
+    let adopted = client.adopt(&ticket).wait().unwrap();
+    assert!(adopted.fence() > held.fence());
+}

@@ -1,0 +1,159 @@
+//! Holding while a minority or a majority of the servers fails.
+
+use std::time::{Duration, Instant};
+
+use locktender::{LossReason, Outcome};
+use locktender_tests::eventually;
+
+use crate::ensemble::{Ensemble, ms};
+
+#[test]
+fn a_quorum_holds_extends_and_releases_on_every_server() {
+    let quorum = Ensemble::start(3);
+    let client = quorum.trusted();
+    let held = client.lock("a").ttl(ms(5_000)).acquire_blocking().unwrap();
+    eventually("every server has it", ms(1_000), || quorum.count("a", held.owner()) == 3);
+    held.extend(ms(20_000)).wait().unwrap();
+    assert!(held.remaining() > ms(19_000));
+    assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
+    assert_eq!(client.lock("a").inspect_blocking().unwrap().unwrap().owner, held.owner());
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
+    let next = client.lock("a").acquire_blocking().unwrap();
+    assert!(next.fence() > held.fence());
+}
+
+#[test]
+fn one_refused_one_stopped_and_one_slow_of_five_lose_nothing() {
+    let mut quorum = Ensemble::start(5);
+    let client = quorum.trusted_with(|options| options.response_timeout = None);
+    let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    quorum.servers[0].kill();
+    quorum.servers[1].pause();
+    quorum.proxies[2].latency(ms(30), ms(30));
+    let until = Instant::now() + ms(3_000);
+    while Instant::now() < until {
+        assert!(held.is_valid(), "{:?}", held.check());
+        std::thread::sleep(ms(20));
+    }
+    let start = Instant::now();
+    held.extend(ms(5_000)).wait().unwrap();
+    assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert!(start.elapsed() < ms(800), "extend, try and release wait for the slow one, never for the dead: {:?}", start.elapsed());
+    quorum.servers[0].restart();
+    quorum.servers[1].resume();
+    quorum.left_clean("a");
+}
+
+#[test]
+fn a_majority_that_is_down_is_a_loss_when_validity_ends_and_not_before() {
+    for stopped in [true, false] {
+        let mut quorum = Ensemble::start(3);
+        let client = quorum.trusted_with(|options| options.response_timeout = None);
+        let held = client.lock("a").ttl(ms(900)).renew(false).acquire_blocking().unwrap();
+        let start = Instant::now();
+        let remaining = held.remaining();
+        for server in &mut quorum.servers[..2] {
+            if stopped { server.pause() } else { server.kill() }
+        }
+        let extend = held.extend(ms(900));
+        let loss = held.lost().wait_for(ms(3_000)).expect("validity ends").unwrap();
+        let lasted = start.elapsed();
+        assert_eq!(loss.reason, LossReason::Expired);
+        assert!(lasted >= remaining && lasted < remaining + ms(150), "{remaining:?} became {lasted:?}");
+        assert!(extend.wait().is_err());
+        if stopped {
+            quorum.servers[..2].iter().for_each(locktender_tests::RealServer::resume);
+        }
+    }
+}
+
+#[test]
+fn a_majority_that_comes_back_in_time_is_no_loss() {
+    let quorum = Ensemble::start(3);
+    let client = quorum.trusted_with(|options| options.response_timeout = None);
+    let held = client.lock("a").ttl(ms(2_400)).acquire_blocking().unwrap();
+    for _ in 0..2 {
+        quorum.servers[..2].iter().for_each(locktender_tests::RealServer::pause);
+        // From before the beat until well before validity ends.
+        std::thread::sleep(ms(1_300));
+        quorum.servers[..2].iter().for_each(locktender_tests::RealServer::resume);
+        std::thread::sleep(ms(700));
+        assert!(held.is_valid(), "{:?}", held.check());
+    }
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
+}
+
+#[test]
+fn f16_what_a_holder_believes_never_exceeds_what_a_majority_keeps() {
+    let quorum = Ensemble::start(3);
+    let client = quorum.trusted();
+    let held = client.lock("a").ttl(ms(700)).acquire_blocking().unwrap();
+    let mut rng = fastrand::Rng::with_seed(16);
+    let until = Instant::now() + ms(4_000);
+    while Instant::now() < until {
+        for proxy in &quorum.proxies {
+            proxy.latency(ms(rng.u64(0..30)), ms(rng.u64(0..30)));
+        }
+        let one = &quorum.proxies[rng.usize(..3)];
+        match rng.u8(0..6) {
+            0 => drop(held.extend(ms(rng.u64(100..3_000))).wait()),
+            1 => drop(held.extend_by(ms(rng.u64(10..200))).wait()),
+            2 => one.cut_after_apply(1, "evalsha"),
+            3 => one.cut_before_apply(1, "evalsha"),
+            _ => std::thread::sleep(ms(rng.u64(0..120))),
+        }
+        let believed = Instant::now() + held.remaining();
+        let mut kept: Vec<Instant> = (0..3).map(|server| kept_until(&quorum, server)).collect();
+        kept.sort();
+        assert!(believed <= kept[3 - quorum.majority()], "believed until {believed:?}, kept until {kept:?}");
+    }
+    assert!(held.is_valid(), "one link at a time failed: {:?}", held.check());
+}
+
+/// An instant by which the server's key is surely gone: not earlier than when it really goes.
+fn kept_until(quorum: &Ensemble, server: usize) -> Instant {
+    let left = quorum.servers[server].command(&["PTTL", "a"]).int();
+    Instant::now() + Duration::from_millis(u64::try_from(left).map_or(0, |left| left + 1))
+}
+
+#[test]
+fn f29_scripts_may_be_flushed_on_every_server_before_any_operation() {
+    let quorum = Ensemble::start(3);
+    let client = quorum.trusted();
+    for n in 0..5 {
+        quorum.flush_scripts();
+        let held = client.lock("a").ttl(ms(600)).acquire_blocking().unwrap();
+        quorum.flush_scripts();
+        held.extend(ms(700)).wait().unwrap();
+        // One of three alone, between the servers' own scripts.
+        quorum.servers[n % 3].command(&["SCRIPT", "FLUSH"]);
+        assert!(client.lock("a").inspect_blocking().unwrap().is_some());
+        quorum.flush_scripts();
+        if n == 0 {
+            std::thread::sleep(ms(1_000));
+            assert!(held.is_valid(), "the beat");
+            quorum.flush_scripts();
+        }
+        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    }
+    quorum.left_clean("a");
+}
+
+#[test]
+fn f29_a_confirmation_after_a_flush_is_sent_as_text() {
+    let quorum = Ensemble::start(3);
+    let client = quorum.acquainted();
+    for n in 1..6 {
+        // Counters that differ make a second round necessary.
+        for server in 0..3 {
+            quorum.set_fence(server, "a", crate::ensemble::wall_us() + n * 10_000_000 + server as u64);
+        }
+        quorum.flush_scripts();
+        let held = client.lock("a").acquire_blocking().unwrap();
+        assert!(held.fence() > crate::ensemble::wall_us() + n * 10_000_000 - 1_000_000);
+        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    }
+}

@@ -1,0 +1,58 @@
+//! A server whose clock can be set: the machine of the core, by a clock of the test.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use locktender::machine::{Env, State, apply};
+use locktender::server::{Completion, Request, Server};
+use locktender::{Client, ClientOptions};
+
+use crate::ensemble::wall_us;
+
+#[derive(Default)]
+pub struct JumpyServer {
+    address: String,
+    state: Mutex<State>,
+    ahead_us: AtomicU64,
+    seen: Mutex<Vec<&'static str>>,
+}
+
+impl JumpyServer {
+    pub fn several(count: usize) -> Vec<Arc<Self>> {
+        let server = |n| Arc::new(Self { address: format!("jumpy://{n}"), ..Self::default() });
+        (0..count).map(server).collect()
+    }
+
+    /// Sets the clock forward: keys expire by the new time.
+    pub fn jump(&self, forward: Duration) {
+        self.ahead_us.fetch_add(u64::try_from(forward.as_micros()).unwrap(), Ordering::SeqCst);
+    }
+
+    /// How often an operation was asked for.
+    pub fn count(&self, op: &str) -> usize {
+        self.seen.lock().unwrap().iter().filter(|seen| **seen == op).count()
+    }
+}
+
+impl Server for JumpyServer {
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn submit(&self, request: Request, completion: Completion) {
+        self.seen.lock().unwrap().push(request.op.name());
+        let mut state = self.state.lock().unwrap();
+        let env = Env { now_us: wall_us() + self.ahead_us.load(Ordering::SeqCst), run_id: "jumpy" };
+        let reply = apply(&mut state, &request.op, &env);
+        drop(state);
+        completion.complete(Ok(reply));
+    }
+}
+
+pub fn trusted(servers: &[Arc<JumpyServer>], change: impl FnOnce(&mut ClientOptions)) -> Client {
+    let builder = servers.iter().fold(Client::builder(), |builder, server| builder.server(Arc::clone(server) as Arc<dyn Server>));
+    let client = builder.configure(change).build().unwrap();
+    client.initialize_quorum().wait().unwrap();
+    client
+}

@@ -1,0 +1,20 @@
+//! A quorum of real servers, some of which fail.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "the modules of one program")]
+
+mod acquire;
+mod bounds;
+mod chaos;
+mod clock;
+mod contention;
+mod cut;
+mod ensemble;
+mod handover;
+mod hold;
+mod journal;
+mod jumpy;
+mod release;
+mod restart;
+mod setup;
+mod votes;

@@ -1,0 +1,151 @@
+//! F11: servers that come back without their data, or with old data.
+
+use std::time::Instant;
+
+use locktender::{Client, Code, FailureKind, LossReason, Outcome};
+use locktender_tests::eventually;
+
+use crate::ensemble::{Ensemble, ms};
+
+fn healed(quorum: &Ensemble, server: usize, key: &str, owner: &str) {
+    eventually("healed", ms(3_000), || quorum.value(server, key).as_deref() == Some(owner));
+}
+
+/// Two of three forgot their markers: they don't vote, also for locks nobody holds.
+fn nobody_is_granted(client: &Client) {
+    for name in ["a", "b"] {
+        let error = client.lock(name).try_acquire_blocking().unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable, "{error}");
+        assert!(error.servers().iter().any(|server| server.kind == FailureKind::Quarantine), "{error}");
+        assert!(error.to_string().contains("is new or lost its data, votes in "), "{error}");
+    }
+}
+
+#[test]
+fn f11_a_server_that_restarts_empty_is_repaired_one_beat_later_and_does_not_vote() {
+    let mut quorum = Ensemble::start(3);
+    let client = quorum.trusted();
+    let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    for server in [0, 1] {
+        quorum.servers[server].restart_empty();
+        healed(&quorum, server, "a", held.owner());
+    }
+    assert!(held.is_valid());
+    nobody_is_granted(&client);
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
+}
+
+#[test]
+fn f11_a_server_that_restarts_from_an_old_snapshot_is_repaired_and_does_not_vote() {
+    let mut quorum = Ensemble::start(3);
+    let client = quorum.trusted();
+    // The snapshot knows another holder, a lower fence, and the marker of the run before.
+    let earlier = client.lock("a").ttl(ms(800)).renew(false).acquire_blocking().unwrap();
+    eventually("every server has it", ms(1_000), || quorum.count("a", earlier.owner()) == 3);
+    quorum.servers.iter().for_each(|server| drop(server.command(&["SAVE"])));
+    earlier.release().wait().unwrap();
+    let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
+    assert!(held.fence() > earlier.fence());
+    for server in [0, 1] {
+        quorum.servers[server].kill();
+        quorum.servers[server].restart();
+        healed(&quorum, server, "a", held.owner());
+        assert_eq!(quorum.fence(server, "a"), held.fence());
+    }
+    assert!(held.is_valid());
+    nobody_is_granted(&client);
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
+}
+
+#[test]
+fn f11_a_server_that_kept_its_data_but_restarted_does_not_vote_either() {
+    let mut quorum = Ensemble::start(3);
+    let client = quorum.trusted();
+    let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
+    eventually("every server has it", ms(1_000), || quorum.count("a", held.owner()) == 3);
+    for server in [0, 1] {
+        // How much the snapshot lacks nobody can know.
+        quorum.servers[server].command(&["SAVE"]);
+        quorum.servers[server].restart();
+    }
+    std::thread::sleep(ms(1_500));
+    assert!(held.is_valid(), "{:?}", held.check());
+    nobody_is_granted(&client);
+}
+
+#[test]
+fn f11_flushed_servers_are_repaired_and_do_not_vote() {
+    let quorum = Ensemble::start(3);
+    let client = quorum.trusted();
+    let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    eventually("every server has it", ms(1_000), || quorum.count("a", held.owner()) == 3);
+    for server in [2, 0] {
+        quorum.servers[server].command(&["FLUSHALL"]);
+        healed(&quorum, server, "a", held.owner());
+    }
+    assert!(held.is_valid());
+    nobody_is_granted(&client);
+}
+
+#[test]
+fn f11_where_a_majority_lost_the_hold_nothing_is_repaired() {
+    let mut quorum = Ensemble::start(3);
+    let client = quorum.trusted();
+    let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    quorum.servers[0].restart_empty();
+    quorum.servers[1].restart_empty();
+    assert_eq!(held.lost().wait().unwrap().reason, LossReason::Missing);
+    std::thread::sleep(ms(600));
+    assert_eq!((quorum.value(0, "a"), quorum.value(1, "a")), (None, None));
+    let release = held.release().wait().unwrap();
+    assert_eq!(release.outcome, Outcome::Expired);
+    quorum.left_clean("a");
+}
+
+#[test]
+fn a_slow_server_that_lost_its_key_is_repaired_although_it_always_answers_last() {
+    let mut quorum = Ensemble::start(3);
+    let client = quorum.acquainted();
+    quorum.proxies[1].latency(ms(20), ms(20));
+    let held = client.lock("a").ttl(ms(900)).acquire_blocking().unwrap();
+    quorum.servers[1].restart_empty();
+    healed(&quorum, 1, "a", held.owner());
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
+}
+
+#[test]
+fn new_servers_vote_after_max_ttl_and_a_waiting_acquire_waits_for_that() {
+    let quorum = Ensemble::start(3);
+    let client = quorum
+        .builder()
+        .configure(|options| {
+            options.max_ttl = ms(1_500);
+            options.lock.ttl = ms(1_000);
+        })
+        .build()
+        .unwrap();
+    let start = Instant::now();
+    let held = client.lock("a").acquire_blocking().unwrap();
+    assert!(start.elapsed() >= ms(1_500) && start.elapsed() < ms(2_500), "{:?}", start.elapsed());
+    assert!(held.is_valid());
+}
+
+#[test]
+fn a_restarted_server_votes_again_after_max_ttl() {
+    let mut quorum = Ensemble::start(3);
+    let client = quorum.trusted_with(|options| {
+        options.max_ttl = ms(1_500);
+        options.lock.ttl = ms(1_000);
+    });
+    let first = client.lock("a").acquire_blocking().unwrap();
+    first.release().wait().unwrap();
+    let start = Instant::now();
+    quorum.servers[0].restart_empty();
+    quorum.servers[1].restart_empty();
+    let held = client.lock("a").wait(ms(4_000)).acquire_blocking().unwrap();
+    assert!(start.elapsed() >= ms(1_500) && start.elapsed() < ms(3_000), "{:?}", start.elapsed());
+    assert!(held.fence() > first.fence(), "the clocks carry the order over");
+}
