@@ -28,7 +28,8 @@ const holds = new WeakMap<AbortSignal, Held>()
  * A lock that is ours until it is released, handed over or lost.
  *
  * It is renewed in the background, on a thread of its own: a blocked event loop doesn't let it expire. It keeps no process
- * alive. A `Held` that is garbage-collected without release is no longer renewed, and expires with a `warning` event.
+ * alive. A `Held` that is garbage-collected without release, its `signal` too, is no longer renewed, and expires with a
+ * `warning` event.
  */
 export class Held implements AsyncDisposable {
   readonly #made: Made<native.Held>

@@ -62,22 +62,10 @@ impl CompletionQueue {
 
     fn put(&self, out: &mut Array<'_>, item: Item) -> Result<()> {
         match item {
-            Item::Settled(id, Ok(value)) => {
-                head(out, Kind::Resolved, id)?;
-                self.put_value(out, value)
-            }
-            Item::Settled(id, Err(error)) => {
-                head(out, Kind::Rejected, id)?;
-                out.insert(Failure::from(error))
-            }
-            Item::Ended(id, loss) => {
-                head(out, Kind::Ended, id)?;
-                out.insert(loss.map(Failure::from))
-            }
-            Item::Event(client, event) => {
-                head(out, Kind::Event, client.into())?;
-                out.insert(LockEvent::from(*event))
-            }
+            Item::Settled(id, Ok(value)) => self.put_value(head(out, Kind::Resolved, id)?, value),
+            Item::Settled(id, Err(error)) => head(out, Kind::Rejected, id)?.insert(Failure::from(error)),
+            Item::Ended(id, loss) => head(out, Kind::Ended, id)?.insert(loss.map(Failure::from)),
+            Item::Event(client, event) => head(out, Kind::Event, client.into())?.insert(LockEvent::from(*event)),
         }
     }
 
@@ -114,9 +102,10 @@ impl CompletionQueue {
     }
 }
 
-fn head(out: &mut Array<'_>, kind: Kind, id: i64) -> Result<()> {
+fn head<'a, 'env>(out: &'a mut Array<'env>, kind: Kind, id: i64) -> Result<&'a mut Array<'env>> {
     out.insert(kind as i32)?;
-    out.insert(id)
+    out.insert(id)?;
+    Ok(out)
 }
 
 /// See `Client` in lib/client.ts.
@@ -130,12 +119,7 @@ pub struct Client {
 
 #[napi]
 impl Client {
-    fn open(
-        queue: &Arc<Queue>,
-        id: u32,
-        servers: Vec<Source<'_>>,
-        options: ClientOptions,
-    ) -> std::result::Result<Self, Error> {
+    fn open(queue: &Arc<Queue>, id: u32, servers: Vec<Source<'_>>, options: ClientOptions) -> std::result::Result<Self, Error> {
         let heard = Arc::new(AtomicBool::new(false));
         let sink = Forward { queue: Arc::downgrade(queue), client: id, heard: Arc::clone(&heard) };
         let builder = locktender::Client::builder().options(options.over(locktender::ClientOptions::default())?);

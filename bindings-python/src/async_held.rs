@@ -25,7 +25,12 @@ pub(crate) struct AsyncHeld {
 }
 
 impl AsyncHeld {
-    pub(crate) fn object(py: Python<'_>, client: Py<Client>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<PyAny>> {
+    pub(crate) fn object(
+        py: Python<'_>,
+        client: Py<Client>,
+        held: locktender::Held,
+        on_lost: Option<OnLost>,
+    ) -> PyResult<Py<PyAny>> {
         let on_lost = on_lost.or(client.get().on_lost());
         Ok(Py::new(py, Self { core: Tended(held), client, on_lost, body: Mutex::default() })?.into_any())
     }
@@ -38,10 +43,14 @@ impl AsyncHeld {
         convert: fn(Python<'_>, T) -> PyResult<Py<PyAny>>,
     ) -> Operation {
         let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
-        Operation::new(name, move |_| Ok(call(&held.get().core.0)), move |py, value| {
-            let _kept = kept;
-            convert(py, value)
-        })
+        Operation::new(
+            name,
+            move |_| Ok(call(&held.get().core.0)),
+            move |py, value| {
+                let _kept = kept;
+                convert(py, value)
+            },
+        )
     }
 }
 

@@ -33,7 +33,11 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client of `servers`; without any of what the environment names.
-    pub(crate) fn open(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    pub(crate) fn open(
+        py: Python<'_>,
+        servers: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let choice = ClientChoice::parse(py, options)?;
         let number = exit::next_number();
         let has_callback = Arc::new(AtomicBool::new(choice.on_event.is_some()));

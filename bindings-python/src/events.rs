@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use locktender::{Event as CoreEvent, Sink};
 use locktender::event::Level;
+use locktender::{Event as CoreEvent, Sink};
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -138,7 +138,9 @@ pub(crate) fn stop(py: Python<'_>) {
     queue.waiting.lock().stopped = true;
     queue.filled.notify_all();
     if DELIVERS.load(Ordering::Relaxed) == std::process::id() {
-        let joined = py.import("locktender._events").and_then(|events| events.call_method1("join", (Duration::from_secs(1).as_secs_f64(),)));
+        let joined = py
+            .import("locktender._events")
+            .and_then(|events| events.call_method1("join", (Duration::from_secs(1).as_secs_f64(),)));
         drop(joined);
     }
 }

@@ -74,8 +74,10 @@ pub(crate) fn is_over() -> bool {
 /// of this library by an interpreter that is ending. They sleep until the process is gone.
 pub(crate) fn stay_away(py: Python<'_>) -> PyResult<()> {
     if is_over() && py.import("threading")?.call_method0("current_thread")?.getattr("daemon")?.is_truthy()? {
-        py.detach(|| loop {
-            std::thread::park();
+        py.detach(|| {
+            loop {
+                std::thread::park();
+            }
         });
     }
     Ok(())

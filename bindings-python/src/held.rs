@@ -159,4 +159,3 @@ pub(crate) fn warn<W: PyTypeInfo>(text: &str) {
         }
     });
 }
-

@@ -35,7 +35,11 @@ enum Name {
 type Convert<T> = fn(Python<'_>, &Lock, Py<Client>, T) -> PyResult<Py<PyAny>>;
 
 impl Lock {
-    pub(crate) fn new(client: Option<Py<Client>>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    pub(crate) fn new(
+        client: Option<Py<Client>>,
+        name: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let choice = LockChoice::parse(name.py(), options)?;
         let name = if name.is_callable() { Name::Maker(name.clone().unbind()) } else { Name::Text(text("name", name)?) };
         Ok(Self { client, name, choice, entries: Entries::default() })
@@ -74,15 +78,20 @@ impl Lock {
     }
 
     fn not_held(&self, method: &str) -> PyErr {
-        NotHeldError::new_err(format!("{} is a recipe and holds nothing: {method}() is a method of what acquire() returned", self.__repr__()))
+        NotHeldError::new_err(format!(
+            "{} is a recipe and holds nothing: {method}() is a method of what acquire() returned",
+            self.__repr__()
+        ))
     }
 
     /// What the exit of the calling task or thread ends.
     fn closing(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let why = || NotHeldError::new_err(format!(
-            "{} was entered by several tasks or threads, none of them this one: use `with lock.acquire() as held`",
-            self.__repr__()
-        ));
+        let why = || {
+            NotHeldError::new_err(format!(
+                "{} was entered by several tasks or threads, none of them this one: use `with lock.acquire() as held`",
+                self.__repr__()
+            ))
+        };
         self.entries.close(context::current(py)?).ok_or_else(why)
     }
 }
@@ -143,13 +152,7 @@ impl Lock {
         Ok(held)
     }
 
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        kind: Py<PyAny>,
-        error: Option<Bound<'_, PyAny>>,
-        traceback: Py<PyAny>,
-    ) -> PyResult<()> {
+    fn __exit__(&self, py: Python<'_>, kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, traceback: Py<PyAny>) -> PyResult<()> {
         let left = self.closing(py).and_then(|held| held.call_method1(py, "__exit__", (kind, &error, traceback)));
         settle(py, left.map(drop), error)
     }

@@ -171,7 +171,12 @@ impl Operation {
     }
 
     #[pyo3(signature = (error, value=None, _traceback=None))]
-    fn throw(&self, error: Bound<'_, PyAny>, value: Option<Bound<'_, PyAny>>, _traceback: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+    fn throw(
+        &self,
+        error: Bound<'_, PyAny>,
+        value: Option<Bound<'_, PyAny>>,
+        _traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         self.end();
         let given = value.filter(|value| !value.is_none());
         Err(PyErr::from_value(match error.cast::<PyType>() {

@@ -119,7 +119,15 @@ impl ClientChoice {
 
 /// The client's own options: `None` for one of them means that it isn't given.
 const CLIENT_OPTIONS: [&str; 10] = [
-    "on_event", "prefix", "app", "connect_timeout", "response_timeout", "unavailable_after", "max_ttl", "tls_ca", "tls_cert",
+    "on_event",
+    "prefix",
+    "app",
+    "connect_timeout",
+    "response_timeout",
+    "unavailable_after",
+    "max_ttl",
+    "tls_ca",
+    "tls_cert",
     "tls_key",
 ];
 

@@ -1,7 +1,7 @@
 //! What operations return: plain values.
 
-use locktender::event::Event as CoreEvent;
 use locktender::LossReason;
+use locktender::event::Event as CoreEvent;
 use pyo3::PyClass;
 use pyo3::prelude::*;
 
@@ -197,4 +197,3 @@ pub(crate) fn shown<T: PyClass>(value: &Bound<'_, T>, fields: &[&str]) -> PyResu
     let fields = fields.iter().map(field).collect::<PyResult<Vec<_>>>()?;
     Ok(format!("{}({})", value.get_type().name()?, fields.join(", ")))
 }
-

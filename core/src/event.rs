@@ -108,17 +108,7 @@ pub struct Event {
 
 impl Event {
     pub(crate) fn new(kind: EventKind) -> Self {
-        Self {
-            kind,
-            lock: None,
-            owner: None,
-            fence: None,
-            rival: None,
-            reason: None,
-            took: None,
-            server: None,
-            message: None,
-        }
+        Self { kind, lock: None, owner: None, fence: None, rival: None, reason: None, took: None, server: None, message: None }
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Live {
     pub(crate) signature: Arc<Signature>,
     pub(crate) options: Arc<ClientOptions>,
     emitter: Emitter,
+    /// Set before the roll is read for closing: whoever enrols later sees it.
+    closing: AtomicBool,
     /// Whether all servers were heard once.
     introduced: AtomicBool,
     seeds: Mutex<fastrand::Rng>,
@@ -66,6 +68,7 @@ impl Live {
             signature: Arc::new(Signature::of_this_process(app.as_deref())),
             options,
             emitter,
+            closing: AtomicBool::new(false),
             introduced: AtomicBool::new(false),
             seeds: Mutex::new(fastrand::Rng::with_seed(entropy())),
             roll: Mutex::default(),
@@ -93,6 +96,11 @@ impl Live {
 
     pub(crate) fn emit(&self, event: &Event) {
         self.emitter.emit(event);
+    }
+
+    /// Whether the client is being closed.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
     }
 
     /// Whether an acquire still has to hear every server out.
@@ -145,6 +153,7 @@ impl Live {
 
     /// Ends everything: acquires fail, holds are lost and released, connections are let go, all within a response timeout.
     pub(crate) async fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
         let all: Vec<Arc<Tended>> = self.roll.lock().values().cloned().collect();
         for tended in all {
             tended.feed(Input::Close);

@@ -58,13 +58,7 @@ impl Keys {
         };
         // One server may be a cluster, where all keys of a script must share a slot; a quorum never is.
         let marker = if servers > 1 { MARKER.to_owned() } else { format!("{base}{SIDE}marker") };
-        Ok(Self {
-            name: name.to_owned(),
-            fence: format!("{base}{SIDE}fence"),
-            queue: format!("{base}{SIDE}queue"),
-            lock,
-            marker,
-        })
+        Ok(Self { name: name.to_owned(), fence: format!("{base}{SIDE}fence"), queue: format!("{base}{SIDE}queue"), lock, marker })
     }
 
     /// The name the user gave, without the prefix.

@@ -12,11 +12,11 @@ use std::sync::{Arc, OnceLock, Weak};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::call::Responder;
-use crate::live::Live;
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss};
 use crate::event::{Event, EventKind};
 use crate::held::Held;
+use crate::live::Live;
 use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe, Release};
 use crate::runtime::Alarm;
 use crate::server::Completion;
@@ -96,9 +96,21 @@ impl Tended {
             next_watcher: 0,
         };
         let id = live.next_id();
-        let tended = Arc::new(Self { live, recipe, id, context, owner: OnceLock::new(), desk: Mutex::new(desk), valid_until: AtomicU64::new(0) });
+        let tended = Arc::new(Self {
+            live,
+            recipe,
+            id,
+            context,
+            owner: OnceLock::new(),
+            desk: Mutex::new(desk),
+            valid_until: AtomicU64::new(0),
+        });
         tended.live.enrol(id, &tended);
         tended.feed(Input::Start);
+        // It may have begun in the very moment of a close, too late to be among those that are told.
+        if tended.live.is_closing() {
+            tended.feed(Input::Close);
+        }
         tended
     }
 
@@ -210,13 +222,11 @@ impl Tended {
                     responder.respond(result);
                 }
             }
-            Command::Released(call, result) => {
-                match self.take_caller(call) {
-                    Some(Caller::Release(responder)) => responder.respond(result),
-                    Some(Caller::Leave(responder)) => responder.respond(result.map(|_| ())),
-                    _ => (),
-                }
-            }
+            Command::Released(call, result) => match self.take_caller(call) {
+                Some(Caller::Release(responder)) => responder.respond(result),
+                Some(Caller::Leave(responder)) => responder.respond(result.map(|_| ())),
+                _ => (),
+            },
             Command::HandedOver(call, result) => {
                 if let Some(Caller::HandOver(responder)) = self.take_caller(call) {
                     responder.respond(result);
@@ -258,7 +268,10 @@ impl Tended {
     /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
     fn notice_self_wait(&self, event: &Event) {
         let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
-        if self.recipe.one_shot || self.context.is_none() || rival.is_none_or(|rival| self.live.holder_context(rival) != self.context) {
+        if self.recipe.one_shot
+            || self.context.is_none()
+            || rival.is_none_or(|rival| self.live.holder_context(rival) != self.context)
+        {
             return;
         }
         if std::mem::replace(&mut self.desk.lock().warned, true) {

@@ -74,11 +74,11 @@ mod tests {
     fn only_a_forward_jump_beyond_the_allowance_is_one() {
         let earlier = Reading { sent: at(0), server_us: 5_000_000 };
         for (server_ms, received_ms, expected) in [
-            (6_000, 1_000, false),  // as expected
-            (6_011, 1_000, false),  // 1 % + 2 ms is allowed
+            (6_000, 1_000, false), // as expected
+            (6_011, 1_000, false), // 1 % + 2 ms is allowed
             (6_013, 1_000, true),
-            (5_500, 1_000, false),  // a slow reply
-            (4_000, 1_000, false),  // backward: keys live longer, which harms nobody's validity
+            (5_500, 1_000, false), // a slow reply
+            (4_000, 1_000, false), // backward: keys live longer, which harms nobody's validity
             (65_000, 1_000, true),
         ] {
             assert_eq!(jumped(earlier, server_ms * 1_000, at(received_ms)), expected, "{server_ms}");

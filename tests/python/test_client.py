@@ -50,7 +50,7 @@ def test_several_servers_are_a_quorum(servers, name):
     for given in (urls, tuple(urls), ",".join(urls)):
         with Client(given, unavailable_after=0.3) as client, pytest.raises(UnavailableError) as caught:
             client.lock(name).acquire()
-        assert {each.kind for each in caught.value.servers} == {"quarantine"}
+        assert "quarantine" in {each.kind for each in caught.value.servers}
 
 
 def test_prefix_and_app_are_on_the_server(server: RealServer, name):

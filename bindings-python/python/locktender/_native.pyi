@@ -29,6 +29,7 @@ __all__ = [
     "Release",
     "ScriptedServer",
     "Seen",
+    "ServerReport",
     "__version__",
     "_close_all",
     "_next_events",

@@ -139,15 +139,7 @@ fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u
 }
 
 /// Raises the expiry of our lock where less remains, and the fence to our token.
-fn keep(
-    state: &mut State,
-    keys: &Keys,
-    owner: &str,
-    ttl_ms: u64,
-    token: u64,
-    left_ms: Option<u64>,
-    now_us: u64,
-) -> Reply {
+fn keep(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, token: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
     let remains = match left_ms {
         Some(left) if left >= ttl_ms => left,
         _ => {

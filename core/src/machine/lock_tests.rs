@@ -134,7 +134,10 @@ fn a_lock_of_another_library_without_expiry_is_a_holder_like_any_other() {
     let reply = bench.acquire("a", T);
     assert_eq!((reply.verdict, reply.fence, reply.remaining), (Verdict::Held, 0, Remaining::Forever));
     for reply in [bench.confirm("a", T), bench.extend("a", TTL, T), bench.heal("a", TTL, T), bench.release("a")] {
-        assert_eq!((reply.verdict, reply.holder.as_deref(), reply.remaining), (Verdict::No, Some("redis-py"), Remaining::Forever));
+        assert_eq!(
+            (reply.verdict, reply.holder.as_deref(), reply.remaining),
+            (Verdict::No, Some("redis-py"), Remaining::Forever)
+        );
     }
     assert_eq!(bench.keys_now(), [("orders:42".into(), None)]);
 }
@@ -164,7 +167,9 @@ fn what_is_no_fence_is_a_conflict_but_never_keeps_a_lock_from_being_released() {
     for garbage in ["garbage", "-1", "9007199254740992"] {
         bench.put_lock(text("a"), Some(TTL));
         bench.put_fence(garbage);
-        for reply in [bench.acquire("a", T), bench.confirm("a", T), bench.extend("a", TTL, T), bench.heal("a", TTL, T), bench.inspect()] {
+        for reply in
+            [bench.acquire("a", T), bench.confirm("a", T), bench.extend("a", TTL, T), bench.heal("a", TTL, T), bench.inspect()]
+        {
             let found = Some("string at {orders:42}:~lt:fence".to_owned());
             assert_eq!(reply, Reply::new(Verdict::Conflict, T, 0, found, Remaining::Gone), "{garbage}");
         }

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Env;
 use super::fence;
 use super::state::{State, Value};
-use super::Env;
 use crate::error::Remaining;
 use crate::name::Keys;
 use crate::server::{Fleet, Reply, Verdict};
@@ -224,7 +224,9 @@ mod tests {
     #[test]
     fn what_is_no_marker_is_a_conflict() {
         let mut state = State::new();
-        for text in ["", "n=3", "n=3 max_ttl=60000 run= since=0", "n=x max_ttl=60000 run=a since=0", "n=3 max_ttl=60000 run=a since=-1"] {
+        for text in
+            ["", "n=3", "n=3 max_ttl=60000 run= since=0", "n=x max_ttl=60000 run=a since=0", "n=3 max_ttl=60000 run=a since=-1"]
+        {
             state.put(Keys::server_marker(), Value::Text(text.into()), 0, None);
             let reply = trust(&mut state, &FLEET, &env(NOW, "a"));
             assert_eq!((reply.verdict, reply.holder.as_deref()), (Verdict::Conflict, Some("string at {~lt}:marker")), "{text:?}");

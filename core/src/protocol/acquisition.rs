@@ -31,7 +31,12 @@ enum State {
     Lost(Hold, Loss),
     Leaving(Leaving),
     /// `reported`: somebody was told the outcome; `explicit`: by a release of their own.
-    Released { release: Release, loss: Option<Loss>, reported: bool, explicit: bool },
+    Released {
+        release: Release,
+        loss: Option<Loss>,
+        reported: bool,
+        explicit: bool,
+    },
     HandedOver,
     Ended,
 }
@@ -276,7 +281,8 @@ impl Acquisition {
     fn abandon(&mut self, recipe: &Recipe, out: &mut Vec<Command>) {
         if let State::Held(hold) = &mut self.state {
             let mut event = hold.event(recipe, EventKind::Warning);
-            event.message = Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());
+            event.message =
+                Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());
             out.push(Command::Emit(event));
             let not_held = || Error::not_held(recipe.name(), "its handle was dropped");
             out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
@@ -333,15 +339,7 @@ impl Acquisition {
     }
 
     /// Starts the farewell of a hold (held or lost).
-    fn leave(
-        &mut self,
-        recipe: &Recipe,
-        caller: Option<Caller>,
-        explicit: bool,
-        until: Tick,
-        now: Tick,
-        out: &mut Vec<Command>,
-    ) {
+    fn leave(&mut self, recipe: &Recipe, caller: Option<Caller>, explicit: bool, until: Tick, now: Tick, out: &mut Vec<Command>) {
         let (mut hold, loss) = match std::mem::replace(&mut self.state, State::Ended) {
             State::Held(hold) => (hold, None),
             State::Lost(hold, loss) => (hold, Some(loss)),
@@ -350,7 +348,8 @@ impl Acquisition {
         let not_held = || Error::not_held(recipe.name(), "it is being released");
         out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
         let value = (hold.round_number(), Arc::clone(hold.owner()));
-        let mut farewell = Farewell::begin(recipe, value, now, Some(until), hold.kept_until(), |server| hold.concern(server, now), out);
+        let mut farewell =
+            Farewell::begin(recipe, value, now, Some(until), hold.kept_until(), |server| hold.concern(server, now), out);
         farewell.awaited = (0..recipe.servers.len()).filter(|server| hold.ballot().is_pending(*server)).count();
         self.farewells.push(farewell);
         self.state = State::Leaving(Leaving { hold, loss, caller, explicit });
@@ -391,7 +390,8 @@ impl Acquisition {
             (_, Some(loss)) => Err(Error::lost(recipe.name(), loss.clone())),
             (_, None) => {
                 let mut event = leaving.hold.event(recipe, EventKind::Warning);
-                event.message = Some("the release is not confirmed yet; it goes on in the background until the key expires".to_owned());
+                event.message =
+                    Some("the release is not confirmed yet; it goes on in the background until the key expires".to_owned());
                 out.push(Command::Emit(event));
                 Ok(nothing_to_do())
             }

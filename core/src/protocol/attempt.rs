@@ -314,7 +314,8 @@ impl Attempt {
             let mut event = Event::new(EventKind::Warning);
             event.lock = Some(recipe.name().to_owned());
             event.rival = Some(holder.owner.clone());
-            event.message = Some("the holder's key has no expiry: if its process died, only deleting the key frees the lock".to_owned());
+            event.message =
+                Some("the holder's key has no expiry: if its process died, only deleting the key frees the lock".to_owned());
             out.push(Command::Emit(event));
         }
     }

@@ -123,7 +123,8 @@ impl Extension {
     }
 
     fn reason(&self) -> Progress {
-        if let Some(rival) = self.says.iter().find_map(|say| if let Say::Taken(rival) = say { Some(rival.clone()) } else { None }) {
+        if let Some(rival) = self.says.iter().find_map(|say| if let Say::Taken(rival) = say { Some(rival.clone()) } else { None })
+        {
             return Progress::Refused(LossReason::Taken, Some(rival));
         }
         let superseded = self.says.contains(&Say::Superseded);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::protocol::{Command, Quorum, Recipe, Step, Tag};
 use crate::error::ServerError;
+use crate::protocol::{Command, Quorum, Recipe, Step, Tag};
 use crate::server::{Answer, Failure, FailureKind, Op, Request, Verdict};
 
 /// How a release ended.
@@ -51,9 +51,17 @@ enum Leave {
     Unneeded,
     /// Asked; whether an earlier request ended without an answer, whether our acquire turned out to be a vote since, and
     /// until when to wait for the answer.
-    Asked { sent: Tick, unsure: bool, late: bool, until: Tick },
+    Asked {
+        sent: Tick,
+        unsure: bool,
+        late: bool,
+        until: Tick,
+    },
     /// To be asked again.
-    Again { at: Tick, unsure: bool },
+    Again {
+        at: Tick,
+        unsure: bool,
+    },
     Deleted,
     Gone,
     Taken(String),
@@ -228,7 +236,8 @@ impl Farewell {
         let count = |is: fn(&Leave) -> bool| self.servers.iter().filter(|leave| is(leave)).count();
         let deleted = count(|leave| matches!(leave, Leave::Deleted));
         let against = count(|leave| matches!(leave, Leave::Gone | Leave::Taken(_) | Leave::Unneeded));
-        let rival = self.servers.iter().find_map(|leave| if let Leave::Taken(rival) = leave { Some(rival.clone()) } else { None });
+        let rival =
+            self.servers.iter().find_map(|leave| if let Leave::Taken(rival) = leave { Some(rival.clone()) } else { None });
         let outcome = if deleted >= self.quorum.needed() {
             Outcome::Released
         } else if !self.quorum.blocked_by(against) {

@@ -219,15 +219,7 @@ impl Hold {
         None
     }
 
-    fn send(
-        &mut self,
-        recipe: &Recipe,
-        purpose: Purpose,
-        span: Duration,
-        now: Tick,
-        rounds: &mut u32,
-        out: &mut Vec<Command>,
-    ) {
+    fn send(&mut self, recipe: &Recipe, purpose: Purpose, span: Duration, now: Tick, rounds: &mut u32, out: &mut Vec<Command>) {
         *rounds += 1;
         // Up to the end that max_hold sets, and what drift takes off, so that the last extension reaches that end.
         let rest = self.hold_end.since(now);
@@ -322,7 +314,10 @@ impl Hold {
         let Some(confirmed) = &self.confirmed else { return };
         // Behind a heal our acquire would cast a new vote above the token and be released for it, and a vote above the token was
         // released there: either way the key would be gone that validity counts on.
-        if now < self.unsure_until[server] || self.round.ballot.is_pending(server) || self.round.ballot.is_above(server, self.fence) {
+        if now < self.unsure_until[server]
+            || self.round.ballot.is_pending(server)
+            || self.round.ballot.is_above(server, self.fence)
+        {
             return;
         }
         let op = Op::Heal {

@@ -212,9 +212,7 @@ pub enum Command {
 /// The servers that failed to answer.
 fn failures(servers: &[String], answers: &[Option<Answer>]) -> Vec<ServerError> {
     let failure = |(server, answer): (&String, &Option<Answer>)| match answer {
-        Some(Err(failure)) => {
-            Some(ServerError { server: server.clone(), kind: failure.kind, message: failure.message.clone() })
-        }
+        Some(Err(failure)) => Some(ServerError { server: server.clone(), kind: failure.kind, message: failure.message.clone() }),
         _ => None,
     };
     servers.iter().zip(answers).filter_map(failure).collect()

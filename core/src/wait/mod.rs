@@ -32,7 +32,9 @@ pub(crate) fn after_busy(now: Tick, holder: Remaining, polls: u32, rng: &mut fas
     let poll = now.after(jittered(grown(FIRST_POLL, LAST_POLL, polls), rng));
     match holder {
         // The server tells whole milliseconds; one more, and the key is surely gone. Up to one more keeps waiters apart.
-        Remaining::For(left) => poll.min(now.after(left + Duration::from_millis(1) + Duration::from_millis(1).mul_f64(rng.f64()))),
+        Remaining::For(left) => {
+            poll.min(now.after(left + Duration::from_millis(1) + Duration::from_millis(1).mul_f64(rng.f64())))
+        }
         Remaining::Forever | Remaining::Gone => poll,
     }
 }

@@ -22,7 +22,10 @@ pub fn choices(state: &State, attempt: usize, broken: Option<Rule>) -> impl Iter
     let votes = state.columns.map(|column| if let Call::Voted(vote) = column.calls[attempt] { vote } else { 0 });
     let is_largest_of_q = move |token: &Fence| votes.iter().filter(|vote| (1..=*token).contains(*vote)).count() >= needed;
     let is_first = move |server: usize| !votes[..server].contains(&votes[server]);
-    (0..votes.len()).filter(move |server| votes[*server] > 0 && is_first(*server)).map(move |server| votes[server]).filter(is_largest_of_q)
+    (0..votes.len())
+        .filter(move |server| votes[*server] > 0 && is_first(*server))
+        .map(move |server| votes[server])
+        .filter(is_largest_of_q)
 }
 
 /// The token is chosen.

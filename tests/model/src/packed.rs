@@ -33,8 +33,15 @@ impl Packing {
         let bits = column * scenario.servers as u32 + attempt * attempts;
         // Every fence of a state is a server's, a vote, or a token in place of its votes.
         let fences = scenario.servers * (scenario.attempts + 1);
-        (bits <= 128 && column < 64 && fences < 1 << FENCE)
-            .then_some(Self { servers: scenario.servers, attempts: scenario.attempts, owner, deadlines, waits, extended, column })
+        (bits <= 128 && column < 64 && fences < 1 << FENCE).then_some(Self {
+            servers: scenario.servers,
+            attempts: scenario.attempts,
+            owner,
+            deadlines,
+            waits,
+            extended,
+            column,
+        })
     }
 
     /// Packs a state, its servers in canonical order.
@@ -110,16 +117,8 @@ impl Packing {
     }
 }
 
-const PHASES: [Phase; 8] = [
-    Phase::Idle,
-    Phase::Asking,
-    Phase::Confirming,
-    Phase::Held,
-    Phase::Ended,
-    Phase::HandedOver,
-    Phase::Idle,
-    Phase::Idle,
-];
+const PHASES: [Phase; 8] =
+    [Phase::Idle, Phase::Asking, Phase::Confirming, Phase::Held, Phase::Ended, Phase::HandedOver, Phase::Idle, Phase::Idle];
 
 fn owner_code(owner: Option<Owner>) -> u64 {
     owner.map_or(0, |owner| u64::from(owner) + 1)

@@ -1,5 +1,10 @@
 //! Without any one of its rules the protocol breaks a promise, and the checker finds how.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that fails shows the trace, and one that passes what it took")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that fails shows the trace, and one that passes what it took"
+)]
 
 use locktender_model::promise::Violation::{self, Exclusion, Order, Uniqueness};
 use locktender_model::rules::Rule;

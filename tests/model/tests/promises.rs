@@ -1,5 +1,10 @@
 //! The protocol keeps its promises in every state that can be reached.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that fails shows the trace, and one that passes what it took")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that fails shows the trace, and one that passes what it took"
+)]
 
 use locktender_model::scenario::Scenario;
 use locktender_model::search::search;

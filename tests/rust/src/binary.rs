@@ -46,11 +46,6 @@ impl Binary {
 
     fn read(entry: &Value) -> Self {
         let text = |key: &str| entry[key].as_str().unwrap().to_owned();
-        Self {
-            name: text("name"),
-            kind: text("kind"),
-            version: text("version"),
-            path: text("path").into(),
-        }
+        Self { name: text("name"), kind: text("kind"), version: text("version"), path: text("path").into() }
     }
 }

@@ -10,11 +10,7 @@ pub fn checkout() -> &'static Path {
 /// A file that `tests/run setup` made under `.venv`.
 pub(crate) fn prepared(file: &str) -> PathBuf {
     let path = checkout().join(".venv").join(file);
-    assert!(
-        path.exists(),
-        "{} is missing: run `tests/run setup`",
-        path.display()
-    );
+    assert!(path.exists(), "{} is missing: run `tests/run setup`", path.display());
     path
 }
 

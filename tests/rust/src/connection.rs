@@ -105,11 +105,7 @@ impl Connection {
             },
             "*" => match usize::try_from(number()?) {
                 Err(_) => Reply::Nil,
-                Ok(length) => Reply::Array(
-                    (0..length)
-                        .map(|_| self.reply())
-                        .collect::<io::Result<_>>()?,
-                ),
+                Ok(length) => Reply::Array((0..length).map(|_| self.reply()).collect::<io::Result<_>>()?),
             },
             _ => return Err(io::Error::other(format!("no RESP2 reply: {line:?}"))),
         })

@@ -1,12 +1,7 @@
 //! What the Rust tests stand on: real servers that live as long as a value does, and a network that fails on command.
 //!
 //! A fixture that can't do its work panics: the test has failed, and there is nobody to hand an error to.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a broken fixture fails its test at once"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a broken fixture fails its test at once")]
 
 mod binary;
 mod checkout;
@@ -16,8 +11,8 @@ mod options;
 mod patience;
 mod proxy;
 mod server;
-mod terminator;
 pub mod simulation;
+mod terminator;
 mod tether;
 
 pub use binary::Binary;

@@ -76,12 +76,7 @@ impl Link {
         let server = TcpStream::connect(("127.0.0.1", port))?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
-        let link = Arc::new(Self {
-            client,
-            server,
-            closed: AtomicBool::new(false),
-            fate: AtomicU8::new(CLEAN),
-        });
+        let link = Arc::new(Self { client, server, closed: AtomicBool::new(false), fate: AtomicU8::new(CLEAN) });
         sky.change(|weather| weather.links.push(Arc::clone(&link)));
         link.pass(sky, Self::read_client, Self::write_server);
         link.pass(sky, Self::read_server, Self::write_client);
@@ -137,8 +132,7 @@ impl Link {
                 }
                 Some(fault) => {
                     let silent = fault == Fault::SilenceAfterApply;
-                    self.fate
-                        .store(if silent { SILENT } else { DOOMED }, SeqCst);
+                    self.fate.store(if silent { SILENT } else { DOOMED }, SeqCst);
                     bytes.extend_from_slice(format!("*1\r\n${}\r\n", MARKER.len()).as_bytes());
                     bytes.extend_from_slice(MARKER);
                     bytes.extend_from_slice(b"\r\n");
@@ -185,12 +179,7 @@ impl Link {
         self.write(&self.client, sky, &parcels)
     }
 
-    fn write(
-        &self,
-        mut target: &TcpStream,
-        sky: &Sky,
-        parcels: &Receiver<Parcel>,
-    ) -> io::Result<()> {
+    fn write(&self, mut target: &TcpStream, sky: &Sky, parcels: &Receiver<Parcel>) -> io::Result<()> {
         for parcel in parcels {
             thread::sleep(parcel.due.saturating_duration_since(Instant::now()));
             sky.wait_while_dark(self);
@@ -224,8 +213,5 @@ fn pick(fault: &mut Option<(Fault, usize, Vec<u8>)>, bytes: &[u8]) -> Option<Fau
 
 /// Whether the bytes contain the needle, which is in lower case, in any case.
 fn contains(bytes: &[u8], needle: &[u8]) -> bool {
-    needle.is_empty()
-        || bytes
-            .windows(needle.len())
-            .any(|window| window.eq_ignore_ascii_case(needle))
+    needle.is_empty() || bytes.windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle))
 }

@@ -26,12 +26,7 @@ struct Door {
 impl Proxy {
     /// Passes everything to the port until told otherwise.
     pub fn to(upstream: u16) -> Self {
-        let mut proxy = Self {
-            upstream,
-            port: 0,
-            sky: Arc::default(),
-            door: None,
-        };
+        let mut proxy = Self { upstream, port: 0, sky: Arc::default(), door: None };
         proxy.accept();
         proxy
     }
@@ -61,8 +56,7 @@ impl Proxy {
 
     /// Closes all connections there are; new ones are accepted.
     pub fn cut(&self) {
-        self.sky
-            .change(|weather| weather.links.iter().for_each(|link| link.close()));
+        self.sky.change(|weather| weather.links.iter().for_each(|link| link.close()));
     }
 
     /// Refuses new connections; those that are open stay.
@@ -80,8 +74,7 @@ impl Proxy {
         if self.door.is_some() {
             return;
         }
-        let listener =
-            TcpListener::bind(("127.0.0.1", self.port)).expect("the proxy's port is taken");
+        let listener = TcpListener::bind(("127.0.0.1", self.port)).expect("the proxy's port is taken");
         self.port = listener.local_addr().unwrap().port();
         let open = Arc::new(AtomicBool::new(true));
         let (sky, upstream, still_open) = (Arc::clone(&self.sky), self.upstream, Arc::clone(&open));
@@ -135,11 +128,7 @@ impl Proxy {
 
     /// How many of the faults ordered last are still to come.
     pub fn faults_left(&self) -> usize {
-        self.sky
-            .weather()
-            .fault
-            .as_ref()
-            .map_or(0, |(_, left, _)| *left)
+        self.sky.weather().fault.as_ref().map_or(0, |(_, left, _)| *left)
     }
 
     /// How many connections were ever accepted.

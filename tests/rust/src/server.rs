@@ -33,27 +33,12 @@ impl RealServer {
     pub(crate) fn with(options: ServerOptions) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         // Short, because a path of a unix socket is at most 107 bytes.
-        let name = format!(
-            "locktender-{}-{}",
-            process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("locktender-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let binary = options.binary.clone().unwrap_or_else(Binary::preferred);
-        let mut server = Self {
-            options,
-            binary,
-            directory: env::temp_dir().join(name),
-            port: 0,
-            terminator: None,
-            tether: None,
-        };
+        let mut server = Self { options, binary, directory: env::temp_dir().join(name), port: 0, terminator: None, tether: None };
         server.run();
         if let Some(certificate) = &server.options.tls {
-            server.terminator = Some(Terminator::start(
-                server.port,
-                certificate,
-                server.options.mutual,
-            ));
+            server.terminator = Some(Terminator::start(server.port, certificate, server.options.mutual));
         }
         server
     }
@@ -67,16 +52,8 @@ impl RealServer {
             }
             fs::create_dir_all(&self.directory).unwrap();
             let file = self.directory.join("server.conf");
-            fs::write(
-                &file,
-                self.options.configuration(&self.directory, self.port),
-            )
-            .unwrap();
-            let mut tether = Tether::start(
-                &self.directory,
-                &self.binary.path,
-                &[file.to_str().unwrap()],
-            );
+            fs::write(&file, self.options.configuration(&self.directory, self.port)).unwrap();
+            let mut tether = Tether::start(&self.directory, &self.binary.path, &[file.to_str().unwrap()]);
             let ready = self.wait_until_ready(&mut tether);
             self.tether = Some(tether);
             if ready {
@@ -93,10 +70,7 @@ impl RealServer {
         let deadline = Instant::now() + STARTUP;
         // It listens on the port before it answers on the socket, which nobody else can have.
         while Instant::now() < deadline && !tether.ended() {
-            if self
-                .try_command(&["PING"])
-                .is_ok_and(|reply| reply == Reply::Status("PONG".to_owned()))
-            {
+            if self.try_command(&["PING"]).is_ok_and(|reply| reply == Reply::Status("PONG".to_owned())) {
                 return true;
             }
             thread::sleep(Duration::from_millis(2));
@@ -111,9 +85,7 @@ impl RealServer {
 
     /// Its port on 127.0.0.1; it stays the same over restarts.
     pub fn port(&self) -> u16 {
-        self.terminator
-            .as_ref()
-            .map_or(self.port, |terminator| terminator.port)
+        self.terminator.as_ref().map_or(self.port, |terminator| terminator.port)
     }
 
     /// Its process.
@@ -128,15 +100,9 @@ impl RealServer {
 
     /// The same URL with another port, such as a proxy's.
     pub fn url_at(&self, port: u16) -> String {
-        let scheme = if self.options.tls.is_some() {
-            "rediss"
-        } else {
-            "redis"
-        };
+        let scheme = if self.options.tls.is_some() { "rediss" } else { "redis" };
         let password = self.options.password.as_ref();
-        let login = password
-            .map(|password| format!(":{password}@"))
-            .unwrap_or_default();
+        let login = password.map(|password| format!(":{password}@")).unwrap_or_default();
         format!("{scheme}://{login}127.0.0.1:{port}")
     }
 
@@ -147,16 +113,8 @@ impl RealServer {
 
     /// The URL of its unix socket.
     pub fn unix_url(&self) -> String {
-        let query = self
-            .options
-            .password
-            .as_ref()
-            .map(|password| format!("?pass={password}"));
-        format!(
-            "unix://{}{}",
-            self.socket().display(),
-            query.unwrap_or_default()
-        )
+        let query = self.options.password.as_ref().map(|password| format!("?pass={password}"));
+        format!("unix://{}{}", self.socket().display(), query.unwrap_or_default())
     }
 
     /// A raw connection over the unix socket, logged in.
@@ -182,10 +140,7 @@ impl RealServer {
 
     /// Kills the server, as a crash would.
     pub fn kill(&mut self) {
-        self.tether
-            .take()
-            .expect("the server is already killed")
-            .kill();
+        self.tether.take().expect("the server is already killed").kill();
     }
 
     /// Stops the process: connections stay open and nothing answers.

@@ -23,10 +23,7 @@ impl Terminator {
         let mut line = String::new();
         let mut output = BufReader::new(process.stdout.take().unwrap());
         output.read_line(&mut line).unwrap();
-        let port = line
-            .trim()
-            .parse()
-            .expect("the TLS terminator printed no port");
+        let port = line.trim().parse().expect("the TLS terminator printed no port");
         Self { process, port }
     }
 }

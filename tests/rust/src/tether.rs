@@ -30,15 +30,9 @@ impl Tether {
             .spawn()
             .expect("tests/tether can't be started");
         let mut line = String::new();
-        BufReader::new(tether.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        BufReader::new(tether.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let pid = line.trim().parse().ok().and_then(Pid::from_raw);
-        Self {
-            leash: tether.stdin.take(),
-            tether,
-            pid: pid.expect("tests/tether printed no pid"),
-        }
+        Self { leash: tether.stdin.take(), tether, pid: pid.expect("tests/tether printed no pid") }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -63,18 +57,10 @@ impl Tether {
         let deadline = Instant::now() + Duration::from_secs(5);
         // Where there is no /proc the signal has to be trusted.
         while let Ok(stat) = fs::read_to_string(&status) {
-            if stat
-                .rsplit(") ")
-                .next()
-                .is_some_and(|rest| rest.starts_with('T'))
-            {
+            if stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')) {
                 return;
             }
-            assert!(
-                Instant::now() < deadline,
-                "pid {} does not stop",
-                self.pid()
-            );
+            assert!(Instant::now() < deadline, "pid {} does not stop", self.pid());
             thread::yield_now();
         }
     }

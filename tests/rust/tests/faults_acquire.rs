@@ -139,11 +139,8 @@ fn f18_an_unreachable_server_takes_no_longer_than_the_wait_and_a_response_timeou
         format!("redis://{}", gone.local_addr().unwrap())
     };
     for url in [&silent_url, &refused_url, &silent_url.replace("redis:", "rediss:")] {
-        let client = Client::builder()
-            .url(url.as_str())
-            .configure(|options| options.response_timeout = Some(ms(300)))
-            .build()
-            .unwrap();
+        let client =
+            Client::builder().url(url.as_str()).configure(|options| options.response_timeout = Some(ms(300))).build().unwrap();
         for wait in [0, 400] {
             let start = Instant::now();
             let error = client.lock("a").wait(ms(wait)).acquire_blocking().unwrap_err();
@@ -163,11 +160,7 @@ fn f18_waiting_for_ever_ends_when_the_server_stays_away() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", gone.local_addr().unwrap());
     drop(gone);
-    let client = Client::builder()
-        .url(url)
-        .configure(|options| options.unavailable_after = ms(500))
-        .build()
-        .unwrap();
+    let client = Client::builder().url(url).configure(|options| options.unavailable_after = ms(500)).build().unwrap();
     let start = Instant::now();
     let error = client.lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable);

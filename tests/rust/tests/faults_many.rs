@@ -40,9 +40,8 @@ fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_told_before_the_server
     std::thread::sleep(ms(500));
     let mut connection = server.connection().unwrap();
     let now = || i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
-    let expiries: Vec<i64> = (0..1_000)
-        .map(|n| connection.command(&["PTTL", &format!("hold:{n}")]).unwrap().int() + now())
-        .collect();
+    let expiries: Vec<i64> =
+        (0..1_000).map(|n| connection.command(&["PTTL", &format!("hold:{n}")]).unwrap().int() + now()).collect();
     for _ in 0..1_000 {
         let (n, at) = told.recv_timeout(ms(10_000)).expect("every hold is told");
         let at = i64::try_from(at.as_millis()).unwrap();

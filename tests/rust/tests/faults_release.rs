@@ -88,11 +88,8 @@ fn a_release_nobody_answers_is_unavailable_and_can_be_retried_with_the_same_hand
 fn leaving_a_body_with_an_unknown_outcome_is_no_error_and_goes_on_in_the_background() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
-    let client = Client::builder()
-        .url(proxy.url())
-        .configure(|options| options.response_timeout = Some(ms(200)))
-        .build()
-        .unwrap();
+    let client =
+        Client::builder().url(proxy.url()).configure(|options| options.response_timeout = Some(ms(200))).build().unwrap();
     let lock = client.lock("a").ttl(ms(20_000));
     let start = Instant::now();
     let result = lock.with_blocking(|_| {

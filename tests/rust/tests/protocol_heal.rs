@@ -51,7 +51,8 @@ impl Stage {
     fn bring(&mut self, ms: u64, input: Input) -> Vec<Sent> {
         let mut out = Vec::new();
         self.client.handle(at(ms), input, &mut out);
-        let sent = |command| if let Command::Send { server, tag, request } = command { Some((server, tag, request)) } else { None };
+        let sent =
+            |command| if let Command::Send { server, tag, request } = command { Some((server, tag, request)) } else { None };
         out.into_iter().filter_map(sent).collect()
     }
 

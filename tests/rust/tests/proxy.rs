@@ -12,9 +12,7 @@ fn start() -> (RealServer, Proxy) {
 }
 
 fn works(connection: &mut Connection) -> bool {
-    connection
-        .command(&["PING"])
-        .is_ok_and(|reply| reply == Reply::Status("PONG".to_owned()))
+    connection.command(&["PING"]).is_ok_and(|reply| reply == Reply::Status("PONG".to_owned()))
 }
 
 #[test]

@@ -14,10 +14,7 @@ fn every_version_starts_and_is_the_one_it_says() {
     for binary in Binary::all() {
         let server = ServerOptions::new().binary(&binary).start();
         let info = server.command(&["INFO", "server"]).text().unwrap();
-        assert!(
-            info.contains(&format!("{}_version:{}", binary.kind, binary.version)),
-            "{info}"
-        );
+        assert!(info.contains(&format!("{}_version:{}", binary.kind, binary.version)), "{info}");
         let mut connection = Connection::tcp(server.port()).unwrap();
         assert_eq!(connection.command(&["SET", "a", "1"]).unwrap(), ok());
         assert_eq!(server.command(&["GET", "a"]).text().as_deref(), Some("1"));
@@ -57,31 +54,19 @@ fn a_paused_server_answers_after_it_was_resumed() {
         assert!(fs::read_to_string(status).unwrap().contains(") T "));
     }
     server.resume();
-    assert_eq!(
-        connection.reply().unwrap(),
-        Reply::Status("PONG".to_owned())
-    );
+    assert_eq!(connection.reply().unwrap(), Reply::Status("PONG".to_owned()));
 }
 
 #[test]
 fn passwords_and_users_are_asked_for() {
-    let server = ServerOptions::new()
-        .password("secret")
-        .user("reader", "other", "~* +get")
-        .start();
+    let server = ServerOptions::new().password("secret").user("reader", "other", "~* +get").start();
     assert!(server.url().contains(":secret@"));
     assert_eq!(server.command(&["SET", "a", "1"]), ok());
     let mut connection = Connection::tcp(server.port()).unwrap();
     let refused = |reply| matches!(reply, Reply::Error(error) if error.starts_with("NO"));
     assert!(refused(connection.command(&["GET", "a"]).unwrap()));
-    assert_eq!(
-        connection.command(&["AUTH", "reader", "other"]).unwrap(),
-        ok()
-    );
-    assert_eq!(
-        connection.command(&["GET", "a"]).unwrap().text().as_deref(),
-        Some("1")
-    );
+    assert_eq!(connection.command(&["AUTH", "reader", "other"]).unwrap(), ok());
+    assert_eq!(connection.command(&["GET", "a"]).unwrap().text().as_deref(), Some("1"));
     assert!(refused(connection.command(&["SET", "a", "2"]).unwrap()));
 }
 
@@ -89,12 +74,7 @@ fn passwords_and_users_are_asked_for() {
 fn a_tls_server_does_not_speak_in_clear() {
     let server = ServerOptions::new().tls("server").start();
     assert!(server.url().starts_with("rediss://"));
-    assert!(
-        Connection::tcp(server.port())
-            .unwrap()
-            .command(&["PING"])
-            .is_err()
-    );
+    assert!(Connection::tcp(server.port()).unwrap().command(&["PING"]).is_err());
     assert_eq!(server.command(&["PING"]).text().as_deref(), Some("PONG"));
 }
 

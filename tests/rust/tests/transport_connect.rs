@@ -208,14 +208,7 @@ fn nothing_is_connected_before_it_is_needed_and_nothing_shown_has_the_password()
     let subject = Subject::new(&url, PATIENCE);
     assert_eq!(subject.server.address(), format!("redis://{address}/1"));
     assert!(!format!("{:?}", subject.server).contains("hunter2"));
-    let error = RedisServer::new(
-        "redis://ann:hunter2@host/one",
-        &options(),
-        PATIENCE,
-        None,
-        Host::start().0,
-        |_| (),
-    );
+    let error = RedisServer::new("redis://ann:hunter2@host/one", &options(), PATIENCE, None, Host::start().0, |_| ());
     assert!(!format!("{:?}", error.unwrap_err()).contains("hunter2"));
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "it connected");

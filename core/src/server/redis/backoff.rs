@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest() {
-        for (failures, shortest, longest) in [(0, 0, 0), (1, 25, 50), (2, 50, 100), (4, 200, 400), (5, 250, 500), (99, 250, 500)] {
+        for (failures, shortest, longest) in [(0, 0, 0), (1, 25, 50), (2, 50, 100), (4, 200, 400), (5, 250, 500), (99, 250, 500)]
+        {
             assert_eq!(pause(failures, 0.0), Duration::from_millis(shortest), "{failures}");
             assert_eq!(pause(failures, 1.0), Duration::from_millis(longest), "{failures}");
         }

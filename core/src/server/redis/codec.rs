@@ -143,7 +143,10 @@ fn unreadable(op: &Op, value: &Value) -> Failure {
         shown.truncate(cut);
         shown.push('…');
     }
-    Failure::unknown(FailureKind::Protocol, format!("{} was answered with {shown}, which is no reply of a lock's script", op.name()))
+    Failure::unknown(
+        FailureKind::Protocol,
+        format!("{} was answered with {shown}, which is no reply of a lock's script", op.name()),
+    )
 }
 
 /// Why there is no answer. `sent` says whether the operation had left for the server.

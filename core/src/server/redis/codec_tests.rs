@@ -54,7 +54,10 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         (Op::Trust { fleet }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
     ] {
         let by_sha = words(&command(&op, Some("run"), Form::BySha));
-        assert_eq!((by_sha[0].as_str(), by_sha[1].len(), &by_sha[2..]), ("EVALSHA", 40, &*expected.iter().map(|word| word.to_string()).collect::<Vec<_>>()));
+        assert_eq!(
+            (by_sha[0].as_str(), by_sha[1].len(), &by_sha[2..]),
+            ("EVALSHA", 40, &*expected.iter().map(|word| word.to_string()).collect::<Vec<_>>())
+        );
         let by_text = words(&command(&op, Some("run"), Form::ByText));
         assert_eq!((by_text[0].as_str(), &by_text[2..]), ("EVAL", &by_sha[2..]));
         assert_eq!(redis::Script::new(&by_text[1]).get_hash(), by_sha[1]);
@@ -105,10 +108,22 @@ fn a_server_s_error_says_what_is_wrong_and_whether_it_was_refused_as_a_whole() {
         ("WRONGPASS invalid username-password pair or user is disabled.", FailureKind::Denied, false),
         ("NOPERM this user has no permissions to run the 'evalsha' command", FailureKind::Denied, true),
         ("ERR ACL failure in script: User x has no permissions to run the 'set' command", FailureKind::Denied, true),
-        ("ERR Error running script (call to f_a9): @user_script:18: @user_script: 18: The user executing the script can't run this command or subcommand", FailureKind::Denied, true),
+        (
+            "ERR Error running script (call to f_a9): @user_script:18: @user_script: 18: The user executing the script can't run this command or subcommand",
+            FailureKind::Denied,
+            true,
+        ),
         ("NOSCRIPT No matching script. Please use EVAL.", FailureKind::Other, false),
-        ("ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -OOM command not allowed when used memory > 'maxmemory'.", FailureKind::OutOfMemory, false),
-        ("ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -READONLY You can't write against a read only replica.", FailureKind::ReadOnly, false),
+        (
+            "ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -OOM command not allowed when used memory > 'maxmemory'.",
+            FailureKind::OutOfMemory,
+            false,
+        ),
+        (
+            "ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -READONLY You can't write against a read only replica.",
+            FailureKind::ReadOnly,
+            false,
+        ),
         ("ERR Error running script (call to f_5a): @user_script:5: attempt to index a nil value", FailureKind::Other, true),
         ("ERR unknown command 'EVALSHA'", FailureKind::Other, true),
     ] {

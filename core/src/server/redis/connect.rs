@@ -90,10 +90,7 @@ fn questions(settings: &Settings) -> Vec<(Step, Cmd)> {
 }
 
 /// The run id, where it was asked for, or why there is no connection. A server that hangs up says why first.
-fn judge(
-    answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
-    settings: &Settings,
-) -> Result<Option<String>, Failure> {
+fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, settings: &Settings) -> Result<Option<String>, Failure> {
     let mut said = None;
     let mut run_id = None;
     for (step, answer) in answers {
@@ -153,8 +150,8 @@ fn refused(step: Step, error: &RedisError, settings: &Settings) -> Failure {
 }
 
 fn greeted(value: Value) -> Result<(), Failure> {
-    let reply = codec::reply(&Op::Greet { fleet: None }, value)
-        .map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
+    let reply =
+        codec::reply(&Op::Greet { fleet: None }, value).map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
     if reply.verdict == Verdict::Mismatch {
         let theirs = reply.holder.unwrap_or_default();
         let message = format!("this client has one server, but the server belongs to a quorum: {theirs}");

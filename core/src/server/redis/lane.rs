@@ -45,11 +45,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(
-        settings: Arc<Settings>,
-        inbox: UnboundedReceiver<Message>,
-        health: Arc<Health>,
-    ) -> Self {
+    pub(super) fn new(settings: Arc<Settings>, inbox: UnboundedReceiver<Message>, health: Arc<Health>) -> Self {
         Self {
             settings,
             inbox,

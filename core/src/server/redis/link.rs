@@ -146,7 +146,11 @@ impl Link {
         let answer = match value {
             Value::ServerError(error) if error.code() == "NOSCRIPT" => return Landing::Unknown(job),
             Value::ServerError(error) => Err(codec::failure(&error.into(), true)),
-            value => codec::reply(&job.request.op, value).map(|reply| Reply { run_id: self.run_id.clone(), repeated: job.repeated, ..reply }),
+            value => codec::reply(&job.request.op, value).map(|reply| Reply {
+                run_id: self.run_id.clone(),
+                repeated: job.repeated,
+                ..reply
+            }),
         };
         Landing::Answered(job, answer)
     }

@@ -48,8 +48,7 @@ fn roots(ca: Option<&str>) -> Result<RootCertStore, Error> {
 }
 
 fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let refuse = |error: rustls::pki_types::pem::Error| {
-        Error::invalid(option, path, format!("no certificates could be read: {error}"))
-    };
+    let refuse =
+        |error: rustls::pki_types::pem::Error| Error::invalid(option, path, format!("no certificates could be read: {error}"));
     CertificateDer::pem_file_iter(Path::new(path)).map_err(refuse)?.collect::<Result<_, _>>().map_err(refuse)
 }

@@ -11,7 +11,8 @@ use super::tls;
 use crate::error::Error;
 use crate::options::ClientOptions;
 
-const FORMS: &str = "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS, or unix:///path[?db=2&user=…&pass=…]";
+const FORMS: &str =
+    "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS, or unix:///path[?db=2&user=…&pass=…]";
 
 /// A server's place and the credentials for it.
 pub(super) struct Target {
@@ -47,7 +48,9 @@ impl Target {
         }
         let url = redis::parse_redis_url(text).ok_or_else(|| refuse(FORMS))?;
         if url.fragment().is_some() {
-            return Err(refuse("a URL fragment (#…) has no meaning here; certificates are always checked, tls_ca says against what"));
+            return Err(refuse(
+                "a URL fragment (#…) has no meaning here; certificates are always checked, tls_ca says against what",
+            ));
         }
         let query = Query::read(url.query_pairs()).map_err(|why| refuse(&why))?;
         let info = url.into_connection_info().map_err(|error| refuse(&format!("{}; {FORMS}", wrong_part(&error))))?;
@@ -63,7 +66,8 @@ impl Target {
             }
             ConnectionAddr::TcpTls { host, port, .. } => {
                 let host = bare(host).ok_or_else(|| refuse(FORMS))?;
-                let name = ServerName::try_from(host.clone()).map_err(|_| refuse("the host is no name a certificate could have"))?;
+                let name =
+                    ServerName::try_from(host.clone()).map_err(|_| refuse("the host is no name a certificate could have"))?;
                 let config = tls::config(options)?;
                 (format!("{}:{port}", bracketed(&host)), Endpoint::Tls { host, port: *port, name, config })
             }

@@ -21,14 +21,31 @@ pub struct Step {
 pub(super) enum Say {
     #[default]
     Real,
-    Granted { fence: Option<u64> },
-    Busy { owner: Arc<str>, remaining: Remaining },
+    Granted {
+        fence: Option<u64>,
+    },
+    Busy {
+        owner: Arc<str>,
+        remaining: Remaining,
+    },
     Gone,
-    Conflict { found: Arc<str> },
-    Quarantine { left: Duration },
-    Mismatch { servers: u32, max_ttl_ms: u64 },
-    Fail { kind: FailureKind, applied: bool },
-    Nothing { applied: bool },
+    Conflict {
+        found: Arc<str>,
+    },
+    Quarantine {
+        left: Duration,
+    },
+    Mismatch {
+        servers: u32,
+        max_ttl_ms: u64,
+    },
+    Fail {
+        kind: FailureKind,
+        applied: bool,
+    },
+    Nothing {
+        applied: bool,
+    },
 }
 
 /// Operations that only ask about a lock of ours.
@@ -170,7 +187,9 @@ impl fmt::Display for Step {
             Say::Real => write!(f, "real"),
             Say::Granted { fence: None } => write!(f, "granted"),
             Say::Granted { fence: Some(fence) } => write!(f, "granted fence={fence}"),
-            Say::Busy { owner, remaining: Remaining::For(left) } => write!(f, "busy owner={} ttl={}", escape(owner), millis(*left)),
+            Say::Busy { owner, remaining: Remaining::For(left) } => {
+                write!(f, "busy owner={} ttl={}", escape(owner), millis(*left))
+            }
             Say::Busy { owner, .. } => write!(f, "busy owner={} ttl=none", escape(owner)),
             Say::Gone => write!(f, "gone"),
             Say::Conflict { found } => write!(f, "conflict type={}", escape(found)),
@@ -206,10 +225,9 @@ impl<'a> Words<'a> {
             "gone" => Say::Gone,
             "conflict" => Say::Conflict { found: self.field("type").unwrap_or_else(|| "list".to_owned()).into() },
             "quarantine" => Say::Quarantine { left: Duration::from_millis(self.number("ttl")?.unwrap_or(1_000)) },
-            "mismatch" => Say::Mismatch {
-                servers: self.number("n")?.unwrap_or(5),
-                max_ttl_ms: self.number("max_ttl")?.unwrap_or(60_000),
-            },
+            "mismatch" => {
+                Say::Mismatch { servers: self.number("n")?.unwrap_or(5), max_ttl_ms: self.number("max_ttl")?.unwrap_or(60_000) }
+            }
             "fail" => Say::Fail { kind: self.kind()?, applied: self.flag("applied") },
             "silence" => Say::Nothing { applied: self.flag("applied") },
             _ => return Err(self.wrong("no step begins like that")),

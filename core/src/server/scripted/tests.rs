@@ -58,7 +58,8 @@ fn each_operation_has_its_own_queue_and_then_its_always() {
     assert_eq!(ask(&server, release("a")).unwrap_err().kind, FailureKind::Refused);
     assert_eq!(verdict(ask(&server, release("a"))), (Verdict::No, None, Remaining::Gone));
     assert_eq!(server.unplayed(), 0);
-    let seen: Vec<_> = server.seen().iter().map(|seen| (seen.op, seen.lock.clone().unwrap(), seen.owner.clone().unwrap())).collect();
+    let seen: Vec<_> =
+        server.seen().iter().map(|seen| (seen.op, seen.lock.clone().unwrap(), seen.owner.clone().unwrap())).collect();
     assert_eq!(seen.len(), 4);
     assert_eq!(seen[1], ("extend", "k".into(), "a".into()));
 }

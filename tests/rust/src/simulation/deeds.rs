@@ -72,7 +72,9 @@ impl World {
             Ok(None) => recipe.one_shot,
             Err(error) => match error.code() {
                 Code::AcquireTimeout => !recipe.one_shot && wait.is_some_and(|wait| waited >= wait) && error.holder().is_some(),
-                Code::Unavailable => waited >= wait.unwrap_or(Duration::MAX).min(recipe.unavailable_after) && !error.servers().is_empty(),
+                Code::Unavailable => {
+                    waited >= wait.unwrap_or(Duration::MAX).min(recipe.unavailable_after) && !error.servers().is_empty()
+                }
                 Code::Closed => self.processes[client].closed,
                 _ => false,
             },
@@ -147,7 +149,9 @@ impl World {
             Ok(_) => begun || entry.left || entry.loss.is_none() || entry.gone != Some(Gone::Released),
             Err(error) => match error.code() {
                 Code::Unavailable => explicit,
-                Code::NotHeld => explicit && (known || entry.left || entry.calls.iter().any(|call| matches!(call.kind, Kind::Release(_)))),
+                Code::NotHeld => {
+                    explicit && (known || entry.left || entry.calls.iter().any(|call| matches!(call.kind, Kind::Release(_))))
+                }
                 Code::LockLost => !explicit,
                 _ => false,
             },

@@ -218,7 +218,9 @@ impl World {
         let orphan = dead.is_some_and(|dead| dead.broke_at + STRAGGLES < self.now);
         let op = lane.jobs[job].request.op.clone();
         let (reply, verdict) = self.nodes[server].apply(&op, self.now);
-        self.trace(|| format!("  c{client}>s{server} {} -> {:?} fence={} {:?}", brief(&op), reply.verdict, reply.fence, reply.remaining));
+        self.trace(|| {
+            format!("  c{client}>s{server} {} -> {:?} fence={} {:?}", brief(&op), reply.verdict, reply.fence, reply.remaining)
+        });
         if let Err(why) = verdict {
             self.violate(why);
         }
@@ -312,7 +314,8 @@ impl World {
         for server in 0..self.plan.servers {
             let lane = &mut self.lanes[client][server];
             lane.closed = true;
-            let open: Vec<usize> = std::mem::take(&mut lane.waiting).into_iter().chain(std::mem::take(&mut lane.flying)).collect();
+            let open: Vec<usize> =
+                std::mem::take(&mut lane.waiting).into_iter().chain(std::mem::take(&mut lane.flying)).collect();
             for job in open {
                 let sent = matches!(self.lanes[client][server].jobs[job].stage, Stage::Sent { .. });
                 self.complete(client, server, job, Err(failure(FailureKind::Closed, sent)));

@@ -13,30 +13,73 @@ use super::faults::Fault;
 #[derive(Debug)]
 pub(super) enum Happening {
     /// A request reaches a server.
-    Arrive { client: usize, server: usize, job: usize, conn: u32 },
+    Arrive {
+        client: usize,
+        server: usize,
+        job: usize,
+        conn: u32,
+    },
     /// An answer reaches a client.
-    Return { client: usize, server: usize, job: usize, conn: u32, answer: Answer },
+    Return {
+        client: usize,
+        server: usize,
+        job: usize,
+        conn: u32,
+        answer: Answer,
+    },
     /// A client notices that its connection is gone.
-    Broken { client: usize, server: usize, conn: u32 },
+    Broken {
+        client: usize,
+        server: usize,
+        conn: u32,
+    },
     /// An attempt to connect ends.
-    Connected { client: usize, server: usize, attempt: u32 },
+    Connected {
+        client: usize,
+        server: usize,
+        attempt: u32,
+    },
     /// The pause before the next attempt to connect is over.
-    Backoff { client: usize, server: usize },
+    Backoff {
+        client: usize,
+        server: usize,
+    },
     /// A request has waited long enough: to be sent, or for its answer.
-    Overdue { client: usize, server: usize, job: usize },
+    Overdue {
+        client: usize,
+        server: usize,
+        job: usize,
+    },
     /// Something is brought to an acquisition.
-    Bring { client: usize, slot: usize, input: Input },
+    Bring {
+        client: usize,
+        slot: usize,
+        input: Input,
+    },
     /// An acquisition's timer.
-    Wake { client: usize, slot: usize },
+    Wake {
+        client: usize,
+        slot: usize,
+    },
     /// A user does the next thing.
-    Step { client: usize, worker: usize, turn: u32 },
+    Step {
+        client: usize,
+        worker: usize,
+        turn: u32,
+    },
     /// Requests decided before their process was stopped are written when it goes on.
-    Resume { client: usize },
+    Resume {
+        client: usize,
+    },
     /// A closed client's connections are let go.
-    LetGo { client: usize },
+    LetGo {
+        client: usize,
+    },
     Fault(Fault),
     /// A crashed server is back.
-    Restart { server: usize },
+    Restart {
+        server: usize,
+    },
     /// Users begin nothing more, faults are over.
     Settle,
     /// Look at everything.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use locktender::LockOptions;
 use locktender::machine::Value;
 use locktender::name::Keys;
-use locktender::LockOptions;
 
 use super::clock::{Instant, micros, ms};
 use super::queue::Happening;
@@ -72,7 +72,8 @@ impl World {
         // What was given up on purpose is left to expire, and what a crash brought back is nobody's to delete.
         let kept = matches!(process.slots[whose.slot].gone, Some(Gone::HandedOver | Gone::Abandoned));
         let restored = node.forgot_at.is_some_and(|at| at >= written);
-        let reachable = node.up && [node.troubled_at, node.stopped_until, process.stopped_until, lane.troubled_until].into_iter().all(long_ago);
+        let reachable = node.up
+            && [node.troubled_at, node.stopped_until, process.stopped_until, lane.troubled_until].into_iter().all(long_ago);
         process.alive && !process.closed && !kept && !orphan && !restored && reachable && long_ago(since) && long_ago(written)
     }
 
@@ -82,15 +83,19 @@ impl World {
         let settled_for = |at: Instant| at + ms(1_000) < self.now;
         let votes = |server: &usize| {
             let node = &self.nodes[*server];
-            let quarantined = self.plan.servers > 1 && node.troubled_at > 0 && node.troubled_at + micros(self.plan.max_ttl) * 2 + ms(1_500) > self.now;
+            let quarantined = self.plan.servers > 1
+                && node.troubled_at > 0
+                && node.troubled_at + micros(self.plan.max_ttl) * 2 + ms(1_500) > self.now;
             node.up && settled_for(node.stopped_until) && !quarantined && node.lock(&keys, self.now).is_none()
         };
         let voting: Vec<usize> = (0..self.plan.servers).filter(votes).collect();
-        let reaches = |client: usize| voting.iter().filter(|server| settled_for(self.lanes[client][**server].troubled_until)).count();
+        let reaches =
+            |client: usize| voting.iter().filter(|server| settled_for(self.lanes[client][**server].troubled_until)).count();
         let longest = self.plan.latency_us + self.plan.jitter_us;
         let waits = |client: usize| {
             let process = &self.processes[client];
-            let reliable = process.alive && !process.closed && settled_for(process.stopped_until) && reaches(client) >= self.plan.needed();
+            let reliable =
+                process.alive && !process.closed && settled_for(process.stopped_until) && reaches(client) >= self.plan.needed();
             reliable
                 && process.slots.iter().any(|slot| {
                     let can = micros(slot.ttl()) > 8 * longest;
@@ -120,7 +125,11 @@ impl World {
         for name in 0..self.plan.names {
             let expiry = |node: &super::node::Node| node.lock(&self.keys[name], self.now).map_or(self.now, |(_, gone)| gone);
             let expires = self.nodes.iter().map(expiry).max().unwrap_or(self.now);
-            let quarantine = if self.nodes.iter().any(|node| node.troubled_at > 0) && self.plan.servers > 1 { micros(self.plan.max_ttl) * 2 } else { 0 };
+            let quarantine = if self.nodes.iter().any(|node| node.troubled_at > 0) && self.plan.servers > 1 {
+                micros(self.plan.max_ttl) * 2
+            } else {
+                0
+            };
             let mut options = LockOptions::default();
             options.ttl = std::time::Duration::from_millis(1_000);
             self.probes.push((name, expires.max(self.now + quarantine) + ms(2_000) + 4 * self.moment()));
@@ -136,7 +145,10 @@ impl World {
                 let told = entry.answered && entry.calls.is_empty();
                 if !told || !over || !entry.machine.is_finished() {
                     let calls = entry.calls.clone();
-                    return self.violate(format!("c{client}.{slot} never ended: told={told} over={over} calls={calls:?} {:?}", entry.machine));
+                    return self.violate(format!(
+                        "c{client}.{slot} never ended: told={told} over={over} calls={calls:?} {:?}",
+                        entry.machine
+                    ));
                 }
             }
         }
@@ -155,10 +167,8 @@ impl World {
             }
         }
         let whole = !self.forgot;
-        let verdicts = [
-            if self.plan.outside { None } else { self.history.overlap() },
-            if whole { self.history.disorder() } else { None },
-        ];
+        let verdicts =
+            [if self.plan.outside { None } else { self.history.overlap() }, if whole { self.history.disorder() } else { None }];
         if let Some(why) = verdicts.into_iter().flatten().next() {
             self.violate(why);
         }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktender::Loss;
 use locktender::clock::Tick;
 use locktender::protocol::{Acquisition, CallId, Grant, Manner, Recipe};
-use locktender::Loss;
 
 use super::clock::Instant;
 
@@ -13,7 +13,9 @@ use super::clock::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// Validity shall then reach this tick, or what `max_hold` allows.
-    Extend { reach: Tick },
+    Extend {
+        reach: Tick,
+    },
     Release(Manner),
     HandOver,
 }

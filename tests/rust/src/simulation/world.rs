@@ -197,8 +197,14 @@ impl World {
     fn postponed(&mut self, happening: Happening) -> Option<Happening> {
         use Happening::{Backoff, Bring, Broken, Connected, LetGo, Overdue, Resume, Return, Step, Wake};
         let (client, timer) = match happening {
-            Return { client, .. } | Broken { client, .. } | Connected { client, .. } | Bring { client, .. } | Resume { client } => (client, false),
-            Backoff { client, .. } | Overdue { client, .. } | Wake { client, .. } | Step { client, .. } | LetGo { client } => (client, true),
+            Return { client, .. }
+            | Broken { client, .. }
+            | Connected { client, .. }
+            | Bring { client, .. }
+            | Resume { client } => (client, false),
+            Backoff { client, .. } | Overdue { client, .. } | Wake { client, .. } | Step { client, .. } | LetGo { client } => {
+                (client, true)
+            }
             _ => return Some(happening),
         };
         let process = &self.processes[client];

@@ -51,9 +51,9 @@ pub fn mismatch(expected: &Value, seen: &Value) -> Option<String> {
         Value::Object(fields) => match fields.iter().next() {
             Some((key, bound)) if key == "above" => number(seen) > number(bound),
             Some((key, bound)) if key == "below" => number(seen) < number(bound),
-            Some((key, Value::Array(parts))) if key == "has" || key == "lacks" => seen.as_str().is_some_and(|text| {
-                parts.iter().all(|part| text.contains(part.as_str().unwrap()) == (key == "has"))
-            }),
+            Some((key, Value::Array(parts))) if key == "has" || key == "lacks" => {
+                seen.as_str().is_some_and(|text| parts.iter().all(|part| text.contains(part.as_str().unwrap()) == (key == "has")))
+            }
             Some((key, Value::Object(wanted))) if key == "owner_with" => {
                 let owner = fields_of(seen.as_str().unwrap_or_default());
                 if !wanted.keys().eq(owner.keys()) {
@@ -62,9 +62,7 @@ pub fn mismatch(expected: &Value, seen: &Value) -> Option<String> {
                 return mismatch(&wanted.clone().into(), &owner.into());
             }
             _ => {
-                return fields.iter().find_map(|(key, value)| {
-                    mismatch(value, &seen[key]).map(|why| format!("{key}: {why}"))
-                });
+                return fields.iter().find_map(|(key, value)| mismatch(value, &seen[key]).map(|why| format!("{key}: {why}")));
             }
         },
         Value::Number(_) if seen.is_number() => number(expected) == number(seen),

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::sync::{Arc, LazyLock};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::{env, thread};
 
 use locktender::Client;
@@ -40,7 +40,7 @@ pub struct Place {
 impl Place {
     /// The places of a case's `at`.
     pub fn all(at: &Value) -> Vec<Self> {
-        let chosen = env::var("LOCKTENDER_CONTRACT_PLACES").unwrap_or_else(|_| "memory,redis".into());
+        let chosen = env::var("LOCKTENDER_CONTRACT_PLACES").unwrap_or_else(|_| "memory,redis,quorum".into());
         match at {
             Value::Object(literal) if literal.contains_key("scripted") => {
                 let scripted = ScriptedServer::new("scripted");
@@ -66,11 +66,9 @@ impl Place {
                 Self { urls: vec![url], ..Self::default() }
             }
             "redis" => at(&PLAIN, PLAIN.url()),
-            "quorum" => Self {
-                urls: QUORUM.iter().map(RealServer::url).collect(),
-                servers: QUORUM.iter().collect(),
-                ..Self::default()
-            },
+            "quorum" => {
+                Self { urls: QUORUM.iter().map(RealServer::url).collect(), servers: QUORUM.iter().collect(), ..Self::default() }
+            }
             "unix" => at(&PLAIN, PLAIN.unix_url()),
             "password" => at(&GUARDED, GUARDED.url()),
             "wrong_password" => at(&GUARDED, format!("redis://:hunter2@127.0.0.1:{}", GUARDED.port())),

@@ -152,7 +152,9 @@ impl<'a> Scene<'a> {
         client_options(&wanted, &mut options)?;
         let kinds = Kinds::default();
         let seen = Arc::clone(&kinds);
-        let builder = Client::builder().options(options).sink(Arc::new(move |event: &Event| seen.lock().unwrap().push(event.kind.as_str())));
+        let builder = Client::builder()
+            .options(options)
+            .sink(Arc::new(move |event: &Event| seen.lock().unwrap().push(event.kind.as_str())));
         let builder = self.place.urls.iter().fold(builder, |builder, url| builder.url(url));
         let client = self.place.scripted.iter().fold(builder, |builder, own| builder.server(own.clone())).build()?;
         self.clients.insert(name.into(), (client.clone(), kinds));

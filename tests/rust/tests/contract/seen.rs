@@ -28,9 +28,10 @@ fn left(remaining: Remaining) -> Value {
 
 pub fn show(info: Option<&LockInfo>) -> Value {
     let Some(info) = info else { return json!({ "free": true }) };
-    let fields = info.fields.as_ref().map(|fields| {
-        json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id })
-    });
+    let fields = info
+        .fields
+        .as_ref()
+        .map(|fields| json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id }));
     json!({
         "free": false, "owner": info.owner, "fields": fields, "remaining_ms": left(info.remaining),
         "fence": info.fence, "waiters": info.waiters,
@@ -38,8 +39,11 @@ pub fn show(info: Option<&LockInfo>) -> Value {
 }
 
 pub fn describe(error: &Error) -> Value {
-    let servers: Vec<Value> =
-        error.servers().iter().map(|each| json!({ "server": each.server, "kind": each.kind.as_str(), "message": each.message })).collect();
+    let servers: Vec<Value> = error
+        .servers()
+        .iter()
+        .map(|each| json!({ "server": each.server, "kind": each.kind.as_str(), "message": each.message }))
+        .collect();
     json!({
         "error": error.code().as_str(), "message": error.to_string(), "lock_name": error.lock_name(),
         "holder": error.holder().map(|holder| &holder.owner), "holder_remaining_ms": error.holder().map(|holder| left(holder.remaining)),

@@ -24,7 +24,8 @@ pub fn duration(wanted: &Value, key: &str) -> Result<Option<Duration>, Error> {
 pub fn lock_settings(wanted: &Value) -> Result<LockSettings, Error> {
     let mut settings = LockSettings::default();
     settings.ttl = duration(wanted, "ttl_ms")?;
-    settings.wait = if wanted["wait_ms"] == "forever" { Some(Wait::Forever) } else { duration(wanted, "wait_ms")?.map(Wait::For) };
+    settings.wait =
+        if wanted["wait_ms"] == "forever" { Some(Wait::Forever) } else { duration(wanted, "wait_ms")?.map(Wait::For) };
     settings.renew = wanted["renew"].as_bool();
     settings.max_hold = duration(wanted, "max_hold_ms")?.map(Some);
     Ok(settings)
@@ -33,7 +34,8 @@ pub fn lock_settings(wanted: &Value) -> Result<LockSettings, Error> {
 pub fn client_options(wanted: &Value, options: &mut ClientOptions) -> Result<(), Error> {
     let text = |key: &str| wanted[key].as_str().map(str::to_owned);
     options.prefix = text("prefix").unwrap_or_default();
-    (options.app, options.tls_ca, options.tls_cert, options.tls_key) = (text("app"), text("tls_ca"), text("tls_cert"), text("tls_key"));
+    (options.app, options.tls_ca, options.tls_cert, options.tls_key) =
+        (text("app"), text("tls_ca"), text("tls_cert"), text("tls_key"));
     for (key, option) in [
         ("connect_timeout_ms", &mut options.connect_timeout),
         ("unavailable_after_ms", &mut options.unavailable_after),

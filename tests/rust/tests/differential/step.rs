@@ -29,11 +29,8 @@ const LOCKS: [(&str, usize); 3] = [("a", 3), ("{shop}:b", 1), ("ключ", 3)];
 const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
 /// Far apart, so that no tolerance hides a wrong one.
 const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
-const FLEETS: [Fleet; 3] = [
-    Fleet { servers: 3, max_ttl_ms: 60_000 },
-    Fleet { servers: 5, max_ttl_ms: 60_000 },
-    Fleet { servers: 3, max_ttl_ms: 9_000 },
-];
+const FLEETS: [Fleet; 3] =
+    [Fleet { servers: 3, max_ttl_ms: 60_000 }, Fleet { servers: 5, max_ttl_ms: 60_000 }, Fleet { servers: 3, max_ttl_ms: 9_000 }];
 
 /// The steps of one seed.
 pub(crate) struct Steps {
@@ -136,7 +133,9 @@ impl Steps {
         match self.rng.u8(..4) {
             0 => (now_us + self.rng.u64(..4_000_000_000)).to_string(),
             1 => (FENCE_LIMIT - 2 + self.rng.u64(..5)).to_string(),
-            _ => self.pick(&["", "garbage", "-1", "1.5", "1e3", " 7", "0007", "0x10", "9007199254740993", "99999999999999999999"]).to_owned(),
+            _ => self
+                .pick(&["", "garbage", "-1", "1.5", "1e3", " 7", "0007", "0x10", "9007199254740993", "99999999999999999999"])
+                .to_owned(),
         }
     }
 

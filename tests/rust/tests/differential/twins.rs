@@ -56,7 +56,17 @@ impl Twins {
         let scripts = RedisServer::new(&server.unix_url(), &options, PATIENCE, fleet, host, |_| {}).unwrap();
         let raw = server.connection().unwrap();
         let machine = State::new();
-        Self { name: binary.name.clone(), raw, scripts, machine, run_id, now_us: 0, fences: Vec::new(), verdicts: BTreeSet::new(), _server: server }
+        Self {
+            name: binary.name.clone(),
+            raw,
+            scripts,
+            machine,
+            run_id,
+            now_us: 0,
+            fences: Vec::new(),
+            verdicts: BTreeSet::new(),
+            _server: server,
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -144,10 +154,14 @@ impl Twins {
         let keys = dump.split_off(2);
         let now_us = micros(&dump);
         let server: BTreeMap<String, (String, String, i64)> = keys.into_iter().map(key).collect();
-        let machine: BTreeMap<String, (String, String, i64)> = self.machine.iter(now_us).map(|(key, entry)| {
-            let left = entry.left_ms(now_us).map_or(-1, |left| i64::try_from(left).unwrap());
-            (key.to_owned(), (entry.value.type_name().to_owned(), entry.text().unwrap_or_default().to_owned(), left))
-        }).collect();
+        let machine: BTreeMap<String, (String, String, i64)> = self
+            .machine
+            .iter(now_us)
+            .map(|(key, entry)| {
+                let left = entry.left_ms(now_us).map_or(-1, |left| i64::try_from(left).unwrap());
+                (key.to_owned(), (entry.value.type_name().to_owned(), entry.text().unwrap_or_default().to_owned(), left))
+            })
+            .collect();
         let same = server.len() == machine.len()
             && server.iter().zip(&machine).all(|((key, one), (other_key, other))| {
                 let expiry = (one.2 < 0) == (other.2 < 0) && one.2.abs_diff(other.2) <= TOLERANCE_MS;

@@ -82,7 +82,8 @@ fn f15_answers_slower_than_the_ttl_are_no_success_and_are_undone() {
         proxy.latency(ms(0), ms(300));
     }
     let error = client.lock("a").ttl(ms(200)).wait(ms(0)).acquire_blocking().unwrap_err();
-    assert_eq!((error.code(), error.servers().len()), (Code::Unavailable, 3), "{error}");
+    assert_eq!(error.code(), Code::Unavailable, "{error}");
+    assert!(error.to_string().contains("later than the ttl allows"), "{error}");
     for proxy in &quorum.proxies {
         proxy.latency(ms(0), ms(0));
     }
@@ -131,7 +132,10 @@ fn f18_a_majority_that_cannot_be_reached_takes_no_longer_than_the_wait_and_a_res
     let error = client.lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
     assert!(start.elapsed() >= ms(700) && start.elapsed() < ms(1_150), "{:?}", start.elapsed());
-    assert!(error.servers().iter().any(|server| server.kind == FailureKind::Disconnected || server.kind == FailureKind::Refused), "{error}");
+    assert!(
+        error.servers().iter().any(|server| server.kind == FailureKind::Disconnected || server.kind == FailureKind::Refused),
+        "{error}"
+    );
     for server in [3, 4] {
         eventually("the attempts were undone", ms(2_000), || quorum.value(server, "a").is_none());
     }

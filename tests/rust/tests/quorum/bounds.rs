@@ -20,6 +20,7 @@ fn no_hold_ever_remains_longer_than_max_ttl() {
     over(client.lock("a").ttl(ms(2_001)).acquire_blocking().map(drop));
     over(client.lock("a").ttl(ms(2_000) + std::time::Duration::from_micros(1)).acquire_blocking().map(drop));
     let held = client.lock("a").ttl(ms(2_000)).acquire_blocking().unwrap();
+    quorum.settled(&client, &held);
     over(held.extend(ms(2_001)).wait());
     over(held.extend_by(ms(2_000)).wait());
     held.extend(ms(2_000)).wait().unwrap();

@@ -15,7 +15,7 @@ fn a_hold_survives_one_fault_after_another_while_others_want_it() {
     let client = quorum.acquainted_with(|options| options.response_timeout = None);
     let rival = quorum.acquainted_with(|options| options.response_timeout = None);
     let held = client.lock("a").ttl(ms(2_000)).acquire_blocking().unwrap();
-    eventually("every server has it", ms(1_000), || quorum.count("a", held.owner()) == 5);
+    quorum.settled(&client, &held);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -40,7 +40,9 @@ fn a_hold_survives_one_fault_after_another_while_others_want_it() {
             quorum.proxies[third].latency(ms(0), ms(0));
             quorum.proxies[second].cut();
             let fence = held.fence();
-            eventually("all is well", ms(4_000), || (0..5).all(|server| quorum.fence(server, "a") == fence && quorum.value(server, "a").is_some()));
+            eventually("all is well", ms(4_000), || {
+                (0..5).all(|server| quorum.fence(server, "a") == fence && quorum.value(server, "a").is_some())
+            });
             assert!(held.is_valid(), "{:?}", held.check());
         }
         done.store(true, Ordering::SeqCst);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktender::{Client, ClientBuilder, ClientOptions};
+use locktender::{Client, ClientBuilder, ClientOptions, Held};
 use locktender_tests::{Proxy, RealServer, eventually};
 
 pub const fn ms(n: u64) -> Duration {
@@ -71,6 +71,12 @@ impl Ensemble {
     /// How many servers have this value.
     pub fn count(&self, key: &str, value: &str) -> usize {
         self.values(key).iter().flatten().filter(|found| *found == value).count()
+    }
+
+    /// Waits until every server has the hold, and the client has heard so: what is asked behind the acquire is answered after it.
+    pub fn settled(&self, client: &Client, held: &Held) {
+        eventually("every server has it", TIDY, || self.count(held.name(), held.owner()) == self.servers.len());
+        assert!(client.check().wait().unwrap().iter().all(|report| report.error.is_none()));
     }
 
     /// Waits until no server has the key.

@@ -40,7 +40,11 @@ fn one_refused_one_stopped_and_one_slow_of_five_lose_nothing() {
     held.extend(ms(5_000)).wait().unwrap();
     assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
-    assert!(start.elapsed() < ms(800), "extend, try and release wait for the slow one, never for the dead: {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < ms(800),
+        "extend, try and release wait for the slow one, never for the dead: {:?}",
+        start.elapsed()
+    );
     quorum.servers[0].restart();
     quorum.servers[1].resume();
     quorum.left_clean("a");

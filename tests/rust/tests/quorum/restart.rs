@@ -26,6 +26,7 @@ fn f11_a_server_that_restarts_empty_is_repaired_one_beat_later_and_does_not_vote
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted();
     let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    quorum.settled(&client, &held);
     for server in [0, 1] {
         quorum.servers[server].restart_empty();
         healed(&quorum, server, "a", held.owner());
@@ -42,11 +43,12 @@ fn f11_a_server_that_restarts_from_an_old_snapshot_is_repaired_and_does_not_vote
     let client = quorum.trusted();
     // The snapshot knows another holder, a lower fence, and the marker of the run before.
     let earlier = client.lock("a").ttl(ms(800)).renew(false).acquire_blocking().unwrap();
-    eventually("every server has it", ms(1_000), || quorum.count("a", earlier.owner()) == 3);
+    quorum.settled(&client, &earlier);
     quorum.servers.iter().for_each(|server| drop(server.command(&["SAVE"])));
     earlier.release().wait().unwrap();
     let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
     assert!(held.fence() > earlier.fence());
+    quorum.settled(&client, &held);
     for server in [0, 1] {
         quorum.servers[server].kill();
         quorum.servers[server].restart();
@@ -64,7 +66,7 @@ fn f11_a_server_that_kept_its_data_but_restarted_does_not_vote_either() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted();
     let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
-    eventually("every server has it", ms(1_000), || quorum.count("a", held.owner()) == 3);
+    quorum.settled(&client, &held);
     for server in [0, 1] {
         // How much the snapshot lacks nobody can know.
         quorum.servers[server].command(&["SAVE"]);
@@ -80,7 +82,7 @@ fn f11_flushed_servers_are_repaired_and_do_not_vote() {
     let quorum = Ensemble::start(3);
     let client = quorum.trusted();
     let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
-    eventually("every server has it", ms(1_000), || quorum.count("a", held.owner()) == 3);
+    quorum.settled(&client, &held);
     for server in [2, 0] {
         quorum.servers[server].command(&["FLUSHALL"]);
         healed(&quorum, server, "a", held.owner());
@@ -94,6 +96,7 @@ fn f11_where_a_majority_lost_the_hold_nothing_is_repaired() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted();
     let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    quorum.settled(&client, &held);
     quorum.servers[0].restart_empty();
     quorum.servers[1].restart_empty();
     assert_eq!(held.lost().wait().unwrap().reason, LossReason::Missing);
@@ -108,8 +111,9 @@ fn f11_where_a_majority_lost_the_hold_nothing_is_repaired() {
 fn a_slow_server_that_lost_its_key_is_repaired_although_it_always_answers_last() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.acquainted();
-    quorum.proxies[1].latency(ms(20), ms(20));
     let held = client.lock("a").ttl(ms(900)).acquire_blocking().unwrap();
+    quorum.settled(&client, &held);
+    quorum.proxies[1].latency(ms(20), ms(20));
     quorum.servers[1].restart_empty();
     healed(&quorum, 1, "a", held.owner());
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);

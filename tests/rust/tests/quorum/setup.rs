@@ -14,7 +14,9 @@ fn clients_of_another_quorum_are_refused_whatever_they_ask() {
     let urls = || quorum.servers.iter().map(RealServer::url);
     let of = |count: usize| urls().take(count).fold(Client::builder(), locktender::ClientBuilder::url);
     let other_ttl = of(3).configure(|options| options.max_ttl = ms(30_000)).build().unwrap();
-    for (client, ours) in [(other_ttl, "n=3 max_ttl=30000"), (of(2).build().unwrap(), "n=2 max_ttl=60000"), (of(1).build().unwrap(), "")] {
+    for (client, ours) in
+        [(other_ttl, "n=3 max_ttl=30000"), (of(2).build().unwrap(), "n=2 max_ttl=60000"), (of(1).build().unwrap(), "")]
+    {
         let error = client.lock("a").acquire_blocking().unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
         assert!(error.to_string().contains("n=3 max_ttl=60000") && error.to_string().contains(ours), "{error}");
@@ -65,7 +67,9 @@ fn trust_says_which_server_is_missing_and_can_be_repeated() {
     quorum.servers[2].restart();
     client.initialize_quorum().wait().unwrap();
     let markers = quorum.values(MARKER);
-    let trusted = |marker: &Option<String>| marker.as_ref().is_some_and(|text| text.starts_with("n=3 max_ttl=60000 run=") && text.ends_with(" since=0"));
+    let trusted = |marker: &Option<String>| {
+        marker.as_ref().is_some_and(|text| text.starts_with("n=3 max_ttl=60000 run=") && text.ends_with(" since=0"))
+    };
     assert!(markers.iter().all(trusted), "{markers:?}");
     assert_eq!(quorum.servers[0].command(&["PTTL", MARKER]).int(), -1, "the one key without expiry");
 }

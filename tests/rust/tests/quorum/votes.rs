@@ -88,7 +88,8 @@ fn unequal_votes_take_a_second_round_and_the_third_server_is_confirmed_with_it()
     let held = client.lock("a").ttl(ms(5_000)).acquire_blocking().unwrap();
     assert!(held.fence() > before, "the largest of a majority's votes");
     eventually("settled", ms(1_000), || {
-        let exact = (0..3).filter(|server| quorum.fence(*server, "a") == held.fence() && quorum.value(*server, "a").is_some()).count();
+        let exact =
+            (0..3).filter(|server| quorum.fence(*server, "a") == held.fence() && quorum.value(*server, "a").is_some()).count();
         let above = (0..3).filter(|server| quorum.fence(*server, "a") > held.fence());
         exact >= 2 && above.into_iter().all(|server| quorum.value(server, "a").is_none())
     });
