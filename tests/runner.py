@@ -214,7 +214,9 @@ def set_up(suites):
 
 def test_rust(arguments):
     chosen = {"-p", "--package", "--workspace", "--manifest-path"} & set(arguments)
-    run("cargo", "test", "--locked", *([] if chosen else ["--workspace"]), *arguments)
+    # They mostly wait for time to pass and for servers: more threads than cores.
+    threads = os.environ.get("RUST_TEST_THREADS", "4")
+    run("cargo", "test", "--locked", *([] if chosen else ["--workspace"]), *arguments, RUST_TEST_THREADS=threads)
 
 
 def test_python(arguments):
