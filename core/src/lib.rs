@@ -52,7 +52,8 @@ pub mod server;
 mod tended;
 #[doc(hidden)]
 pub mod validity;
-mod wait;
+#[doc(hidden)]
+pub mod wait;
 
 pub use call::{Call, Cancel};
 pub use client::{Client, ClientBuilder, URL_VARIABLE};

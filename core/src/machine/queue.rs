@@ -141,7 +141,8 @@ pub(super) fn wake(state: &mut State, keys: &Keys, grants: bool, bars: bool, now
 
 fn tell(state: &mut State, keys: &Keys, entry: &str, kind: &str) {
     let Some((client, number)) = address(entry) else { return };
-    state.publish(channel(client), format!("{kind} {CLAIM_MS} {number} {}", keys.lock()));
+    let mode = if is_fair(entry) { 'f' } else { 'b' };
+    state.publish(channel(client), format!("{kind} {CLAIM_MS} {mode}{number} {}", keys.lock()));
 }
 
 /// Who waits: how many entries there are, and the first of those whose client is alive.

@@ -32,6 +32,10 @@ pub enum Op {
         proposal: u64,
         /// The key of exactly this owner counts as free.
         adopt: Option<Arc<str>>,
+        /// Whether to queue by principle: behind every waiter there is, also while the lock is free.
+        fair: bool,
+        /// Where to line up if the lock is another's; `None` for one attempt.
+        place: Option<Place>,
         /// The quorum the server belongs to; `None` for a client of one server.
         fleet: Option<Fleet>,
     },
@@ -66,12 +70,16 @@ pub enum Op {
         /// Our fence.
         token: u64,
     },
-    /// Delete the key if it is ours.
+    /// Delete the key if it is ours, and tell the next waiter.
     Release {
         /// The lock.
         keys: Arc<Keys>,
         /// Our value.
         owner: Arc<str>,
+        /// A waiter's entry that leaves the queue; what it was told is told to the next one.
+        leave: Option<Arc<str>>,
+        /// Whether this server alone decides who is next, and may keep the lock for a waiter.
+        grants: bool,
     },
     /// Look, change nothing.
     Inspect {
@@ -150,6 +158,42 @@ impl Op {
     }
 }
 
+/// A waiter's place in the queue of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The waiter, `<f|b>:<client>:<number> <who>`.
+    pub entry: Arc<str>,
+    /// When it first arrived there, by the server's clock in microseconds; 0 for a newcomer.
+    pub arrival: u64,
+    /// More wait under the same entry: once the lock is granted it goes to the tail.
+    pub stays: bool,
+}
+
+/// What a reply tells of the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Queued {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Acquire: where the waiter stands.
+    At {
+        /// How many are before it.
+        rank: u64,
+        /// When it arrived, by the server's clock in microseconds.
+        arrival: u64,
+    },
+    /// Inspect: who waits.
+    Waiters {
+        /// How many.
+        count: u64,
+        /// The first of them.
+        first: Vec<String>,
+    },
+    /// Release: the next waiter could not be told, and why.
+    Untold(String),
+}
+
 /// The quorum a server belongs to, as the client is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fleet {
@@ -205,13 +249,15 @@ pub struct Reply {
     pub run_id: Option<Arc<str>>,
     /// Whether the operation was also sent on a connection that broke, and may have been done then.
     pub repeated: bool,
+    /// What there is to say of the lock's queue.
+    pub queued: Queued,
 }
 
 impl Reply {
     /// A reply.
     #[must_use]
     pub fn new(verdict: Verdict, time_us: u64, fence: u64, holder: Option<String>, remaining: Remaining) -> Self {
-        Self { verdict, time_us, fence, holder, remaining, run_id: None, repeated: false }
+        Self { verdict, time_us, fence, holder, remaining, run_id: None, repeated: false, queued: Queued::Nothing }
     }
 }
 

@@ -33,9 +33,14 @@ pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
         Form::ByText => command.arg("EVAL").arg(script.text),
     };
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fleet } => {
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, fleet } => {
             command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*ttl_ms).arg(*proposal);
             command.arg(adopt.as_deref().unwrap_or_default());
+            match place {
+                Some(place) => command.arg(&*place.entry).arg(place.arrival).arg(u8::from(place.stays)),
+                // The mode alone: one attempt lines up nowhere.
+                None => command.arg(if *fair { "f" } else { "" }).arg(0).arg(0),
+            };
             member(&mut command, fleet.as_ref(), run_id);
         }
         Op::Confirm { keys, owner, token } => {
@@ -44,8 +49,9 @@ pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
         Op::Extend { keys, owner, ttl_ms, token } | Op::Heal { keys, owner, ttl_ms, token } => {
             command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*ttl_ms).arg(*token);
         }
-        Op::Release { keys, owner } => {
+        Op::Release { keys, owner, leave, grants } => {
             command.arg(4).arg(&keys.in_order()).arg(&**owner);
+            command.arg(leave.as_deref().unwrap_or_default()).arg(u8::from(*grants));
         }
         Op::Inspect { keys } => {
             command.arg(4).arg(&keys.in_order());
