@@ -31,7 +31,7 @@ pub(super) fn acquire(
     let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**owner));
     let remains = own.map_or(ttl_ms, |left| left.max(ttl_ms));
     take(state, keys, owner, remains, now_us);
-    fence::write(state, keys.fence(), vote, now_us);
+    fence::write(state, keys.fence(), vote, remains, now_us);
     ours(Verdict::Vote, vote, owner, remains, now_us)
 }
 
@@ -43,7 +43,7 @@ pub(super) fn confirm(state: &mut State, keys: &Keys, owner: &str, token: u64, n
     if found.holder.as_deref() != Some(owner) || found.fence > token {
         return found.reply(Verdict::No);
     }
-    fence::write(state, keys.fence(), token, now_us);
+    fence::write(state, keys.fence(), token, found.left_ms.unwrap_or(0), now_us);
     Found { fence: token, ..found }.reply(Verdict::Ok)
 }
 
@@ -73,8 +73,8 @@ pub(super) fn heal(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64
 }
 
 pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, now_us: u64) -> Reply {
-    let fence = fence::read(state, keys.fence(), now_us);
-    let found = match holder(state, keys, fence.clone().unwrap_or(0), now_us) {
+    let fence = fence::read(state, keys.fence(), now_us).unwrap_or(0);
+    let found = match holder(state, keys, fence, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
@@ -82,9 +82,6 @@ pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, now_us: u64) 
         return found.reply(Verdict::No);
     }
     state.remove(keys.lock());
-    if fence.is_ok() {
-        state.expire(keys.fence(), now_us, fence::KEPT_MS);
-    }
     Reply::new(Verdict::Ok, now_us, found.fence, None, Remaining::Gone)
 }
 
@@ -147,7 +144,7 @@ fn keep(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, token: u64, le
             ttl_ms
         }
     };
-    fence::write(state, keys.fence(), token, now_us);
+    fence::write(state, keys.fence(), token, remains, now_us);
     ours(Verdict::Ok, token, owner, remains, now_us)
 }
 

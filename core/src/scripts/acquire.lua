@@ -9,6 +9,7 @@
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}        this server belongs to another quorum
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
+--          the fence outlives the lock by 24 h, so that a release need not touch it;
 --          without a vote nothing changes, but the marker of a server seen anew
 
 local found
@@ -74,5 +75,5 @@ if ours then
 elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
-redis.call('SET', KEYS[2], string.format('%.0f', vote), 'PX', 86400000)
+redis.call('SET', KEYS[2], string.format('%.0f', vote), 'PX', remaining + 86400000)
 return { 'vote', now, vote, ARGV[1], remaining }

@@ -5,7 +5,8 @@
 -- returns  {'ok', time (µs), fence, nil, -2}
 --          {'no', time, fence, holder or nil, remaining (ms)}   the lock is not ours
 --          {'conflict', time, fence, what was found, -2}        the lock key is no string
--- always   only our own lock is deleted, whatever the fence key holds (0 if that is no fence)
+-- always   only our own lock is deleted, whatever the fence key holds (0 if that is no fence);
+--          the fence already outlives the expiry that the lock had by 24 h
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 local clock = redis.call('TIME')
@@ -26,8 +27,4 @@ if holder ~= ARGV[1] then
 end
 
 redis.call('DEL', KEYS[1])
-if fence then
-  -- From here on the release has happened: no error may hide it.
-  redis.pcall('PEXPIRE', KEYS[2], 86400000)
-end
 return { 'ok', now, fence or 0, false, -2 }
