@@ -53,7 +53,7 @@ pub(super) fn acquire(state: &mut State, keys: &Keys, wish: &Wish<'_>, now_us: u
     let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**wish.owner));
     let remains = own.map_or(wish.ttl_ms, |left| left.max(wish.ttl_ms));
     take(state, keys, wish.owner, remains, now_us);
-    fence::write(state, keys.fence(), vote, now_us);
+    fence::write(state, keys.fence(), vote, remains, now_us);
     let queued = wish.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, now_us));
     Reply { queued, ..ours(Verdict::Vote, vote, wish.owner, remains, now_us) }
 }
@@ -66,7 +66,7 @@ pub(super) fn confirm(state: &mut State, keys: &Keys, owner: &str, token: u64, n
     if found.holder.as_deref() != Some(owner) || found.fence > token {
         return found.reply(Verdict::No);
     }
-    fence::write(state, keys.fence(), token, now_us);
+    fence::write(state, keys.fence(), token, found.left_ms.unwrap_or(0), now_us);
     Found { fence: token, ..found }.reply(Verdict::Ok)
 }
 
@@ -99,8 +99,8 @@ pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option
     if let Some(entry) = leave {
         queue::leave(state, keys, entry, now_us);
     }
-    let fence = fence::read(state, keys.fence(), now_us);
-    let mut found = match holder(state, keys, fence.clone().unwrap_or(0), now_us) {
+    let fence = fence::read(state, keys.fence(), now_us).unwrap_or(0);
+    let mut found = match holder(state, keys, fence, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
@@ -111,9 +111,6 @@ pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option
     }
     if owned {
         state.remove(keys.lock());
-        if fence.is_ok() {
-            state.expire(keys.fence(), now_us, fence::KEPT_MS);
-        }
     }
     // Who leaves may have been told that the lock is free: the next one is told in its stead.
     if owned || leave.is_some() && found.holder.is_none() {
@@ -184,7 +181,7 @@ fn keep(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, token: u64, le
             ttl_ms
         }
     };
-    fence::write(state, keys.fence(), token, now_us);
+    fence::write(state, keys.fence(), token, remains, now_us);
     ours(Verdict::Ok, token, owner, remains, now_us)
 }
 

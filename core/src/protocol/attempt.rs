@@ -107,13 +107,12 @@ impl Attempt {
         let entry = self.waiting.slot().filter(|slot| !slot.is_shared()).map(|slot| Arc::clone(slot.entry()));
         match self.round.take() {
             Some(round) => round.undo(scene.recipe, now, entry, scene.farewells, scene.out),
-            None if self.lined_up => {
-                for entry in entry {
+            None => {
+                if let Some(entry) = entry.filter(|_| self.lined_up) {
                     let servers = 0..scene.recipe.servers.len();
                     scene.out.extend(servers.map(|server| leave(scene.recipe, server, &entry, now)));
                 }
             }
-            None => (),
         }
     }
 

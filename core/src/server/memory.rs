@@ -111,7 +111,16 @@ mod tests {
 
     fn ask(server: &MemoryServer, owner: &str, deadline: Tick) -> Answer {
         let keys = Arc::new(Keys::new("", "k", 1).unwrap());
-        let op = Op::Acquire { keys, owner: owner.into(), ttl_ms: 60_000, proposal: 0, adopt: None, fleet: None };
+        let op = Op::Acquire {
+            keys,
+            owner: owner.into(),
+            ttl_ms: 60_000,
+            proposal: 0,
+            adopt: None,
+            fair: false,
+            place: None,
+            fleet: None,
+        };
         let (sender, receiver) = mpsc::channel();
         server.submit(Request::new(op, deadline), Completion::new(move |answer| sender.send(answer).unwrap()));
         receiver.try_recv().expect("completed inside submit")

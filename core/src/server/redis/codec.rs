@@ -9,7 +9,7 @@ use super::script::Script;
 use crate::error::Remaining;
 use crate::machine::UNTOLD;
 use crate::name::Keys;
-use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Reply, Verdict};
+use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
 
 /// How a script is named to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub(super) enum Form {
 }
 
 /// Room for any operation's arguments, and for the bytes of one on a lock with an ordinary name, so that none of them moves.
-const ARGUMENTS: usize = 16;
-const BYTES: usize = 512;
+const ARGUMENTS: usize = 20;
+const BYTES: usize = 640;
 
 /// The command for an operation. `run_id` is what the server said of itself when the connection was made.
 pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
@@ -84,9 +84,10 @@ pub(super) fn reply(op: &Op, value: Value) -> Answer {
         other => return Err(unreadable(op, &other)),
     };
     let mut fields = fields.into_iter();
-    // Fields after the fifth belong to later versions.
+    // Fields after the seventh belong to later versions.
     let mut next = || fields.next().unwrap_or(Value::Nil);
     let (tag, time, fence, holder, remaining) = (next(), next(), next(), next(), next());
+    let queued = queued(op, next(), next());
     let Some(verdict) = text(&tag).and_then(|word| verdict(op, word)) else { return Err(unreadable(op, &tag)) };
     let (Some(time_us), Some(fence), Some(remaining)) = (count(&time), count(&fence), number(&remaining)) else {
         return Err(unreadable(op, &Value::Array(vec![tag, time, fence, holder, remaining])));
@@ -104,7 +105,23 @@ pub(super) fn reply(op: &Op, value: Value) -> Answer {
         Err(_) if remaining == -1 => Remaining::Forever,
         Err(_) => Remaining::Gone,
     };
-    Ok(Reply::new(verdict, time_us, fence, holder, remaining))
+    Ok(Reply { queued, ..Reply::new(verdict, time_us, fence, holder, remaining) })
+}
+
+/// What the fields after the fifth say of the queue.
+fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
+    match (op, seventh) {
+        (Op::Release { .. }, _) => text(&sixth).map_or(Queued::Nothing, |error| Queued::Untold(error.to_owned())),
+        (Op::Inspect { .. }, Value::Array(entries)) => Queued::Waiters {
+            count: count(&sixth).unwrap_or_default(),
+            first: entries.iter().filter_map(text).map(str::to_owned).collect(),
+        },
+        (Op::Acquire { .. }, seventh) => match (count(&sixth), count(&seventh)) {
+            (Some(rank), Some(arrival)) => Queued::At { rank, arrival },
+            _ => Queued::Nothing,
+        },
+        _ => Queued::Nothing,
+    }
 }
 
 /// The verdict of a tag, if it can be one of this operation's.

@@ -38,6 +38,10 @@ pub struct Plan {
     pub wall_skew_us: u64,
     /// Clocks run fast or slow by up to this many millionths: two of them differ by less than the drift allowance.
     pub drift_ppm: i64,
+    /// How many messages to waiters in a thousand are never heard.
+    pub unheard_per_mille: u16,
+    /// Whether most users queue by principle.
+    pub fair: bool,
     /// Some fault is outside of what exclusion is promised under.
     pub outside: bool,
     pub(super) faults: Vec<(u64, Fault)>,
@@ -70,6 +74,8 @@ impl Plan {
             longest_ttl_ms,
             wall_skew_us: [0, 0, ms(50), ms(2_000), ms(3_600_000)][rng.usize(..5)],
             drift_ppm: [0, 100, 4_000][rng.usize(..3)],
+            unheard_per_mille: [0, 0, 10, 300][rng.usize(..4)],
+            fair: servers == 1 && rng.bool(),
             outside: false,
             faults: Vec::new(),
         };

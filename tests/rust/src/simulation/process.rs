@@ -3,6 +3,7 @@
 use locktender::clock::{Now, Tick};
 use locktender::protocol::{Command, Input};
 use locktender::server::Op;
+use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};
 use super::queue::Happening;
@@ -25,12 +26,14 @@ pub(super) struct Process {
     pub(super) pause_after_next: Option<u64>,
     /// Decided, but not written yet.
     held_back: Vec<(usize, Command)>,
+    pub(super) lines: Lines,
+    pub(super) listening: bool,
     pub(super) slots: Vec<Slot>,
     pub(super) workers: Vec<Worker>,
 }
 
 impl Process {
-    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize) -> Self {
+    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize, lines: Lines) -> Self {
         Self {
             clock,
             wall_ahead,
@@ -40,6 +43,8 @@ impl Process {
             stopped: 0,
             pause_after_next: None,
             held_back: Vec::new(),
+            lines,
+            listening: false,
             slots: Vec::new(),
             workers: (0..workers).map(|_| Worker::default()).collect(),
         }
@@ -81,6 +86,8 @@ impl World {
             match command {
                 send @ Command::Send { .. } if pause.is_some() => self.processes[client].held_back.push((slot, send)),
                 Command::Send { server, tag, request } => self.submit(client, server, slot, tag, request),
+                Command::Listen => self.listen(client),
+                Command::Quit(departure) => self.quit(client, slot, departure),
                 told => self.told(client, slot, told),
             }
         }
