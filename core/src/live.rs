@@ -173,6 +173,16 @@ impl Live {
     /// A waiter leaves its line; who is next hears of it.
     pub(crate) fn quit(&self, lock: &str, waiter: u64, departure: Departure) {
         let told = self.lines.lock().quit(lock, waiter, departure);
+        self.tell_all(told);
+    }
+
+    /// The others of a waiter's line may try for themselves.
+    pub(crate) fn pass(&self, lock: &str, waiter: u64) {
+        let told = self.lines.lock().pass(lock, waiter);
+        self.tell_all(told);
+    }
+
+    fn tell_all(&self, told: Vec<Told>) {
         for Told { waiter, turn, at } in told {
             self.tell(waiter, Input::Turn(turn, at));
         }

@@ -286,6 +286,9 @@ impl Attempt {
                 }
             }
         }
+        if self.waiting.slot().is_some() {
+            scene.out.push(Command::Yield);
+        }
         self.round_failed(now, scene)
     }
 

@@ -226,6 +226,8 @@ pub enum Command {
     },
     /// Listen to the servers, if that isn't done yet.
     Listen,
+    /// Let the others of this process's line try for themselves: our ttl is too short for the way to the servers.
+    Yield,
     /// Leave the line of this process.
     Quit(Departure),
     /// Tell about an event.

@@ -1,6 +1,6 @@
 //! The waiters of one client, lock by lock.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Lines {
     who: Arc<str>,
     hearing: Arc<Hearing>,
     servers: usize,
-    lines: HashMap<Box<str>, Line>,
+    lines: BTreeMap<Box<str>, Line>,
     last_number: u64,
 }
 
@@ -61,7 +61,7 @@ impl Lines {
             who: who.into(),
             hearing: Arc::new(Hearing::new(servers)),
             servers,
-            lines: HashMap::new(),
+            lines: BTreeMap::new(),
             last_number: 0,
         }
     }
@@ -123,6 +123,13 @@ impl Lines {
             self.lines.remove(lock);
         }
         told
+    }
+
+    /// A waiter can't make use of its turn, but goes on: what the others are to be told.
+    #[must_use]
+    pub fn pass(&self, lock: &str, waiter: u64) -> Vec<Told> {
+        let others = self.lines.get(lock).into_iter().flat_map(|line| &line.waiters).filter(|(other, _)| *other != waiter);
+        others.map(|(other, _)| Told { waiter: *other, turn: Turn::Once, at: None }).collect()
     }
 
     /// Who is meant by a hint; `None` if nobody waits there any more.

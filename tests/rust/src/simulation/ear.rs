@@ -85,6 +85,16 @@ impl World {
     pub(super) fn quit(&mut self, client: usize, slot: usize, departure: Departure) {
         let lock = self.processes[client].slots[slot].recipe.keys.clone();
         let told = self.processes[client].lines.quit(lock.lock(), slot as u64, departure);
+        self.tell(client, told);
+    }
+
+    pub(super) fn pass(&mut self, client: usize, slot: usize) {
+        let lock = self.processes[client].slots[slot].recipe.keys.clone();
+        let told = self.processes[client].lines.pass(lock.lock(), slot as u64);
+        self.tell(client, told);
+    }
+
+    fn tell(&mut self, client: usize, told: Vec<Told>) {
         for Told { waiter, turn, at } in told {
             self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Turn(turn, at) });
         }

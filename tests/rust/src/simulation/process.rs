@@ -87,6 +87,7 @@ impl World {
                 send @ Command::Send { .. } if pause.is_some() => self.processes[client].held_back.push((slot, send)),
                 Command::Send { server, tag, request } => self.submit(client, server, slot, tag, request),
                 Command::Listen => self.listen(client),
+                Command::Yield => self.pass(client, slot),
                 Command::Quit(departure) => self.quit(client, slot, departure),
                 told => self.told(client, slot, told),
             }
