@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use locktender::server::{FailureKind, Listener, Notice, Op, Server, Verdict};
 use locktender_tests::{Binary, Proxy, RealServer, Reply, ServerOptions, eventually};
-use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, well};
+use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 /// A test's response timeout: on a busy machine an answer may take its time.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -320,6 +320,30 @@ fn a_peer_that_hangs_up_when_asked_to_listen_disturbs_operations_once() {
         assert_eq!((greeted, asked()), (1, expected), "{cut}: it goes on asking");
         assert!(last.iter().all(|heard| heard.connection <= 2), "{cut}");
     }
+}
+
+#[test]
+fn a_notice_in_the_place_of_an_answer_ends_the_connection_before_answers_are_mixed_up() {
+    let confirmed = |kind: &str| format!(">3\r\n${}\r\n{kind}\r\n$4\r\nnews\r\n:1\r\n", kind.len());
+    let peer = Peer::start(move |heard| match &*heard.words[0] {
+        "HELLO" => Act::Answer("%0\r\n".into()),
+        "SUBSCRIBE" | "SSUBSCRIBE" => Act::Answer(confirmed(&heard.words[0].to_lowercase())),
+        _ if heard.is_for("moved") => Act::Answer(confirmed("sunsubscribe") + &success(heard)),
+        _ => well(heard),
+    });
+    let subject = Subject::new(&peer.url, TIMEOUT);
+    let heard = Heard::on(&subject);
+    heard.listens();
+    let together = ["before", "moved", "after"].map(|owner| acquire("a", owner));
+    let answers: Vec<_> = subject.submit_together(together.into()).into_iter().map(|pending| pending.wait()).collect();
+    assert!(answers[0].is_ok());
+    for answer in &answers[1..] {
+        let failure = answer.clone().unwrap_err();
+        assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Protocol, true));
+    }
+    assert_eq!(heard.is_deaf(), FailureKind::Protocol);
+    heard.listens();
+    subject.ask(acquire("a", "later")).unwrap();
 }
 
 #[test]

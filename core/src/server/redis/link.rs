@@ -8,12 +8,13 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisError, RedisResult, Value};
+use redis::{Cmd, PushKind, RedisError, RedisResult, Value};
 use tokio::task::{JoinHandle, unconstrained};
 
 use super::codec::{self, Form};
 use super::ear::Word;
 use super::stream::Pulse;
+use super::subscription::Kind;
 use crate::clock::Tick;
 use crate::server::{Answer, Completion, Reply, Request};
 
@@ -155,7 +156,12 @@ impl Link {
             Err(error) => return Landing::Broken(error),
         };
         let sent = self.index(number).and_then(|at| self.sent.get_mut(at));
-        let (job, word) = sent.map_or((None, None), |sent| (sent.job.take(), sent.word.take()));
+        let word = sent.as_ref().and_then(|sent| sent.word);
+        if is_out_of_step(word, &value) {
+            let why = (redis::ErrorKind::Parse, "a notice came in the place of an answer");
+            return Landing::Broken(RedisError::from(why));
+        }
+        let job = sent.and_then(|sent| sent.job.take());
         // A peer that hangs up when it is asked to listen has not been of use by answering the questions before.
         self.answered |= word.is_none_or(|word| word == Word::Ping);
         while self.sent.front().is_some_and(|sent| sent.job.is_none()) && self.first <= number {
@@ -211,6 +217,18 @@ impl Link {
     /// Whether somebody waits for something in flight.
     pub(super) fn is_busy(&self) -> bool {
         self.sent.iter().any(|sent| sent.job.is_some())
+    }
+}
+
+/// Whether the value can't be the answer to what was sent. The crate takes what a server says of subscriptions for the next
+/// answer, asked for or not; from then on every command would get the answer of the one before it.
+fn is_out_of_step(word: Option<Word>, value: &Value) -> bool {
+    match (word, value) {
+        (Some(Word::Subscribe(_)), Value::ServerError(_)) => false,
+        (Some(Word::Subscribe(Kind::Plain)), Value::Push { kind, .. }) => *kind != PushKind::Subscribe,
+        (Some(Word::Subscribe(Kind::Sharded)), Value::Push { kind, .. }) => *kind != PushKind::SSubscribe,
+        (Some(Word::Subscribe(_)), _) => true,
+        (_, value) => matches!(value, Value::Push { .. }),
     }
 }
 
