@@ -15,7 +15,7 @@ use crate::options::ClientOptions;
 use crate::owner::Signature;
 use crate::protocol::Input;
 use crate::runtime::Runtime;
-use crate::server::{Completion, FailureKind, Fleet, Notice, Op, Request, Server};
+use crate::server::{Completion, FailureKind, Fleet, Listener, Notice, Op, Request, Server};
 use crate::tended::Tended;
 use crate::wait::{Departure, Hinted, Lines, Seat, Told};
 
@@ -56,6 +56,8 @@ pub(crate) struct Live {
     lines: Mutex<Lines>,
     channel: String,
     listening: AtomicBool,
+    /// Servers keep them only weakly.
+    listeners: Mutex<Vec<Listener>>,
 }
 
 impl Live {
@@ -74,6 +76,7 @@ impl Live {
             lines: Mutex::new(Lines::new(&client, signature.who(), servers.len())),
             channel: machine::channel(&client),
             listening: AtomicBool::new(false),
+            listeners: Mutex::default(),
             pid: std::process::id(),
             runtime,
             addresses: servers.iter().map(|server| server.address().to_owned()).collect(),
@@ -207,7 +210,9 @@ impl Live {
                     live.hear(index, notice);
                 }
             };
-            if !server.listen(&self.channel, Arc::new(listener)) {
+            let listener: Listener = Arc::new(listener);
+            self.listeners.lock().push(Arc::clone(&listener));
+            if !server.listen(&self.channel, listener) {
                 self.lines.lock().hearing().set(index, false);
             }
         }

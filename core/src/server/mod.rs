@@ -450,7 +450,7 @@ pub enum Notice {
     Message(String),
 }
 
-/// Receives what a server publishes. Called on any thread; must not block.
+/// Receives what a server publishes. Called on any thread, also inside [`Server::listen`]; must not block.
 pub type Listener = Arc<dyn Fn(Notice) + Send + Sync>;
 
 /// One independent lock server. Implement it to bring your own.
@@ -464,7 +464,10 @@ pub trait Server: Send + Sync + 'static {
     /// Starts an operation.
     fn submit(&self, request: Request, completion: Completion);
 
-    /// Starts to hear what is published on `channel`, until the server is closed or dropped. Asked for once at most.
+    /// Starts to hear what is published on `channel`. Asked for once at most by each client.
+    ///
+    /// The server holds the listener weakly: who listens keeps it, and hears nothing more after dropping it, or after the
+    /// server was closed or dropped.
     ///
     /// Returns whether there is such a thing here; without it, waiters poll.
     fn listen(&self, channel: &str, listener: Listener) -> bool {

@@ -11,7 +11,7 @@ use locktender::clock::Tick;
 use locktender::machine::{self, Env, State, Value};
 use locktender::options::ClientOptions;
 use locktender::server::redis::RedisServer;
-use locktender::server::{Completion, Fleet, Op, Reply, Request, Server};
+use locktender::server::{Completion, Fleet, Listener, Notice, Op, Reply, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
 use crate::step::{CLIENTS, Step};
@@ -37,7 +37,10 @@ pub(crate) struct Twins {
     raw: Connection,
     /// Hears what is published, by either command.
     ear: Connection,
-    scripts: Arc<RedisServer>,
+    /// One speaks RESP2, the other RESP3, because it listens.
+    dialects: [Arc<RedisServer>; 2],
+    _listener: Listener,
+    dialect: usize,
     machine: State,
     run_id: String,
     now_us: u64,
@@ -57,7 +60,12 @@ impl Twins {
         // As a member of a quorum, because only that learns the server's run id.
         let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
         let options = ClientOptions::default();
-        let scripts = RedisServer::new(&server.unix_url(), &options, PATIENCE, fleet, host, |_| {}).unwrap();
+        let subject = || RedisServer::new(&server.unix_url(), &options, PATIENCE, fleet, host.clone(), |_| {}).unwrap();
+        let dialects = [subject(), subject()];
+        let (told, notices) = channel();
+        let listener: Listener = Arc::new(move |notice| drop(told.send(notice)));
+        assert!(dialects[1].listen("news", Arc::clone(&listener)));
+        assert_eq!(notices.recv_timeout(PATIENCE), Ok(Notice::Listening));
         let raw = server.connection().unwrap();
         let machine = State::new();
         let mut ear = server.connection().unwrap();
@@ -70,7 +78,9 @@ impl Twins {
             ear,
             name: binary.name.clone(),
             raw,
-            scripts,
+            dialects,
+            _listener: listener,
+            dialect: 0,
             machine,
             run_id,
             now_us: 0,
@@ -97,8 +107,9 @@ impl Twins {
         self.verdicts.len()
     }
 
-    /// Empties both.
-    pub(crate) fn clear(&mut self) {
+    /// Empties both, for the sequence of a seed.
+    pub(crate) fn begin(&mut self, seed: u64) {
+        self.dialect = usize::from(seed.is_multiple_of(2));
         self.command(&["FLUSHALL"]);
         self.machine.clear();
         self.fences.clear();
@@ -152,7 +163,7 @@ impl Twins {
     fn ask(&mut self, op: &Op) {
         let (sender, receiver) = channel();
         let completion = Completion::new(move |answer| sender.send(answer).unwrap());
-        self.scripts.submit(Request::new(op.clone(), Tick::NEVER), completion);
+        self.dialects[self.dialect].submit(Request::new(op.clone(), Tick::NEVER), completion);
         let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
         // The transport's, not the script's.
         scripts.run_id = None;
