@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 
 use crate::clock::{self, Tick};
 use crate::machine::{self, Env, State};
-use crate::server::{Answer, Completion, Failure, FailureKind, Listener, Notice, Op, Request, Server};
+use crate::server::{Answer, Completion, Failure, FailureKind, Listener, Notice, Op, Request, Server, WeakListener};
 
 /// A lock server in this process's memory, the one behind `memory://name`.
 ///
@@ -27,7 +27,7 @@ pub struct MemoryServer {
     address: String,
     clock: ServerClock,
     state: Mutex<State>,
-    listeners: Mutex<HashMap<String, Vec<Weak<dyn Fn(Notice) + Send + Sync>>>>,
+    listeners: Mutex<HashMap<String, Vec<WeakListener>>>,
 }
 
 /// Every named server of this process. They are kept for ever, as a server's data outlives its clients.
@@ -58,7 +58,7 @@ impl MemoryServer {
             let Some(here) = listeners.get_mut(channel) else { return };
             // The server outlives its clients: what they kept no longer is forgotten.
             here.retain(|listener| listener.strong_count() > 0);
-            let listening = here.iter().filter_map(Weak::upgrade).collect();
+            let listening = here.iter().filter_map(WeakListener::upgrade).collect();
             if here.is_empty() {
                 listeners.remove(channel);
             }

@@ -5,7 +5,7 @@
 //! is not the protocol's concern. The operations mean what [`machine`](crate::machine) says, whatever the transport.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::clock::Tick;
 use crate::error::Remaining;
@@ -452,6 +452,9 @@ pub enum Notice {
 
 /// Receives what a server publishes. Called on any thread, also inside [`Server::listen`]; must not block.
 pub type Listener = Arc<dyn Fn(Notice) + Send + Sync>;
+
+/// A listener that belongs to who listens.
+pub(crate) type WeakListener = Weak<dyn Fn(Notice) + Send + Sync>;
 
 /// One independent lock server. Implement it to bring your own.
 ///

@@ -1,11 +1,11 @@
 //! Who listens to what, and what they were told last.
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use redis::{PushInfo, PushKind, Value};
 
-use crate::server::{Failure, Listener, Notice};
+use crate::server::{Failure, Listener, Notice, WeakListener};
 
 /// Where a home lane's connections find out whether somebody listens by now.
 pub(super) type Audience = Arc<OnceLock<Arc<Hearing>>>;
@@ -18,7 +18,7 @@ const ENDED: u8 = 3;
 /// A channel and its listener, which belongs to who listens.
 pub(super) struct Hearing {
     pub(super) channel: String,
-    listener: Weak<dyn Fn(Notice) + Send + Sync>,
+    listener: WeakListener,
     told: AtomicU8,
 }
 
