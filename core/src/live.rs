@@ -56,6 +56,7 @@ pub(crate) struct Live {
     lines: Mutex<Lines>,
     channel: String,
     listening: AtomicBool,
+    untold: AtomicBool,
     /// Servers keep them only weakly.
     listeners: Mutex<Vec<Listener>>,
 }
@@ -76,6 +77,7 @@ impl Live {
             lines: Mutex::new(Lines::new(&client, signature.who(), servers.len())),
             channel: machine::channel(&client),
             listening: AtomicBool::new(false),
+            untold: AtomicBool::new(false),
             listeners: Mutex::default(),
             pid: std::process::id(),
             runtime,
@@ -221,16 +223,9 @@ impl Live {
     fn hear(&self, server: usize, notice: Notice) {
         match notice {
             Notice::Message(message) => self.hinted(server, &message),
-            Notice::Listening => {
-                let fronts: Vec<u64> = {
-                    let lines = self.lines.lock();
-                    lines.hearing().set(server, true);
-                    lines.fronts().collect()
-                };
-                fronts.into_iter().for_each(|waiter| self.tell(waiter, Input::Hears(server)));
-            }
+            Notice::Listening => self.hears(server, true),
             Notice::Deaf(failure) => {
-                self.lines.lock().hearing().set(server, false);
+                self.hears(server, false);
                 // A broken connection is told of as such, and mended.
                 if matches!(failure.kind, FailureKind::Denied | FailureKind::Protocol | FailureKind::Other) {
                     let mut event = Event::new(EventKind::Warning);
@@ -239,6 +234,26 @@ impl Live {
                     self.emit(&event);
                 }
             }
+        }
+    }
+
+    /// Messages come from now on, or no longer: whoever speaks for a line looks for itself, and knows how long to wait then.
+    fn hears(&self, server: usize, hears: bool) {
+        let fronts: Vec<u64> = {
+            let lines = self.lines.lock();
+            lines.hearing().set(server, hears);
+            lines.fronts().collect()
+        };
+        fronts.into_iter().for_each(|waiter| self.tell(waiter, Input::Hears(server)));
+    }
+
+    /// The next waiter could not be told of a release. Said once: it won't be otherwise at the next one.
+    pub(crate) fn untold(&self, lock: &str, why: &str) {
+        if !self.untold.swap(true, Ordering::Relaxed) {
+            let mut event = Event::new(EventKind::Warning);
+            event.lock = Some(lock.to_owned());
+            event.message = Some(format!("the next waiter is not told of a release, and notices within a second: {why}"));
+            self.emit(&event);
         }
     }
 

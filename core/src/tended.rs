@@ -215,6 +215,7 @@ impl Tended {
                 self.live.server(server).submit(request, completion);
             }
             Command::Listen => self.live.listen(),
+            Command::Untold(why) => self.live.untold(self.recipe.name(), &why),
             Command::Yield => self.live.pass(self.recipe.keys.lock(), self.id),
             Command::Quit(departure) => self.live.quit(self.recipe.keys.lock(), self.id, departure),
             Command::Emit(event) => {

@@ -11,7 +11,7 @@ use crate::protocol::attempt::{Attempt, Decision, Scene};
 use crate::protocol::farewell::{Farewell, Outcome, Release, Value};
 use crate::protocol::hold::Hold;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
-use crate::server::{Answer, Verdict};
+use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::Seat;
 
 /// The state machine of one acquisition.
@@ -155,6 +155,9 @@ impl Acquisition {
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {
             _ if tag.step == Step::Release => {
+                if let Ok(Reply { queued: Queued::Untold(why), .. }) = &answer {
+                    out.push(Command::Untold(why.clone()));
+                }
                 if let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) {
                     farewell.answer((server, tag.sent), now, &answer);
                 }

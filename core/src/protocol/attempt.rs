@@ -136,7 +136,7 @@ impl Attempt {
         self.next_try = self.next_try.min(at);
     }
 
-    /// A server tells of releases from now on.
+    /// A server tells of releases from now on, or no longer.
     pub(super) fn hears(&mut self, server: usize, now: Tick) {
         if self.waiting.hears(server) {
             self.next_try = self.next_try.min(now);

@@ -163,7 +163,7 @@ pub enum Input {
     Wake,
     /// A server told of the lock.
     Hint(usize, Hint),
-    /// A server tells of releases from now on.
+    /// A server tells of releases from now on, or no longer.
     Hears(usize),
     /// The line of this process moved on; when to try, `None` for at once.
     Turn(Turn, Option<Tick>),
@@ -230,6 +230,8 @@ pub enum Command {
     Yield,
     /// Leave the line of this process.
     Quit(Departure),
+    /// The next waiter could not be told of the release, and why.
+    Untold(String),
     /// Tell about an event.
     Emit(Event),
     /// The acquire ended: granted, busy (`None`, for one-shot attempts), or failed.

@@ -108,7 +108,7 @@ impl Waiting {
         at
     }
 
-    /// A server tells of releases from now on: of those before it may not have. Whether that is for this waiter to look after.
+    /// A server tells of releases from now on, or no longer: of some it may not have told. Whether this waiter is to look.
     pub(super) fn hears(&mut self, server: usize) -> bool {
         let is_front = self.seat.as_ref().is_some_and(|seat| seat.turn == Turn::Front);
         if is_front {
