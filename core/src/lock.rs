@@ -254,7 +254,7 @@ impl Lock {
                     let op = Op::Inspect { keys: Arc::clone(&recipe.keys) };
                     let patience = recipe.response_timeout;
                     let judge = move |answers: &[_]| inspect(recipe.keys.name(), &recipe.servers, answers);
-                    Inquiry::begin(&live, &op, patience, judge, responder);
+                    Inquiry::begin(&live, &[op], patience, judge, responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }

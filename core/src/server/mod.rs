@@ -93,6 +93,11 @@ pub enum Op {
     },
     /// Tell what the server is: the reply's `holder` has the fields version, role, persistence and eviction.
     Examine,
+    /// Try what the scripts do, on keys that no lock has: the reply's `holder` has a line for each right that is missing.
+    Probe {
+        /// [`Keys::of_no_lock`].
+        keys: Arc<Keys>,
+    },
     /// Write the marker as trusted since for ever: the server votes at once.
     Trust {
         /// The quorum it belongs to.
@@ -105,7 +110,7 @@ impl Op {
     /// told why the last one failed.
     #[must_use]
     pub const fn asks_afresh(&self) -> bool {
-        matches!(self, Self::Examine | Self::Trust { .. })
+        matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. })
     }
 
     /// Whether the operation may wait for a reconnect: only a release may, everything else dies with its round.
@@ -126,6 +131,7 @@ impl Op {
             Self::Inspect { .. } => "inspect",
             Self::Greet { .. } => "greet",
             Self::Examine => "examine",
+            Self::Probe { .. } => "probe",
             Self::Trust { .. } => "trust",
         }
     }
@@ -140,7 +146,7 @@ impl Op {
             | Self::Heal { keys, .. }
             | Self::Release { keys, .. }
             | Self::Inspect { keys } => Some(keys),
-            Self::Greet { .. } | Self::Examine | Self::Trust { .. } => None,
+            Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
         }
     }
 
@@ -153,7 +159,7 @@ impl Op {
             | Self::Extend { owner, .. }
             | Self::Heal { owner, .. }
             | Self::Release { owner, .. } => Some(owner),
-            Self::Inspect { .. } | Self::Greet { .. } | Self::Examine | Self::Trust { .. } => None,
+            Self::Inspect { .. } | Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
         }
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use redis::{Cmd, RedisError, Value};
 
-use super::info;
 use super::script::Script;
+use super::{info, rights};
 use crate::error::Remaining;
 use crate::machine::UNTOLD;
 use crate::name::Keys;
@@ -57,6 +57,9 @@ pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
             command.arg(4).arg(&keys.in_order());
         }
         Op::Examine => {}
+        Op::Probe { keys } => {
+            command.arg(4).arg(&keys.in_order()).arg(rights::commands().collect::<Vec<_>>());
+        }
         Op::Greet { fleet } => {
             command.arg(1).arg(Keys::server_marker());
             member(&mut command, fleet.as_ref(), run_id);
@@ -105,6 +108,10 @@ pub(super) fn reply(op: &Op, value: Value) -> Answer {
         Err(_) if remaining == -1 => Remaining::Forever,
         Err(_) => Remaining::Gone,
     };
+    let holder = match op {
+        Op::Probe { keys } => holder.and_then(|failed| rights::missing(&failed, keys, is_denial)),
+        _ => holder,
+    };
     Ok(Reply { queued, ..Reply::new(verdict, time_us, fence, holder, remaining) })
 }
 
@@ -124,6 +131,13 @@ fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
     }
 }
 
+/// Whether a command inside a script failed for want of a right.
+fn is_denial(error: &str) -> bool {
+    let (code, detail) = error.split_once(' ').unwrap_or((error, ""));
+    // Some versions give the error without a code.
+    [refusal(code, detail), refusal("ERR", error)].iter().any(|(kind, _)| *kind == FailureKind::Denied)
+}
+
 /// The verdict of a tag, if it can be one of this operation's.
 fn verdict(op: &Op, tag: &str) -> Option<Verdict> {
     Some(match (tag, op) {
@@ -131,8 +145,8 @@ fn verdict(op: &Op, tag: &str) -> Option<Verdict> {
         ("held", Op::Acquire { .. }) => Verdict::Held,
         ("quarantine", Op::Acquire { .. } | Op::Greet { .. }) => Verdict::Quarantine,
         ("mismatch", Op::Acquire { .. } | Op::Greet { .. } | Op::Trust { .. }) => Verdict::Mismatch,
-        ("info", Op::Inspect { .. }) => Verdict::Info,
-        ("ok", Op::Acquire { .. } | Op::Inspect { .. }) => return None,
+        ("info", Op::Inspect { .. } | Op::Probe { .. }) => Verdict::Info,
+        ("ok", Op::Acquire { .. } | Op::Inspect { .. } | Op::Probe { .. }) => return None,
         ("ok", _) => Verdict::Ok,
         ("no", Op::Confirm { .. } | Op::Extend { .. } | Op::Heal { .. } | Op::Release { .. }) => Verdict::No,
         ("conflict", _) => Verdict::Conflict,

@@ -23,6 +23,7 @@ mod lane;
 mod lanes;
 mod link;
 mod queue;
+mod rights;
 mod script;
 mod state;
 mod stream;

@@ -26,6 +26,7 @@ impl Script {
             Op::Inspect { .. } => &INSPECT,
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
+            Op::Probe { .. } => &PROBE,
             Op::Examine => return None,
         })
     }
@@ -49,4 +50,5 @@ scripts! {
     INSPECT = "inspect.lua";
     GREET = "greet.lua";
     TRUST = "trust.lua";
+    PROBE = "probe.lua";
 }
