@@ -98,13 +98,15 @@ impl Extension {
         self.says[server] == Say::Missing
     }
 
-    /// What failed, one error per server.
+    /// What failed, or has not answered yet, one error per server.
     pub(super) fn failures(&self, addresses: &[String]) -> Vec<ServerError> {
-        let failed = |(server, say): (usize, &Say)| match say {
-            Say::Failed(kind, message) => {
-                Some(ServerError { server: addresses[server].clone(), kind: *kind, message: message.clone() })
-            }
-            _ => None,
+        let failed = |(server, say): (usize, &Say)| {
+            let (kind, message) = match say {
+                Say::Failed(kind, message) => (*kind, message.clone()),
+                Say::Pending => (FailureKind::Timeout, "had not answered yet".to_owned()),
+                _ => return None,
+            };
+            Some(ServerError { server: addresses[server].clone(), kind, message })
         };
         self.says.iter().enumerate().filter_map(failed).collect()
     }

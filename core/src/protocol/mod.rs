@@ -13,6 +13,7 @@ mod farewell;
 mod hold;
 mod inspection;
 mod survey;
+mod wish;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -161,7 +161,7 @@ impl World {
             }
         }
         for name in 0..self.plan.names {
-            let ends = self.now + ms(60_000);
+            let ends = self.now + ms(60_000 + self.plan.longest_ttl_ms);
             if self.nodes.iter().any(|node| node.lock(&self.keys[name], ends).is_some()) {
                 self.violate(format!("l{name} is left on a server"));
             }

@@ -139,7 +139,8 @@ impl World {
             return self.rest(client, worker);
         }
         let ttl = micros(self.processes[client].slots[slot].ttl());
-        let span = [self.rng.u64(..ms(20)), self.rng.u64(..ms(200)), self.rng.u64(..ttl * 3)][self.rng.usize(..3)];
+        let span =
+            [self.rng.u64(..ms(20)), self.rng.u64(..ms(200)), self.rng.u64(..(ttl * 3).min(ms(10_000)))][self.rng.usize(..3)];
         self.processes[client].workers[worker].doing = Doing::Holding { slot, until: self.now + span };
         self.next_while_holding(client, worker, self.now + span);
     }
