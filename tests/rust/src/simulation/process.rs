@@ -26,6 +26,8 @@ pub(super) struct Process {
     /// Decided, but not written yet.
     held_back: Vec<(usize, Command)>,
     pub(super) slots: Vec<Slot>,
+    /// Those that wait, or may hold.
+    pub(super) live: Vec<usize>,
     pub(super) workers: Vec<Worker>,
 }
 
@@ -41,6 +43,7 @@ impl Process {
             pause_after_next: None,
             held_back: Vec::new(),
             slots: Vec::new(),
+            live: Vec::new(),
             workers: (0..workers).map(|_| Worker::default()).collect(),
         }
     }
@@ -113,14 +116,19 @@ impl World {
         let late = if self.rng.u8(..4) == 0 { self.rng.u64(..ms(2)) } else { self.rng.u64(..100) };
         let process = &mut self.processes[client];
         let at = process.clock.when(wake_at.as_micros()).max(self.now) + late;
-        if at < process.slots[slot].wake_set {
-            process.slots[slot].wake_set = at;
-            self.queue.add(at, Happening::Wake { client, slot });
+        let entry = &mut process.slots[slot];
+        if at < entry.wake_set {
+            entry.wake_set = at;
+            entry.timer += 1;
+            self.queue.add(at, Happening::Wake { client, slot, timer: entry.timer });
         }
     }
 
-    pub(super) fn wake(&mut self, client: usize, slot: usize) {
-        self.processes[client].slots[slot].wake_set = Instant::MAX;
+    pub(super) fn wake(&mut self, client: usize, slot: usize, timer: u32) {
+        let entry = &mut self.processes[client].slots[slot];
+        if entry.timer == timer {
+            entry.wake_set = Instant::MAX;
+        }
         self.bring(client, slot, Input::Wake);
     }
 

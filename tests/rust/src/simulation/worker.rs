@@ -125,6 +125,7 @@ impl World {
         let machine = Acquisition::new(recipe.clone(), seed, now);
         let process = &mut self.processes[client];
         let slot = process.slots.len();
+        process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
         process.workers[worker].doing = Doing::Acquiring { slot };
         process.workers[worker].turn += 1;

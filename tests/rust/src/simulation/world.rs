@@ -178,7 +178,7 @@ impl World {
             Happening::Backoff { client, server } => self.backoff_over(client, server),
             Happening::Overdue { client, server, job } => self.overdue(client, server, job),
             Happening::Bring { client, slot, input } => self.bring(client, slot, input),
-            Happening::Wake { client, slot } => self.wake(client, slot),
+            Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
             Happening::Step { client, worker, turn } => self.step(client, worker, turn),
             Happening::Resume { client } => self.resume(client),
             Happening::LetGo { client } => self.let_go(client),
