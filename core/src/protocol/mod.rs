@@ -12,7 +12,9 @@ mod extension;
 mod farewell;
 mod hold;
 mod inspection;
+mod round;
 mod survey;
+mod tally;
 mod wish;
 
 use std::sync::Arc;

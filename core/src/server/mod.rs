@@ -392,6 +392,21 @@ impl fmt::Debug for Completion {
     }
 }
 
+/// What a server tells its listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// From now on messages are heard. Said anew after every reconnect: what was published before then may be missed.
+    Listening,
+    /// Messages don't come: the connection broke, or the server doesn't allow it. `Listening` may follow.
+    Deaf(Failure),
+    /// A message on the channel.
+    Message(String),
+}
+
+/// Receives what a server publishes. Called on any thread; must not block.
+pub type Listener = Arc<dyn Fn(Notice) + Send + Sync>;
+
 /// One independent lock server. Implement it to bring your own.
 ///
 /// The contract: operations submitted one after another by one thread reach the server in that order while the connection
@@ -402,6 +417,14 @@ pub trait Server: Send + Sync + 'static {
 
     /// Starts an operation.
     fn submit(&self, request: Request, completion: Completion);
+
+    /// Starts to hear what is published on `channel`, until the server is closed or dropped. Asked for once at most.
+    ///
+    /// Returns whether there is such a thing here; without it, waiters poll.
+    fn listen(&self, channel: &str, listener: Listener) -> bool {
+        let _ = (channel, listener);
+        false
+    }
 
     /// Lets go of connections. Operations still under way are completed with [`FailureKind::Closed`], after the releases
     /// among them had a moment to leave.
