@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::fence;
 use super::state::{State, Value};
 use crate::error::Remaining;
+use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::server::{Reply, Verdict};
 
@@ -26,7 +27,10 @@ pub(super) fn acquire(
     if found.holder.as_deref().is_some_and(|holder| holder != &**owner && Some(holder) != adopt) {
         return found.reply(Verdict::Held);
     }
-    let vote = fence::vote(found.fence, proposal, now_us);
+    let vote = match found.holder {
+        Some(_) if mutant!(OldFence) => found.fence,
+        _ => fence::vote(found.fence, proposal, now_us),
+    };
     // An acquire that comes late, or twice, may find its own hold extended by now: what remains is never shortened.
     let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**owner));
     let remains = own.map_or(ttl_ms, |left| left.max(ttl_ms));
@@ -40,7 +44,8 @@ pub(super) fn confirm(state: &mut State, keys: &Keys, owner: &str, token: u64, n
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(owner) || found.fence > token {
+    let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
+    if !ours || (found.fence > token && !mutant!(ConfirmOlder)) {
         return found.reply(Verdict::No);
     }
     fence::write(state, keys.fence(), token, now_us);
@@ -52,7 +57,7 @@ pub(super) fn extend(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(&**owner) || found.fence > token {
+    if found.holder.as_deref() != Some(&**owner) || (found.fence > token && !mutant!(ExtendOlder)) {
         return found.reply(Verdict::No);
     }
     keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
@@ -78,7 +83,7 @@ pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, now_us: u64) 
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(owner) {
+    if found.holder.as_deref() != Some(owner) && !mutant!(ReleaseUnowned) {
         return found.reply(Verdict::No);
     }
     state.remove(keys.lock());
@@ -141,7 +146,7 @@ fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u
 /// Raises the expiry of our lock where less remains, and the fence to our token.
 fn keep(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, token: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
     let remains = match left_ms {
-        Some(left) if left >= ttl_ms => left,
+        Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,
         _ => {
             state.expire(keys.lock(), now_us, ttl_ms);
             ttl_ms

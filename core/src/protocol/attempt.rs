@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Holder, Remaining};
 use crate::event::{Event, EventKind};
+use crate::mutant::mutant;
 use crate::options::{Wait, wire_millis};
 use crate::protocol::ballot::{Ballot, Late, Standing};
 use crate::protocol::farewell::Farewell;
@@ -80,7 +81,10 @@ impl Attempt {
 
     /// Starts a round.
     fn send(&mut self, recipe: &Recipe, number: u32, now: Now, rng: &mut fastrand::Rng, out: &mut Vec<Command>) {
-        let owner = recipe.signature.owner(now.wall_us, rng.u128(..));
+        let owner = match self.started.as_micros() {
+            started if mutant!(OwnerReused) => recipe.signature.owner(started, started.into()),
+            _ => recipe.signature.owner(now.wall_us, rng.u128(..)),
+        };
         let ttl = recipe.options.ttl;
         let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };
         let request = Request::new(
@@ -228,7 +232,7 @@ impl Attempt {
             return self.round_failed(recipe, now, rng, farewells, out);
         }
         let in_time = self.round.as_ref().is_some_and(|round| now < validity::end(round.sent, recipe.options.ttl));
-        if let Some(round) = self.round.take_if(|_| in_time) {
+        if let Some(round) = self.round.take_if(|_| in_time || mutant!(LateGrant)) {
             return Decision::Granted(round, token);
         }
         if let Some(round) = &mut self.round {

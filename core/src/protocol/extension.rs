@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::{LossReason, ServerError};
+use crate::mutant::mutant;
 use crate::protocol::Quorum;
 use crate::server::{Answer, FailureKind, Reply, Verdict};
 use crate::validity::{Reading, jumped};
@@ -116,7 +117,8 @@ impl Extension {
         if count(|say| *say == Say::Yes) >= self.quorum.needed() {
             return Progress::Confirmed;
         }
-        let noes = count(|say| matches!(say, Say::Missing | Say::Taken(_) | Say::Superseded));
+        let refused = |say: &Say| matches!(say, Say::Missing | Say::Taken(_) | Say::Superseded);
+        let noes = count(if mutant!(SilenceRefuses) { |say| !matches!(say, Say::Yes | Say::Pending) } else { refused });
         if self.quorum.blocked_by(noes) {
             return self.reason();
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
+use crate::mutant::mutant;
 use crate::options::{MAX_TTL, Ms, check_ttl, wire_millis};
 use crate::protocol::ballot::{Ballot, Late};
 use crate::protocol::extension::{Extension, Progress, Purpose};
@@ -26,7 +27,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// The shortest time between two tries of an extension: what bounds the tries of a hold in trouble to a few dozen in a short
 /// ttl and to a few a second in a long one, so that thousands of holds don't drown the very connection they wait for.
 fn least_pause(recipe: &Recipe) -> Duration {
-    (recipe.options.ttl / 40).clamp(Duration::from_millis(2), LONGEST_PAUSE)
+    let longest = if mutant!(ExtendOutlasts) { Duration::MAX } else { LONGEST_PAUSE };
+    (recipe.options.ttl / 40).clamp(Duration::from_millis(2), longest)
 }
 
 /// A granted lock.
@@ -55,8 +57,9 @@ pub(super) struct Hold {
 impl Hold {
     pub(super) fn begin(recipe: &Recipe, round: Round, fence: u64, now: Tick, out: &mut Vec<Command>) -> Self {
         let ttl = recipe.options.ttl;
-        let hold_end = recipe.options.max_hold.map_or(Tick::NEVER, |span| now.after(span));
-        let validity_end = validity::end(round.sent, ttl);
+        let max_hold = recipe.options.max_hold.filter(|_| !mutant!(MaxHoldIgnored));
+        let hold_end = max_hold.map_or(Tick::NEVER, |span| now.after(span));
+        let validity_end = validity::end(if mutant!(GrantValidFromReply) { now } else { round.sent }, ttl);
         for (server, late) in round.ballot.others(fence).collect::<Vec<_>>() {
             match late {
                 Late::Confirm => out.push(round.confirm(recipe, server, fence, now)),
@@ -117,7 +120,8 @@ impl Hold {
     pub(super) fn wake_at(&self) -> Tick {
         let round = self.extension.as_ref().map(|extension| extension.times_out);
         let next = round.unwrap_or(if self.renewing || !self.wishes.is_empty() { self.next_beat } else { Tick::NEVER });
-        next.min(self.wishes.gives_up()).min(self.validity_end)
+        let gives_up = if mutant!(ExtendOutlasts) { Tick::NEVER } else { self.wishes.gives_up() };
+        next.min(gives_up).min(self.validity_end)
     }
 
     /// An answer to the granted round's acquire or confirm, after the grant: a lower vote is confirmed, a higher released.
@@ -133,6 +137,7 @@ impl Hold {
             Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote => {
                 self.round.readings[server] = Some(Reading { sent: self.round.sent, server_us: reply.time_us });
                 match self.round.ballot.cast(server, reply.fence).1 {
+                    _ if mutant!(LateVoteReleased) => out.push(self.round.release(recipe, server, now)),
                     Late::Confirm => out.push(self.round.confirm(recipe, server, self.fence, now)),
                     Late::Release => out.push(self.round.release(recipe, server, now)),
                     Late::Keep => (),
@@ -254,8 +259,13 @@ impl Hold {
             }
             return None;
         }
-        let extension = self.extension.as_mut().filter(|extension| extension.round == tag.round)?;
+        let current = |round: u32| round == tag.round || mutant!(EarlierRoundCounts);
+        let extension = self.extension.as_mut().filter(|extension| current(extension.round))?;
         let progress = extension.answer(server, now, &self.round.owner, answer, &mut self.round.readings);
+        if mutant!(HealWithoutMajority) && extension.is_forgetful(server) {
+            self.confirmed = Some(extension.clone());
+            self.heal(recipe, server, now, out);
+        }
         self.settle(recipe, progress, now, out)
     }
 
@@ -265,7 +275,7 @@ impl Hold {
             Progress::Open => None,
             Progress::Refused(reason, rival) => Some(Loss { reason, rival, overrun: now.since(self.validity_end) }),
             // Validity has ended: the timer will say so, whatever came in since.
-            Progress::Confirmed | Progress::Unknown if now >= self.validity_end => None,
+            Progress::Confirmed | Progress::Unknown if now >= self.validity_end && !mutant!(LateExtension) => None,
             Progress::Confirmed => {
                 self.confirmed(recipe, now, out);
                 None
@@ -279,8 +289,9 @@ impl Hold {
 
     fn confirmed(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let Some(extension) = self.extension.take() else { return };
-        let end = validity::end(extension.sent, extension.span).min(self.hold_end);
-        self.validity_end = self.validity_end.max(end);
+        let counted_from = if mutant!(ExtensionValidFromReply) { now } else { extension.sent };
+        let end = validity::end(counted_from, extension.span).min(self.hold_end);
+        self.validity_end = if mutant!(BeatShortens) { end } else { self.validity_end.max(end) };
         self.timeouts = 0;
         self.next_beat = self.beat_after(recipe).max(now);
         let kind = match extension.purpose {
@@ -309,10 +320,10 @@ impl Hold {
         let Some(confirmed) = &self.confirmed else { return };
         // Behind a heal our acquire would cast a new vote above the token and be released for it, and a vote above the token was
         // released there: either way the key would be gone that validity counts on.
-        if now < self.unsure_until[server]
+        let overtakes = now < self.unsure_until[server]
             || self.round.ballot.is_pending(server)
-            || self.round.ballot.is_above(server, self.fence)
-        {
+            || self.round.ballot.is_above(server, self.fence);
+        if overtakes && !mutant!(HealOvertakes) {
             return;
         }
         let op = Op::Heal {
@@ -336,7 +347,7 @@ impl Hold {
         let failures = || extension.failures(&recipe.servers);
         out.extend(self.wishes.give_up_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
         let left = self.validity_end.since(now);
-        let mut pause = (left / 8).clamp(least_pause(recipe), LONGEST_PAUSE);
+        let mut pause = (left / 8).min(LONGEST_PAUSE).max(least_pause(recipe));
         if now >= extension.times_out {
             self.timeouts += 1;
             // It has waited already.

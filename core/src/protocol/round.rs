@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::{Holder, Remaining};
+use crate::mutant::mutant;
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::farewell::{Concern, Farewell};
 use crate::protocol::{Command, Recipe, Step, Tag};
@@ -121,6 +122,7 @@ impl Round {
     /// Takes our value off every server that has it, or may have it.
     pub(super) fn undo(&self, recipe: &Recipe, now: Tick, farewells: &mut Vec<Farewell>, out: &mut Vec<Command>) {
         let concern = |server: usize| match &self.refusals[server] {
+            _ if mutant!(LateSuccessKept) && self.ballot.is_pending(server) => Concern::None,
             // Not answered yet, or voted; a vote whose confirmation failed is still a vote.
             _ if self.ballot.is_pending(server) || self.readings[server].is_some() => Concern::Ask,
             // A request that was given up may go down with its connection, too.
