@@ -42,6 +42,8 @@ mod inquiry;
 mod live;
 mod lock;
 pub mod machine;
+#[doc(hidden)]
+pub mod mutant;
 pub mod name;
 pub mod options;
 pub mod owner;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::state::{State, Value};
 use super::{fence, queue};
 use crate::error::Remaining;
+use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::server::{Place, Queued, Reply, Verdict};
 
@@ -48,7 +49,10 @@ pub(super) fn acquire(state: &mut State, keys: &Keys, wish: &Wish<'_>, now_us: u
         let queued = wish.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
         return Reply { queued, ..found.reply(Verdict::Held) };
     }
-    let vote = fence::vote(found.fence, wish.proposal, now_us);
+    let vote = match found.holder {
+        Some(_) if mutant!(OldFence) => found.fence,
+        _ => fence::vote(found.fence, wish.proposal, now_us),
+    };
     // An acquire that comes late, or twice, may find its own hold extended by now: what remains is never shortened.
     let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**wish.owner));
     let remains = own.map_or(wish.ttl_ms, |left| left.max(wish.ttl_ms));
@@ -63,7 +67,8 @@ pub(super) fn confirm(state: &mut State, keys: &Keys, owner: &str, token: u64, n
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(owner) || found.fence > token {
+    let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
+    if !ours || (found.fence > token && !mutant!(ConfirmOlder)) {
         return found.reply(Verdict::No);
     }
     fence::write(state, keys.fence(), token, found.left_ms.unwrap_or(0), now_us);
@@ -75,7 +80,7 @@ pub(super) fn extend(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(&**owner) || found.fence > token {
+    if found.holder.as_deref() != Some(&**owner) || (found.fence > token && !mutant!(ExtendOlder)) {
         return found.reply(Verdict::No);
     }
     keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
@@ -104,7 +109,7 @@ pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    let owned = found.holder.as_deref() == Some(owner);
+    let owned = found.holder.as_deref() == Some(owner) || mutant!(ReleaseUnowned);
     if !owned && leave.is_some_and(|entry| found.holder.as_deref() == Some(&queue::claim(entry))) {
         found = Found { holder: None, left_ms: None, ..found };
         state.remove(keys.lock());
@@ -175,7 +180,7 @@ fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u
 /// Raises the expiry of our lock where less remains, and the fence to our token.
 fn keep(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, token: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
     let remains = match left_ms {
-        Some(left) if left >= ttl_ms => left,
+        Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,
         _ => {
             state.expire(keys.lock(), now_us, ttl_ms);
             ttl_ms

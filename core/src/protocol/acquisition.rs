@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
+use crate::mutant::mutant;
 use crate::owner::escape;
 use crate::protocol::attempt::{Attempt, Decision, Scene};
 use crate::protocol::farewell::{Farewell, Outcome, Release, Value};
@@ -73,7 +74,11 @@ impl Acquisition {
     /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
     #[must_use]
     pub fn valid_until(&self) -> Tick {
-        if let State::Held(hold) = &self.state { hold.validity_end } else { Tick::default() }
+        match &self.state {
+            State::Held(hold) => hold.validity_end,
+            State::Leaving(leaving) if mutant!(ValidWhileReleasing) => leaving.hold.validity_end,
+            _ => Tick::default(),
+        }
     }
 
     /// When [`Input::Wake`] is due.
@@ -185,6 +190,7 @@ impl Acquisition {
     fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
         let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) else { return };
         match tag.step {
+            Step::Acquire if mutant!(LateSuccessKept) => farewell.awaited = farewell.awaited.saturating_sub(1),
             Step::Acquire => farewell.late_acquire(recipe, server, now, answer, out),
             Step::Heal => match answer {
                 Ok(reply) if reply.verdict == Verdict::Ok => farewell.straggler(recipe, server, now, out),

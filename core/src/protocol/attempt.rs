@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Holder, Remaining};
 use crate::event::{Event, EventKind};
+use crate::mutant::mutant;
 use crate::options::{Wait, wire_millis};
 use crate::protocol::ballot::{Late, Standing};
 use crate::protocol::farewell::Farewell;
@@ -155,7 +156,10 @@ impl Attempt {
     /// Starts a round.
     fn send(&mut self, number: u32, now: Now, scene: &mut Scene<'_>) {
         let recipe = scene.recipe;
-        let owner = recipe.signature.owner(now.wall_us, scene.rng.u128(..));
+        let owner = match self.started.as_micros() {
+            started if mutant!(OwnerReused) => recipe.signature.owner(started, started.into()),
+            _ => recipe.signature.owner(now.wall_us, scene.rng.u128(..)),
+        };
         let ttl = recipe.options.ttl;
         let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };
         let deadline = validity::end(now.tick, ttl).min(now.tick.after(recipe.response_timeout));
@@ -274,7 +278,7 @@ impl Attempt {
             return self.round_failed(now, scene);
         }
         let end = |round: &Round| validity::end(round.sent, recipe.options.ttl);
-        if let Some(round) = self.round.take_if(|round| now < end(round)) {
+        if let Some(round) = self.round.take_if(|round| now < end(round) || mutant!(LateGrant)) {
             self.leave_line(&round, now, scene);
             self.quit(Departure::Granted { until: end(&round), stays: round.stays }, scene);
             return Decision::Granted(round, token);

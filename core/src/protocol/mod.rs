@@ -16,6 +16,7 @@ mod round;
 mod survey;
 mod tally;
 mod waiting;
+mod wish;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub use survey::{ServerReport, Survey, trusted};
 use crate::clock::Tick;
 use crate::error::{Error, Loss, ServerError};
 use crate::event::Event;
+use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
@@ -54,13 +56,13 @@ impl Quorum {
 
     /// A majority.
     #[must_use]
-    pub const fn needed(self) -> usize {
-        self.0 / 2 + 1
+    pub fn needed(self) -> usize {
+        if mutant!(SmallQuorum) { self.0.div_ceil(2) } else { self.0 / 2 + 1 }
     }
 
     /// Whether so many servers against it leave fewer than a majority.
     #[must_use]
-    pub const fn blocked_by(self, against: usize) -> bool {
+    pub fn blocked_by(self, against: usize) -> bool {
         against > self.0 - self.needed()
     }
 }

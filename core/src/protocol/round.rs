@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::{Holder, Remaining};
+use crate::mutant::mutant;
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::farewell::{Concern, Farewell, Value};
 use crate::protocol::{Command, Recipe, Step, Tag, release};
@@ -148,6 +149,7 @@ impl Round {
         out: &mut Vec<Command>,
     ) {
         let concern = |server: usize| match &self.refusals[server] {
+            _ if mutant!(LateSuccessKept) && self.ballot.is_pending(server) => Concern::None,
             // Not answered yet, or voted; a vote whose confirmation failed is still a vote.
             _ if self.ballot.is_pending(server) || self.readings[server].is_some() => Concern::Ask,
             // A request that was given up may go down with its connection, too.

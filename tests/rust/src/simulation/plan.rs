@@ -57,7 +57,11 @@ impl Plan {
         let quorum = servers > 1;
         let response_timeout = Duration::from_millis(if quorum { 200 } else { [200, 500, 1_000][rng.usize(..3)] });
         let max_ttl_ms = [1_500, 3_000, 6_000][rng.usize(..3)];
-        let longest_ttl_ms = [300, 1_000, 3_000][rng.usize(..3)].min(max_ttl_ms);
+        let mut longest_ttl_ms = [300, 1_000, 3_000][rng.usize(..3)].min(max_ttl_ms);
+        // Much longer than anybody waits for an answer; a quorum bounds every ttl.
+        if !quorum && rng.u8(..5) == 0 {
+            longest_ttl_ms = 120_000;
+        }
         let mut plan = Self {
             seed,
             servers,

@@ -29,6 +29,8 @@ pub(super) struct Process {
     pub(super) lines: Lines,
     pub(super) listening: bool,
     pub(super) slots: Vec<Slot>,
+    /// Those that wait, or may hold.
+    pub(super) live: Vec<usize>,
     pub(super) workers: Vec<Worker>,
 }
 
@@ -46,6 +48,7 @@ impl Process {
             lines,
             listening: false,
             slots: Vec::new(),
+            live: Vec::new(),
             workers: (0..workers).map(|_| Worker::default()).collect(),
         }
     }
@@ -121,14 +124,19 @@ impl World {
         let late = if self.rng.u8(..4) == 0 { self.rng.u64(..ms(2)) } else { self.rng.u64(..100) };
         let process = &mut self.processes[client];
         let at = process.clock.when(wake_at.as_micros()).max(self.now) + late;
-        if at < process.slots[slot].wake_set {
-            process.slots[slot].wake_set = at;
-            self.queue.add(at, Happening::Wake { client, slot });
+        let entry = &mut process.slots[slot];
+        if at < entry.wake_set {
+            entry.wake_set = at;
+            entry.timer += 1;
+            self.queue.add(at, Happening::Wake { client, slot, timer: entry.timer });
         }
     }
 
-    pub(super) fn wake(&mut self, client: usize, slot: usize) {
-        self.processes[client].slots[slot].wake_set = Instant::MAX;
+    pub(super) fn wake(&mut self, client: usize, slot: usize, timer: u32) {
+        let entry = &mut self.processes[client].slots[slot];
+        if entry.timer == timer {
+            entry.wake_set = Instant::MAX;
+        }
         self.bring(client, slot, Input::Wake);
     }
 

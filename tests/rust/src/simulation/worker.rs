@@ -128,6 +128,7 @@ impl World {
         let fair = recipe.options.fair;
         let seat = recipe.lines_up().then(|| process.lines.join(recipe.keys.lock(), slot as u64, fair));
         let machine = Acquisition::new(recipe.clone(), seat, seed, now);
+        process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
         process.workers[worker].doing = Doing::Acquiring { slot };
         process.workers[worker].turn += 1;
@@ -142,7 +143,8 @@ impl World {
             return self.rest(client, worker);
         }
         let ttl = micros(self.processes[client].slots[slot].ttl());
-        let span = [self.rng.u64(..ms(20)), self.rng.u64(..ms(200)), self.rng.u64(..ttl * 3)][self.rng.usize(..3)];
+        let span =
+            [self.rng.u64(..ms(20)), self.rng.u64(..ms(200)), self.rng.u64(..(ttl * 3).min(ms(10_000)))][self.rng.usize(..3)];
         self.processes[client].workers[worker].doing = Doing::Holding { slot, until: self.now + span };
         self.next_while_holding(client, worker, self.now + span);
     }

@@ -183,7 +183,7 @@ impl World {
             Happening::Subscribed { client, server, conn } => self.subscribed(client, server, conn),
             Happening::Hear { client, server, conn, message } => self.hear(client, server, conn, &message),
             Happening::Bring { client, slot, input } => self.bring(client, slot, input),
-            Happening::Wake { client, slot } => self.wake(client, slot),
+            Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
             Happening::Step { client, worker, turn } => self.step(client, worker, turn),
             Happening::Resume { client } => self.resume(client),
             Happening::LetGo { client } => self.let_go(client),
