@@ -44,6 +44,8 @@ pub struct Plan {
     pub fair: bool,
     /// Some fault is outside of what exclusion is promised under.
     pub outside: bool,
+    /// Nothing goes wrong, but what the network does.
+    pub is_calm: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -81,9 +83,11 @@ impl Plan {
             unheard_per_mille: [0, 0, 10, 300][rng.usize(..4)],
             fair: servers == 1 && rng.bool(),
             outside: false,
+            is_calm: false,
             faults: Vec::new(),
         };
         draw(&mut plan, &mut rng);
+        plan.is_calm = plan.faults.is_empty();
         plan
     }
 
