@@ -13,6 +13,7 @@ SAYS = {
     "hello": "given back",
     "extend": "the lock was lost: expired",
     "fencing": "its withdrawal: False\nbalance 90",
+    "fair": "customer 3 is served",
     "handover": "no longer held: False",
 }
 
