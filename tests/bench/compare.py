@@ -2,7 +2,8 @@
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts the
-table into docs/performance.md. Groups: rust, holds, quorum, peers, python, node; all but peers unless some are named.
+table into docs/performance.md. Groups: rust, holds, quorum, waiting, peers, python, node; all but waiting and peers
+unless some are named; waiting by itself goes into a table of its own.
 """
 
 import argparse
@@ -17,10 +18,10 @@ from datetime import date
 from fleets import ROOT, fleets
 from rows import ROWS
 from sides import Sides
+from waiting import waiting
 
 PAGE = ROOT / "docs/performance.md"
-GROUPS = ["rust", "holds", "quorum", "peers", "python", "node"]
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+GROUPS = ["rust", "holds", "quorum", "waiting", "peers", "python", "node"]
 
 
 def compare(sides, places, rows, rounds, seconds):
@@ -76,7 +77,7 @@ def one_round(sides, places, seconds):
 
 
 def table(arguments):
-    groups = arguments.groups or [group for group in GROUPS if group != "peers"]
+    groups = arguments.groups or [group for group in GROUPS if group not in ("waiting", "peers")]
     sides = Sides(groups)
     lines = ["| what | aim | median ratio (quartiles) | ours | other | unit |", "| --- | --- | --- | --- | --- | --- |"]
     with fleets(sides.trust) as places:
@@ -87,6 +88,8 @@ def table(arguments):
                 lines += compare(sides, places, rows, arguments.rounds, arguments.seconds)
             if group == "holds":
                 lines += renewal(sides, places, arguments.rounds)
+            if group == "waiting":
+                lines += waiting(sides, places, arguments.rounds, arguments.seconds)
             if group == "quorum":
                 lines.append(one_round(sides, places, arguments.seconds))
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores shared by clients and servers"
@@ -104,8 +107,10 @@ def main():
     text = table(arguments)
     print(text)
     if arguments.write:
-        before, rest = PAGE.read_text().split(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+        mark = "waiting" if arguments.groups == ["waiting"] else "bench"
+        begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+        before, rest = PAGE.read_text().split(begin)
+        PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")
 
 
 if __name__ == "__main__":
