@@ -66,10 +66,13 @@ test('check tells what a server guarantees', async (t) => {
 })
 
 test('check tells which rights are missing', async (t) => {
-  const server = await startServer(t, { users: { app: ['pw', '~* +@all -pexpire'] } })
+  const server = await startServer(t, { users: { app: ['pw', '~* &* +@all -pexpire'] } })
   const client = new Client(`redis://app:pw@127.0.0.1:${server.port}`)
   const [report] = await client.check()
-  assert.deepEqual(report.denied, ['PEXPIRE of :~lt:probe, to renew and extend a lock'])
+  assert.deepEqual(report.denied, [
+    'PEXPIRE of :~lt:probe, to renew and extend a lock',
+    'PEXPIRE of {:~lt:probe}:~lt:queue, to forget a queue that nobody waits in',
+  ])
   assert.ok(report.warnings.some((warning) => warning.includes('a right is missing: PEXPIRE')))
   await client.close()
 })
