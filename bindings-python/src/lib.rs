@@ -3,7 +3,7 @@
 //! | what | where |
 //! | --- | --- |
 //! | the classes | `client`, `lock`, `held`, `async_held`, `values` |
-//! | what users give | `arguments`, `options`; `default` is the client behind the module's own `lock()` |
+//! | what users give | `arguments`, `options`, `parts`; `default` is the client behind the module's own `lock()` |
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, woken by `wake` |
 //! | `with lock` | `entries`, by `context` |
@@ -29,6 +29,7 @@ mod held;
 mod lock;
 mod operation;
 mod options;
+mod parts;
 mod scripted;
 mod values;
 mod waiting;
