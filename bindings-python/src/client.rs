@@ -178,7 +178,11 @@ impl Client {
             unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
             max_hold=None, on_lost=None, on_event=None)"
     )]
-    fn from_redis(class: &Bound<'_, PyType>, redis: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
+    fn from_redis(
+        class: &Bound<'_, PyType>,
+        redis: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Self>> {
         let py = class.py();
         let settings = py.import("locktender._redis_py")?.call_method1("settings", (redis,))?;
         let (url, settings): (Bound<'_, PyAny>, Bound<'_, PyDict>) = settings.extract()?;

@@ -61,6 +61,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::exit::settle_in(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let close_all = module.getattr("_close_all")?;
         module.py().import("atexit")?.call_method1("register", (close_all,)).map(drop)

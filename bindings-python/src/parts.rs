@@ -15,11 +15,7 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Keeps the arguments. A list of servers may be an iterator, so it is read here, once.
-    pub(crate) fn new(
-        py: Python<'_>,
-        servers: Option<&Bound<'_, PyAny>>,
-        options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let servers = servers.map(|servers| {
             if servers.is_instance_of::<PyString>() || servers.is_instance_of::<ScriptedServer>() {
                 return Ok(servers.clone().unbind());

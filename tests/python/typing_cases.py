@@ -60,7 +60,11 @@ def charge(user_id: int, *, amount: float = 0.0) -> str:
     return f"{user_id}: {amount}"
 
 
-@lock(lambda user_id: f"user:{user_id}")
+def name_of(user_id: int) -> str:
+    return f"user:{user_id}"
+
+
+@lock(name_of)
 async def charge_async(user_id: int) -> str:
     return str(user_id)
 
