@@ -35,6 +35,7 @@
 mod call;
 mod client;
 pub mod clock;
+mod drive;
 pub mod error;
 pub mod event;
 mod held;
