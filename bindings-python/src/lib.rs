@@ -5,7 +5,7 @@
 //! | the classes | `client`, `lock`, `held`, `async_held`, `values` |
 //! | what users give | `arguments`, `options`, `parts`; `default` is the client behind the module's own `lock()` |
 //! | what goes wrong | `errors` |
-//! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, woken by `wake` |
+//! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context` |
 //! | the background | `events`, `exit` |
 //! | for users' tests | `scripted` |
@@ -31,6 +31,7 @@ mod operation;
 mod options;
 mod parts;
 mod scripted;
+mod turns;
 mod values;
 mod waiting;
 mod wake;

@@ -54,6 +54,7 @@ mod tended;
 #[doc(hidden)]
 pub mod validity;
 mod wait;
+mod watch;
 
 pub use call::{Call, Cancel};
 pub use client::{Client, ClientBuilder, URL_VARIABLE};
@@ -65,6 +66,7 @@ pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 pub use server::FailureKind;
+pub use watch::{Driver, Watch};
 
 /// The Rust code of the README, compiled.
 #[cfg(doctest)]
