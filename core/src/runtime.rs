@@ -26,6 +26,8 @@ enum Doer {
     Home,
     /// The thread itself.
     Thread,
+    /// The event loop that runs on the thread, which sends what is submitted in one go.
+    Loop,
 }
 
 thread_local! {
@@ -53,9 +55,19 @@ pub(crate) fn on_this_thread<T>(work: impl FnOnce() -> T) -> T {
     done_by(Doer::Thread, work)
 }
 
+/// Runs `work` on behalf of an event loop, which sends later what is submitted now.
+pub(crate) fn on_this_loop<T>(work: impl FnOnce() -> T) -> T {
+    done_by(Doer::Loop, work)
+}
+
 /// Whether this thread does its own I/O.
 pub(crate) fn is_on_this_thread() -> bool {
-    DOER.get() == Doer::Thread
+    matches!(DOER.get(), Doer::Thread | Doer::Loop)
+}
+
+/// Whether what is submitted is sent later.
+pub(crate) fn sends_later() -> bool {
+    DOER.get() == Doer::Loop
 }
 
 /// The caller's own runtime, if it has one that may do its I/O: a hop to the I/O thread and back costs an uncontended

@@ -17,6 +17,7 @@ use super::lane::{Lane, State};
 use super::sent::Job;
 use crate::clock::Tick;
 use crate::drive::{Drive, Driven};
+use crate::runtime::sends_later;
 use crate::server::Failure;
 
 /// What the poller said.
@@ -67,7 +68,9 @@ impl Direct {
     pub(super) fn submit(&self, job: Job) {
         self.drive.note();
         self.inbox.lock().push(Message::Submit(job));
-        self.attend();
+        if !sends_later() {
+            self.attend();
+        }
     }
 
     pub(super) fn close(self: &Arc<Self>) {

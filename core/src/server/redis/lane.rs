@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use redis::{RedisError, RedisResult, Value};
 
-use super::backoff::Backoff;
 use super::aside::Ending;
+use super::backoff::Backoff;
 use super::codec::{self, Form};
 use super::connect::Settings;
 use super::ear::{Ear, Finding, Word};
