@@ -42,6 +42,8 @@ mod inquiry;
 mod live;
 mod lock;
 pub mod machine;
+#[doc(hidden)]
+pub mod mutant;
 pub mod name;
 pub mod options;
 pub mod owner;
@@ -52,7 +54,8 @@ pub mod server;
 mod tended;
 #[doc(hidden)]
 pub mod validity;
-mod wait;
+#[doc(hidden)]
+pub mod wait;
 
 pub use call::{Call, Cancel};
 pub use client::{Client, ClientBuilder, URL_VARIABLE};

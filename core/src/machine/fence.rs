@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::state::{Entry, State, Value};
+use crate::mutant::mutant;
 
 /// A fence is kept this long after the lock's end; a lock unused for longer counts as forgotten.
 pub const KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -44,7 +45,7 @@ pub(super) fn write(state: &mut State, key: &str, fence: u64, left_ms: u64, now_
 pub(super) fn vote(fence: u64, proposal: u64, now_us: u64) -> u64 {
     let believed = now_us.saturating_sub(BEHIND_US)..=now_us.saturating_add(AHEAD_US);
     let proposal = if believed.contains(&proposal) { proposal } else { now_us };
-    proposal.max(fence + 1)
+    proposal.max(fence + u64::from(!mutant!(VoteRepeats)))
 }
 
 #[cfg(test)]

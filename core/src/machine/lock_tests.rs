@@ -31,7 +31,16 @@ impl Bench {
 
     fn acquire_adopting(&mut self, owner: &str, proposal: u64, adopt: Option<&str>) -> Reply {
         let adopt = adopt.map(Into::into);
-        self.apply(&Op::Acquire { keys: self.keys.clone(), owner: owner.into(), ttl_ms: TTL, proposal, adopt, fleet: None })
+        self.apply(&Op::Acquire {
+            keys: self.keys.clone(),
+            owner: owner.into(),
+            ttl_ms: TTL,
+            proposal,
+            adopt,
+            fair: false,
+            place: None,
+            fleet: None,
+        })
     }
 
     fn confirm(&mut self, owner: &str, token: u64) -> Reply {
@@ -47,7 +56,7 @@ impl Bench {
     }
 
     fn release(&mut self, owner: &str) -> Reply {
-        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into() })
+        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, grants: true })
     }
 
     fn inspect(&mut self) -> Reply {
@@ -234,7 +243,16 @@ fn heal_works_in_quarantine_and_is_no_vote() {
     let mut bench = Bench::new();
     bench.keys = Arc::new(Keys::new("", "orders:42", 3).unwrap());
     let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
-    let acquire = Op::Acquire { keys: bench.keys.clone(), owner: "b".into(), ttl_ms: TTL, proposal: T, adopt: None, fleet };
+    let acquire = Op::Acquire {
+        keys: bench.keys.clone(),
+        owner: "b".into(),
+        ttl_ms: TTL,
+        proposal: T,
+        adopt: None,
+        fair: false,
+        place: None,
+        fleet,
+    };
     assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);
     assert_eq!(bench.heal("a", TTL, T).verdict, Verdict::Ok);
     assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);

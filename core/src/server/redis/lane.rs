@@ -1,18 +1,23 @@
 //! The one task behind a server: it owns the connection, replaces it, and decides what may be sent on it.
+//!
+//! The home lane also listens, once somebody wants to hear (`ear`).
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::RedisError;
+use redis::{RedisError, Value};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Sleep, sleep};
 
+use super::aside::Ending;
 use super::backoff::Backoff;
 use super::codec::{self, Form};
 use super::connect::{Settings, connect};
+use super::ear::{Ear, Finding, Word};
 use super::failure::{closed, disconnected, is_servers_fault, no_answer, too_late};
 use super::health::Health;
+use super::hearing::{Audience, Hearing};
 use super::link::{Event, Job, Landing, Link};
 use super::queue::Queue;
 use super::state::{News, State};
@@ -25,6 +30,7 @@ const BATCH: usize = 256;
 /// What a server tells its lane.
 pub(super) enum Message {
     Submit(Job),
+    Listen(Hearing),
     Close,
 }
 
@@ -42,10 +48,19 @@ pub(super) struct Lane {
     wanted: bool,
     /// Set by a close: when to stop waiting for releases.
     closing: Option<Tick>,
+    /// Where this lane's connections leave messages; `None` on a lane that can't listen.
+    audience: Option<Audience>,
+    /// Set by the first listener.
+    ear: Option<Ear>,
 }
 
 impl Lane {
-    pub(super) fn new(settings: Arc<Settings>, inbox: UnboundedReceiver<Message>, health: Arc<Health>) -> Self {
+    pub(super) fn new(
+        settings: Arc<Settings>,
+        inbox: UnboundedReceiver<Message>,
+        health: Arc<Health>,
+        audience: Option<Audience>,
+    ) -> Self {
         Self {
             settings,
             inbox,
@@ -56,6 +71,8 @@ impl Lane {
             trouble: None,
             wanted: false,
             closing: None,
+            audience,
+            ear: None,
         }
     }
 
@@ -74,6 +91,7 @@ impl Lane {
             tokio::select! {
                 biased;
                 news = self.state.next() => self.hear(news),
+                Some(ending) = ending(&mut self.ear), if self.ear.is_some() => self.end_aside(&ending),
                 count = self.inbox.recv_many(&mut batch, BATCH), if self.closing.is_none() => self.take(&mut batch, count),
                 () = &mut alarm, if alarm_at != Tick::NEVER => {
                     alarm_at = Tick::NEVER;
@@ -90,10 +108,11 @@ impl Lane {
     fn due(&self) -> Tick {
         let state = match &self.state {
             State::Up(link) => link.due(),
-            State::Down if self.wanted || !self.waiting.is_empty() => self.backoff.until(),
+            State::Down if self.is_wanted() => self.backoff.until(),
             State::Down | State::Connecting(_) => Tick::NEVER,
         };
-        state.min(self.waiting.due()).min(self.closing.unwrap_or(Tick::NEVER))
+        let ear = self.ear.as_ref().map_or(Tick::NEVER, Ear::due);
+        state.min(self.waiting.due()).min(ear).min(self.closing.unwrap_or(Tick::NEVER))
     }
 
     fn take(&mut self, batch: &mut Vec<Message>, count: usize) {
@@ -101,6 +120,7 @@ impl Lane {
         for message in batch.drain(..) {
             match message {
                 Message::Submit(job) => self.accept(job, now),
+                Message::Listen(hearing) => self.listen(hearing, now),
                 Message::Close => self.close(now),
             }
         }
@@ -128,13 +148,18 @@ impl Lane {
         }
     }
 
+    /// Whether there should be a connection.
+    fn is_wanted(&self) -> bool {
+        self.wanted || !self.waiting.is_empty() || self.ear.as_ref().is_some_and(Ear::wants_home)
+    }
+
     /// Starts connecting, if somebody wants it and the back-off allows it.
     fn pursue(&mut self, now: Tick) {
-        let wanted = self.wanted || !self.waiting.is_empty();
-        if matches!(self.state, State::Down) && wanted && now >= self.backoff.until() && self.closing.is_none() {
+        if matches!(self.state, State::Down) && self.is_wanted() && now >= self.backoff.until() && self.closing.is_none() {
             self.wanted = false;
             let settings = Arc::clone(&self.settings);
-            self.state = State::Connecting(Box::pin(async move { connect(&settings).await }));
+            let audience = self.audience.clone();
+            self.state = State::Connecting(Box::pin(async move { connect(&settings, audience).await }));
         }
     }
 
@@ -147,6 +172,7 @@ impl Lane {
                 match link.land(number, result) {
                     Landing::Answered(job, answer) => self.answered(job, answer),
                     Landing::Unknown(job) => self.resend(job),
+                    Landing::Heard(word, value) => self.heard(word, value),
                     Landing::Late => {}
                     Landing::Broken(error) => self.broken(Some(&error)),
                 }
@@ -163,6 +189,7 @@ impl Lane {
         if self.trouble.take().is_none_or(|trouble| trouble.kind != FailureKind::ReadOnly) {
             self.health.recovered();
         }
+        self.attend(now);
     }
 
     fn unconnected(&mut self, failure: Failure) {
@@ -173,6 +200,9 @@ impl Lane {
         // A server of another quorum will not take this client's releases either.
         let hopeless = failure.kind == FailureKind::Mismatch;
         self.waiting.refuse(&failure, |job| hopeless || !job.request.op.survives_reconnect());
+        if let Some(ear) = &mut self.ear {
+            ear.unconnected(&failure, Tick::now());
+        }
         self.trouble = Some(failure);
     }
 
@@ -229,6 +259,10 @@ impl Lane {
             }
         }
         drop(link);
+        self.ear.take_if(|ear| ear.is_over());
+        if let Some(ear) = &mut self.ear {
+            ear.disconnected(failure);
+        }
         self.pursue(now);
     }
 
@@ -248,10 +282,59 @@ impl Lane {
                 job.completion.complete(Err(failure.clone()));
             }
         }
-        if half_open {
+        if half_open | self.listens_in_vain(now) {
             self.broken(None);
         }
+        self.attend(now);
         self.pursue(now);
+    }
+
+    fn listen(&mut self, hearing: Hearing, now: Tick) {
+        let hearing = Arc::new(hearing);
+        // Without an audience, or with another listener, there is nobody to hear it.
+        if self.closing.is_none() && self.audience.as_ref().is_some_and(|audience| audience.set(Arc::clone(&hearing)).is_ok()) {
+            self.ear = Some(Ear::new(hearing, Arc::clone(&self.settings)));
+            self.attend(now);
+        }
+    }
+
+    /// Begins to listen on the connection, if that is what the ear waits for.
+    fn attend(&mut self, now: Tick) {
+        if let (Some(ear), State::Up(link)) = (&mut self.ear, &mut self.state) {
+            let words = ear.begin(now, link.pulse());
+            words.iter().for_each(|word| link.say(*word, ear.channel(), now));
+        }
+    }
+
+    fn heard(&mut self, word: Word, value: Value) {
+        if let (Some(ear), State::Up(link)) = (&mut self.ear, &mut self.state) {
+            let now = Tick::now();
+            let words = ear.answered(word, value, now, link.pulse());
+            words.iter().for_each(|word| link.say(*word, ear.channel(), now));
+        }
+    }
+
+    /// Lets the ear look at the clock; says whether it found that the connection is dead.
+    fn listens_in_vain(&mut self, now: Tick) -> bool {
+        self.ear.take_if(|ear| ear.is_over());
+        let Some(ear) = &mut self.ear else { return false };
+        let State::Up(link) = &mut self.state else {
+            ear.overdue(now, 0);
+            return false;
+        };
+        match ear.overdue(now, link.pulse()) {
+            Finding::HalfOpen => true,
+            Finding::Say(words) => {
+                words.iter().for_each(|word| link.say(*word, ear.channel(), now));
+                false
+            }
+        }
+    }
+
+    fn end_aside(&mut self, ending: &Ending) {
+        if let Some(ear) = &mut self.ear {
+            ear.ended(ending, Tick::now());
+        }
     }
 
     /// From here on only releases count, and only for a moment.
@@ -260,6 +343,7 @@ impl Lane {
             return;
         }
         self.closing = Some(now.after(self.settings.response_timeout));
+        self.ear = None;
         self.inbox.close();
         self.waiting.refuse(&closed(false), |job| !job.request.op.survives_reconnect());
         if let State::Up(link) = &mut self.state {
@@ -290,6 +374,14 @@ impl Lane {
                 job.completion.complete(Err(closed(true)));
             }
         }
+    }
+}
+
+/// Waits for the end of the ear's second connection. Cancel safe.
+async fn ending(ear: &mut Option<Ear>) -> Option<Ending> {
+    match ear {
+        Some(ear) => Some(ear.ending().await),
+        None => None,
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::connect::Settings;
 use super::failure::closed;
 use super::health::Health;
+use super::hearing::{Audience, Hearing};
 use super::lane::{Lane, Message};
 use super::link::Job;
 use crate::runtime::of_the_caller;
@@ -36,7 +37,7 @@ struct Guest {
 impl Lanes {
     pub(super) fn new(settings: Settings, health: Health, host: &Handle) -> Self {
         let (settings, health) = (Arc::new(settings), Arc::new(health));
-        let home = open(&settings, &health, host);
+        let home = open(&settings, &health, host, Some(Audience::default()));
         Self { settings, health, host: host.id(), home, guests: ArcSwap::default() }
     }
 
@@ -66,13 +67,18 @@ impl Lanes {
     }
 
     fn admit(&self, caller: &Handle) -> UnboundedSender<Message> {
-        let lane = open(&self.settings, &self.health, caller);
+        let lane = open(&self.settings, &self.health, caller, None);
         let guest = Guest { host: caller.id(), lane: lane.clone() };
         self.guests.rcu(|guests| {
             let alive = guests.iter().filter(|guest| !guest.lane.is_closed());
             alive.cloned().chain([guest.clone()]).collect::<Vec<_>>()
         });
         lane
+    }
+
+    /// Says whether there is somebody to listen: the home lane, where everything in the background is done.
+    pub(super) fn listen(&self, hearing: Hearing) -> bool {
+        self.home.send(Message::Listen(hearing)).is_ok()
     }
 
     pub(super) fn close(&self) {
@@ -84,8 +90,8 @@ impl Lanes {
     }
 }
 
-fn open(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle) -> UnboundedSender<Message> {
+fn open(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, audience: Option<Audience>) -> UnboundedSender<Message> {
     let (lane, inbox) = unbounded_channel();
-    host.spawn(Lane::new(Arc::clone(settings), inbox, Arc::clone(health)).run());
+    host.spawn(Lane::new(Arc::clone(settings), inbox, Arc::clone(health), audience).run());
     lane
 }

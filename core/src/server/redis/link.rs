@@ -8,11 +8,13 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use redis::aio::MultiplexedConnection;
-use redis::{RedisError, RedisResult, Value};
+use redis::{Cmd, PushKind, RedisError, RedisResult, Value};
 use tokio::task::{JoinHandle, unconstrained};
 
 use super::codec::{self, Form};
+use super::ear::Word;
 use super::stream::Pulse;
+use super::subscription::Kind;
 use crate::clock::Tick;
 use crate::server::{Answer, Completion, Reply, Request};
 
@@ -39,6 +41,8 @@ pub(super) enum Landing {
     Answered(Job, Answer),
     /// The server doesn't know the script: to be sent as text.
     Unknown(Job),
+    /// What was asked for the sake of listening is answered.
+    Heard(Word, Value),
     /// Its operation was given up before.
     Late,
     /// The connection is of no use any more.
@@ -50,6 +54,7 @@ type Flight = Pin<Box<dyn Future<Output = (u64, RedisResult<Value>)> + Send>>;
 /// A command that was sent. Without a job it only keeps the place of an answer that is still to come.
 struct Sent {
     job: Option<Job>,
+    word: Option<Word>,
     at: Tick,
     pulse: u64,
 }
@@ -94,6 +99,11 @@ impl Link {
         self.run_id = run_id.map(Arc::from);
     }
 
+    /// How much has arrived so far.
+    pub(super) fn pulse(&self) -> u64 {
+        self.pulse.count()
+    }
+
     /// Whether an operation was ever answered here.
     pub(super) fn answered(&self) -> bool {
         self.answered
@@ -105,6 +115,15 @@ impl Link {
     /// tokio's budget, which would let it yield without a place.
     pub(super) fn send(&mut self, job: Job, form: Form, now: Tick) {
         let command = codec::command(&job.request.op, self.run_id.as_deref(), form);
+        self.launch(command, Sent { job: Some(job), word: None, at: now, pulse: self.pulse.count() });
+    }
+
+    /// Asks something for the sake of listening. How long the answer may take is not the link's concern.
+    pub(super) fn say(&mut self, word: Word, channel: &str, now: Tick) {
+        self.launch(word.command(channel), Sent { job: None, word: Some(word), at: now, pulse: self.pulse.count() });
+    }
+
+    fn launch(&mut self, command: Cmd, sent: Sent) {
         let number = self.first + self.sent.len() as u64;
         let mut connection = self.connection.clone();
         let mut flight: Flight = Box::pin(async move { (number, connection.send_packed_command(&command).await) });
@@ -112,7 +131,7 @@ impl Link {
             Some(landed) => Box::pin(std::future::ready(landed)),
             None => flight,
         });
-        self.sent.push_back(Sent { job: Some(job), at: now, pulse: self.pulse.count() });
+        self.sent.push_back(sent);
     }
 
     /// Waits for the next event. Cancel safe.
@@ -136,11 +155,21 @@ impl Link {
             // The crate gives a server's error as a value, so this is the connection's.
             Err(error) => return Landing::Broken(error),
         };
-        self.answered = true;
-        let job = self.index(number).and_then(|at| self.sent.get_mut(at)).and_then(|sent| sent.job.take());
+        let sent = self.index(number).and_then(|at| self.sent.get_mut(at));
+        let word = sent.as_ref().and_then(|sent| sent.word);
+        if is_out_of_step(word, &value) {
+            let why = (redis::ErrorKind::Parse, "a notice came in the place of an answer");
+            return Landing::Broken(RedisError::from(why));
+        }
+        let job = sent.and_then(|sent| sent.job.take());
+        // A peer that hangs up when it is asked to listen has not been of use by answering the questions before.
+        self.answered |= word.is_none_or(|word| word == Word::Ping);
         while self.sent.front().is_some_and(|sent| sent.job.is_none()) && self.first <= number {
             self.sent.pop_front();
             self.first += 1;
+        }
+        if let Some(word) = word {
+            return Landing::Heard(word, value);
         }
         let Some(job) = job else { return Landing::Late };
         let answer = match value {
@@ -188,6 +217,18 @@ impl Link {
     /// Whether somebody waits for something in flight.
     pub(super) fn is_busy(&self) -> bool {
         self.sent.iter().any(|sent| sent.job.is_some())
+    }
+}
+
+/// Whether the value can't be the answer to what was sent. The crate takes what a server says of subscriptions for the next
+/// answer, asked for or not; from then on every command would get the answer of the one before it.
+fn is_out_of_step(word: Option<Word>, value: &Value) -> bool {
+    match (word, value) {
+        (Some(Word::Subscribe(_)), Value::ServerError(_)) => false,
+        (Some(Word::Subscribe(Kind::Plain)), Value::Push { kind, .. }) => *kind != PushKind::Subscribe,
+        (Some(Word::Subscribe(Kind::Sharded)), Value::Push { kind, .. }) => *kind != PushKind::SSubscribe,
+        (Some(Word::Subscribe(_)), _) => true,
+        (_, value) => matches!(value, Value::Push { .. }),
     }
 }
 

@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+mod aside;
 mod backoff;
 mod codec;
 mod connect;
 mod dial;
+mod ear;
 mod failure;
 mod health;
+mod hearing;
 mod info;
 mod lane;
 mod lanes;
@@ -24,17 +27,19 @@ mod rights;
 mod script;
 mod state;
 mod stream;
+mod subscription;
 mod tls;
 mod url;
 
 use self::connect::Settings;
 use self::health::Health;
+use self::hearing::Hearing;
 use self::lanes::Lanes;
 use self::link::Job;
 use self::url::Target;
 use crate::error::Error;
 use crate::options::ClientOptions;
-use crate::server::{Completion, Failure, Fleet, Request, Server};
+use crate::server::{Completion, Failure, Fleet, Listener, Request, Server};
 
 /// How a server is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +99,11 @@ impl Server for RedisServer {
 
     fn submit(&self, request: Request, completion: Completion) {
         self.lanes.submit(Job { request, completion, repeated: false });
+    }
+
+    /// On the home connection where that can be RESP3, else on a second one. Without a listener nothing is subscribed.
+    fn listen(&self, channel: &str, listener: Listener) -> bool {
+        self.lanes.listen(Hearing::new(channel, &listener))
     }
 
     fn close(&self) {

@@ -14,7 +14,7 @@ const fn right(command: &'static str, purpose: &'static str) -> Right {
 }
 
 /// In an order that leaves nothing behind even where some are denied: what is written expires by itself.
-const RIGHTS: [Right; 11] = [
+const RIGHTS: [Right; 19] = [
     right("TIME", "to tell the server's time"),
     right("MGET K1 K2", "to see who holds a lock"),
     right("EXISTS K1", "to tell a foreign key from none"),
@@ -24,6 +24,14 @@ const RIGHTS: [Right; 11] = [
     right("PTTL K1", "to tell how long a lock remains"),
     right("PEXPIRE K1 1000", "to renew and extend a lock"),
     right("DEL K1 K2", "to release a lock"),
+    right("ZADD K3 0 probe", "to line a waiter up"),
+    right("PEXPIRE K3 1000", "to forget a queue that nobody waits in"),
+    right("ZSCORE K3 probe", "to see whether a waiter lives"),
+    right("ZCOUNT K3 0 0", "to tell how many wait"),
+    right("ZRANGEBYSCORE K3 0 0", "to see who is next"),
+    right("ZREVRANGE K3 0 0", "to see who is last"),
+    right("ZREM K3 probe", "to take a waiter out"),
+    right("PUBLISH ~lt:wake:probe -", "to tell the next waiter of a release"),
     // Where there is one server this is a side key like the fence; on a quorum it is the server's own.
     right("GET K4", "to see whether the server remembers"),
     // An error of syntax to whom is permitted to say it: the marker must stay as it is.
@@ -65,7 +73,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_in_words_and_other_errors_are_nobodys_fault() {
         let keys = Keys::of_no_lock("prod:", 3);
-        let found = "1 denied\n5 other\n8 denied\n11 denied\n99 denied\nunreadable";
+        let found = "1 denied\n5 other\n8 denied\n19 denied\n99 denied\nunreadable";
         let lines = missing(found, &keys, |error| error == "denied").unwrap();
         assert_eq!(
             lines,
