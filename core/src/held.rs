@@ -81,8 +81,8 @@ impl Held {
     /// Dropping the call doesn't take the extension back.
     ///
     /// # Errors
-    /// `LOCK_LOST`, `NOT_HELD`, `INVALID_ARGUMENT`, `FORKED`; `UNAVAILABLE` if no majority answered for `unavailable_after`
-    /// (the lock is still held while [`Held::is_valid`] says so).
+    /// `LOCK_LOST`, `NOT_HELD`, `INVALID_ARGUMENT`, `FORKED`; `UNAVAILABLE` if no majority answered for `unavailable_after`,
+    /// told a response timeout later at the latest (the lock is still held while [`Held::is_valid`] says so).
     pub fn extend(&self, ttl: Duration) -> Call<()> {
         self.extend_to(Amount::To(ttl))
     }

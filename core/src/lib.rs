@@ -43,6 +43,8 @@ mod inquiry;
 mod live;
 mod lock;
 pub mod machine;
+#[doc(hidden)]
+pub mod mutant;
 pub mod name;
 pub mod options;
 pub mod owner;
@@ -53,7 +55,8 @@ pub mod server;
 mod tended;
 #[doc(hidden)]
 pub mod validity;
-mod wait;
+#[doc(hidden)]
+pub mod wait;
 mod watch;
 
 pub use call::{Call, Cancel};

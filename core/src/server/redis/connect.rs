@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisError, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, Value};
 use tokio::io::AsyncWriteExt;
 
 use super::codec::{self, Form};
 use super::dial::{Limit, dial};
+use super::hearing::Audience;
 use super::info;
 use super::link::Link;
 use super::sent::Sent;
-use super::stream::{Pulse, Socket, Watched};
+use super::stream::{Greeting, Pulse, Socket, Watched};
 use super::url::Target;
 use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
 
@@ -37,18 +38,30 @@ pub(super) struct Greeted {
     pub(super) run_id: Option<String>,
 }
 
-/// Connects a lane that runs as a task.
-pub(super) async fn connect(settings: &Settings) -> Result<Link, Failure> {
+/// Connects a lane that runs as a task. With an `audience`, messages can be heard on the connection once it was told to speak
+/// RESP3.
+pub(super) async fn connect(settings: &Settings, audience: Option<Audience>) -> Result<Link, Failure> {
     let Greeted { socket, run_id } = greet(settings).await?;
     let pulse = Pulse::default();
-    let stream = Watched { socket, pulse: pulse.clone() };
     // Credentials and database were sent above, not by the crate, which takes any error for a wrong password.
-    let silent = RedisConnectionInfo::default().set_skip_set_lib_name();
-    let config = AsyncConnectionConfig::new()
+    let mut silent = RedisConnectionInfo::default().set_skip_set_lib_name();
+    let mut config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)
         .set_pipeline_buffer_size(WRITER_QUEUE)
         .set_write_backpressure_boundary(WRITE_BOUNDARY);
+    let mut greeting = Greeting::Over;
+    if let Some(audience) = audience {
+        greeting = Greeting::Expected;
+        silent = silent.set_protocol(ProtocolVersion::RESP3);
+        config = config.set_push_sender(move |push: PushInfo| {
+            if let Some(hearing) = audience.get() {
+                hearing.pushed(push);
+            }
+            Ok::<(), ()>(())
+        });
+    }
+    let stream = Watched { socket, pulse: pulse.clone(), greeting };
     let (connection, driver) = MultiplexedConnection::new_with_config(&silent, stream, config)
         .await
         .map_err(|error| Failure { maybe_applied: false, ..codec::failure(&error, false) })?;
@@ -90,7 +103,7 @@ async fn ask(socket: &mut Socket, questions: &[(Step, Cmd)]) -> Vec<RedisResult<
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Credentials,
     Database,
     Name,
@@ -98,7 +111,7 @@ enum Step {
     Greeting,
 }
 
-fn questions(settings: &Settings) -> Vec<(Step, Cmd)> {
+pub(super) fn questions(settings: &Settings) -> Vec<(Step, Cmd)> {
     let mut questions = Vec::with_capacity(4);
     let target = &settings.target;
     if target.user.is_some() || target.password.is_some() {
@@ -122,7 +135,10 @@ fn questions(settings: &Settings) -> Vec<(Step, Cmd)> {
 }
 
 /// The run id, where it was asked for, or why there is no connection. A server that hangs up says why first.
-fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, settings: &Settings) -> Result<Option<String>, Failure> {
+pub(super) fn judge(
+    answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
+    settings: &Settings,
+) -> Result<Option<String>, Failure> {
     let mut said = None;
     let mut run_id = None;
     for (step, answer) in answers {

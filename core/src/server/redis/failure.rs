@@ -8,6 +8,11 @@ pub(super) fn too_late() -> Failure {
     Failure::not_applied(FailureKind::TooLate, "the operation's deadline passed before it could be sent")
 }
 
+/// What an operation gets that waited for a connection all its time.
+pub(super) fn no_connection() -> Failure {
+    Failure::not_applied(FailureKind::Timeout, "the operation's deadline passed before there was a connection")
+}
+
 pub(super) fn no_answer(timeout: Duration) -> Failure {
     Failure::unknown(FailureKind::Timeout, format!("no answer within {} ms", timeout.as_millis()))
 }

@@ -8,8 +8,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Sleep, sleep};
 
+use super::aside::Ending;
 use super::connect::{Settings, connect};
+use super::ear::Ear;
 use super::health::Health;
+use super::hearing::{Audience, Hearing};
 use super::lane::{Lane, State};
 use super::link::{Event, Link};
 use super::sent::Job;
@@ -22,6 +25,7 @@ const BATCH: usize = 256;
 /// What a server tells its lane.
 pub(super) enum Message {
     Submit(Job),
+    Listen(Hearing),
     Close,
 }
 
@@ -31,11 +35,18 @@ enum News {
     Link(Event),
 }
 
-/// Runs a lane until the server is closed or dropped.
-pub(super) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<Message>, health: Arc<Health>) {
-    let mut lane = Lane::<Link>::new(settings, health, |settings| {
-        let settings = Arc::clone(settings);
-        Box::pin(async move { connect(&settings).await })
+/// Runs a lane until the server is closed or dropped. Its connections leave messages with the `audience`; without one it
+/// can't listen.
+pub(super) async fn run(
+    settings: Arc<Settings>,
+    mut inbox: UnboundedReceiver<Message>,
+    health: Arc<Health>,
+    audience: Option<Audience>,
+) {
+    let host = Host { settings: Arc::clone(&settings), audience: audience.clone() };
+    let mut lane = Lane::<Link>::new(settings, health, move |settings| {
+        let (settings, audience) = (Arc::clone(settings), audience.clone());
+        Box::pin(async move { connect(&settings, audience).await })
     });
     let mut batch = Vec::with_capacity(BATCH);
     let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
@@ -54,7 +65,8 @@ pub(super) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<Me
                 News::Link(Event::Landed(number, result)) => lane.landed(number, result),
                 News::Link(Event::Broken) => lane.broken(None),
             },
-            count = inbox.recv_many(&mut batch, BATCH), if !lane.is_closing() => take(&mut lane, &mut inbox, &mut batch, count),
+            Some(ending) = ending(&mut lane.ear), if lane.ear.is_some() => lane.end_aside(&ending),
+            count = inbox.recv_many(&mut batch, BATCH), if !lane.is_closing() => host.take(&mut lane, &mut inbox, &mut batch, count),
             () = &mut alarm, if alarm_at != Tick::NEVER => {
                 alarm_at = Tick::NEVER;
                 lane.overdue(Tick::now());
@@ -75,25 +87,52 @@ async fn next(state: &mut State<Link>) -> News {
     }
 }
 
-fn take(lane: &mut Lane<Link>, inbox: &mut UnboundedReceiver<Message>, batch: &mut Vec<Message>, count: usize) {
-    let now = Tick::now();
-    // None at all: the server was dropped.
-    let mut closes = count == 0;
-    for message in batch.drain(..) {
-        match message {
-            Message::Submit(job) => lane.accept(job, now),
-            Message::Close => {
-                closes = true;
-                lane.close(now);
+/// Waits for the end of the ear's second connection. Cancel safe.
+async fn ending(ear: &mut Option<Ear>) -> Option<Ending> {
+    match ear {
+        Some(ear) => Some(ear.ending().await),
+        None => None,
+    }
+}
+
+/// What the task of a lane knows besides.
+struct Host {
+    settings: Arc<Settings>,
+    audience: Option<Audience>,
+}
+
+impl Host {
+    fn take(&self, lane: &mut Lane<Link>, inbox: &mut UnboundedReceiver<Message>, batch: &mut Vec<Message>, count: usize) {
+        let now = Tick::now();
+        // None at all: the server was dropped.
+        let mut closes = count == 0;
+        for message in batch.drain(..) {
+            match message {
+                Message::Submit(job) => lane.accept(job, now),
+                Message::Listen(hearing) => self.listen(lane, hearing, now),
+                Message::Close => {
+                    closes = true;
+                    lane.close(now);
+                }
             }
         }
+        if closes {
+            lane.close(now);
+            inbox.close();
+            while let Ok(message) = inbox.try_recv() {
+                if let Message::Submit(job) = message {
+                    lane.accept(job, now);
+                }
+            }
+        }
+        lane.pursue(now);
     }
-    if closes {
-        lane.close(now);
-        inbox.close();
-        while let Ok(Message::Submit(job)) = inbox.try_recv() {
-            lane.accept(job, now);
+
+    fn listen(&self, lane: &mut Lane<Link>, hearing: Hearing, now: Tick) {
+        let hearing = Arc::new(hearing);
+        // Without an audience, or with another listener, there is nobody to hear it.
+        if !lane.is_closing() && self.audience.as_ref().is_some_and(|audience| audience.set(Arc::clone(&hearing)).is_ok()) {
+            lane.listen(Ear::new(hearing, Arc::clone(&self.settings)), now);
         }
     }
-    lane.pursue(now);
 }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use redis::{RedisError, RedisResult, Value};
 
+use super::aside::Ending;
 use super::backoff::Backoff;
 use super::codec::{self, Form};
 use super::connect::Settings;
-use super::failure::{closed, disconnected, is_servers_fault, no_answer, too_late};
+use super::ear::{Ear, Finding, Word};
+use super::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
 use super::health::Health;
 use super::queue::Queue;
 use super::sent::{Job, Landing, Sent};
@@ -29,6 +31,10 @@ pub(super) trait Wire: Sized {
 
     /// What is in flight, to be changed.
     fn sent_mut(&mut self) -> &mut Sent;
+
+    /// Asks something for the sake of listening. How long the answer may take is not the connection's concern. Only asked of
+    /// lanes that listen.
+    fn say(&mut self, _word: Word, _channel: &str, _now: Tick) {}
 }
 
 /// Whether there is a connection.
@@ -52,6 +58,8 @@ pub(super) struct Lane<W: Wire> {
     wanted: bool,
     /// Set by a close: when to stop waiting for releases.
     closing: Option<Tick>,
+    /// Set by the first listener.
+    pub(super) ear: Option<Ear>,
 }
 
 impl<W: Wire> Lane<W> {
@@ -71,6 +79,7 @@ impl<W: Wire> Lane<W> {
             trouble: None,
             wanted: false,
             closing: None,
+            ear: None,
         }
     }
 
@@ -78,10 +87,11 @@ impl<W: Wire> Lane<W> {
     pub(super) fn due(&self) -> Tick {
         let state = match &self.state {
             State::Up(link) => link.sent().due(),
-            State::Down if self.wanted || !self.waiting.is_empty() => self.backoff.until(),
+            State::Down if self.is_wanted() => self.backoff.until(),
             State::Down | State::Connecting(_) => Tick::NEVER,
         };
-        state.min(self.waiting.due()).min(self.closing.unwrap_or(Tick::NEVER))
+        let ear = self.ear.as_ref().map_or(Tick::NEVER, Ear::due);
+        state.min(self.waiting.due()).min(ear).min(self.closing.unwrap_or(Tick::NEVER))
     }
 
     /// Whether a close has begun.
@@ -107,10 +117,14 @@ impl<W: Wire> Lane<W> {
         }
     }
 
+    /// Whether there should be a connection.
+    fn is_wanted(&self) -> bool {
+        self.wanted || !self.waiting.is_empty() || self.ear.as_ref().is_some_and(Ear::wants_home)
+    }
+
     /// Starts connecting, if somebody wants it and the back-off allows it.
     pub(super) fn pursue(&mut self, now: Tick) {
-        let wanted = self.wanted || !self.waiting.is_empty();
-        if matches!(self.state, State::Down) && wanted && now >= self.backoff.until() && self.closing.is_none() {
+        if matches!(self.state, State::Down) && self.is_wanted() && now >= self.backoff.until() && self.closing.is_none() {
             self.wanted = false;
             self.state = State::Connecting((self.connect)(&self.settings));
         }
@@ -130,6 +144,7 @@ impl<W: Wire> Lane<W> {
         match link.sent_mut().land(number, result) {
             Landing::Answered(job, answer) => self.answered(job, answer),
             Landing::Unknown(job) => self.resend(job),
+            Landing::Heard(word, value) => self.heard(word, value),
             Landing::Late => {}
             Landing::Broken(error) => self.broken(Some(&error)),
         }
@@ -143,6 +158,7 @@ impl<W: Wire> Lane<W> {
         if self.trouble.take().is_none_or(|trouble| trouble.kind != FailureKind::ReadOnly) {
             self.health.recovered();
         }
+        self.attend(now);
     }
 
     fn unconnected(&mut self, failure: Failure) {
@@ -153,6 +169,9 @@ impl<W: Wire> Lane<W> {
         // A server of another quorum will not take this client's releases either.
         let hopeless = failure.kind == FailureKind::Mismatch;
         self.waiting.refuse(&failure, |job| hopeless || !job.request.op.survives_reconnect());
+        if let Some(ear) = &mut self.ear {
+            ear.unconnected(&failure, now);
+        }
         self.trouble = Some(failure);
     }
 
@@ -210,13 +229,19 @@ impl<W: Wire> Lane<W> {
             }
         }
         drop(link);
+        self.ear.take_if(|ear| ear.is_over());
+        if let Some(ear) = &mut self.ear {
+            ear.disconnected(failure);
+        }
         self.pursue(now);
     }
 
     /// Does what is due.
     pub(super) fn overdue(&mut self, now: Tick) {
         if now >= self.waiting.due() {
-            self.waiting.refuse(&too_late(), |job| job.request.deadline <= now);
+            // An attempt has as much time as an operation, so it may end just after: that is the server's doing all the same.
+            let failure = if matches!(self.state, State::Connecting(_)) { no_connection() } else { too_late() };
+            self.waiting.refuse(&failure, |job| job.request.deadline <= now);
         }
         let mut half_open = false;
         if let State::Up(link) = &mut self.state {
@@ -230,10 +255,57 @@ impl<W: Wire> Lane<W> {
                 job.completion.complete(Err(failure.clone()));
             }
         }
-        if half_open {
+        if half_open | self.listens_in_vain(now) {
             self.broken(None);
         }
+        self.attend(now);
         self.pursue(now);
+    }
+
+    /// Begins to listen, as soon as there is a connection.
+    pub(super) fn listen(&mut self, ear: Ear, now: Tick) {
+        self.ear = Some(ear);
+        self.attend(now);
+    }
+
+    /// Begins to listen on the connection, if that is what the ear waits for.
+    fn attend(&mut self, now: Tick) {
+        if let (Some(ear), State::Up(link)) = (&mut self.ear, &mut self.state) {
+            let words = ear.begin(now, link.sent().pulse());
+            words.iter().for_each(|word| link.say(*word, ear.channel(), now));
+        }
+    }
+
+    fn heard(&mut self, word: Word, value: Value) {
+        if let (Some(ear), State::Up(link)) = (&mut self.ear, &mut self.state) {
+            let now = Tick::now();
+            let words = ear.answered(word, value, now, link.sent().pulse());
+            words.iter().for_each(|word| link.say(*word, ear.channel(), now));
+        }
+    }
+
+    /// Lets the ear look at the clock; says whether it found that the connection is dead.
+    fn listens_in_vain(&mut self, now: Tick) -> bool {
+        self.ear.take_if(|ear| ear.is_over());
+        let Some(ear) = &mut self.ear else { return false };
+        let State::Up(link) = &mut self.state else {
+            ear.overdue(now, 0);
+            return false;
+        };
+        match ear.overdue(now, link.sent().pulse()) {
+            Finding::HalfOpen => true,
+            Finding::Say(words) => {
+                words.iter().for_each(|word| link.say(*word, ear.channel(), now));
+                false
+            }
+        }
+    }
+
+    /// The ear's second connection has ended.
+    pub(super) fn end_aside(&mut self, ending: &Ending) {
+        if let Some(ear) = &mut self.ear {
+            ear.ended(ending, Tick::now());
+        }
     }
 
     /// From here on only releases count, and only for a moment.
@@ -242,6 +314,7 @@ impl<W: Wire> Lane<W> {
             return;
         }
         self.closing = Some(now.after(self.settings.response_timeout));
+        self.ear = None;
         self.waiting.refuse(&closed(false), |job| !job.request.op.survives_reconnect());
         if let State::Up(link) = &mut self.state {
             for job in link.sent_mut().take(|job| !job.request.op.survives_reconnect()) {

@@ -17,6 +17,7 @@ use super::connect::Settings;
 use super::direct::Direct;
 use super::failure::closed;
 use super::health::Health;
+use super::hearing::{Audience, Hearing};
 use super::hosted::{self, Message};
 use super::sent::Job;
 use crate::drive::LazyDrive;
@@ -44,7 +45,7 @@ struct Guest {
 impl Lanes {
     pub(super) fn new(settings: Settings, health: Health, host: &Handle, drive: Arc<LazyDrive>) -> Self {
         let (settings, health) = (Arc::new(settings), Arc::new(health));
-        let home = open(&settings, &health, host);
+        let home = open(&settings, &health, host, Some(Audience::default()));
         let (host, closed) = (host.clone(), AtomicBool::new(false));
         Self { settings, health, host, home, guests: ArcSwap::default(), drive, direct: OnceLock::new(), closed }
     }
@@ -89,13 +90,18 @@ impl Lanes {
     }
 
     fn admit(&self, caller: &Handle) -> UnboundedSender<Message> {
-        let lane = open(&self.settings, &self.health, caller);
+        let lane = open(&self.settings, &self.health, caller, None);
         let guest = Guest { host: caller.id(), lane: lane.clone() };
         self.guests.rcu(|guests| {
             let alive = guests.iter().filter(|guest| !guest.lane.is_closed());
             alive.cloned().chain([guest.clone()]).collect::<Vec<_>>()
         });
         lane
+    }
+
+    /// Says whether there is somebody to listen: the home lane, where everything in the background is done.
+    pub(super) fn listen(&self, hearing: Hearing) -> bool {
+        self.home.send(Message::Listen(hearing)).is_ok()
     }
 
     pub(super) fn close(&self) {
@@ -120,8 +126,8 @@ impl Drop for Lanes {
     }
 }
 
-fn open(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle) -> UnboundedSender<Message> {
+fn open(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, audience: Option<Audience>) -> UnboundedSender<Message> {
     let (lane, inbox) = unbounded_channel();
-    host.spawn(hosted::run(Arc::clone(settings), inbox, Arc::clone(health)));
+    host.spawn(hosted::run(Arc::clone(settings), inbox, Arc::clone(health), audience));
     lane
 }

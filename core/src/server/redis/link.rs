@@ -5,10 +5,11 @@ use std::pin::Pin;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use redis::aio::MultiplexedConnection;
-use redis::{RedisResult, Value};
+use redis::{Cmd, RedisResult, Value};
 use tokio::task::{JoinHandle, unconstrained};
 
 use super::codec::{self, Form};
+use super::ear::Word;
 use super::lane::Wire;
 use super::sent::{Job, Sent};
 use crate::clock::Tick;
@@ -38,6 +39,20 @@ impl Link {
         Self { connection, driver, driver_ended: false, flights: FuturesUnordered::new(), sent }
     }
 
+    /// The write happens when the lane waits next, together with those of others.
+    ///
+    /// A command takes its place in the writer's queue when its flight is polled first, so that is done here, and outside
+    /// tokio's budget, which would let it yield without a place.
+    fn launch(&mut self, command: Cmd) {
+        let number = self.sent.next();
+        let mut connection = self.connection.clone();
+        let mut flight: Flight = Box::pin(async move { (number, connection.send_packed_command(&command).await) });
+        self.flights.push(match unconstrained(&mut flight).now_or_never() {
+            Some(landed) => Box::pin(std::future::ready(landed)),
+            None => flight,
+        });
+    }
+
     /// Waits for the next event. Cancel safe.
     pub(super) async fn next(&mut self) -> Event {
         loop {
@@ -56,20 +71,14 @@ impl Link {
 impl Wire for Link {
     type Attempt = Pin<Box<dyn Future<Output = Result<Self, Failure>> + Send>>;
 
-    /// The write happens when the lane waits next, together with those of others.
-    ///
-    /// A command takes its place in the writer's queue when its flight is polled first, so that is done here, and outside
-    /// tokio's budget, which would let it yield without a place.
     fn send(&mut self, job: Job, form: Form, now: Tick) {
-        let command = codec::command(&job.request.op, self.sent.run_id(), form);
-        let number = self.sent.next();
-        let mut connection = self.connection.clone();
-        let mut flight: Flight = Box::pin(async move { (number, connection.send_packed_command(&command).await) });
-        self.flights.push(match unconstrained(&mut flight).now_or_never() {
-            Some(landed) => Box::pin(std::future::ready(landed)),
-            None => flight,
-        });
+        self.launch(codec::command(&job.request.op, self.sent.run_id(), form));
         self.sent.push(job, now);
+    }
+
+    fn say(&mut self, word: Word, channel: &str, now: Tick) {
+        self.launch(word.command(channel));
+        self.sent.push_word(word, now);
     }
 
     fn sent(&self) -> &Sent {

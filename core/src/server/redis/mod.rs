@@ -9,35 +9,41 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+mod aside;
 mod backoff;
 mod codec;
 mod connect;
 mod dial;
 mod direct;
 mod direct_link;
+mod ear;
 mod failure;
 mod health;
+mod hearing;
 mod hosted;
 mod info;
 mod lane;
 mod lanes;
 mod link;
 mod queue;
+mod rights;
 mod script;
 mod sent;
 mod stream;
+mod subscription;
 mod tls;
 mod url;
 
 use self::connect::Settings;
 use self::health::Health;
+use self::hearing::Hearing;
 use self::lanes::Lanes;
 use self::sent::Job;
 use self::url::Target;
 use crate::drive::LazyDrive;
 use crate::error::Error;
 use crate::options::ClientOptions;
-use crate::server::{Completion, Failure, Fleet, Request, Server};
+use crate::server::{Completion, Failure, Fleet, Listener, Request, Server};
 
 /// How a server is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +117,11 @@ impl Server for RedisServer {
 
     fn submit(&self, request: Request, completion: Completion) {
         self.lanes.submit(Job { request, completion, repeated: false });
+    }
+
+    /// On the home connection where that can be RESP3, else on a second one. Without a listener nothing is subscribed.
+    fn listen(&self, channel: &str, listener: Listener) -> bool {
+        self.lanes.listen(Hearing::new(channel, &listener))
     }
 
     fn close(&self) {

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{RedisError, RedisResult, Value};
+use redis::{PushKind, RedisError, RedisResult, Value};
 
 use super::codec;
+use super::ear::Word;
 use super::script::Script;
 use super::stream::Pulse;
+use super::subscription::Kind;
 use crate::clock::Tick;
 use crate::server::{Answer, Completion, Reply, Request};
 
@@ -27,6 +29,8 @@ pub(super) enum Landing {
     Answered(Job, Answer),
     /// The server doesn't know the script: to be sent as text.
     Unknown(Job),
+    /// What was asked for the sake of listening is answered.
+    Heard(Word, Value),
     /// Its operation was given up before.
     Late,
     /// The connection is of no use any more.
@@ -36,6 +40,7 @@ pub(super) enum Landing {
 /// A command that was sent. Without a job it only keeps the place of an answer that is still to come.
 struct Command {
     job: Option<Job>,
+    word: Option<Word>,
     at: Tick,
     pulse: u64,
 }
@@ -84,7 +89,17 @@ impl Sent {
             self.known.push(script);
             self.probe = Some(self.next());
         }
-        self.commands.push_back(Command { job: Some(job), at: now, pulse: self.pulse.count() });
+        self.commands.push_back(Command { job: Some(job), word: None, at: now, pulse: self.pulse.count() });
+    }
+
+    /// Notes what is asked now for the sake of listening.
+    pub(super) fn push_word(&mut self, word: Word, now: Tick) {
+        self.commands.push_back(Command { job: None, word: Some(word), at: now, pulse: self.pulse.count() });
+    }
+
+    /// How much has arrived so far.
+    pub(super) fn pulse(&self) -> u64 {
+        self.pulse.count()
     }
 
     /// Whether an answer is still to come, also one that nobody waits for.
@@ -104,11 +119,21 @@ impl Sent {
             // The crate gives a server's error as a value, so this is the connection's.
             Err(error) => return Landing::Broken(error),
         };
-        self.answered = true;
-        let job = self.index(number).and_then(|at| self.commands.get_mut(at)).and_then(|command| command.job.take());
+        let command = self.index(number).and_then(|at| self.commands.get_mut(at));
+        let word = command.as_ref().and_then(|command| command.word);
+        if is_out_of_step(word, &value) {
+            let why = (redis::ErrorKind::Parse, "a notice came in the place of an answer");
+            return Landing::Broken(RedisError::from(why));
+        }
+        let job = command.and_then(|command| command.job.take());
+        // A peer that hangs up when it is asked to listen has not been of use by answering the questions before.
+        self.answered |= word.is_none_or(|word| word == Word::Ping);
         while self.commands.front().is_some_and(|command| command.job.is_none()) && self.first <= number {
             self.commands.pop_front();
             self.first += 1;
+        }
+        if let Some(word) = word {
+            return Landing::Heard(word, value);
         }
         let Some(job) = job else { return Landing::Late };
         let answer = match value {
@@ -156,5 +181,17 @@ impl Sent {
     /// Whether somebody waits for something in flight.
     pub(super) fn is_busy(&self) -> bool {
         self.commands.iter().any(|command| command.job.is_some())
+    }
+}
+
+/// Whether the value can't be the answer to what was sent. The crate takes what a server says of subscriptions for the next
+/// answer, asked for or not; from then on every command would get the answer of the one before it.
+fn is_out_of_step(word: Option<Word>, value: &Value) -> bool {
+    match (word, value) {
+        (Some(Word::Subscribe(_)), Value::ServerError(_)) => false,
+        (Some(Word::Subscribe(Kind::Plain)), Value::Push { kind, .. }) => *kind != PushKind::Subscribe,
+        (Some(Word::Subscribe(Kind::Sharded)), Value::Push { kind, .. }) => *kind != PushKind::SSubscribe,
+        (Some(Word::Subscribe(_)), _) => true,
+        (_, value) => matches!(value, Value::Push { .. }),
     }
 }
