@@ -3,6 +3,7 @@
 use locktender::name::Keys;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::arguments::{refuse, text};
@@ -23,6 +24,8 @@ pub(crate) struct Lock {
     client: Option<Py<Client>>,
     name: Name,
     choice: LockChoice,
+    /// The core's lock, checked, once it is known of which client.
+    core: PyOnceLock<locktender::Lock>,
     /// As they were given: what it pickles with.
     options: Option<Py<PyDict>>,
     entries: Entries,
@@ -73,7 +76,7 @@ impl Lock {
         } else {
             Name::Text(checked(name, client.as_ref().map(|client| client.get().core()), &choice)?)
         };
-        Ok(Self { client, name, choice, options, entries: Entries::default() })
+        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default() })
     }
 
     fn client(&self, py: Python<'_>) -> PyResult<Py<Client>> {
@@ -87,7 +90,15 @@ impl Lock {
             Name::Maker(maker) => return Err(refuse("name", maker.bind(py), "a callable names locks only in a decorator")),
         };
         client.listen(py)?;
-        Ok(client.core().lock(name).settings(self.choice.settings.clone()).context(context::current(py)?))
+        let make = || {
+            let lock = client.core().lock(name).settings(self.choice.settings.clone());
+            // Its outcome is kept: who acquires doesn't check again. What is wrong is said by the operation.
+            let _ = lock.check();
+            lock
+        };
+        // The default client may be another one tomorrow.
+        let lock = if self.client.is_some() { self.core.get_or_init(py, make).clone() } else { make() };
+        Ok(lock.context(context::current(py)?))
     }
 
     /// An operation of this lock: `call` starts it when it is awaited.
@@ -214,7 +225,7 @@ impl Lock {
         let client = self.client.as_ref().map(|client| client.clone_ref(py));
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
         let (name, choice) = (Name::Text(text("name", name)?), self.choice.clone());
-        Ok(Self { client, name, choice, options, entries: Entries::default() })
+        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default() })
     }
 
     /// Notes an entry of the calling task.

@@ -1,6 +1,5 @@
 //! A loop's share of the I/O: it writes what its tasks ask for and reads the answers, so that an operation needs no other thread.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::{Driver, Watch};
@@ -15,7 +14,8 @@ use crate::bridge::Drain;
 #[derive(Default)]
 pub(crate) struct Turns {
     can_watch: AtomicBool,
-    watches: Mutex<Vec<Arc<Watch>>>,
+    /// Locked by the loop's thread alone, also while the core calls back: that touches nothing of Python.
+    watches: Mutex<Vec<Watch>>,
     /// A turn to send is scheduled.
     sends: AtomicBool,
 }
@@ -38,15 +38,11 @@ impl Turns {
     /// Sends what was sent off since the last time.
     pub(crate) fn send(&self) {
         self.sends.store(false, Ordering::Relaxed);
-        let watches = self.watches.lock().clone();
-        for watch in watches {
-            watch.send();
-        }
+        self.watches.lock().iter().for_each(Watch::send);
     }
 
     fn attend(&self, id: u64) {
-        let watch = self.watches.lock().iter().find(|watch| watch.id() == id).cloned();
-        if let Some(watch) = watch {
+        if let Some(watch) = self.watches.lock().iter().find(|watch| watch.id() == id) {
             watch.attend();
         }
     }
@@ -59,7 +55,7 @@ impl Turns {
             return Ok(());
         }
         self.forget_what_is_over(event_loop)?;
-        let watch = Arc::new(driver.watch());
+        let watch = driver.watch();
         let turn = Bound::new(drain.py(), Turn { drain: drain.clone().unbind(), id })?;
         event_loop.call_method1(intern!(drain.py(), "add_reader"), (watch.descriptor(), turn))?;
         self.watches.lock().push(watch);

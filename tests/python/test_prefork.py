@@ -2,21 +2,16 @@
 
 import http.client
 import os
-import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from support.observe import until
+from support.prefork import PATIENCE, running
 from support.script import run
 from support.server import RealServer
-
-PATIENCE = 30.0
 
 # What both do: the process that forks has used its client, and holds a lock that its children inherit.
 PROGRAM = """
@@ -67,23 +62,6 @@ ASK = """
     sent = [app.send_task("work") for _ in range(12)]
     print(*(each.get(timeout=30) for each in sent), sep="\\n")
 """
-
-
-@contextmanager
-def running(place: Path, environment: Mapping[str, str], *command: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A program that ends in order by SIGTERM; its output is in place/log."""
-    with (place / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *command], cwd=place, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            yield process
-            process.send_signal(signal.SIGTERM)
-            process.wait(PATIENCE)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
 
 
 @pytest.fixture

@@ -487,11 +487,16 @@ class Loss:
     """How a lock was lost. The fields are those of :exc:`LockLostError`."""
 
     @property
-    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "max_hold", "closed"]: ...
+    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "max_hold", "closed"]:
+        """Why: its validity ran out; its key is gone, somebody else's, or has a newer fence; ``max_hold``; the client was closed."""
+
     @property
-    def rival(self) -> str | None: ...
+    def rival(self) -> str | None:
+        """The owner value of who has it instead, if that is known."""
+
     @property
-    def overrun(self) -> float: ...
+    def overrun(self) -> float:
+        """How many seconds the holder went on after the end of its validity."""
 
 @final
 class LockInfo:
@@ -601,7 +606,9 @@ class Event:
         "server_failed",
         "server_recovered",
         "warning",
-    ]: ...
+    ]:
+        """What happened."""
+
     @property
     def level(self) -> int:
         """As in ``logging``."""

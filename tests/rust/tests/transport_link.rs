@@ -58,10 +58,10 @@ fn an_operation_past_its_deadline_is_never_sent() {
     let peer = Peer::start(well);
     let subject = Subject::new(&peer.url, PATIENCE);
     let late = subject.submit_until(acquire("a", "late"), Tick::now());
-    assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
+    assert_eq!(kind(late.wait()), (FailureKind::Timeout, false));
     subject.ask(acquire("a", "timely")).unwrap();
     let late = subject.submit_until(release("a", "late"), Tick::now());
-    assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
+    assert_eq!(kind(late.wait()), (FailureKind::Timeout, false));
     assert_eq!(peer.heard().len(), 1);
 }
 
@@ -71,7 +71,7 @@ fn an_operation_whose_deadline_passes_while_connecting_is_never_sent() {
     let subject = Subject::new(&format!("redis://{}", silent.local_addr().unwrap()), PATIENCE);
     let begun = Instant::now();
     let late = subject.submit_until(acquire("a", "late"), Tick::now().after(SHORT));
-    assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
+    assert_eq!(kind(late.wait()), (FailureKind::Timeout, false));
     assert!(begun.elapsed() < Duration::from_secs(1), "it waited for more than its deadline");
 }
 
