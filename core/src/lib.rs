@@ -35,6 +35,7 @@
 mod call;
 mod client;
 pub mod clock;
+mod drive;
 pub mod error;
 pub mod event;
 mod held;
@@ -54,7 +55,8 @@ pub mod server;
 mod tended;
 #[doc(hidden)]
 pub mod validity;
-mod wait;
+#[doc(hidden)]
+pub mod wait;
 
 pub use call::{Call, Cancel};
 pub use client::{Client, ClientBuilder, URL_VARIABLE};

@@ -42,8 +42,12 @@ pub fn channel(client: &str) -> String {
 /// The client of an entry, and the number of the waiter there.
 fn address(entry: &str) -> Option<(&str, &str)> {
     let mut parts = entry.splitn(3, ':');
-    let (client, rest) = (parts.nth(1)?, parts.next()?);
+    let (_, client, rest) = (parts.next().filter(|mode| is_mode(mode))?, parts.next()?, parts.next()?);
     Some((client, rest.split(' ').next()?))
+}
+
+fn is_mode(mode: &str) -> bool {
+    matches!(mode.as_bytes(), [letter] if letter.is_ascii_alphabetic())
 }
 
 fn is_fair(entry: &str) -> bool {
@@ -141,7 +145,8 @@ pub(super) fn wake(state: &mut State, keys: &Keys, grants: bool, bars: bool, now
 
 fn tell(state: &mut State, keys: &Keys, entry: &str, kind: &str) {
     let Some((client, number)) = address(entry) else { return };
-    state.publish(channel(client), format!("{kind} {CLAIM_MS} {number} {}", keys.lock()));
+    let mode = if is_fair(entry) { 'f' } else { 'b' };
+    state.publish(channel(client), format!("{kind} {CLAIM_MS} {mode}{number} {}", keys.lock()));
 }
 
 /// Who waits: how many entries there are, and the first of those whose client is alive.
@@ -149,6 +154,9 @@ pub(super) fn view(state: &State, keys: &Keys, now_us: u64) -> Queued {
     let Some(members) = state.members(keys.queue(), now_us) else { return Queued::Nothing };
     let alive = |entry: &Arc<str>| address(entry).is_some_and(|(client, _)| is_alive(members.score(client), now_us));
     let mut count = members.between(0, i64::MAX);
+    if count == 0 {
+        return Queued::Nothing;
+    }
     let mut first = Vec::new();
     for (_, entry) in members.from(0).take(SHOWN) {
         if alive(entry) {

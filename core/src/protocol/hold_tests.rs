@@ -58,7 +58,7 @@ impl Bench {
     fn held(recipe: Recipe) -> Self {
         let now = Now { tick: at(0), wall_us: 0 };
         let servers = recipe.servers.len();
-        let machine = Acquisition::new(Arc::new(recipe), 1, now);
+        let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
         let mut bench = Self { machine, now: at(0), answers: Vec::new(), tries: Vec::new(), ended: Vec::new() };
         bench.handle(Input::Start, |_, _| None);
         for server in 0..servers {

@@ -7,8 +7,8 @@ use crate::clock::Tick;
 use crate::error::{Holder, Remaining};
 use crate::mutant::mutant;
 use crate::protocol::ballot::{Ballot, Standing};
-use crate::protocol::farewell::{Concern, Farewell};
-use crate::protocol::{Command, Recipe, Step, Tag};
+use crate::protocol::farewell::{Concern, Farewell, Value};
+use crate::protocol::{Command, Recipe, Step, Tag, release};
 use crate::server::{Answer, Failure, FailureKind, Op, Reply, Request, Verdict};
 use crate::validity::{self, Reading};
 
@@ -29,6 +29,10 @@ pub(super) struct Round {
     pub(super) sent: Tick,
     pub(super) ballot: Ballot,
     pub(super) readings: Vec<Option<Reading>>,
+    /// How many wait before us, where a server put us in line.
+    pub(super) ranks: Vec<Option<u64>>,
+    /// Whether our slot goes to the tail with a vote, for others of this process.
+    pub(super) stays: bool,
     pub(super) refusals: Vec<Option<Refusal>>,
     /// Who the servers say they are.
     pub(super) run_ids: Vec<Option<Arc<str>>>,
@@ -36,6 +40,22 @@ pub(super) struct Round {
 }
 
 impl Round {
+    pub(super) fn new(recipe: &Recipe, number: u32, owner: Arc<str>, stays: bool, now: Tick) -> Self {
+        let servers = recipe.servers.len();
+        Self {
+            number,
+            owner,
+            sent: now,
+            ballot: Ballot::new(recipe.quorum()),
+            readings: vec![None; servers],
+            ranks: vec![None; servers],
+            stays,
+            refusals: vec![None; servers],
+            run_ids: vec![None; servers],
+            times_out: now.after(recipe.response_timeout),
+        }
+    }
+
     /// When to stop waiting for answers. Hearing every server out must not use validity up.
     pub(super) fn ends(&self, recipe: &Recipe) -> Tick {
         match self.ballot.standing() {
@@ -108,7 +128,7 @@ impl Round {
 
     /// A request to take our value off a server whose vote is above the token.
     pub(super) fn release(&self, recipe: &Recipe, server: usize, now: Tick) -> Command {
-        let op = Op::Release { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner) };
+        let op = release(recipe, Arc::clone(&self.owner), None);
         let tag = Tag { round: self.number, step: Step::Release, sent: now };
         Command::Send { server, tag, request: Request::new(op, now.after(recipe.options.ttl)) }
     }
@@ -119,17 +139,25 @@ impl Round {
         self.readings[server].is_none() && self.refusals[server].as_ref().is_some_and(failed)
     }
 
-    /// Takes our value off every server that has it, or may have it.
-    pub(super) fn undo(&self, recipe: &Recipe, now: Tick, farewells: &mut Vec<Farewell>, out: &mut Vec<Command>) {
+    /// Takes our value off every server that has it, or may have it, and the waiter `leaves` out of the queues.
+    pub(super) fn undo(
+        &self,
+        recipe: &Recipe,
+        now: Tick,
+        leaves: Option<Arc<str>>,
+        farewells: &mut Vec<Farewell>,
+        out: &mut Vec<Command>,
+    ) {
         let concern = |server: usize| match &self.refusals[server] {
             _ if mutant!(LateSuccessKept) && self.ballot.is_pending(server) => Concern::None,
             // Not answered yet, or voted; a vote whose confirmation failed is still a vote.
             _ if self.ballot.is_pending(server) || self.readings[server].is_some() => Concern::Ask,
             // A request that was given up may go down with its connection, too.
             _ if self.is_unsure(server) => Concern::AskTwice,
+            _ if leaves.is_some() => Concern::Ask,
             _ => Concern::None,
         };
-        let value = (self.number, Arc::clone(&self.owner));
+        let value = Value { round: self.number, owner: Arc::clone(&self.owner), leaves: leaves.clone() };
         let mut farewell = Farewell::begin(recipe, value, now, None, now, concern, out);
         farewell.awaited = (0..recipe.servers.len()).filter(|server| self.ballot.is_pending(*server)).count();
         farewells.push(farewell);

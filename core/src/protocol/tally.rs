@@ -16,8 +16,9 @@ pub(super) struct Tally {
     conflicts: Vec<String>,
     /// Why this client is none of the servers'.
     pub(super) mismatch: Option<String>,
-    /// Who holds the lock, if a majority answered: on a minority a holder doesn't make it busy.
-    pub(super) holder: Option<Holder>,
+    /// Who holds the lock, if a majority answered (on a minority a holder doesn't make it busy), and whether a majority shows
+    /// the same one.
+    pub(super) holder: Option<(Holder, bool)>,
     pub(super) failures: Vec<ServerError>,
 }
 
@@ -59,7 +60,8 @@ impl Tally {
         }
         if tally.answered >= recipe.quorum().needed() {
             let shown_by = |holder: &&&Holder| holders.iter().filter(|other| other.owner == holder.owner).count();
-            tally.holder = holders.iter().max_by_key(shown_by).map(|holder| (*holder).clone());
+            let most = holders.iter().max_by_key(shown_by);
+            tally.holder = most.map(|holder| ((*holder).clone(), shown_by(&holder) >= recipe.quorum().needed()));
         }
         tally
     }

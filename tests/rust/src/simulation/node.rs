@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use locktender::machine::{Env, State, Value, apply};
+use locktender::machine::{Env, State, Value, apply, claim};
 use locktender::name::Keys;
 use locktender::server::{Op, Reply, Verdict};
 
@@ -135,7 +135,11 @@ impl Seen {
     fn allows(&self, op: &Op, reply: &Reply, after: &Self) -> Result<(), String> {
         let before = self.holder.as_deref();
         let may = match op {
-            Op::Acquire { owner, adopt, .. } => before.is_none_or(|held| held == &**owner || Some(held) == adopt.as_deref()),
+            Op::Acquire { owner, adopt, place, .. } => before.is_none_or(|held| {
+                let kept = place.as_ref().is_some_and(|place| claim(&place.entry) == held);
+                held == &**owner || Some(held) == adopt.as_deref() || kept
+            }),
+            Op::Release { leave: Some(entry), .. } if before.is_none_or(|held| held == claim(entry)) => true,
             Op::Confirm { owner, .. } | Op::Extend { owner, .. } | Op::Release { owner, .. } => before == Some(owner),
             Op::Heal { owner, .. } => before.is_none_or(|held| held == &**owner),
             _ => false,

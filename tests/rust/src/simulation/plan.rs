@@ -43,6 +43,10 @@ pub struct Plan {
     pub ahead_us: u64,
     /// Clocks run fast or slow by up to this many millionths: two of them differ by less than the drift allowance.
     pub drift_ppm: i64,
+    /// How many messages to waiters in a thousand are never heard.
+    pub unheard_per_mille: u16,
+    /// Whether most users queue by principle.
+    pub fair: bool,
     /// Some fault is outside of what exclusion is promised under.
     pub outside: bool,
     /// Clients measure time on a clock that stops while their machine is suspended: never, but to see that it is noticed.
@@ -83,6 +87,8 @@ impl Plan {
             drift_ppm: [0, 100, 4_000][rng.usize(..3)],
             server_skew_us: [0, ms(20), ms(2_000), ms(600_000)][rng.usize(..4)],
             ahead_us: if rng.bool() { rng.u64(..ms(1_800_000)) } else { 0 },
+            unheard_per_mille: [0, 0, 10, 300][rng.usize(..4)],
+            fair: servers == 1 && rng.bool(),
             outside: false,
             clocks_stop_in_suspend: false,
             faults: Vec::new(),

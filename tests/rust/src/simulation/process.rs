@@ -3,6 +3,7 @@
 use locktender::clock::{Now, Tick};
 use locktender::protocol::{Command, Input, Step, Tag};
 use locktender::server::{Op, Verdict};
+use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};
 use super::queue::Happening;
@@ -27,6 +28,8 @@ pub(super) struct Process {
     pub(super) pause_behind_extension: Option<u64>,
     /// Decided, but not written yet.
     held_back: Vec<(usize, Command)>,
+    pub(super) lines: Lines,
+    pub(super) listening: bool,
     pub(super) slots: Vec<Slot>,
     /// Those that wait, or may hold.
     pub(super) live: Vec<usize>,
@@ -34,7 +37,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize) -> Self {
+    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize, lines: Lines) -> Self {
         Self {
             clock,
             wall_ahead,
@@ -45,6 +48,8 @@ impl Process {
             pause_after_next: None,
             pause_behind_extension: None,
             held_back: Vec::new(),
+            lines,
+            listening: false,
             slots: Vec::new(),
             live: Vec::new(),
             workers: (0..workers).map(|_| Worker::default()).collect(),
@@ -95,6 +100,9 @@ impl World {
             match command {
                 send @ Command::Send { .. } if pause.is_some() => self.processes[client].held_back.push((slot, send)),
                 Command::Send { server, tag, request } => self.submit(client, server, slot, tag, request),
+                Command::Listen => self.listen(client),
+                Command::Yield => self.pass(client, slot),
+                Command::Quit(departure) => self.quit(client, slot, departure),
                 told => self.told(client, slot, told),
             }
         }

@@ -50,6 +50,19 @@ pub(super) enum Happening {
         server: usize,
         job: usize,
     },
+    /// A subscription is confirmed.
+    Subscribed {
+        client: usize,
+        server: usize,
+        conn: u32,
+    },
+    /// A server's message reaches a client.
+    Hear {
+        client: usize,
+        server: usize,
+        conn: u32,
+        message: String,
+    },
     /// Something is brought to an acquisition.
     Bring {
         client: usize,

@@ -66,7 +66,7 @@ impl World {
     }
 
     fn is_leftover(&self, server: usize, owner: &Arc<str>) -> bool {
-        let Some(whose) = self.history.whose(owner) else { return true };
+        let Some(whose) = self.history.whose(owner) else { return !owner.starts_with("claim ") };
         let Some(since) = whose.since else { return false };
         let long_ago = |at: Instant| at + ms(1_000) + self.moment() < self.now;
         let (node, process) = (&self.nodes[server], &self.processes[whose.client]);
