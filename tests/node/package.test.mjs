@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import test from 'node:test'
@@ -62,6 +62,13 @@ test('the declarations import nothing that is not packed', () => {
       assert.ok(each.startsWith('node:') || declarations.includes(own?.[1]), `${name}.d.ts imports ${each}`)
     }
   }
+})
+
+test('no bug can be planted in the addon', () => {
+  const native = path.join(root, 'bindings-node/native')
+  const addons = readdirSync(native).filter((file) => file.endsWith('.node'))
+  assert.ok(addons.length > 0)
+  for (const file of addons) assert.ok(!readFileSync(path.join(native, file)).includes('locktender: bugs can be planted here'), file)
 })
 
 test('the version is the workspace\'s', () => {

@@ -58,10 +58,10 @@ fn an_operation_past_its_deadline_is_never_sent() {
     let peer = Peer::start(well);
     let subject = Subject::new(&peer.url, PATIENCE);
     let late = subject.submit_until(acquire("a", "late"), Tick::now());
-    assert_eq!(kind(late.wait()), (FailureKind::Timeout, false));
+    assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
     subject.ask(acquire("a", "timely")).unwrap();
     let late = subject.submit_until(release("a", "late"), Tick::now());
-    assert_eq!(kind(late.wait()), (FailureKind::Timeout, false));
+    assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
     assert_eq!(peer.heard().len(), 1);
 }
 

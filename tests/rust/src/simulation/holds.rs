@@ -94,6 +94,9 @@ impl World {
         if tick >= entry.valid_until || entry.valid_until > tick.after(entry.ttl()) {
             self.violate(format!("c{client}.{slot}: granted at {tick:?} with validity until {:?}", entry.valid_until));
         }
+        if self.history.attested(&grant.owner, grant.fence) < self.plan.needed() {
+            self.violate(format!("c{client}.{slot}: granted with a fence that no majority attests: {grant:?}"));
+        }
         let entry = &mut self.processes[client].slots[slot];
         entry.grant = Some(grant.clone());
         entry.granted_at = self.now;

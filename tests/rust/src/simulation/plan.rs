@@ -66,7 +66,7 @@ impl Plan {
         let max_ttl_ms = [1_500, 3_000, 6_000][rng.usize(..3)];
         let mut longest_ttl_ms = [300, 1_000, 3_000][rng.usize(..3)].min(max_ttl_ms);
         // Much longer than anybody waits for an answer; a quorum bounds every ttl.
-        if !quorum && rng.u8(..5) == 0 {
+        if !quorum && rng.u8(..3) == 0 {
             longest_ttl_ms = 120_000;
         }
         let mut plan = Self {

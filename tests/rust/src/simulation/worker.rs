@@ -185,7 +185,9 @@ impl World {
     fn end(&mut self, client: usize, worker: usize, slot: usize) {
         let retry = matches!(self.processes[client].workers[worker].doing, Doing::Leaving { .. });
         self.processes[client].workers[worker].doing = Doing::Leaving { slot };
-        match self.rng.u8(..20) {
+        // A long ttl that is left to run out keeps everybody from the lock for the rest of the run.
+        let ways = if self.processes[client].slots[slot].ttl() > Duration::from_secs(10) { 15 } else { 20 };
+        match self.rng.u8(..ways) {
             _ if retry => self.call_release(client, slot, Manner::Explicit),
             0..=8 => self.call_release(client, slot, Manner::Explicit),
             9..=13 => self.call_release(client, slot, Manner::Leave),
