@@ -181,6 +181,11 @@ impl Drive {
         self.each(Tick::NEVER, |due, driven| due.min(driven.due()))
     }
 
+    /// Whether there is anything to drive for: an answer to come, or something to be done in time.
+    fn is_needed(&self) -> bool {
+        self.each(false, |needed, driven| needed || driven.is_busy() || driven.due() != Tick::NEVER)
+    }
+
     /// Blocks this thread until `ended`, or `until`, or a signal; drives meanwhile unless somebody does.
     pub(crate) fn wait(self: &Arc<Self>, until: Instant, ended: impl Fn() -> bool) {
         let inherited = self.pid != std::process::id();
@@ -211,9 +216,9 @@ impl Drive {
 
     /// Makes this thread the driver, if one is needed, else one that parks.
     fn board(&self, me: &Thread) -> bool {
-        let busy = self.is_busy();
+        let needed = self.is_needed();
         let mut crew = self.crew.lock();
-        if crew.driver.is_none() && busy {
+        if crew.driver.is_none() && needed {
             crew.driver = Some(me.id());
             return true;
         }
@@ -223,7 +228,7 @@ impl Drive {
 
     /// Drives until somebody else can; says whether a signal came.
     fn drive(&self, until: Instant, ended: impl Fn() -> bool) -> bool {
-        while !ended() && self.is_busy() {
+        while !ended() && self.is_needed() {
             let now = Instant::now();
             if now >= until {
                 break;
@@ -346,20 +351,21 @@ impl Drive {
 
     /// Sees to it that somebody drives, if need be: one of the parked threads, else the I/O thread.
     pub(crate) fn pass_on(self: &Arc<Self>) {
-        let busy = self.is_busy();
-        if busy {
-            let mut crew = self.crew.lock();
-            if crew.driver.is_some() {
-                return;
-            }
-            // The last: the others have waited longer, for something that takes long.
-            if let Some(next) = crew.parked.pop() {
-                return next.unpark();
-            }
+        if !self.is_needed() {
+            return;
         }
-        let due = self.due();
+        let mut crew = self.crew.lock();
+        if crew.driver.is_some() {
+            return;
+        }
+        // The last: the others have waited longer, for something that takes long.
+        if let Some(next) = crew.parked.pop() {
+            return next.unpark();
+        }
+        drop(crew);
         let pause = if self.watches.load(Ordering::SeqCst) == 0 { LOOK_IN } else { LOOK_IN_ON_LOOPS };
-        let at = if busy { due.min(Tick::now().after(pause)) } else { due };
+        let soon = if self.is_busy() { Tick::now().after(pause) } else { Tick::NEVER };
+        let at = self.due().min(soon);
         if self.alarm_at.fetch_min(at.as_micros(), Ordering::SeqCst) > at.as_micros() {
             let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as Weak<dyn Alarm>;
             self.runtime.set_alarm(at, self.id, alarm);

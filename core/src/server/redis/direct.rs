@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use mio::Token;
 use parking_lot::Mutex;
@@ -23,6 +24,10 @@ use crate::server::Failure;
 /// What the poller said.
 const MOVED: u8 = 1;
 const HANGS_UP: u8 = 2;
+
+/// An attempt to connect, on another thread, may end in the moment in which an operation that waits for it is due. Why it
+/// failed says more than that it was too late.
+const LAST_WORD: Duration = Duration::from_millis(20);
 
 enum Message {
     Submit(Job),
@@ -88,7 +93,7 @@ impl Direct {
     fn work(&self, lane: &mut Lane<DirectLink>) {
         let now = Tick::now();
         let events = self.events.swap(0, Ordering::SeqCst);
-        let due = lane.due() <= now;
+        let due = due(lane) <= now;
         if let State::Up(link) = &mut lane.state {
             // An answer isn't late that only nobody has looked for.
             let moved = due || events & MOVED != 0 || link.is_doubtful(now);
@@ -109,7 +114,9 @@ impl Direct {
         if due {
             lane.overdue(now);
         }
-        lane.pursue(now);
+        if let State::Down = &lane.state {
+            lane.pursue(Tick::now());
+        }
         if let State::Up(link) = &mut lane.state
             && let Err(error) = link.flush()
         {
@@ -120,6 +127,15 @@ impl Direct {
             let kept = self.kept.lock().take();
             drop(kept);
         }
+    }
+}
+
+/// When a lane has to be attended to.
+fn due(lane: &Lane<DirectLink>) -> Tick {
+    match lane.state {
+        State::Down if lane.is_closing() => Tick::NEVER,
+        State::Connecting(()) => lane.due().after(LAST_WORD),
+        _ => lane.due(),
     }
 }
 
@@ -135,7 +151,7 @@ impl Driven for Direct {
             let Some(mut lane) = self.lane.try_lock() else { return };
             self.work(&mut lane);
             let busy = matches!(&lane.state, State::Up(link) if link.is_busy());
-            let due = if lane.is_closing() && matches!(lane.state, State::Down) { Tick::NEVER } else { lane.due() };
+            let due = due(&lane);
             self.busy.store(busy, Ordering::SeqCst);
             let before = self.due.swap(due.as_micros(), Ordering::SeqCst);
             drop(lane);
