@@ -103,6 +103,8 @@ impl Direct {
             let Some((number, result)) = link.receive(now) else { break };
             lane.landed(number, result);
         }
+        // Later than a connection that has just been found broken: it may be replaced at once.
+        let now = Tick::now();
         let messages = std::mem::take(&mut *self.inbox.lock());
         for message in messages {
             match message {
@@ -114,9 +116,7 @@ impl Direct {
         if due {
             lane.overdue(now);
         }
-        if let State::Down = &lane.state {
-            lane.pursue(Tick::now());
-        }
+        lane.pursue(now);
         if let State::Up(link) = &mut lane.state
             && let Err(error) = link.flush()
         {
