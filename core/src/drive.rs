@@ -52,7 +52,8 @@ pub(crate) struct Drive {
     runtime: Arc<Runtime>,
     registry: Registry,
     waker: Waker,
-    driven: ArcSwap<Vec<Weak<dyn Driven>>>,
+    tokens: AtomicUsize,
+    driven: ArcSwap<Vec<(Token, Weak<dyn Driven>)>>,
     crew: Mutex<Crew>,
     /// Only the driver locks it.
     poller: Mutex<Poller>,
@@ -130,6 +131,7 @@ impl Drive {
             runtime,
             registry,
             waker,
+            tokens: AtomicUsize::new(0),
             driven: ArcSwap::default(),
             crew: Mutex::default(),
             poller: Mutex::new(Poller { poll, events: Events::with_capacity(64) }),
@@ -145,19 +147,16 @@ impl Drive {
     }
 
     /// Adds what `make` makes of its token.
-    pub(crate) fn add<D: Driven + 'static>(self: &Arc<Self>, make: impl Fn(Token) -> Arc<D>) -> Arc<D> {
-        let mut made = None;
+    pub(crate) fn add<D: Driven + 'static>(&self, make: impl FnOnce(Token) -> Arc<D>) -> Arc<D> {
+        let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
+        let added = make(token);
+        let weak: Weak<dyn Driven> = Arc::downgrade(&added) as Weak<dyn Driven>;
         self.driven.rcu(|driven| {
-            let added = make(Token(driven.len()));
             let mut driven = Vec::clone(driven);
-            driven.push(Arc::downgrade(&added) as Weak<dyn Driven>);
-            made = Some(added);
+            driven.push((token, weak.clone()));
             driven
         });
-        match made {
-            Some(made) => made,
-            None => make(WAKE),
-        }
+        added
     }
 
     /// Has the thread that is starting an operation wait for it here.
@@ -170,7 +169,7 @@ impl Drive {
     }
 
     fn each<T>(&self, first: T, fold: impl Fn(T, &dyn Driven) -> T) -> T {
-        self.driven.load().iter().filter_map(Weak::upgrade).fold(first, |value, driven| fold(value, &*driven))
+        self.driven.load().iter().filter_map(|(_, driven)| driven.upgrade()).fold(first, |value, driven| fold(value, &*driven))
     }
 
     fn is_busy(&self) -> bool {
@@ -257,9 +256,10 @@ impl Drive {
         polled?;
         let driven = self.driven.load();
         for event in events.iter() {
-            if let Some(driven) = driven.get(event.token().0).and_then(Weak::upgrade) {
-                driven.notice(event);
-                driven.attend();
+            let meant = driven.iter().find(|(token, _)| *token == event.token());
+            if let Some(meant) = meant.and_then(|(_, driven)| driven.upgrade()) {
+                meant.notice(event);
+                meant.attend();
             }
         }
         drop(poller);

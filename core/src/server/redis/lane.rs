@@ -44,11 +44,14 @@ pub(super) enum State<W: Wire> {
     Up(W),
 }
 
+/// Begins an attempt to connect.
+type Connect<W> = Box<dyn Fn(&Arc<Settings>) -> <W as Wire>::Attempt + Send>;
+
 /// The lane. `waiting` is empty while the connection is up.
 pub(super) struct Lane<W: Wire> {
     settings: Arc<Settings>,
     health: Arc<Health>,
-    connect: Box<dyn Fn(&Arc<Settings>) -> W::Attempt + Send>,
+    connect: Connect<W>,
     pub(super) state: State<W>,
     waiting: Queue,
     backoff: Backoff,
