@@ -12,7 +12,7 @@ use super::worker::Worker;
 use super::world::World;
 
 /// More inputs than this for one acquisition at one instant are a busy loop.
-const BUSY: u32 = 300;
+const BUSY: u32 = 3_000;
 
 pub(super) struct Process {
     pub(super) clock: Clock,
