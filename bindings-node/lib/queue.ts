@@ -13,8 +13,11 @@ interface Settled {
 const waiting = new Map<number, (settled: Settled) => void>()
 const watching = new Map<number, (loss: LockError | undefined) => void>()
 
+// Bun and Deno load Node's addons, but have another event loop.
+const hosted = process.versions['bun'] === undefined && process.versions['deno'] === undefined
+
 /** The native queue of this environment: the main thread's, or a worker's. @internal */
-export const queue = new native.CompletionQueue(drain)
+export const queue = new native.CompletionQueue(drain, hosted)
 
 // Locks that are still held are given back; a worker's environment does the same when it ends.
 process.once('exit', () => {

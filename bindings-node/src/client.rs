@@ -1,5 +1,6 @@
 //! The environment's queue and its clients.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -11,6 +12,7 @@ use napi_derive::napi;
 
 use crate::error::Failure;
 use crate::event::{Forward, LockEvent};
+use crate::host::Host;
 use crate::held::{Held, LockInfo, Release};
 use crate::lock::Lock;
 use crate::options::{ClientOptions, LockOptions};
@@ -39,14 +41,17 @@ pub enum Kind {
 pub struct CompletionQueue {
     queue: Arc<Queue>,
     clients: AtomicU32,
+    host: Option<Rc<Host>>,
 }
 
 #[napi]
 impl CompletionQueue {
-    /// `wake` is called when something is to be drained.
+    /// `wake` is called when something is to be drained. `hosted`: this is Node, whose own loop can do the I/O.
     #[napi(constructor)]
-    pub fn new(env: Env, wake: Function<'_, (), ()>) -> Result<Self> {
-        Ok(Self { queue: Queue::new(&env, &wake)?, clients: AtomicU32::new(0) })
+    pub fn new(env: Env, wake: Function<'_, (), ()>, hosted: bool) -> Result<Self> {
+        let queue = Queue::new(&env, &wake)?;
+        let host = if hosted { Host::new(&env, &wake, &queue) } else { None };
+        Ok(Self { queue, clients: AtomicU32::new(0), host })
     }
 
     /// Takes out all that has come together: triples of kind, number and value, in one flat array.
@@ -66,6 +71,12 @@ impl CompletionQueue {
             Item::Settled(id, Err(error)) => head(out, Kind::Rejected, id)?.insert(Failure::from(error)),
             Item::Ended(id, loss) => head(out, Kind::Ended, id)?.insert(loss.map(Failure::from)),
             Item::Garbage(_) => Ok(()),
+            Item::Opened(line) => {
+                if let Some(host) = &self.host {
+                    host.watch(line);
+                }
+                Ok(())
+            }
             Item::Event(client, event) => head(out, Kind::Event, client.into())?.insert(LockEvent::from(*event)),
         }
     }

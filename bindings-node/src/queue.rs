@@ -2,13 +2,15 @@
 //!
 //! Whatever thread ends a call puts its result here. The first one wakes JavaScript, which takes all that has come together
 //! in one go: so a wake-up, which costs more than a call, is shared by what ends at the same time. The wake-up keeps the
-//! environment alive only while calls are under way. When the environment ends, the queue closes: results that come later
+//! environment alive only while calls are under way. Where Node's own loop reads the answers (see [`crate::host`]) nothing has to
+//! be woken: what has come is taken out right there. When the environment ends, the queue closes: results that come later
 //! are dropped, which gives granted locks back.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use locktender::host::{EventLoop, Line};
 use locktender::{Call, Cancel, Client, Error, Event, LockInfo, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -31,6 +33,8 @@ pub(crate) enum Item {
     Garbage(Arc<locktender::Held>),
     /// Something happened to a lock of the client with this number.
     Event(u32, Box<Event>),
+    /// A connection is to be watched: for the host only, it doesn't come out.
+    Opened(Line),
 }
 
 impl Item {
@@ -52,6 +56,8 @@ pub(crate) enum Value {
 
 pub(crate) struct Queue {
     state: Mutex<State>,
+    /// Node's own loop, if it carries out the calls of its thread.
+    host: OnceLock<Arc<EventLoop>>,
     clients: Mutex<HashMap<u32, Client>>,
 }
 
@@ -59,6 +65,10 @@ struct State {
     /// `None` once the environment is gone.
     wake: Option<Wake>,
     items: Vec<Item>,
+    /// Whether what comes is taken out soon without a wake-up.
+    attended: bool,
+    /// Whether the environment is kept alive.
+    kept: bool,
     /// The calls under way, and what cancels them.
     pending: HashMap<i64, Cancel>,
     last_id: i64,
@@ -67,8 +77,15 @@ struct State {
 impl Queue {
     pub(crate) fn new(env: &Env, wake: &Function<'_, (), ()>) -> napi::Result<Arc<Self>> {
         let wake = wake.build_threadsafe_function().weak::<true>().build()?;
-        let state = State { wake: Some(wake), items: Vec::new(), pending: HashMap::new(), last_id: 0 };
-        let queue = Arc::new(Self { state: Mutex::new(state), clients: Mutex::default() });
+        let state = State {
+            wake: Some(wake),
+            items: Vec::new(),
+            attended: false,
+            kept: false,
+            pending: HashMap::new(),
+            last_id: 0,
+        };
+        let queue = Arc::new(Self { state: Mutex::new(state), host: OnceLock::new(), clients: Mutex::default() });
         env.add_env_cleanup_hook(Arc::clone(&queue), |queue| {
             queue.close();
             queue.close_clients();
@@ -95,10 +112,40 @@ impl Queue {
         let queue = Arc::clone(self);
         let receive = move |result: Result<T, Error>| queue.push(Item::Settled(id, result.map(value)));
         match call {
-            Ok(call) => self.keep(id, call.then(receive)),
+            Ok(call) => self.keep(id, self.on_host(|| call.then(receive))),
             Err(error) => receive(Err(error)),
         }
         id
+    }
+
+    /// From now on Node's own loop carries out the calls.
+    pub(crate) fn host(&self, event_loop: Arc<EventLoop>) {
+        // There is one host, made with the queue.
+        let _ = self.host.set(event_loop);
+    }
+
+    fn on_host<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.host.get() {
+            Some(host) => host.enter(work),
+            None => work(),
+        }
+    }
+
+    /// Runs `work`, which takes out what comes: nobody has to be woken.
+    pub(crate) fn attended(&self, work: impl FnOnce()) {
+        self.state.lock().attended = true;
+        work();
+        let mut state = self.state.lock();
+        state.attended = false;
+        if let State { wake: Some(wake), items, .. } = &mut *state
+            && !items.is_empty()
+        {
+            wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        }
+    }
+
+    pub(crate) fn has_items(&self) -> bool {
+        !self.state.lock().items.is_empty()
     }
 
     fn expect(&self, env: &Env, id: i64) {
@@ -116,13 +163,13 @@ impl Queue {
     /// Puts an item in, on any thread. Once the environment is gone it is dropped.
     pub(crate) fn push(&self, item: Item) {
         let mut state = self.state.lock();
-        let State { wake, items, .. } = &mut *state;
+        let State { wake, items, attended, .. } = &mut *state;
         let Some(wake) = wake else {
             // Dropping a hold gives it back, and that tells its events to this very queue.
             drop(state);
             return drop(item);
         };
-        if items.is_empty() {
+        if items.is_empty() && !*attended {
             wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
         }
         items.push(item);
@@ -135,7 +182,7 @@ impl Queue {
         let wanted = |item: &Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
             Item::Garbage(_) => false,
-            Item::Ended(..) | Item::Event(..) => true,
+            Item::Ended(..) | Item::Event(..) | Item::Opened(_) => true,
         };
         let (items, dropped): (Vec<_>, Vec<_>) = items.into_iter().partition(wanted);
         state.keep_alive(env);
@@ -192,8 +239,10 @@ impl State {
     /// Keeps the environment alive while calls are under way, and no longer.
     #[expect(deprecated, reason = "the counted replacement would keep it alive for as long as the queue exists")]
     fn keep_alive(&mut self, env: &Env) {
-        let Some(wake) = &mut self.wake else { return };
+        let wanted = !self.pending.is_empty();
+        let Some(wake) = self.wake.as_mut().filter(|_| self.kept != wanted) else { return };
+        self.kept = wanted;
         // Fails only while the environment ends, when it no longer matters.
-        let _ = if self.pending.is_empty() { wake.unref(env) } else { wake.refer(env) };
+        let _ = if wanted { wake.refer(env) } else { wake.unref(env) };
     }
 }

@@ -38,6 +38,8 @@ pub mod clock;
 pub mod error;
 pub mod event;
 mod held;
+#[cfg(unix)]
+pub mod host;
 mod inquiry;
 mod live;
 mod lock;

@@ -33,6 +33,11 @@ pub(crate) fn at_home<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// Whether this is within [`at_home`].
+pub(crate) fn is_at_home() -> bool {
+    AT_HOME.get()
+}
+
 /// The caller's own runtime, if it has one that may do its I/O: a hop to the I/O thread and back costs an uncontended
 /// operation more than everything else together.
 pub(crate) fn of_the_caller() -> Option<tokio::runtime::Handle> {

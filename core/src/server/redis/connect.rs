@@ -8,11 +8,19 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisError, RedisResult, Value};
 
 use super::codec::{self, Form};
+#[cfg(unix)]
+use super::dial::dial_plain;
 use super::dial::{Limit, dial};
 use super::info;
 use super::link::Link;
+#[cfg(unix)]
+use super::plain;
+#[cfg(unix)]
+use super::resp;
 use super::stream::{Pulse, Watched};
 use super::url::Target;
+#[cfg(unix)]
+use super::wire::Wire;
 use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
 
 /// Commands that may wait for the connection's writer. The lane bounds nothing: what is submitted is sent.
@@ -55,6 +63,56 @@ pub(super) async fn connect(settings: &Settings) -> Result<Link, Failure> {
     let steps = questions.iter().map(|(step, _)| *step);
     link.set_run_id(judge(steps.zip(answers), settings)?);
     Ok(link)
+}
+
+/// [`connect`] for whoever drives the connection without a task.
+#[cfg(unix)]
+pub(super) async fn connect_plain(settings: &Settings) -> Result<Wire, Failure> {
+    let limit = Limit::new(settings.connect_timeout);
+    let stream = dial_plain(&settings.target, limit).await?;
+    let questions = questions(settings);
+    let commands: Vec<u8> = questions.iter().flat_map(|(_, command)| command.get_packed_command()).collect();
+    let asked = ask(&stream, &commands, questions.len());
+    let answers = limit.keep(FailureKind::Timeout, "connected, but no answer", asked).await?;
+    let steps = questions.iter().map(|(step, _)| *step);
+    let run_id = judge(steps.zip(answers), settings)?;
+    let failed = |error: std::io::Error| codec::failure(&error.into(), false);
+    Ok(Wire::new(stream.into_plain().map_err(failed)?, run_id))
+}
+
+/// The answers to `count` commands; after a broken connection nothing but that.
+#[cfg(unix)]
+async fn ask(stream: &plain::Watched, mut commands: &[u8], count: usize) -> Vec<RedisResult<Value>> {
+    let mut answers = Vec::with_capacity(count);
+    let mut unread = Vec::new();
+    while answers.len() < count {
+        match exchange(stream, &mut commands, &mut unread).await.and_then(|()| resp::first(&unread)) {
+            Ok(None) => {}
+            Ok(Some((value, taken))) => {
+                unread.drain(..taken);
+                answers.push(Ok(value));
+            }
+            Err(error) => answers.push(Err(error)),
+        }
+    }
+    answers
+}
+
+/// Sends what is left of `commands`, else reads, unless a whole answer is there.
+#[cfg(unix)]
+async fn exchange(stream: &plain::Watched, commands: &mut &[u8], unread: &mut Vec<u8>) -> RedisResult<()> {
+    if !commands.is_empty() {
+        let sent = stream.write(commands).await?;
+        *commands = &commands[sent..];
+    } else if resp::first(unread)?.is_none() {
+        let mut bytes = [0; 4096];
+        let count = stream.read(&mut bytes).await?;
+        if count == 0 {
+            return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+        }
+        unread.extend_from_slice(&bytes[..count]);
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

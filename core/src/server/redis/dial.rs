@@ -10,6 +10,8 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
+#[cfg(unix)]
+use super::plain::Watched;
 use super::stream::Socket;
 use super::url::{Endpoint, Target};
 use crate::server::{Failure, FailureKind};
@@ -42,13 +44,26 @@ pub(super) async fn dial(target: &Target, limit: Limit) -> Result<Box<dyn Socket
             tls(stream, name.clone(), Arc::clone(config), limit).await
         }
         #[cfg(unix)]
-        Endpoint::Unix { path } => {
-            let connected = limit.keep(FailureKind::Timeout, "no connection", tokio::net::UnixStream::connect(path)).await?;
-            Ok(Box::new(connected.map_err(|error| unconnected(&error))?))
-        }
+        Endpoint::Unix { path } => Ok(Box::new(unix(path, limit).await?)),
         #[cfg(not(unix))]
         Endpoint::Unix { .. } => Err(Failure::not_applied(FailureKind::Other, "this system has no unix sockets")),
     }
+}
+
+/// Connects the socket of a target that `is_plain`.
+#[cfg(unix)]
+pub(super) async fn dial_plain(target: &Target, limit: Limit) -> Result<Watched, Failure> {
+    match &target.endpoint {
+        Endpoint::Tcp { host, port } => Ok(Watched::Tcp(tcp(host, *port, limit).await?)),
+        Endpoint::Unix { path } => Ok(Watched::Unix(unix(path, limit).await?)),
+        Endpoint::Tls { .. } => Err(Failure::not_applied(FailureKind::Other, "TLS needs more than the bare socket")),
+    }
+}
+
+#[cfg(unix)]
+async fn unix(path: &std::path::Path, limit: Limit) -> Result<tokio::net::UnixStream, Failure> {
+    let connected = limit.keep(FailureKind::Timeout, "no connection", tokio::net::UnixStream::connect(path)).await?;
+    connected.map_err(|error| unconnected(&error))
 }
 
 /// Tries the addresses one after the other, so that it is always the same server that answers where several would. Each

@@ -3,7 +3,8 @@
 //! Everything in the background (renewals, undone rounds, retries) and everything of callers without a runtime goes home.
 //! An operation that a task of another runtime asks for is sent and answered on that runtime itself, because handing it to
 //! the I/O thread and back costs more than the operation. Between lanes there is no order; the protocol needs none, since a
-//! success that arrives after its round was undone is undone again. A lane ends with its runtime.
+//! success that arrives after its round was undone is undone again. A lane ends with its runtime. The same goes for a host
+//! language's event loop that does its own I/O, only that its lane (`host_lane`) leaves all trouble to the home lane.
 
 use std::sync::Arc;
 
@@ -14,8 +15,12 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::connect::Settings;
 use super::failure::closed;
 use super::health::Health;
+#[cfg(unix)]
+use super::host_lane::HostLane;
 use super::lane::{Lane, Message};
 use super::link::Job;
+#[cfg(unix)]
+use crate::host::current;
 use crate::runtime::of_the_caller;
 
 pub(super) struct Lanes {
@@ -24,6 +29,8 @@ pub(super) struct Lanes {
     host: Id,
     home: UnboundedSender<Message>,
     guests: ArcSwap<Vec<Guest>>,
+    #[cfg(unix)]
+    hosts: ArcSwap<Vec<Arc<HostLane>>>,
 }
 
 /// A lane on a caller's runtime.
@@ -37,10 +44,20 @@ impl Lanes {
     pub(super) fn new(settings: Settings, health: Health, host: &Handle) -> Self {
         let (settings, health) = (Arc::new(settings), Arc::new(health));
         let home = open(&settings, &health, host);
-        Self { settings, health, host: host.id(), home, guests: ArcSwap::default() }
+        Self {
+            settings,
+            health,
+            host: host.id(),
+            home,
+            guests: ArcSwap::default(),
+            #[cfg(unix)]
+            hosts: ArcSwap::default(),
+        }
     }
 
     pub(super) fn submit(&self, job: Job) {
+        #[cfg(unix)]
+        let Some(job) = self.host(job) else { return };
         let message = Message::Submit(job);
         let refused = match of_the_caller().filter(|caller| caller.id() != self.host) {
             Some(caller) => self.guest(&caller, message),
@@ -75,7 +92,32 @@ impl Lanes {
         lane
     }
 
+    /// Sends on the lane of the event loop that calls; gives back what is not its to send.
+    #[cfg(unix)]
+    fn host(&self, job: Job) -> Option<Job> {
+        let Some(host) = current() else { return Some(job) };
+        if !self.settings.target.is_plain() || self.home.is_closed() {
+            return Some(job);
+        }
+        let known = self.hosts.load();
+        match known.iter().find(|lane| lane.is_of(&host)) {
+            Some(lane) => lane.submit(job),
+            None => match HostLane::new(&self.settings, &self.health, &self.home, &host) {
+                Some(lane) => {
+                    self.hosts.rcu(|lanes| {
+                        let alive = lanes.iter().filter(|lane| !lane.has_ended());
+                        alive.cloned().chain([Arc::clone(&lane)]).collect::<Vec<_>>()
+                    });
+                    lane.submit(job)
+                }
+                None => Some(job),
+            },
+        }
+    }
+
     pub(super) fn close(&self) {
+        #[cfg(unix)]
+        self.hosts.load().iter().for_each(|lane| lane.close());
         // A lane that has ended is closed already.
         let _ = self.home.send(Message::Close);
         for guest in self.guests.load().iter() {

@@ -15,16 +15,24 @@ mod connect;
 mod dial;
 mod failure;
 mod health;
+#[cfg(unix)]
+mod host_lane;
 mod info;
 mod lane;
 mod lanes;
 mod link;
+#[cfg(unix)]
+mod plain;
 mod queue;
+#[cfg(unix)]
+mod resp;
 mod script;
 mod state;
 mod stream;
 mod tls;
 mod url;
+#[cfg(unix)]
+mod wire;
 
 use self::connect::Settings;
 use self::health::Health;
