@@ -204,8 +204,7 @@ impl Host {
             sys::napi_open_handle_scope(self.env, &raw mut scope);
             sys::napi_get_reference_value(self.env, self.drain, &raw mut drain);
             sys::napi_get_global(self.env, &raw mut global);
-            let status =
-                sys::napi_make_callback(self.env, ptr::null_mut(), global, drain, 0, ptr::null(), ptr::null_mut());
+            let status = sys::napi_make_callback(self.env, ptr::null_mut(), global, drain, 0, ptr::null(), ptr::null_mut());
             if status == sys::Status::napi_pending_exception {
                 let mut exception = ptr::null_mut();
                 sys::napi_get_and_clear_last_exception(self.env, &raw mut exception);

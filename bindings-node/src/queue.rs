@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use locktender::host::{EventLoop, Line};
-use locktender::{Call, Cancel, Client, Error, Event, LockInfo, Release, ServerReport};
+use locktender::{Call, Cancel, Client, Error, Event, Held, LockInfo, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
@@ -27,28 +27,18 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) enum Item {
     /// A call ended.
     Settled(i64, Result<Value, Error>),
-    /// A hold that is watched under this number ended, by this loss or without one.
+    /// The hold with this number, which is watched, ended, by this loss or without one.
     Ended(i64, Option<Error>),
-    /// A hold was garbage-collected: for this queue only, it doesn't come out.
-    Garbage(Arc<locktender::Held>),
     /// Something happened to a lock of the client with this number.
     Event(u32, Box<Event>),
     /// A connection is to be watched: for the host only, it doesn't come out.
     Opened(Line),
 }
 
-impl Item {
-    fn abandon(&self) {
-        if let Self::Garbage(held) = self {
-            held.abandon();
-        }
-    }
-}
-
 /// What a call came to.
 pub(crate) enum Value {
     Nothing,
-    Held(Box<locktender::Held>),
+    Held(Box<Held>),
     Released(Release),
     Info(LockInfo),
     Reports(Vec<ServerReport>),
@@ -59,6 +49,8 @@ pub(crate) struct Queue {
     /// Node's own loop, if it carries out the calls of its thread.
     host: OnceLock<Arc<EventLoop>>,
     clients: Mutex<HashMap<u32, Client>>,
+    /// What JavaScript holds or held, and did not forget, by the numbers of the calls that got it.
+    holds: Mutex<HashMap<i64, Arc<Held>>>,
 }
 
 struct State {
@@ -77,27 +69,19 @@ struct State {
 impl Queue {
     pub(crate) fn new(env: &Env, wake: &Function<'_, (), ()>) -> napi::Result<Arc<Self>> {
         let wake = wake.build_threadsafe_function().weak::<true>().build()?;
-        let state = State {
-            wake: Some(wake),
-            items: Vec::new(),
-            attended: false,
-            kept: false,
-            pending: HashMap::new(),
-            last_id: 0,
-        };
-        let queue = Arc::new(Self { state: Mutex::new(state), host: OnceLock::new(), clients: Mutex::default() });
+        let state =
+            State { wake: Some(wake), items: Vec::new(), attended: false, kept: false, pending: HashMap::new(), last_id: 0 };
+        let queue = Arc::new(Self {
+            state: Mutex::new(state),
+            host: OnceLock::new(),
+            clients: Mutex::default(),
+            holds: Mutex::default(),
+        });
         env.add_env_cleanup_hook(Arc::clone(&queue), |queue| {
             queue.close();
             queue.close_clients();
         })?;
         Ok(queue)
-    }
-
-    /// A number for a call or a watched hold.
-    pub(crate) fn next_id(&self) -> i64 {
-        let mut state = self.state.lock();
-        state.last_id += 1;
-        state.last_id
     }
 
     /// Sends a call off, or fails at once; gives the number under which its result will come out.
@@ -107,8 +91,7 @@ impl Queue {
         call: Result<Call<T>, Error>,
         value: fn(T) -> Value,
     ) -> i64 {
-        let id = self.next_id();
-        self.expect(env, id);
+        let id = self.expect(env);
         let queue = Arc::clone(self);
         let receive = move |result: Result<T, Error>| queue.push(Item::Settled(id, result.map(value)));
         match call {
@@ -148,10 +131,14 @@ impl Queue {
         !self.state.lock().items.is_empty()
     }
 
-    fn expect(&self, env: &Env, id: i64) {
+    /// A number for a call under way.
+    fn expect(&self, env: &Env) -> i64 {
         let mut state = self.state.lock();
+        state.last_id += 1;
+        let id = state.last_id;
         state.pending.insert(id, Cancel::default());
         state.keep_alive(env);
+        id
     }
 
     fn keep(&self, id: i64, cancel: Cancel) {
@@ -175,20 +162,37 @@ impl Queue {
         items.push(item);
     }
 
-    /// Takes everything out. Results of cancelled calls are dropped, which gives granted locks back.
-    pub(crate) fn drain(&self, env: &Env) -> Vec<Item> {
+    /// Takes out what has come, in order and at most so many. Results of cancelled calls are dropped, which gives granted locks
+    /// back.
+    pub(crate) fn drain(&self, env: &Env, most: usize) -> Vec<Item> {
         let mut state = self.state.lock();
-        let items = std::mem::take(&mut state.items);
-        let wanted = |item: &Item| match item {
+        let items =
+            if state.items.len() <= most { std::mem::take(&mut state.items) } else { state.items.drain(..most).collect() };
+        let mut wanted = |item: &mut Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
-            Item::Garbage(_) => false,
             Item::Ended(..) | Item::Event(..) | Item::Opened(_) => true,
         };
-        let (items, dropped): (Vec<_>, Vec<_>) = items.into_iter().partition(wanted);
+        let (mut items, mut dropped) = (items, Vec::new());
+        dropped.extend(items.extract_if(.., |item| !wanted(item)));
         state.keep_alive(env);
         drop(state);
-        dropped.iter().for_each(Item::abandon);
+        drop(dropped);
         items
+    }
+
+    /// Keeps a hold under the number of the call that got it; gives its fence.
+    pub(crate) fn keep_hold(&self, number: i64, held: Held) -> u64 {
+        let fence = held.fence();
+        self.holds.lock().insert(number, Arc::new(held));
+        fence
+    }
+
+    pub(crate) fn hold(&self, number: i64) -> Option<Arc<Held>> {
+        self.holds.lock().get(&number).cloned()
+    }
+
+    pub(crate) fn forget_hold(&self, number: i64) -> Option<Arc<Held>> {
+        self.holds.lock().remove(&number)
     }
 
     /// Cancels a call: its result will not come out.
@@ -230,8 +234,9 @@ impl Queue {
         let items = std::mem::take(&mut state.items);
         let pending = std::mem::take(&mut state.pending);
         drop(state);
+        let holds = std::mem::take(&mut *self.holds.lock());
         pending.into_values().for_each(Cancel::cancel);
-        drop((wake, items));
+        drop((wake, items, holds));
     }
 }
 

@@ -178,8 +178,11 @@ impl HostLane {
                     continue;
                 }
                 Value::ServerError(error) => Err(codec::failure(&error.into(), true)),
-                value => codec::reply(&job.request.op, value)
-                    .map(|reply| Reply { run_id: run_id.cloned(), repeated: job.repeated, ..reply }),
+                value => codec::reply(&job.request.op, value).map(|reply| Reply {
+                    run_id: run_id.cloned(),
+                    repeated: job.repeated,
+                    ..reply
+                }),
             };
             self.note(&answer);
             if let Err(failure) = &answer

@@ -9,7 +9,8 @@ use redis::{RedisResult, Value};
 pub(super) fn first(bytes: &[u8]) -> RedisResult<Option<(Value, usize)>> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
     let (line, after) = (&bytes[..end], end + 2);
-    let number = || line.get(1..).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| digits.parse::<i64>().ok());
+    let number =
+        || line.get(1..).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| digits.parse::<i64>().ok());
     let value = match (line.first(), number()) {
         (Some(b':'), Some(number)) => Value::Int(number),
         (Some(b'$' | b'*'), Some(-1)) => Value::Nil,

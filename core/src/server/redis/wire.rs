@@ -30,7 +30,9 @@ pub(super) struct Landed {
 pub(super) struct Wire {
     socket: Arc<Plain>,
     unsent: Vec<u8>,
+    /// A buffer that is only ever grown, and how much of it is filled.
     unread: Vec<u8>,
+    filled: usize,
     sent: VecDeque<Sent>,
     /// How often something arrived.
     reads: u64,
@@ -46,7 +48,8 @@ impl Wire {
         Self {
             socket: Arc::new(socket),
             unsent: Vec::with_capacity(1024),
-            unread: Vec::with_capacity(CHUNK),
+            unread: Vec::new(),
+            filled: 0,
             sent: VecDeque::new(),
             reads: 0,
             run_id: run_id.map(Arc::from),
@@ -93,7 +96,7 @@ impl Wire {
     pub(super) fn read(&mut self, landed: &mut Vec<Landed>) -> Result<(), RedisError> {
         let ended = self.receive();
         let mut at = 0;
-        while let Some((value, taken)) = resp::first(&self.unread[at..])? {
+        while let Some((value, taken)) = resp::first(&self.unread[at..self.filled])? {
             at += taken;
             self.answered = true;
             // An answer that nobody asked for means nothing.
@@ -101,21 +104,25 @@ impl Wire {
                 landed.push(Landed { job, value });
             }
         }
-        self.unread.drain(..at);
+        self.unread.copy_within(at..self.filled, 0);
+        self.filled -= at;
         ended.map_err(RedisError::from)
     }
 
     fn receive(&mut self) -> io::Result<()> {
         loop {
-            let before = self.unread.len();
-            self.unread.resize(before + CHUNK, 0);
-            let count = self.socket.read(&mut self.unread[before..]);
-            self.unread.truncate(before + count.as_ref().map_or(0, |count| *count));
-            match count {
+            if self.unread.len() < self.filled + CHUNK {
+                self.unread.resize(self.filled + CHUNK, 0);
+            }
+            let room = &mut self.unread[self.filled..];
+            let all = room.len();
+            match self.socket.read(room) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
                     self.reads += 1;
-                    if count < CHUNK {
+                    self.filled += count;
+                    // Less than there was room for: that was all.
+                    if count < all {
                         return Ok(());
                     }
                 }
