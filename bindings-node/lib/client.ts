@@ -4,6 +4,7 @@ import type * as native from '../native/index.js'
 import { InvalidArgumentError, valueOf, type ServerError } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents } from './events.js'
 import { during, Held } from './held.js'
+import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Lock, type Made } from './lock.js'
 import { clientOptions, lockOptions, signalOf, text, workersOwn, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
@@ -56,6 +57,14 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
       if (ofNormalLife(name)) this.#native.hear(true)
     }
     super.on('newListener' as never, hear as never)
+  }
+
+  /**
+   * A client for the server that an ioredis client uses: its address, credentials, TLS and database are copied, and its `keyPrefix`
+   * unless `prefix` is given. The connection is the client's own. Clients of a cluster or of sentinels are refused.
+   */
+  static fromIoredis(redis: IoredisLike, options?: ClientOptions): Client {
+    return new Client(...ofIoredis(redis, clientOptions(options) as ClientOptions))
   }
 
   /** The lock `name`. No I/O. Throws `InvalidArgumentError` for a bad name or option. */

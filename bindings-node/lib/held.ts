@@ -3,6 +3,7 @@ import { inspect, type InspectOptions } from 'node:util'
 import { errorOf, LockLostError, valueOf } from './errors.js'
 import { time } from './options.js'
 import { outcome, queue, resultOf, watch, type Granted } from './queue.js'
+import { traced } from './tracing.js'
 
 /** What a release found. */
 export interface Release {
@@ -84,7 +85,8 @@ export class Held implements AsyncDisposable {
 
   /**
    * Aborted when the lock is lost, with the `LockLostError` as its reason. A release doesn't abort it. Looking at it is
-   * enough: also work that never lets the event loop run finds it aborted after a loss.
+   * enough: also work that never lets the event loop run finds it aborted after a loss. Waiting for it keeps no process alive:
+   * one in which nothing else is to be done ends, and gives the lock back.
    */
   get signal(): AbortSignal {
     this.#loss ??= this.#watched()
@@ -113,15 +115,19 @@ export class Held implements AsyncDisposable {
    *
    * Rejects with `LockLostError`, `NotHeldError`, or `UnavailableError` if no majority answered for `unavailableAfterMs`.
    */
-  async extend(ttlMs?: number): Promise<void> {
-    const ttl = time('ttlMs', ttlMs)
-    resultOf(await outcome(queue.extend(this.#hold, ttl)))
+  extend(ttlMs?: number): Promise<void> {
+    return traced('extend', this.name, async () => {
+      const ttl = time('ttlMs', ttlMs)
+      resultOf(await outcome(queue.extend(this.#hold, ttl)))
+    })
   }
 
   /** Makes what remains now and `ms` more remain. Rejects as `extend` does. */
-  async extendBy(ms: number): Promise<void> {
-    const more = time('ms', ms ?? null)
-    resultOf(await outcome(queue.extendBy(this.#hold, more as number)))
+  extendBy(ms: number): Promise<void> {
+    return traced('extend', this.name, async () => {
+      const more = time('ms', ms ?? null)
+      resultOf(await outcome(queue.extendBy(this.#hold, more as number)))
+    })
   }
 
   /**
@@ -130,8 +136,8 @@ export class Held implements AsyncDisposable {
    * Rejects with `UnavailableError` if the outcome is still unknown after `unavailableAfterMs`: the release goes on in the
    * background, and may be called again to learn the outcome; with `NotHeldError` if it was released or handed over before.
    */
-  async release(): Promise<Release> {
-    return resultOf(await outcome(queue.release(this.#hold)))
+  release(): Promise<Release> {
+    return traced('release', this.name, async () => resultOf(await outcome(queue.release(this.#hold))))
   }
 
   /**
@@ -155,8 +161,10 @@ export class Held implements AsyncDisposable {
   }
 
   /** Ends a body: rejects with `LockLostError` if the lock was lost meanwhile. @internal */
-  async leave(): Promise<void> {
-    resultOf(await outcome(queue.leave(this.#hold)))
+  leave(): Promise<void> {
+    return traced('release', this.name, async () => {
+      resultOf(await outcome(queue.leave(this.#hold)))
+    })
   }
 }
 

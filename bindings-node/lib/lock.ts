@@ -3,6 +3,7 @@ import { LockError } from './errors.js'
 import { Held } from './held.js'
 import { onlySignal, type AcquireOptions } from './options.js'
 import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
+import { traced } from './tracing.js'
 
 /** The fields of a locktender client's owner value. */
 export interface OwnerFields {
@@ -56,7 +57,11 @@ export class Lock {
    *
    * Rejects with `AcquireTimeoutError`, `UnavailableError`, `DeniedError`, `KeyConflictError` or `ClosedError`.
    */
-  async acquire(options?: AcquireOptions): Promise<Held> {
+  acquire(options?: AcquireOptions): Promise<Held> {
+    return traced('acquire', this.name, () => this.#acquire(options))
+  }
+
+  async #acquire(options: AcquireOptions | undefined): Promise<Held> {
     const signal = onlySignal(options)
     const { native, client } = this.#opened
     const granted = resultOf<Granted>(await outcomeUnless(signal, () => native.acquire()))
@@ -64,7 +69,11 @@ export class Lock {
   }
 
   /** Tries once to acquire the lock: `null` if it is busy. Rejects as `acquire` does, but never for being busy. */
-  async tryAcquire(options?: AcquireOptions): Promise<Held | null> {
+  tryAcquire(options?: AcquireOptions): Promise<Held | null> {
+    return traced('acquire', this.name, () => this.#tryAcquire(options))
+  }
+
+  async #tryAcquire(options: AcquireOptions | undefined): Promise<Held | null> {
     const signal = onlySignal(options)
     const { native, client } = this.#opened
     const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, () => native.tryAcquire()))

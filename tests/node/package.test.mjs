@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import test from 'node:test'
 import { promisify } from 'node:util'
@@ -12,6 +13,7 @@ import * as esm from 'locktender'
 import * as esmTesting from 'locktender/testing'
 
 import { root } from './support/checkout.mjs'
+import { startServer } from './support/server.mjs'
 
 const require = createRequire(import.meta.url)
 const manifest = require('locktender/package.json')
@@ -52,8 +54,49 @@ test('what the package names is there, types first, and is packed', async () => 
   for (const file of packed) assert.match(file, /^(bindings-node\/(dist|native)\/|README|LICENSE|package\.json$)/)
 })
 
+test('publint and Are The Types Wrong find nothing', async () => {
+  const options = { cwd: root, env: { ...process.env, npm_config_offline: 'true' } }
+  const checks = [
+    ['publint/src/cli.js', ['run', '--strict']],
+    // node10 knows no `exports`: there everything but `locktender/testing` works.
+    ['@arethetypeswrong/cli/dist/index.js', ['--pack', '.', '--profile', 'node16', '--no-definitely-typed']],
+  ]
+  for (const [program, words] of checks) {
+    const run = promisify(execFile)(process.execPath, [path.join(root, 'node_modules', program), ...words], options)
+    await run.catch(({ stdout, stderr }) => assert.fail(`${program}: ${stdout}${stderr}`))
+  }
+})
+
+test('two copies in one process exclude each other and end together', async (t) => {
+  const copy = mkdtempSync(path.join(tmpdir(), 'locktender-'))
+  t.after(() => rmSync(copy, { recursive: true }))
+  for (const part of ['package.json', 'bindings-node/dist', 'bindings-node/native']) {
+    cpSync(path.join(root, part), path.join(copy, 'node_modules/locktender', part), { recursive: true })
+  }
+  writeFileSync(path.join(copy, 'two.mjs'), `
+    import assert from 'node:assert/strict'
+    import { createRequire } from 'node:module'
+    import { Client as Other, LockError as OtherError } from 'locktender'
+    const { Client, LockError } = createRequire(process.argv[2])('locktender')
+    assert.notEqual(Client, Other)
+    const [client, other] = [new Client(), new Other()]
+    for (let round = 0; round < 20; round += 1) {
+      const held = await client.lock('two').acquire()
+      assert.equal(await other.lock('two').tryAcquire(), null)
+      const error = await other.lock('two', { waitMs: 0 }).acquire().catch((each) => each)
+      assert.ok(error instanceof OtherError && !(error instanceof LockError))
+      await held.release()
+    }
+    await client.lock('two').acquire()
+    await other.lock('three').acquire()`)
+  const server = await startServer(t)
+  const env = { ...process.env, LOCKTENDER_URL: server.url }
+  await promisify(execFile)(process.execPath, [path.join(copy, 'two.mjs'), path.join(root, 'package.json')], { env })
+  assert.equal(await server.command('EXISTS', 'two', 'three'), 0)
+})
+
 test('the declarations import nothing that is not packed', () => {
-  const declarations = ['client', 'default', 'errors', 'events', 'held', 'index', 'lock', 'options', 'scripted', 'testing']
+  const declarations = ['client', 'default', 'errors', 'events', 'held', 'index', 'ioredis', 'lock', 'options', 'scripted', 'testing', 'tracing']
   for (const name of declarations) {
     const text = readFileSync(path.join(root, 'bindings-node/dist', `${name}.d.ts`), 'utf8')
     const imported = [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map((match) => match[1])
