@@ -35,6 +35,8 @@ export interface ServerReport {
   readonly eviction: string | null
   /** How far its clock is ahead of this machine's; negative if behind. */
   readonly clockOffsetMs: number | null
+  /** What locks need and this client's user may not do, one line each; `null` if that can't be told. */
+  readonly denied: readonly string[] | null
   readonly warnings: readonly string[]
 }
 
@@ -127,7 +129,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     resultOf(await outcome(this.#native.initializeQuorum()))
   }
 
-  /** What each server really guarantees: version, role, persistence, eviction, clock, and what is worth a warning. */
+  /** What each server really guarantees: version, role, persistence, eviction, clock, rights, and what is worth a warning. */
   async check(): Promise<ServerReport[]> {
     return resultOf(await outcome(this.#native.check()))
   }

@@ -1,14 +1,14 @@
 //! The environment's queue and its clients.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use locktender::server::Server;
 use locktender::{Error, Outcome};
-use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, ToNapiValue};
+use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, ToNapiValue};
 use napi::{Env, Result};
 use napi_derive::napi;
+use parking_lot::Mutex;
 
 use crate::error::{Failure, ms};
 use crate::event::{Forward, LockEvent};
@@ -50,7 +50,8 @@ const NUMBERS: usize = 3;
 pub struct CompletionQueue {
     pub(crate) queue: Arc<Queue>,
     clients: AtomicU32,
-    host: Option<Rc<Host>>,
+    /// What to call when something came out, until the first client is opened in Node.
+    unhosted: Mutex<Option<FunctionRef<(), ()>>>,
 }
 
 #[napi]
@@ -59,8 +60,8 @@ impl CompletionQueue {
     #[napi(constructor)]
     pub fn new(env: Env, wake: Function<'_, (), ()>, hosted: bool) -> Result<Self> {
         let queue = Queue::new(&env, &wake)?;
-        let host = if hosted { Host::new(&env, &wake, &queue) } else { None };
-        Ok(Self { queue, clients: AtomicU32::new(0), host })
+        let unhosted = if hosted { Some(wake.create_ref()?) } else { None };
+        Ok(Self { queue, clients: AtomicU32::new(0), unhosted: Mutex::new(unhosted) })
     }
 
     /// Takes out what has come together, as much as `numbers` takes: first the count, then three numbers for each item.
@@ -72,7 +73,7 @@ impl CompletionQueue {
         let mut rich = None;
         let mut count = 0;
         for item in items {
-            let Some((kind, number, value)) = self.put(env, &mut rich, item)? else { continue };
+            let (kind, number, value) = self.put(env, &mut rich, item)?;
             let at = 1 + count * NUMBERS;
             numbers[at..at + NUMBERS].copy_from_slice(&[f64::from(kind as i32), number as f64, value]);
             count += 1;
@@ -82,9 +83,9 @@ impl CompletionQueue {
     }
 
     /// The numbers of an item; the rest goes to `rich`.
-    fn put<'env>(&self, env: &'env Env, rich: &mut Option<Array<'env>>, item: Item) -> Result<Option<(Kind, i64, f64)>> {
+    fn put<'env>(&self, env: &'env Env, rich: &mut Option<Array<'env>>, item: Item) -> Result<(Kind, i64, f64)> {
         let mut rich = Rich { env, array: rich };
-        Ok(Some(match item {
+        Ok(match item {
             Item::Settled(id, Ok(Value::Nothing)) => (Kind::Done, id, 0.0),
             Item::Settled(id, Ok(Value::Held(held))) => (Kind::Held, id, self.queue.keep_hold(id, *held) as f64),
             Item::Settled(id, Ok(Value::Released(release))) if release.outcome == Outcome::Released => {
@@ -98,13 +99,7 @@ impl CompletionQueue {
             Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
             Item::Event(client, event) => rich.with(Kind::Event, client.into(), LockEvent::from(*event))?,
-            Item::Opened(line) => {
-                if let Some(host) = &self.host {
-                    host.watch(line);
-                }
-                return Ok(None);
-            }
-        }))
+        })
     }
 
     /// Cancels a call: its result will not come out.
@@ -115,7 +110,10 @@ impl CompletionQueue {
 
     /// Makes a client of `servers`, or without any of those that the environment variable names.
     #[napi(ts_args_type = "servers: Array<string | ScriptedServer>, options: ClientOptions")]
-    pub fn open(&self, servers: Vec<Source<'_>>, options: ClientOptions) -> Either<Client, Failure> {
+    pub fn open(&self, env: Env, servers: Vec<Source<'_>>, options: ClientOptions) -> Either<Client, Failure> {
+        let unhosted = self.unhosted.lock().take();
+        // Without a host the core's I/O thread does it all.
+        let _ = unhosted.and_then(|drain| Host::start(&env, &drain, &self.queue));
         let id = self.clients.fetch_add(1, Ordering::Relaxed);
         match Client::open(&self.queue, id, servers, options) {
             Ok(client) => Either::A(client),

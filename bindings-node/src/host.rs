@@ -1,22 +1,21 @@
 //! The event loop of Node, which does the I/O of the calls made on its thread: all the unsafe code of this package.
 //!
-//! Node's event loop is libuv's. It watches the core's connections (`uv_poll`), and before it sleeps it sends what was called in
-//! this turn (`uv_prepare`). Neither keeps it alive. The functions are looked up in the running program, because other
+//! Node's event loop is libuv's. It watches the core's poller (`uv_poll`), and before it sleeps it sends what was called in this
+//! turn (`uv_prepare`). Neither keeps it alive. The functions are looked up in the running program, because other
 //! runtimes that load Node's addons have no libuv: there the core's I/O thread does all the work.
 //!
 //! Everything here happens on the thread of one environment. When the environment ends its handles have to be closed, which
 //! takes a turn of the loop: so the clean-up hook is asynchronous.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use libloading::os::unix::Library;
-use locktender::host::{EventLoop, Line};
-use napi::bindgen_prelude::{Function, JsValue};
+use locktender::host::EventLoop;
+use napi::bindgen_prelude::{FunctionRef, JsValue};
 use napi::{Env, sys};
 
 use crate::queue::Queue;
@@ -38,7 +37,6 @@ struct Uv {
     close: unsafe extern "C" fn(Handle, OnTurn),
     poll_init: unsafe extern "C" fn(*mut c_void, Handle, c_int) -> c_int,
     poll_start: unsafe extern "C" fn(Handle, c_int, OnReady) -> c_int,
-    poll_stop: unsafe extern "C" fn(Handle) -> c_int,
     prepare_init: unsafe extern "C" fn(*mut c_void, Handle) -> c_int,
     prepare_start: unsafe extern "C" fn(Handle, OnTurn) -> c_int,
 }
@@ -58,7 +56,6 @@ impl Uv {
             close: function!(b"uv_close"),
             poll_init: function!(b"uv_poll_init"),
             poll_start: function!(b"uv_poll_start"),
-            poll_stop: function!(b"uv_poll_stop"),
             prepare_init: function!(b"uv_prepare_init"),
             prepare_start: function!(b"uv_prepare_start"),
         })
@@ -79,11 +76,10 @@ impl Uv {
     }
 }
 
-/// What a handle belongs to: a connection that is watched, or the turn of the loop.
+/// What a handle belongs to.
 struct Owned {
     host: Rc<Host>,
     kind: c_int,
-    line: Option<Line>,
 }
 
 /// One environment's event loop.
@@ -94,30 +90,24 @@ pub(crate) struct Host {
     drain: sys::napi_ref,
     queue: Arc<Queue>,
     event_loop: Arc<EventLoop>,
-    handles: RefCell<HashSet<Handle>>,
+    handles: RefCell<Vec<Handle>>,
     /// Handles that the loop has not forgotten.
     open: Cell<usize>,
     cleanup: Cell<sys::napi_async_cleanup_hook_handle>,
 }
 
 impl Host {
-    /// The host of an environment, or `None` if its runtime is not Node. `drain` is called when something came out.
-    pub(crate) fn new(env: &Env, drain: &Function<'_, (), ()>, queue: &Arc<Queue>) -> Option<Rc<Self>> {
-        let uv = Uv::find()?;
-        let uv_loop = env.get_uv_event_loop().ok()?.cast();
+    /// Has an environment's loop carry out the calls of its thread, if it can. `drain` is called when something came out.
+    pub(crate) fn start(env: &Env, drain: &FunctionRef<(), ()>, queue: &Arc<Queue>) -> Option<()> {
+        let (uv, event_loop) = (Uv::find()?, EventLoop::new().ok()?);
+        let drain = drain.borrow_back(env).ok()?;
         let mut reference = ptr::null_mut();
         // SAFETY: both are of this environment, on its thread.
         let status = unsafe { sys::napi_create_reference(env.raw(), drain.raw(), 1, &raw mut reference) };
-        let opened = Arc::downgrade(queue);
-        let event_loop = EventLoop::new(move |line| {
-            if let Some(queue) = opened.upgrade() {
-                queue.push(crate::queue::Item::Opened(line));
-            }
-        });
         let host = Rc::new(Self {
             env: env.raw(),
             uv,
-            uv_loop,
+            uv_loop: env.get_uv_event_loop().ok()?.cast(),
             drain: reference,
             queue: Arc::clone(queue),
             event_loop: Arc::clone(&event_loop),
@@ -125,8 +115,9 @@ impl Host {
             open: Cell::new(0),
             cleanup: Cell::new(ptr::null_mut()),
         });
-        (status == sys::Status::napi_ok && host.prepare() && host.clean_up_at_the_end()).then(|| queue.host(event_loop))?;
-        Some(host)
+        let started = status == sys::Status::napi_ok && host.clean_up_at_the_end() && host.prepare() && host.watch();
+        // What was started does nothing without calls.
+        started.then(|| queue.host(event_loop))
     }
 
     /// Has the loop send, before it sleeps, what was called in this turn.
@@ -138,31 +129,30 @@ impl Host {
                 self.uv.free(handle, PREPARE_HANDLE);
                 return false;
             }
-            self.own(handle, PREPARE_HANDLE, None);
+            self.own(handle, PREPARE_HANDLE);
             (self.uv.prepare_start)(handle, on_turn) == 0
         }
     }
 
-    /// Has the loop read a connection when something arrives there.
-    pub(crate) fn watch(self: &Rc<Self>, line: Line) {
+    /// Has the loop read when something arrives.
+    fn watch(self: &Rc<Self>) -> bool {
         let handle = self.uv.allocate(POLL_HANDLE);
-        // SAFETY: as above; the line keeps the descriptor open until the handle is closed.
+        // SAFETY: as above; the event loop keeps its descriptor, and every handle keeps the event loop until it is closed.
         unsafe {
-            if (self.uv.poll_init)(self.uv_loop, handle, line.descriptor()) != 0 {
+            if (self.uv.poll_init)(self.uv_loop, handle, self.event_loop.descriptor()) != 0 {
                 self.uv.free(handle, POLL_HANDLE);
-                // It can't be watched: none is.
-                return self.event_loop.end();
+                return false;
             }
-            self.own(handle, POLL_HANDLE, Some(line));
-            (self.uv.poll_start)(handle, READABLE, on_ready);
+            self.own(handle, POLL_HANDLE);
+            (self.uv.poll_start)(handle, READABLE, on_ready) == 0
         }
     }
 
     /// # Safety
     /// `handle` was initialised, and is not owned yet.
-    unsafe fn own(self: &Rc<Self>, handle: Handle, kind: c_int, line: Option<Line>) {
-        let owned = Box::new(Owned { host: Rc::clone(self), kind, line });
-        self.handles.borrow_mut().insert(handle);
+    unsafe fn own(self: &Rc<Self>, handle: Handle, kind: c_int) {
+        let owned = Box::new(Owned { host: Rc::clone(self), kind });
+        self.handles.borrow_mut().push(handle);
         self.open.set(self.open.get() + 1);
         // SAFETY: see `owner`; `on_close` takes the box back.
         unsafe {
@@ -176,14 +166,6 @@ impl Host {
         // SAFETY: `on_end` takes the reference back.
         let status = unsafe { sys::napi_add_async_cleanup_hook(self.env, Some(on_end), host, ptr::null_mut()) };
         status == sys::Status::napi_ok
-    }
-
-    /// Closes a handle; its memory and what it belongs to are let go once the loop has forgotten it.
-    fn close(&self, handle: Handle) {
-        if self.handles.borrow_mut().remove(&handle) {
-            // SAFETY: it was not closed before, or it would not be among them.
-            unsafe { (self.uv.close)(handle, on_close) };
-        }
     }
 
     /// Lets the environment go once it ends and all handles are closed.
@@ -224,18 +206,12 @@ unsafe fn owner<'a>(handle: Handle) -> &'a Owned {
     unsafe { &**handle.cast::<*const Owned>() }
 }
 
-/// Something arrived on a connection, or it is over.
+/// Something arrived.
 unsafe extern "C" fn on_ready(handle: Handle, _status: c_int, _events: c_int) {
     // SAFETY: the handle is watched, so it is not closed.
-    let owned = unsafe { owner(handle) };
-    let host = Rc::clone(&owned.host);
+    let host = Rc::clone(unsafe { &owner(handle).host });
     host.queue.attended(|| {
-        let goes_on = host.event_loop.enter(|| owned.line.as_ref().is_some_and(Line::read));
-        if !goes_on {
-            // SAFETY: an open handle of the loop's.
-            unsafe { (host.uv.poll_stop)(handle) };
-            host.close(handle);
-        }
+        host.event_loop.turn();
         if host.queue.has_items() {
             host.drain();
         }
@@ -246,13 +222,13 @@ unsafe extern "C" fn on_ready(handle: Handle, _status: c_int, _events: c_int) {
 unsafe extern "C" fn on_turn(handle: Handle) {
     // SAFETY: the handle is started, so it is not closed.
     let host = unsafe { &owner(handle).host };
-    host.event_loop.enter(|| host.event_loop.flush());
+    host.event_loop.flush();
 }
 
 /// The loop has forgotten a handle.
 unsafe extern "C" fn on_close(handle: Handle) {
     // SAFETY: `own` made the box and put it there, and nobody uses it any more.
-    let Owned { host, kind, .. } = *unsafe { Box::from_raw(*handle.cast::<*mut Owned>()) };
+    let Owned { host, kind } = *unsafe { Box::from_raw(*handle.cast::<*mut Owned>()) };
     // SAFETY: libuv has forgotten it.
     unsafe { host.uv.free(handle, kind) };
     host.open.set(host.open.get() - 1);
@@ -265,7 +241,9 @@ unsafe extern "C" fn on_end(hook: sys::napi_async_cleanup_hook_handle, host: *mu
     let host = unsafe { Rc::from_raw(host.cast_const().cast::<Host>()) };
     host.cleanup.set(hook);
     host.event_loop.end();
-    let handles = host.handles.borrow().clone();
-    handles.into_iter().for_each(|handle| host.close(handle));
+    for handle in host.handles.take() {
+        // SAFETY: an open handle of this loop's; its memory goes once the loop has forgotten it.
+        unsafe { (host.uv.close)(handle, on_close) };
+    }
     host.finish();
 }

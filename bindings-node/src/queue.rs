@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use locktender::host::{EventLoop, Line};
+use locktender::host::EventLoop;
 use locktender::{Call, Cancel, Client, Error, Event, Held, LockInfo, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -31,8 +31,6 @@ pub(crate) enum Item {
     Ended(i64, Option<Error>),
     /// Something happened to a lock of the client with this number.
     Event(u32, Box<Event>),
-    /// A connection is to be watched: for the host only, it doesn't come out.
-    Opened(Line),
 }
 
 /// What a call came to.
@@ -170,13 +168,13 @@ impl Queue {
             if state.items.len() <= most { std::mem::take(&mut state.items) } else { state.items.drain(..most).collect() };
         let mut wanted = |item: &mut Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
-            Item::Ended(..) | Item::Event(..) | Item::Opened(_) => true,
+            Item::Ended(..) | Item::Event(..) => true,
         };
         let (mut items, mut dropped) = (items, Vec::new());
         dropped.extend(items.extract_if(.., |item| !wanted(item)));
         state.keep_alive(env);
         drop(state);
-        drop(dropped);
+        self.on_host(|| drop(dropped));
         items
     }
 
@@ -202,7 +200,7 @@ impl Queue {
         state.keep_alive(env);
         drop(state);
         if let Some(cancel) = cancel {
-            cancel.cancel();
+            self.on_host(|| cancel.cancel());
         }
     }
 

@@ -14,6 +14,7 @@ pub(crate) struct ServerReport {
     pub persistence: Option<String>,
     pub eviction: Option<String>,
     pub clock_offset_ms: Option<i64>,
+    pub denied: Option<Vec<String>>,
     pub warnings: Vec<String>,
 }
 
@@ -27,6 +28,7 @@ impl From<locktender::ServerReport> for ServerReport {
             persistence: report.persistence,
             eviction: report.eviction,
             clock_offset_ms: report.clock_offset_ms,
+            denied: report.denied,
             warnings: report.warnings,
         }
     }

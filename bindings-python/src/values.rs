@@ -111,6 +111,7 @@ pub(crate) struct ServerReport {
     persistence: Option<String>,
     eviction: Option<String>,
     clock_offset: Option<f64>,
+    denied: Option<Vec<String>>,
     warnings: Vec<String>,
 }
 
@@ -124,6 +125,7 @@ impl From<locktender::ServerReport> for ServerReport {
             persistence: report.persistence,
             eviction: report.eviction,
             clock_offset: report.clock_offset_ms.map(|ms| ms as f64 / 1e3),
+            denied: report.denied,
             warnings: report.warnings,
         }
     }
@@ -132,7 +134,7 @@ impl From<locktender::ServerReport> for ServerReport {
 #[pymethods]
 impl ServerReport {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["server", "error", "version", "role", "persistence", "eviction", "clock_offset", "warnings"])
+        shown(slf, &["server", "error", "version", "role", "persistence", "eviction", "clock_offset", "denied", "warnings"])
     }
 }
 

@@ -8,12 +8,14 @@ use arc_swap::ArcSwapOption;
 
 use crate::call::Call;
 use crate::clock::{Now, millis};
+use crate::drive::LazyDrive;
 use crate::error::Error;
 use crate::event::{Event, EventKind, Sink};
 use crate::held::Held;
 use crate::inquiry::Inquiry;
 use crate::live::{Emitter, Live};
 use crate::lock::Lock;
+use crate::name::Keys;
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
 use crate::protocol::{ServerReport, Survey, trusted};
@@ -117,23 +119,26 @@ impl Client {
     /// of another size or `max_ttl`, `CLOSED`.
     pub fn initialize_quorum(&self) -> Call<()> {
         let Some(fleet) = self.0.fleet() else { return Call::ready(Ok(())) };
-        self.inquire(Op::Trust { fleet }, move |servers| move |answers: &[_]| trusted(&servers, answers, fleet))
+        self.inquire(vec![Op::Trust { fleet }], move |servers| move |answers: &[_]| trusted(&servers, answers, fleet))
     }
 
-    /// What each server really guarantees: version, role, persistence, eviction, clock, and what is worth a warning. A server
-    /// that doesn't answer has an error in its report.
+    /// What each server really guarantees: version, role, persistence, eviction, clock, the rights of this client's user, and
+    /// what is worth a warning. A server that doesn't answer has an error in its report.
+    ///
+    /// The rights are tried on a key that no lock has, `<prefix>:~lt:probe`.
     ///
     /// # Errors
     /// `CLOSED`.
     pub fn check(&self) -> Call<Vec<ServerReport>> {
-        self.inquire(Op::Examine, |servers| {
+        let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.server_count()));
+        self.inquire(vec![Op::Examine, Op::Probe { keys }], |servers| {
             let survey = Survey::of(servers);
             move |answers: &[_]| survey.take(answers, Now::read()).map(Ok)
         })
     }
 
-    /// Asks every server `op`. Nobody waits for a lock here: a server may take its time to connect.
-    fn inquire<T: Send + 'static, J>(&self, op: Op, judge: impl FnOnce(Arc<[String]>) -> J + Send + 'static) -> Call<T>
+    /// Asks every server all of `ops`. Nobody waits for a lock here: a server may take its time to connect.
+    fn inquire<T: Send + 'static, J>(&self, ops: Vec<Op>, judge: impl FnOnce(Arc<[String]>) -> J + Send + 'static) -> Call<T>
     where
         J: Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
     {
@@ -142,7 +147,7 @@ impl Client {
             match client.live(None) {
                 Ok(live) => {
                     let patience = live.options.connect_timeout + live.options.response_timeout_for(live.server_count());
-                    Inquiry::begin(&live, &op, patience, judge(Arc::clone(&live.addresses)), responder);
+                    Inquiry::begin(&live, &ops, patience, judge(Arc::clone(&live.addresses)), responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }
@@ -222,7 +227,8 @@ impl Client {
     fn make_live(&self) -> Result<Live, Error> {
         let runtime = Runtime::current()?;
         let fleet = self.0.fleet();
-        let servers = self.0.sources.iter().map(|source| self.0.connect(source, &runtime));
+        let drive = Arc::default();
+        let servers = self.0.sources.iter().map(|source| self.0.connect(source, &runtime, &drive));
         let servers = servers.collect::<Result<Vec<_>, Error>>()?;
         Ok(Live::new(runtime, servers, Arc::clone(&self.0.options), fleet, self.0.emitter.clone()))
     }
@@ -234,7 +240,7 @@ impl Inner {
         (servers > 1).then(|| Fleet { servers, max_ttl_ms: millis(self.options.max_ttl) })
     }
 
-    fn connect(&self, source: &Source, runtime: &Runtime) -> Result<Arc<dyn Server>, Error> {
+    fn connect(&self, source: &Source, runtime: &Runtime, drive: &Arc<LazyDrive>) -> Result<Arc<dyn Server>, Error> {
         match source {
             Source::Own(server) => Ok(Arc::clone(server)),
             Source::Url(url) => match memory_name(url) {
@@ -243,7 +249,8 @@ impl Inner {
                     let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
                     let timeout = self.options.response_timeout_for(self.sources.len());
                     let tell = move |state: ServerState| emitter.emit(&server_event(&address, state));
-                    let server = RedisServer::new(url, &self.options, timeout, self.fleet(), runtime.handle().clone(), tell)?;
+                    let (fleet, host) = (self.fleet(), runtime.handle());
+                    let server = RedisServer::driven(url, &self.options, timeout, fleet, host, drive, tell)?;
                     Ok(server)
                 }
             },

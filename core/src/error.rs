@@ -176,6 +176,7 @@ struct Inner {
     message: String,
     lock: Option<String>,
     holder: Option<Holder>,
+    rank: Option<u64>,
     loss: Option<Loss>,
     servers: Vec<ServerError>,
 }
@@ -187,7 +188,7 @@ impl Error {
 
     fn build(code: Code, lock: Option<&str>, message: String, fill: impl FnOnce(&mut Inner)) -> Self {
         let lock = lock.map(str::to_owned);
-        let mut inner = Inner { code, message, lock, holder: None, loss: None, servers: Vec::new() };
+        let mut inner = Inner { code, message, lock, holder: None, rank: None, loss: None, servers: Vec::new() };
         fill(&mut inner);
         Self(Arc::new(inner))
     }
@@ -204,18 +205,25 @@ impl Error {
         Self::new(Code::InvalidArgument, None, format!("{argument}: {why} (given: {given})"))
     }
 
-    pub(crate) fn acquire_timeout(lock: &str, waited: Duration, holder: Holder) -> Self {
+    pub(crate) fn acquire_timeout(lock: &str, waited: Duration, holder: Holder, rank: Option<u64>) -> Self {
         let remaining = match holder.remaining {
             Remaining::For(left) => format!("{} ms remain", left.as_millis()),
             Remaining::Forever => "its key has no expiry".to_owned(),
             Remaining::Gone => "its key has just gone".to_owned(),
         };
+        let before = match rank {
+            Some(rank @ 1..) => format!("; {rank} more waited before this one"),
+            _ => String::new(),
+        };
         let message = format!(
-            "lock {lock:?} was not acquired within {} ms: it is held by \"{}\" ({remaining})",
+            "lock {lock:?} was not acquired within {} ms: it is held by \"{}\" ({remaining}){before}",
             waited.as_millis(),
             holder.owner
         );
-        Self::build(Code::AcquireTimeout, Some(lock), message, |inner| inner.holder = Some(holder))
+        Self::build(Code::AcquireTimeout, Some(lock), message, |inner| {
+            inner.holder = Some(holder);
+            inner.rank = rank;
+        })
     }
 
     /// `LOCK_LOST`: the lock `lock` was lost that way.
@@ -289,6 +297,12 @@ impl Error {
         self.0.holder.as_ref()
     }
 
+    /// With `ACQUIRE_TIMEOUT`: how many waited before this one, where the server put it in line.
+    #[must_use]
+    pub fn rank(&self) -> Option<u64> {
+        self.0.rank
+    }
+
     /// With `LOCK_LOST`: why, to whom, and how late it was noticed.
     #[must_use]
     pub fn loss(&self) -> Option<&Loss> {
@@ -323,7 +337,7 @@ mod tests {
     #[test]
     fn every_error_is_one_sentence_with_the_name_and_the_numbers() {
         let holder = Holder { owner: "host=web-3 pid=1".into(), remaining: Remaining::For(Duration::from_millis(740)) };
-        let error = Error::acquire_timeout("orders:42", Duration::from_millis(5_000), holder);
+        let error = Error::acquire_timeout("orders:42", Duration::from_millis(5_000), holder, Some(0));
         assert_eq!(
             error.to_string(),
             "lock \"orders:42\" was not acquired within 5000 ms: it is held by \"host=web-3 pid=1\" (740 ms remain)"

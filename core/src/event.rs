@@ -15,8 +15,14 @@ pub enum EventKind {
     Attempt,
     /// The lock is somebody's; the acquire waits or gives up.
     Busy,
+    /// The acquire waits in line; see the rank.
+    Queued,
+    /// A waiter was told that its turn has come.
+    Woken,
     /// The lock is ours.
     Acquired,
+    /// The lock came to a waiter that had been told; `took` is from then to the grant.
+    HandedOver,
     /// A beat of the heartbeat was confirmed.
     Renewed,
     /// A user's extension was confirmed.
@@ -44,7 +50,10 @@ impl EventKind {
         match self {
             Self::Attempt => "attempt",
             Self::Busy => "busy",
+            Self::Queued => "queued",
+            Self::Woken => "woken",
             Self::Acquired => "acquired",
+            Self::HandedOver => "handed_over",
             Self::Renewed => "renewed",
             Self::Extended => "extended",
             Self::Released => "released",
@@ -61,7 +70,7 @@ impl EventKind {
     #[must_use]
     pub const fn level(self) -> Level {
         match self {
-            Self::Attempt | Self::Busy | Self::Renewed => Level::Debug,
+            Self::Attempt | Self::Busy | Self::Queued | Self::Woken | Self::HandedOver | Self::Renewed => Level::Debug,
             Self::Acquired | Self::Extended | Self::Released | Self::ServerRecovered => Level::Info,
             Self::Expired | Self::Race | Self::ServerFailed | Self::Warning => Level::Warning,
             Self::Lost => Level::Error,
@@ -100,6 +109,8 @@ pub struct Event {
     pub reason: Option<LossReason>,
     /// How long it took: the wait of an acquire, the hold of a release, the overrun of a race.
     pub took: Option<Duration>,
+    /// How many wait before us, for `queued`.
+    pub rank: Option<u64>,
     /// The server, for `server_failed` and `server_recovered`.
     pub server: Option<String>,
     /// One sentence more.
@@ -108,7 +119,18 @@ pub struct Event {
 
 impl Event {
     pub(crate) fn new(kind: EventKind) -> Self {
-        Self { kind, lock: None, owner: None, fence: None, rival: None, reason: None, took: None, server: None, message: None }
+        Self {
+            kind,
+            lock: None,
+            owner: None,
+            fence: None,
+            rival: None,
+            reason: None,
+            took: None,
+            rank: None,
+            server: None,
+            message: None,
+        }
     }
 }
 
@@ -138,6 +160,7 @@ pub(crate) fn trace(event: &Event) {
                 rival = event.rival.as_deref(),
                 reason = event.reason.map(LossReason::as_str),
                 took_ms = event.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+                rank = event.rank,
                 server = event.server.as_deref(),
                 message = event.message.as_deref().unwrap_or(event.kind.as_str()),
             )

@@ -8,7 +8,7 @@ use crate::call::{Call, Responder};
 use crate::clock::Tick;
 use crate::error::{Error, Loss};
 use crate::protocol::{Amount, Grant, Input, Manner, Release};
-use crate::runtime::at_home;
+use crate::runtime::for_nobody;
 use crate::tended::{Caller, Tended};
 
 /// A lock that is ours: until it is released, handed over, or lost.
@@ -81,8 +81,8 @@ impl Held {
     /// Dropping the call doesn't take the extension back.
     ///
     /// # Errors
-    /// `LOCK_LOST`, `NOT_HELD`, `INVALID_ARGUMENT`, `FORKED`; `UNAVAILABLE` if no majority answered for `unavailable_after`
-    /// (the lock is still held while [`Held::is_valid`] says so).
+    /// `LOCK_LOST`, `NOT_HELD`, `INVALID_ARGUMENT`, `FORKED`; `UNAVAILABLE` if no majority answered for `unavailable_after`,
+    /// told a response timeout later at the latest (the lock is still held while [`Held::is_valid`] says so).
     pub fn extend(&self, ttl: Duration) -> Call<()> {
         self.extend_to(Amount::To(ttl))
     }
@@ -217,7 +217,7 @@ impl Drop for Held {
         // In a forked child the lock is the parent's, and its locks may have been copied while taken.
         if !self.is_inherited() {
             // The caller's runtime may be about to end.
-            at_home(|| self.tended.feed(Input::Release(0, Manner::Background)));
+            for_nobody(|| self.tended.feed(Input::Release(0, Manner::Background)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Asking every server one question, and judging the answers as they come.
+//! Asking every server a question or two, and judging the answers as they come.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
 /// Says what the answers so far come to, or `None` to wait for more. With no answer missing it has to say something.
 type Judge<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync>;
 
-/// One question to all servers. The servers' completions keep it alive.
+/// Questions to all servers. The servers' completions keep it alive.
 pub(crate) struct Inquiry<T> {
     judge: Judge<T>,
     no_answer: Failure,
@@ -28,10 +28,11 @@ struct State<T> {
 }
 
 impl<T: Send + 'static> Inquiry<T> {
-    /// Asks all servers `op`; whoever has not answered within `patience` counts as failed.
+    /// Asks all servers all of `ops`; what is not answered within `patience` counts as failed. The judge gets the answers of all
+    /// servers to the first, then to the next.
     pub(crate) fn begin(
         live: &Live,
-        op: &Op,
+        ops: &[Op],
         patience: Duration,
         judge: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
         responder: Responder<T>,
@@ -42,13 +43,13 @@ impl<T: Send + 'static> Inquiry<T> {
         let inquiry = Arc::new(Self {
             judge: Box::new(judge),
             no_answer: Failure::unknown(FailureKind::Timeout, message),
-            state: Mutex::new(State { answers: vec![None; servers], responder: Some(responder) }),
+            state: Mutex::new(State { answers: vec![None; servers * ops.len()], responder: Some(responder) }),
         });
-        for server in 0..servers {
+        for (number, (op, server)) in ops.iter().flat_map(|op| (0..servers).map(move |server| (op, server))).enumerate() {
             let keep = Arc::clone(&inquiry);
             let completion = Completion::new(move |answer| {
                 keep.step(|answers| {
-                    answers[server].get_or_insert(answer);
+                    answers[number].get_or_insert(answer);
                 });
             });
             live.server(server).submit(Request::new(op.clone(), until), completion);

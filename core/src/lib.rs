@@ -35,6 +35,7 @@
 mod call;
 mod client;
 pub mod clock;
+mod drive;
 pub mod error;
 pub mod event;
 mod held;
@@ -44,6 +45,8 @@ mod inquiry;
 mod live;
 mod lock;
 pub mod machine;
+#[doc(hidden)]
+pub mod mutant;
 pub mod name;
 pub mod options;
 pub mod owner;
@@ -54,7 +57,8 @@ pub mod server;
 mod tended;
 #[doc(hidden)]
 pub mod validity;
-mod wait;
+#[doc(hidden)]
+pub mod wait;
 
 pub use call::{Call, Cancel};
 pub use client::{Client, ClientBuilder, URL_VARIABLE};

@@ -7,13 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::event::{Event, Sink, trace};
+use crate::clock::Tick;
+use crate::event::{Event, EventKind, Sink, trace};
+use crate::machine;
+use crate::name::Keys;
 use crate::options::ClientOptions;
 use crate::owner::Signature;
 use crate::protocol::Input;
 use crate::runtime::Runtime;
-use crate::server::{Fleet, Server};
+use crate::server::{Completion, FailureKind, Fleet, Listener, Notice, Op, Request, Server};
 use crate::tended::Tended;
+use crate::wait::{Departure, Hinted, Lines, Seat, Told};
 
 /// Where a client's events go.
 #[derive(Clone, Default)]
@@ -48,6 +52,13 @@ pub(crate) struct Live {
     emptied: Notify,
     /// The task that holds each owner value, where the caller told.
     holders: Mutex<HashMap<Arc<str>, u64>>,
+    /// Who waits here for which lock.
+    lines: Mutex<Lines>,
+    channel: String,
+    listening: AtomicBool,
+    untold: AtomicBool,
+    /// Servers keep them only weakly.
+    listeners: Mutex<Vec<Listener>>,
 }
 
 impl Live {
@@ -59,18 +70,26 @@ impl Live {
         emitter: Emitter,
     ) -> Self {
         let app = options.app.clone().or_else(|| std::env::var("LOCKTENDER_APP").ok());
+        let signature = Signature::of_this_process(app.as_deref());
+        let mut seeds = fastrand::Rng::with_seed(entropy());
+        let client = format!("{:016x}", seeds.u64(..));
         Self {
+            lines: Mutex::new(Lines::new(&client, signature.who(), servers.len())),
+            channel: machine::channel(&client),
+            listening: AtomicBool::new(false),
+            untold: AtomicBool::new(false),
+            listeners: Mutex::default(),
             pid: std::process::id(),
             runtime,
             addresses: servers.iter().map(|server| server.address().to_owned()).collect(),
             servers,
             fleet,
-            signature: Arc::new(Signature::of_this_process(app.as_deref())),
+            signature: Arc::new(signature),
             options,
             emitter,
             closing: AtomicBool::new(false),
             introduced: AtomicBool::new(false),
-            seeds: Mutex::new(fastrand::Rng::with_seed(entropy())),
+            seeds: Mutex::new(seeds),
             roll: Mutex::default(),
             emptied: Notify::new(),
             holders: Mutex::default(),
@@ -149,6 +168,114 @@ impl Live {
 
     pub(crate) fn holder_context(&self, owner: &str) -> Option<u64> {
         self.holders.lock().get(owner).copied()
+    }
+
+    /// Lines a waiter up behind the others of this client.
+    pub(crate) fn join(&self, lock: &str, waiter: u64, fair: bool) -> Seat {
+        self.lines.lock().join(lock, waiter, fair)
+    }
+
+    /// A waiter leaves its line; who is next hears of it.
+    pub(crate) fn quit(&self, lock: &str, waiter: u64, departure: Departure) {
+        let told = self.lines.lock().quit(lock, waiter, departure);
+        self.tell_all(told);
+    }
+
+    /// The others of a waiter's line may try for themselves.
+    pub(crate) fn pass(&self, lock: &str, waiter: u64) {
+        let told = self.lines.lock().pass(lock, waiter);
+        self.tell_all(told);
+    }
+
+    fn tell_all(&self, told: Vec<Told>) {
+        for Told { waiter, turn, at } in told {
+            self.tell(waiter, Input::Turn(turn, at));
+        }
+    }
+
+    fn tell(&self, waiter: u64, input: Input) {
+        let tended = self.roll.lock().get(&waiter).cloned();
+        if let Some(tended) = tended {
+            tended.feed(input);
+        }
+    }
+
+    /// Has the servers tell of releases, from the first time on that somebody waits.
+    pub(crate) fn listen(self: &Arc<Self>) {
+        if self.listening.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for (index, server) in self.servers.iter().enumerate() {
+            let live = Arc::downgrade(self);
+            let listener = move |notice| {
+                if let Some(live) = live.upgrade() {
+                    live.hear(index, notice);
+                }
+            };
+            let listener: Listener = Arc::new(listener);
+            self.listeners.lock().push(Arc::clone(&listener));
+            if !server.listen(&self.channel, listener) {
+                self.lines.lock().hearing().set(index, false);
+            }
+        }
+    }
+
+    fn hear(&self, server: usize, notice: Notice) {
+        match notice {
+            Notice::Message(message) => self.hinted(server, &message),
+            Notice::Listening => self.hears(server, true),
+            Notice::Deaf(failure) => {
+                self.hears(server, false);
+                // A broken connection is told of as such, and mended.
+                if matches!(failure.kind, FailureKind::Denied | FailureKind::Protocol | FailureKind::Other) {
+                    let mut event = Event::new(EventKind::Warning);
+                    event.server = self.addresses.get(server).cloned();
+                    event.message = Some(format!("waiters poll, because this server tells of no releases: {failure}"));
+                    self.emit(&event);
+                }
+            }
+        }
+    }
+
+    /// Messages come from now on, or no longer: whoever speaks for a line looks for itself, and knows how long to wait then.
+    fn hears(&self, server: usize, hears: bool) {
+        let fronts: Vec<u64> = {
+            let lines = self.lines.lock();
+            lines.hearing().set(server, hears);
+            lines.fronts().collect()
+        };
+        fronts.into_iter().for_each(|waiter| self.tell(waiter, Input::Hears(server)));
+    }
+
+    /// The next waiter could not be told of a release. Said once: it won't be otherwise at the next one.
+    pub(crate) fn untold(&self, lock: &str, why: &str) {
+        if !self.untold.swap(true, Ordering::Relaxed) {
+            let mut event = Event::new(EventKind::Warning);
+            event.lock = Some(lock.to_owned());
+            event.message = Some(format!("the next waiter is not told of a release, and notices within a second: {why}"));
+            self.emit(&event);
+        }
+    }
+
+    fn hinted(&self, server: usize, message: &str) {
+        let Some(hinted) = Hinted::parse(message) else { return };
+        let waiter = self.lines.lock().find(&hinted);
+        match waiter {
+            Some(waiter) => self.tell(waiter, Input::Hint(server, hinted.hint)),
+            None if hinted.hint.is_now() => self.pass_on(server, &hinted),
+            None => (),
+        }
+    }
+
+    /// The waiter that is meant is gone: the next one must not wait for it.
+    fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
+        let name = hinted.lock.strip_prefix(&*self.options.prefix);
+        let Some(Ok(keys)) = name.map(|name| Keys::new(&self.options.prefix, name, self.servers.len())) else { return };
+        let entry = self.lines.lock().entry(hinted.fair, hinted.number);
+        let leave = Some(Arc::clone(&entry));
+        let op = Op::Release { keys: Arc::new(keys), owner: entry, leave, grants: self.fleet.is_none() };
+        let deadline = Tick::now().after(self.options.response_timeout_for(self.servers.len()));
+        self.server(server).submit(Request::new(op, deadline), Completion::new(|_| ()));
     }
 
     /// Ends everything: acquires fail, holds are lost and released, connections are let go, all within a response timeout.

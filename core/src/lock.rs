@@ -71,6 +71,12 @@ impl Lock {
         self.set(|settings| settings.max_hold = Some(Some(span)))
     }
 
+    /// Whether to queue by principle: strictly first come, first served. See [`LockOptions::fair`].
+    #[must_use]
+    pub fn fair(self, fair: bool) -> Self {
+        self.set(|settings| settings.fair = Some(fair))
+    }
+
     /// Several options at once; what is `None` stays what it was.
     #[must_use]
     pub fn settings(self, settings: LockSettings) -> Self {
@@ -107,6 +113,10 @@ impl Lock {
             if servers > 1 && wire_millis(options.ttl) > millis(base.max_ttl) {
                 let why = format!("on a quorum a ttl is at most max_ttl ({} ms)", base.max_ttl.as_millis());
                 return Err(Error::invalid("ttl", Ms(options.ttl), why));
+            }
+            if servers > 1 && options.fair {
+                let why = "a quorum has no fair locks: independent servers can't agree on who is first".to_owned();
+                return Err(Error::invalid("fair", true, why));
             }
             let keys = Arc::new(Keys::new(&base.prefix, &self.name, servers)?);
             Ok(Prepared { keys, options })
@@ -244,7 +254,7 @@ impl Lock {
                     let op = Op::Inspect { keys: Arc::clone(&recipe.keys) };
                     let patience = recipe.response_timeout;
                     let judge = move |answers: &[_]| inspect(recipe.keys.name(), &recipe.servers, answers);
-                    Inquiry::begin(&live, &op, patience, judge, responder);
+                    Inquiry::begin(&live, &[op], patience, judge, responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }

@@ -50,15 +50,27 @@ impl Keys {
         }
         let base = match tags(&lock) {
             Tags::One => lock.clone(),
-            Tags::None => format!("{{{lock}}}"),
+            Tags::None => braced(&lock),
             Tags::Many => return refuse("a lock's name has at most one {tag}".into()),
             Tags::Unpaired => {
                 return refuse("a name with a \"}\" needs a non-empty {tag} before it, else its side keys have no slot".into());
             }
         };
+        Ok(Self::on(&base, name, lock, servers))
+    }
+
+    /// Keys with `prefix` that no lock has, but that a user needs the same rights for.
+    #[must_use]
+    pub fn of_no_lock(prefix: &str, servers: usize) -> Self {
+        let lock = format!("{prefix}{SIDE}probe");
+        let base = if matches!(tags(&lock), Tags::One) { lock.clone() } else { braced(&lock) };
+        Self::on(&base, "", lock, servers)
+    }
+
+    fn on(base: &str, name: &str, lock: String, servers: usize) -> Self {
         // One server may be a cluster, where all keys of a script must share a slot; a quorum never is.
         let marker = if servers > 1 { MARKER.to_owned() } else { format!("{base}{SIDE}marker") };
-        Ok(Self { name: name.to_owned(), fence: format!("{base}{SIDE}fence"), queue: format!("{base}{SIDE}queue"), lock, marker })
+        Self { name: name.to_owned(), fence: format!("{base}{SIDE}fence"), queue: format!("{base}{SIDE}queue"), lock, marker }
     }
 
     /// The name the user gave, without the prefix.
@@ -123,6 +135,10 @@ enum Tags {
     Unpaired,
 }
 
+fn braced(key: &str) -> String {
+    format!("{{{key}}}")
+}
+
 /// Counts hash tags by the rule of Redis Cluster: what stands between the first `{` and the first `}` after it, if not empty.
 fn tags(key: &str) -> Tags {
     let first = |text: &str| -> Option<usize> {
@@ -164,6 +180,16 @@ mod tests {
         assert_eq!(keys.in_order(), ["prod:a", "{prod:a}:~lt:fence", "{prod:a}:~lt:queue", "{prod:a}:~lt:marker"]);
         assert_eq!(keys.name(), "a");
         assert_eq!(Keys::new("", "a", 3).unwrap().marker(), Keys::server_marker());
+    }
+
+    #[test]
+    fn a_name_for_trying_rights_is_none_that_a_lock_can_have() {
+        for prefix in ["", "prod:", "{shop}:", "a}", "{a}{b}"] {
+            let keys = Keys::of_no_lock(prefix, 1);
+            assert!(keys.lock().starts_with(prefix), "a user's rights may depend on it");
+            assert!(Keys::new("", keys.lock(), 1).is_err(), "{prefix}");
+        }
+        assert_eq!(Keys::of_no_lock("prod:", 3).in_order()[1], "{prod::~lt:probe}:~lt:fence");
     }
 
     #[test]

@@ -46,11 +46,15 @@ pub struct LockOptions {
     pub renew: bool,
     /// The longest a hold lasts, counted from the grant, whatever renews or extends it. Default none.
     pub max_hold: Option<Duration>,
+    /// Whether to queue by principle: strictly first come, first served among all that do, in every process. Default false:
+    /// a newcomer may be faster than a waiter, though nobody starves. Not on a quorum, whose servers can't agree on who is
+    /// first.
+    pub fair: bool,
 }
 
 impl Default for LockOptions {
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(10), wait: Wait::Forever, renew: true, max_hold: None }
+        Self { ttl: Duration::from_secs(10), wait: Wait::Forever, renew: true, max_hold: None, fair: false }
     }
 }
 
@@ -66,6 +70,8 @@ pub struct LockSettings {
     pub renew: Option<bool>,
     /// See [`LockOptions::max_hold`]; `Some(None)` takes a client's default back.
     pub max_hold: Option<Option<Duration>>,
+    /// See [`LockOptions::fair`].
+    pub fair: Option<bool>,
 }
 
 impl LockSettings {
@@ -76,6 +82,7 @@ impl LockSettings {
             wait: self.wait.or(others.wait),
             renew: self.renew.or(others.renew),
             max_hold: self.max_hold.or(others.max_hold),
+            fair: self.fair.or(others.fair),
         }
     }
 
@@ -89,6 +96,7 @@ impl LockSettings {
             wait: self.wait.unwrap_or(base.wait),
             renew: self.renew.unwrap_or(base.renew),
             max_hold: self.max_hold.unwrap_or(base.max_hold),
+            fair: self.fair.unwrap_or(base.fair),
         };
         merged.check()?;
         Ok(merged)

@@ -31,6 +31,12 @@ impl Signature {
         Self::new(app, &host_name(), std::process::id())
     }
 
+    /// The fields that stay the same.
+    #[must_use]
+    pub fn who(&self) -> &str {
+        self.prefix.trim_end()
+    }
+
     /// A fresh owner value made at `wall_us`; `random` makes it unique.
     #[must_use]
     pub fn owner(&self, wall_us: u64, random: u128) -> Arc<str> {

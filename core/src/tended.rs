@@ -20,6 +20,7 @@ use crate::live::Live;
 use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe, Release};
 use crate::runtime::Alarm;
 use crate::server::Completion;
+use crate::wait::Departure;
 
 /// An acquisition with its callers.
 pub(crate) struct Tended {
@@ -81,7 +82,9 @@ pub(crate) type Watcher = Box<dyn FnOnce(Option<Loss>) + Send>;
 impl Tended {
     /// Starts an acquisition. `context` tells tasks apart, for the warning of one that waits for itself.
     pub(crate) fn begin(live: Arc<Live>, recipe: Arc<Recipe>, context: Option<u64>, acquirer: Acquirer) -> Arc<Self> {
-        let machine = Acquisition::new(Arc::clone(&recipe), live.seed(), Now::read());
+        let id = live.next_id();
+        let seat = recipe.lines_up().then(|| live.join(recipe.keys.lock(), id, recipe.options.fair));
+        let machine = Acquisition::new(Arc::clone(&recipe), seat, live.seed(), Now::read());
         let desk = Desk {
             machine,
             inbox: VecDeque::new(),
@@ -95,7 +98,6 @@ impl Tended {
             watchers: HashMap::new(),
             next_watcher: 0,
         };
-        let id = live.next_id();
         let tended = Arc::new(Self {
             live,
             recipe,
@@ -212,6 +214,10 @@ impl Tended {
                 let completion = Completion::new(move |answer| tended.feed(Input::Answer { server, tag, answer }));
                 self.live.server(server).submit(request, completion);
             }
+            Command::Listen => self.live.listen(),
+            Command::Untold(why) => self.live.untold(self.recipe.name(), &why),
+            Command::Yield => self.live.pass(self.recipe.keys.lock(), self.id),
+            Command::Quit(departure) => self.live.quit(self.recipe.keys.lock(), self.id, departure),
             Command::Emit(event) => {
                 self.live.emit(&event);
                 self.notice_self_wait(&event);
@@ -291,6 +297,7 @@ impl Tended {
         let acquirer = desk.acquirer.take();
         let callers = std::mem::take(&mut desk.callers);
         drop(desk);
+        self.live.quit(self.recipe.keys.lock(), self.id, Departure::GaveUp);
         let error = || Error::internal(Some(self.recipe.name()), "the lock's state machine panicked");
         if let Some(acquirer) = acquirer {
             acquirer.respond(Err(error()));

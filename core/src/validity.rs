@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::mutant::mutant;
 
 /// What is taken off a ttl for clocks that run at slightly different rates: a hundredth, and 2 ms for the servers'
 /// millisecond expiry. The bound is the one of the Redlock description at redis.io.
@@ -15,7 +16,8 @@ pub fn drift(ttl: Duration) -> Duration {
 /// have applied it at any time since.
 #[must_use]
 pub fn end(sent: Tick, ttl: Duration) -> Tick {
-    sent.after(ttl.saturating_sub(drift(ttl)))
+    let allowance = if mutant!(NoDrift) { Duration::ZERO } else { drift(ttl) };
+    sent.after(ttl.saturating_sub(allowance))
 }
 
 /// A server's clock as one reply showed it.

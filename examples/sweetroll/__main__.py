@@ -17,6 +17,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="examples/demo", description="Three processes in three languages fight for one lock.")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long they fight (default 10)")
     parser.add_argument("--ttl", type=float, help="the lock's time to live in seconds (default: a tenth of the fight)")
+    parser.add_argument("--quorum", action="store_true", help="on five servers, of which two at a time are killed and revived")
     parser.add_argument("--plain", action="store_true", help="plain lines also on a terminal")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the shared file here")
     parser.add_argument("--check", type=Path, metavar="FILE", help="fight nothing, judge this file")
@@ -37,11 +38,12 @@ def verdict(history: History) -> int:
 
 
 def fight(wanted: argparse.Namespace) -> int:
-    with tempfile.TemporaryDirectory(prefix="sweetroll-") as directory, private_servers(1, Path(directory)) as urls:
+    count = 5 if wanted.quorum else 1
+    with tempfile.TemporaryDirectory(prefix="sweetroll-") as directory, private_servers(count, Path(directory)) as servers:
         shared = wanted.keep or Path(directory) / "sweetroll.jsonl"
         shared.write_text("")
-        stage = Stage(urls, shared, wanted.seconds, wanted.ttl or wanted.seconds / 10)
-        asyncio.run(stage.play(timeline(plain=wanted.plain or not sys.stdout.isatty())))
+        stage = Stage(servers, shared, wanted.seconds, wanted.ttl or wanted.seconds / 10)
+        asyncio.run(stage.play(timeline(stage.rows, plain=wanted.plain or not sys.stdout.isatty())))
         history = History.read(shared)
         print(table(stage.tallies, history))
         return verdict(history) or stage.failed

@@ -44,7 +44,8 @@ def eat(held: Held, shared: Path, ttl: float, since: float) -> None:
 def main() -> None:
     urls, shared, ttl, end = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
     tell("enters")
-    with Client(urls, app=NAME) as client:
+    # Two ttls: more than a hold ever has left here, and how long a server that died keeps from voting.
+    with Client(urls, app=NAME, max_ttl=2 * ttl) as client:
         while (left := end - time.time()) > 0:
             tell("waits")
             began = time.monotonic()

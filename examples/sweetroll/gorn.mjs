@@ -47,7 +47,8 @@ async function eat(held, shared, ttlMs, since) {
 const [urls, shared, ttl, end] = process.argv.slice(2)
 const ttlMs = Number(ttl) * 1e3
 tell('enters')
-const client = new Client(urls, { app: NAME })
+// Two ttls: more than a hold ever has left here, and how long a server that died keeps from voting.
+const client = new Client(urls, { app: NAME, maxTtlMs: 2 * ttlMs })
 for (let left; (left = Number(end) - time()) > 0; ) {
   tell('waits')
   const began = time()

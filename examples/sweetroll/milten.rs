@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use locktender::{Client, Code, Held};
+use locktender::{Client, ClientOptions, Code, Held};
 
 const NAME: &str = "Milten";
 
@@ -18,7 +18,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [_, urls, shared, ttl, end] = &arguments[..] else { return Err("milten URL FILE TTL END".into()) };
     let (shared, ttl, end) = (PathBuf::from(shared), Duration::from_secs_f64(ttl.parse()?), end.parse::<f64>()?);
     tell("enters", "");
-    let client = Client::builder().urls(urls).configure(|options| options.app = Some(NAME.into())).build()?;
+    let options = |options: &mut ClientOptions| {
+        options.app = Some(NAME.into());
+        // More than a hold ever has left here, and how long a server that died keeps from voting.
+        options.max_ttl = 2 * ttl;
+    };
+    let client = Client::builder().urls(urls).configure(options).build()?;
     while let left @ 0.001.. = end - time() {
         tell("waits", "");
         let began = Instant::now();

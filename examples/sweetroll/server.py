@@ -1,6 +1,9 @@
 """Private lock servers: real ones, on free ports, gone with this process."""
 
 import json
+import os
+import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -12,29 +15,57 @@ ROOT = Path(__file__).resolve().parents[2]
 STARTUP = 10.0
 
 
+class PrivateServer:
+    """A server that can be killed, and revived at the same address."""
+
+    def __init__(self, binary: str, directory: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self._port = probe.getsockname()[1]
+        self._directory = directory
+        # It writes down what it does, so that it can come back with what it knew.
+        self._command = [binary, "--port", str(self._port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]
+        self._command += ["--appendfsync", "always", "--dir", str(directory)]
+        self.url = f"redis://127.0.0.1:{self._port}"
+        self._start()
+
+    def _start(self) -> None:
+        self._directory.mkdir(exist_ok=True)
+        # The tether kills the server when its standard input closes: when we are done, and also if we are killed.
+        tether = [ROOT / "tests/tether", self._directory, *self._command]
+        self._tether = subprocess.Popen(tether, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._tether.stdout is not None
+        self._pid = int(self._tether.stdout.readline())
+        wait_until_ready(self._port, self._directory / "log")
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+        # Before its input closes, which would have it remove the directory.
+        self._tether.wait()
+        self.close()
+
+    def revive(self, empty: bool) -> None:
+        """Starts it again, with what it knew or with nothing."""
+        if empty:
+            shutil.rmtree(self._directory)
+        self._start()
+
+    def close(self) -> None:
+        assert self._tether.stdin is not None and self._tether.stdout is not None
+        self._tether.stdin.close()
+        self._tether.stdout.close()
+        self._tether.wait()
+
+
 @contextmanager
-def private_servers(count: int, directory: Path) -> Iterator[list[str]]:
-    """Starts so many servers; gives their URLs."""
+def private_servers(count: int, directory: Path) -> Iterator[list[PrivateServer]]:
+    """Starts so many servers."""
     binary = json.loads((ROOT / ".venv/servers.json").read_text())[0]["path"]
     with ExitStack() as stack:
-        yield [stack.enter_context(private_server(binary, directory / f"server-{number}")) for number in range(count)]
-
-
-@contextmanager
-def private_server(binary: str, directory: Path) -> Iterator[str]:
-    directory.mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(directory)]
-    # The tether kills the server when its standard input closes: when we are done, and also if we are killed.
-    tether = subprocess.Popen([ROOT / "tests/tether", directory, *command], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    assert tether.stdin is not None
-    try:
-        wait_until_ready(port, directory / "log")
-        yield f"redis://127.0.0.1:{port}"
-    finally:
-        tether.stdin.close()
-        tether.wait()
+        servers = []
+        for number in range(count):
+            servers.append(PrivateServer(binary, directory / f"server-{number}"))
+            stack.callback(servers[-1].close)
+        yield servers
 
 
 def wait_until_ready(port: int, log: Path) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from server import PrivateServer
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
@@ -23,6 +25,13 @@ FIGHTERS: dict[str, tuple[str, list[str | Path]]] = {
 KILL_AT, PAUSE_AT = 0.25, 0.6
 # How long the killed and the paused are gone, in ttls. Twice what a hold may have left: somebody else gets the lock meanwhile.
 GONE_FOR = 3
+
+# With several servers: when two of them are killed together, and when these come back, as parts of the fight. The second time
+# the lock depends on the two that were gone before.
+OUTAGES = [(0.4, 0.5, (0, 1)), (0.75, 0.85, (2, 3))]
+SERVERS = "Servers"
+# How long a server that was killed doesn't vote, in ttls: no hold of this fight ever remains for longer.
+QUARANTINE = 2
 
 
 class Notice(NamedTuple):
@@ -46,8 +55,10 @@ class Tally:
 
 
 class Stage:
-    def __init__(self, urls: list[str], shared: Path, seconds: float, ttl: float) -> None:
-        self._arguments = [",".join(urls), str(shared)]
+    def __init__(self, servers: list[PrivateServer], shared: Path, seconds: float, ttl: float) -> None:
+        self._servers = servers
+        self._urls = [server.url for server in servers]
+        self._arguments = [",".join(self._urls), str(shared)]
         self._seconds = seconds
         self._ttl = ttl
         self._processes: dict[str, asyncio.subprocess.Process] = {}
@@ -58,14 +69,34 @@ class Stage:
         self.tallies = {who: Tally() for who in FIGHTERS}
         self.failed = 0
 
+    @property
+    def rows(self) -> list[str]:
+        """Whom notices are about."""
+        return [*FIGHTERS, SERVERS] if len(self._servers) > 1 else [*FIGHTERS]
+
     async def play(self, show: Callable[[Notice], None]) -> None:
         """Has them fight, telling `show` what happens."""
         self._show = show
         self._began = time.time()
+        outages = []
+        if len(self._servers) > 1:
+            await self._vouch()
+            outages = [self._outage(*outage) for outage in OUTAGES]
         await asyncio.gather(*map(self._enter, FIGHTERS))
+        await asyncio.gather(self._befall(), *outages)
+        await asyncio.gather(*self._readers)
+
+    async def _vouch(self) -> None:
+        """Has the servers vote at once: they are new, so nobody can hold anything there."""
+        from locktender import Client  # here, because --check needs nothing installed
+
+        with Client(self._urls, max_ttl=self._ttl * QUARANTINE) as client:
+            await client.initialize_quorum_async()
+
+    async def _befall(self) -> None:
+        """What befalls the three."""
         await self._kill()
         await self._pause()
-        await asyncio.gather(*self._readers)
 
     def _moment(self, part: float) -> float:
         """The seconds until so much of the fight is over."""
@@ -90,7 +121,8 @@ class Stage:
             self.failed = 1
 
     def _notice(self, notice: Notice) -> None:
-        tally = self.tallies[notice.who]
+        # What happens to servers counts for nobody.
+        tally = self.tallies.get(notice.who, Tally())
         match notice.event:
             case "waits":
                 tally.waits += 1
@@ -128,3 +160,15 @@ class Stage:
             await asyncio.sleep(self._ttl * GONE_FOR)
             self._notice(Notice(time.time(), who, "goes on", {}))
             self._processes[who].send_signal(signal.SIGCONT)
+
+    async def _outage(self, from_part: float, to_part: float, numbers: tuple[int, int]) -> None:
+        """Kills two servers at once, a minority; one comes back with what it knew, the other empty."""
+        await asyncio.sleep(self._moment(from_part))
+        kept, emptied = (self._servers[number] for number in numbers)
+        kept.kill()
+        emptied.kill()
+        self._notice(Notice(time.time(), SERVERS, "two die", {"alive": len(self._servers) - 2}))
+        await asyncio.sleep(self._moment(to_part))
+        await asyncio.to_thread(kept.revive, empty=False)
+        await asyncio.to_thread(emptied.revive, empty=True)
+        self._notice(Notice(time.time(), SERVERS, "come back", {"one": "empty", "both vote after": f"{self._ttl * QUARANTINE:g} s"}))

@@ -4,7 +4,7 @@ import shutil
 import time
 from collections.abc import Callable
 
-from stage import FIGHTERS, Notice
+from stage import Notice
 
 COLUMN = 0.1  # seconds
 HOLDS, WAITS, LOST, NOTHING = "█", "·", "x", " "
@@ -20,13 +20,15 @@ MARKS = {
     "comes back": (NOTHING, "R"),
     "is paused": ("‖", "P"),
     "goes on": (HOLDS, "C"),
+    "two die": ("-", "D"),
+    "come back": (NOTHING, "R"),
 }
-LEGEND = f"{HOLDS} holds  {WAITS} waits  + extends  x loses  K killed  R back  P paused  ‖ still believes  C goes on"
+LEGEND = f"{HOLDS} holds  {WAITS} waits  + extends  x loses  K killed  R back  P paused  ‖ still believes  C goes on  D two servers die"
 
 
-def timeline(plain: bool) -> Callable[[Notice], None]:
-    """What to call with each notice."""
-    return Plain() if plain else Rows()
+def timeline(rows: list[str], plain: bool) -> Callable[[Notice], None]:
+    """What to call with each notice, about one of `rows`."""
+    return Plain() if plain else Rows(rows)
 
 
 class Plain:
@@ -41,11 +43,11 @@ class Plain:
 
 
 class Rows:
-    def __init__(self) -> None:
+    def __init__(self, rows: list[str]) -> None:
         self._began = time.time()
-        self._rows = dict.fromkeys(FIGHTERS, "")
-        self._states = dict.fromkeys(FIGHTERS, NOTHING)
-        print(f"\n{LEGEND}\n" + "\n" * len(FIGHTERS))
+        self._rows = dict.fromkeys(rows, "")
+        self._states = dict.fromkeys(rows, NOTHING)
+        print(f"\n{LEGEND}\n" + "\n" * len(rows))
 
     def __call__(self, notice: Notice) -> None:
         column = int((notice.at - self._began) / COLUMN)
@@ -58,7 +60,7 @@ class Rows:
 
     def _draw(self) -> None:
         room = shutil.get_terminal_size().columns - 10
-        print(f"\x1b[{len(FIGHTERS) + 1}A", end="")
+        print(f"\x1b[{len(self._rows) + 1}A", end="")
         for who, row in self._rows.items():
             print(f"\x1b[2K{who:8} {row[-room:]}")
         print("", flush=True)

@@ -1,6 +1,7 @@
 """The demo runs, and its check fails where it must."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,26 @@ def test_three_languages_fight_and_nobody_overlaps(tmp_path: Path):
     assert "a stale write of" in fight.stdout, "the paused one's write must come behind a newer fence"
     assert "no two of them valid at once" in fight.stdout
     assert demo("--check", shared).returncode == 0
+
+
+def test_the_fight_goes_on_while_two_of_five_servers_are_killed_and_come_back():
+    fight = demo("--quorum", "--seconds", "6", "--plain")
+    assert fight.returncode == 0, fight.stdout + fight.stderr
+    events = [(at, who, event) for at, who, event in map(shown, fight.stdout.splitlines()) if event]
+    outages = [at for at, who, event in events if (who, event) == ("Servers", "two die")]
+    returns = [at for at, who, event in events if (who, event) == ("Servers", "come back")]
+    assert len(outages) == len(returns) == 2, fight.stdout
+    # The second time a majority needs the two that were gone before.
+    for two_die, come_back in zip(outages, returns, strict=True):
+        assert any(event == "takes" and two_die < at < come_back + 1 for at, _, event in events), fight.stdout
+    assert any(event == "takes" and at > returns[-1] for at, _, event in events), fight.stdout
+    assert "no two of them valid at once" in fight.stdout
+
+
+def shown(line: str) -> tuple[float, str, str]:
+    """When, who and what, of a plain line of the timeline."""
+    found = re.match(r" *(\d+\.\d{3})  (\w+) +(\w+(?: \w+)?)", line)
+    return (float(found[1]), found[2], found[3]) if found else (0.0, "", "")
 
 
 def test_two_valid_holds_at_once_fail_the_check(tmp_path: Path):

@@ -62,7 +62,16 @@ test('check tells what a server guarantees', async (t) => {
   assert.match(report.version, /^(redis|valkey) \d+\.\d+/)
   assert.deepEqual([report.role, report.persistence, report.eviction], ['master', 'none', 'noeviction'])
   assert.ok(Math.abs(report.clockOffsetMs) < 100)
-  assert.ok(Array.isArray(report.warnings))
+  assert.deepEqual([report.denied, Array.isArray(report.warnings)], [[], true])
+})
+
+test('check tells which rights are missing', async (t) => {
+  const server = await startServer(t, { users: { app: ['pw', '~* +@all -pexpire'] } })
+  const client = new Client(`redis://app:pw@127.0.0.1:${server.port}`)
+  const [report] = await client.check()
+  assert.deepEqual(report.denied, ['PEXPIRE of :~lt:probe, to renew and extend a lock'])
+  assert.ok(report.warnings.some((warning) => warning.includes('a right is missing: PEXPIRE')))
+  await client.close()
 })
 
 test('check tells of a server that does not answer', async () => {

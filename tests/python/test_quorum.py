@@ -41,3 +41,12 @@ def test_a_check_says_what_each_server_guarantees(servers):
         assert abs(report.clock_offset) < 1
         assert missing.error and missing.version is None
         assert asyncio.run(client.check_async())[0].eviction == "allkeys-lru"
+        assert report.denied == [] and missing.denied is None
+
+
+def test_a_check_says_which_rights_are_missing(servers):
+    server = servers(users={"app": ("pw", "~* +@all -pexpire")})
+    with Client(f"redis://app:pw@127.0.0.1:{server.port}") as client:
+        (report,) = client.check()
+    assert report.denied == ["PEXPIRE of :~lt:probe, to renew and extend a lock"]
+    assert any("a right is missing: PEXPIRE" in warning for warning in report.warnings)

@@ -490,6 +490,10 @@ class ServerReport:
         """How far its clock is ahead of this machine's, in seconds; negative if behind."""
 
     @property
+    def denied(self) -> list[str] | None:
+        """What locks need and this client's user may not do, one line each; ``None`` if that can't be told."""
+
+    @property
     def warnings(self) -> list[str]:
         """What a person should look at, one sentence each."""
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::state::{Entry, State, Value};
+use crate::mutant::mutant;
 
-/// A fence is kept this long after its last use; a lock unused for longer counts as forgotten.
+/// A fence is kept this long after the lock's end; a lock unused for longer counts as forgotten.
 pub const KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// A fence this large, or larger, is none: up to here a JavaScript number and a Lua number hold every integer exactly.
@@ -34,17 +35,17 @@ pub(super) fn at(entry: &Entry, key: &str) -> String {
     format!("{} at {key}", entry.value.type_name())
 }
 
-/// Writes the fence and keeps it for another day.
-pub(super) fn write(state: &mut State, key: &str, fence: u64, now_us: u64) {
+/// Writes the fence of a lock that remains for `left_ms`, and keeps it for a day more: so a release need not touch it.
+pub(super) fn write(state: &mut State, key: &str, fence: u64, left_ms: u64, now_us: u64) {
     let text: Arc<str> = fence.to_string().into();
-    state.put(key, Value::Text(text), now_us, Some(KEPT_MS));
+    state.put(key, Value::Text(text), now_us, Some(left_ms.saturating_add(KEPT_MS)));
 }
 
 /// The vote for a proposal: always above `fence`.
 pub(super) fn vote(fence: u64, proposal: u64, now_us: u64) -> u64 {
     let believed = now_us.saturating_sub(BEHIND_US)..=now_us.saturating_add(AHEAD_US);
     let proposal = if believed.contains(&proposal) { proposal } else { now_us };
-    proposal.max(fence + 1)
+    proposal.max(fence + u64::from(!mutant!(VoteRepeats)))
 }
 
 #[cfg(test)]

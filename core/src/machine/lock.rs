@@ -3,36 +3,63 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fence;
 use super::state::{State, Value};
+use super::{fence, queue};
 use crate::error::Remaining;
+use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::server::{Reply, Verdict};
+use crate::server::{Place, Queued, Reply, Verdict};
 
-pub(super) fn acquire(
-    state: &mut State,
-    keys: &Keys,
-    owner: &Arc<str>,
-    ttl_ms: u64,
-    proposal: u64,
-    adopt: Option<&str>,
-    now_us: u64,
-) -> Reply {
-    let found = match look(state, keys, now_us) {
+/// What an acquire asks for.
+pub(super) struct Wish<'a> {
+    pub(super) owner: &'a Arc<str>,
+    pub(super) ttl_ms: u64,
+    pub(super) proposal: u64,
+    pub(super) adopt: Option<&'a str>,
+    pub(super) fair: bool,
+    pub(super) place: Option<&'a Place>,
+    /// Whether this server alone decides who is next.
+    pub(super) grants: bool,
+}
+
+impl Wish<'_> {
+    fn counts_as_free(&self, holder: &str) -> bool {
+        let adopted = self.adopt.is_some_and(|adopt| !adopt.is_empty() && adopt == holder);
+        holder == &**self.owner || adopted || self.place.is_some_and(|place| queue::claim(&place.entry) == holder)
+    }
+}
+
+pub(super) fn acquire(state: &mut State, keys: &Keys, wish: &Wish<'_>, now_us: u64) -> Reply {
+    let mut found = match look(state, keys, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    let adopt = adopt.filter(|adopt| !adopt.is_empty());
-    if found.holder.as_deref().is_some_and(|holder| holder != &**owner && Some(holder) != adopt) {
-        return found.reply(Verdict::Held);
+    if found.holder.is_none() && wish.grants {
+        let head = queue::first(state, keys, now_us);
+        let entry = wish.place.map(|place| &place.entry);
+        if head.is_some_and(|head| Some(&head.entry) != entry && head.bars(wish.fair, now_us)) {
+            queue::wake(state, keys, true, true, now_us);
+            found = match look(state, keys, now_us) {
+                Ok(found) => found,
+                Err(conflict) => return conflict,
+            };
+        }
     }
-    let vote = fence::vote(found.fence, proposal, now_us);
+    if found.holder.as_deref().is_some_and(|holder| !wish.counts_as_free(holder)) {
+        let queued = wish.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
+        return Reply { queued, ..found.reply(Verdict::Held) };
+    }
+    let vote = match found.holder {
+        Some(_) if mutant!(OldFence) => found.fence,
+        _ => fence::vote(found.fence, wish.proposal, now_us),
+    };
     // An acquire that comes late, or twice, may find its own hold extended by now: what remains is never shortened.
-    let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**owner));
-    let remains = own.map_or(ttl_ms, |left| left.max(ttl_ms));
-    take(state, keys, owner, remains, now_us);
-    fence::write(state, keys.fence(), vote, now_us);
-    ours(Verdict::Vote, vote, owner, remains, now_us)
+    let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**wish.owner));
+    let remains = own.map_or(wish.ttl_ms, |left| left.max(wish.ttl_ms));
+    take(state, keys, wish.owner, remains, now_us);
+    fence::write(state, keys.fence(), vote, remains, now_us);
+    let queued = wish.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, now_us));
+    Reply { queued, ..ours(Verdict::Vote, vote, wish.owner, remains, now_us) }
 }
 
 pub(super) fn confirm(state: &mut State, keys: &Keys, owner: &str, token: u64, now_us: u64) -> Reply {
@@ -40,10 +67,11 @@ pub(super) fn confirm(state: &mut State, keys: &Keys, owner: &str, token: u64, n
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(owner) || found.fence > token {
+    let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
+    if !ours || (found.fence > token && !mutant!(ConfirmOlder)) {
         return found.reply(Verdict::No);
     }
-    fence::write(state, keys.fence(), token, now_us);
+    fence::write(state, keys.fence(), token, found.left_ms.unwrap_or(0), now_us);
     Found { fence: token, ..found }.reply(Verdict::Ok)
 }
 
@@ -52,7 +80,7 @@ pub(super) fn extend(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(&**owner) || found.fence > token {
+    if found.holder.as_deref() != Some(&**owner) || (found.fence > token && !mutant!(ExtendOlder)) {
         return found.reply(Verdict::No);
     }
     keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
@@ -72,25 +100,36 @@ pub(super) fn heal(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64
     keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
 }
 
-pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, now_us: u64) -> Reply {
-    let fence = fence::read(state, keys.fence(), now_us);
-    let found = match holder(state, keys, fence.clone().unwrap_or(0), now_us) {
+pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option<&str>, grants: bool, now_us: u64) -> Reply {
+    if let Some(entry) = leave {
+        queue::leave(state, keys, entry, now_us);
+    }
+    let fence = fence::read(state, keys.fence(), now_us).unwrap_or(0);
+    let mut found = match holder(state, keys, fence, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(owner) {
-        return found.reply(Verdict::No);
+    let owned = found.holder.as_deref() == Some(owner) || mutant!(ReleaseUnowned);
+    if !owned && leave.is_some_and(|entry| found.holder.as_deref() == Some(&queue::claim(entry))) {
+        found = Found { holder: None, left_ms: None, ..found };
+        state.remove(keys.lock());
     }
-    state.remove(keys.lock());
-    if fence.is_ok() {
-        state.expire(keys.fence(), now_us, fence::KEPT_MS);
+    if owned {
+        state.remove(keys.lock());
+    }
+    // Who leaves may have been told that the lock is free: the next one is told in its stead.
+    if owned || leave.is_some() && found.holder.is_none() {
+        queue::wake(state, keys, grants, false, now_us);
+    }
+    if !owned {
+        return found.reply(Verdict::No);
     }
     Reply::new(Verdict::Ok, now_us, found.fence, None, Remaining::Gone)
 }
 
 pub(super) fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
     match look(state, keys, now_us) {
-        Ok(found) => found.reply(Verdict::Info),
+        Ok(found) => Reply { queued: queue::view(state, keys, now_us), ..found.reply(Verdict::Info) },
         Err(conflict) => conflict,
     }
 }
@@ -126,7 +165,7 @@ fn holder(state: &State, keys: &Keys, fence: u64, now_us: u64) -> Result<Found, 
     };
     match &entry.value {
         Value::Text(text) => Ok(Found { fence, holder: Some(text.clone()), left_ms: entry.left_ms(now_us), now_us }),
-        foreign @ Value::Foreign(_) => Err(conflict(fence, foreign.type_name().to_owned(), now_us)),
+        foreign @ (Value::Members(_) | Value::Foreign(_)) => Err(conflict(fence, foreign.type_name().to_owned(), now_us)),
     }
 }
 
@@ -141,13 +180,13 @@ fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u
 /// Raises the expiry of our lock where less remains, and the fence to our token.
 fn keep(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, token: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
     let remains = match left_ms {
-        Some(left) if left >= ttl_ms => left,
+        Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,
         _ => {
             state.expire(keys.lock(), now_us, ttl_ms);
             ttl_ms
         }
     };
-    fence::write(state, keys.fence(), token, now_us);
+    fence::write(state, keys.fence(), token, remains, now_us);
     ours(Verdict::Ok, token, owner, remains, now_us)
 }
 

@@ -31,7 +31,16 @@ impl Bench {
 
     fn acquire_adopting(&mut self, owner: &str, proposal: u64, adopt: Option<&str>) -> Reply {
         let adopt = adopt.map(Into::into);
-        self.apply(&Op::Acquire { keys: self.keys.clone(), owner: owner.into(), ttl_ms: TTL, proposal, adopt, fleet: None })
+        self.apply(&Op::Acquire {
+            keys: self.keys.clone(),
+            owner: owner.into(),
+            ttl_ms: TTL,
+            proposal,
+            adopt,
+            fair: false,
+            place: None,
+            fleet: None,
+        })
     }
 
     fn confirm(&mut self, owner: &str, token: u64) -> Reply {
@@ -47,7 +56,7 @@ impl Bench {
     }
 
     fn release(&mut self, owner: &str) -> Reply {
-        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into() })
+        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, grants: true })
     }
 
     fn inspect(&mut self) -> Reply {
@@ -83,7 +92,7 @@ fn text(value: &str) -> Value {
 fn a_free_lock_is_granted_with_the_proposal_as_its_fence() {
     let mut bench = Bench::new();
     assert_eq!(bench.acquire("a", T + 5), Reply::new(Verdict::Vote, T, T + 5, Some("a".into()), ms(TTL)));
-    assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), Some(FENCE_KEPT_MS))]);
+    assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), Some(TTL + FENCE_KEPT_MS))]);
 }
 
 #[test]
@@ -216,7 +225,7 @@ fn an_extension_repairs_a_lock_without_expiry_and_a_lost_fence() {
     let mut bench = Bench::new();
     bench.put_lock(text("a"), None);
     assert_eq!(bench.extend("a", TTL, T), Reply::new(Verdict::Ok, T, T, Some("a".into()), ms(TTL)));
-    assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), Some(FENCE_KEPT_MS))]);
+    assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), Some(TTL + FENCE_KEPT_MS))]);
 }
 
 #[test]
@@ -234,7 +243,16 @@ fn heal_works_in_quarantine_and_is_no_vote() {
     let mut bench = Bench::new();
     bench.keys = Arc::new(Keys::new("", "orders:42", 3).unwrap());
     let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
-    let acquire = Op::Acquire { keys: bench.keys.clone(), owner: "b".into(), ttl_ms: TTL, proposal: T, adopt: None, fleet };
+    let acquire = Op::Acquire {
+        keys: bench.keys.clone(),
+        owner: "b".into(),
+        ttl_ms: TTL,
+        proposal: T,
+        adopt: None,
+        fair: false,
+        place: None,
+        fleet,
+    };
     assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);
     assert_eq!(bench.heal("a", TTL, T).verdict, Verdict::Ok);
     assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);
@@ -243,13 +261,13 @@ fn heal_works_in_quarantine_and_is_no_vote() {
 }
 
 #[test]
-fn a_release_deletes_its_own_lock_only_and_keeps_the_fence_for_a_day() {
+fn a_release_deletes_its_own_lock_only_and_the_fence_stays_for_a_day_after_the_locks_expiry() {
     let mut bench = Bench::new();
     bench.acquire("a", T);
     assert_eq!(bench.release("b"), Reply::new(Verdict::No, T, T, Some("a".into()), ms(TTL)));
     bench.pass(5_000);
     assert_eq!(bench.release("a"), Reply::new(Verdict::Ok, bench.now_us, T, None, Remaining::Gone));
-    assert_eq!(bench.keys_now(), [("{orders:42}:~lt:fence".into(), Some(FENCE_KEPT_MS))]);
+    assert_eq!(bench.keys_now(), [("{orders:42}:~lt:fence".into(), Some(TTL - 5_000 + FENCE_KEPT_MS))]);
     assert_eq!(bench.release("a"), Reply::new(Verdict::No, bench.now_us, T, None, Remaining::Gone));
 }
 

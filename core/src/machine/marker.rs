@@ -12,6 +12,7 @@ use super::Env;
 use super::fence;
 use super::state::{State, Value};
 use crate::error::Remaining;
+use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::server::{Fleet, Reply, Verdict};
 
@@ -39,7 +40,7 @@ pub(super) fn admit(state: &mut State, key: &str, fleet: &Fleet, env: &Env<'_>) 
         Standing::Votes => None,
         Standing::Anew => {
             write(state, key, fleet, env, env.now_us);
-            Some(quarantine(env, fleet.max_ttl_ms))
+            (!mutant!(NoQuarantine)).then(|| quarantine(env, fleet.max_ttl_ms))
         }
         other => Some(refusal(other, fleet, env)),
     }
@@ -90,6 +91,7 @@ fn standing(state: &State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Standing 
         since => since.saturating_add(fleet.max_ttl_ms.saturating_mul(1_000)),
     };
     match votes_from.saturating_sub(env.now_us) {
+        _ if mutant!(NoQuarantine) => Standing::Votes,
         0 => Standing::Votes,
         left => Standing::Waits(left.div_ceil(1_000)),
     }

@@ -13,10 +13,14 @@
 //! | confirm | `No`: the lock is not ours, or the fence is above our token | fence = token |
 //! | extend | the same | at least ttl remains (never less than before), fence = token |
 //! | heal | `No`: the lock is another's, or the fence is above our token | lock = owner for at least ttl, fence = token |
-//! | release | `No`: the lock is not ours | the lock is deleted, the fence stays |
+//! | release | `No`: the lock is not ours | the lock is deleted, the fence stays, the first waiter is told |
 //!
 //! An acquire that finds its own value there votes again, as it does for the value it adopts: a reply may have been lost,
 //! and the old vote with it. Everything that succeeds keeps the fence for another day; whatever doesn't changes nothing.
+//!
+//! Who finds the lock held may line up in its *queue*, and is told when it is released. On a single server the lock is then
+//! kept for a waiter that queues by principle, or has waited long; else it is free, and a newcomer may be faster. On a
+//! quorum the queues are hints only, because independent servers can't agree on who is first.
 //!
 //! What is not ours is never touched: a lock key that isn't a string, or a fence that isn't a number, is a `Conflict`
 //! (looked at in the order marker, fence, lock). Only a release doesn't care about the fence, because deleting one's own
@@ -25,11 +29,15 @@
 mod fence;
 mod lock;
 mod marker;
+mod members;
+mod queue;
 mod state;
 
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNTOLD;
-pub use state::{Entry, State, Value};
+pub use members::Members;
+pub use queue::{CLAIM_MS, channel, claim};
+pub use state::{Entry, Message, State, Value};
 
 use crate::error::Remaining;
 use crate::server::{Op, Reply, Verdict};
@@ -46,17 +54,28 @@ pub struct Env<'a> {
 /// Does one operation, atomically, and answers it.
 pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fleet } => {
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, fleet } => {
             let refused = fleet.as_ref().and_then(|fleet| marker::admit(state, keys.marker(), fleet, env));
-            refused.unwrap_or_else(|| lock::acquire(state, keys, owner, *ttl_ms, *proposal, adopt.as_deref(), env.now_us))
+            let wish = lock::Wish {
+                owner,
+                ttl_ms: *ttl_ms,
+                proposal: *proposal,
+                adopt: adopt.as_deref(),
+                fair: *fair,
+                place: place.as_ref(),
+                grants: fleet.is_none(),
+            };
+            refused.unwrap_or_else(|| lock::acquire(state, keys, &wish, env.now_us))
         }
         Op::Confirm { keys, owner, token } => lock::confirm(state, keys, owner, *token, env.now_us),
         Op::Extend { keys, owner, ttl_ms, token } => lock::extend(state, keys, owner, *ttl_ms, *token, env.now_us),
         Op::Heal { keys, owner, ttl_ms, token } => lock::heal(state, keys, owner, *ttl_ms, *token, env.now_us),
-        Op::Release { keys, owner } => lock::release(state, keys, owner, env.now_us),
+        Op::Release { keys, owner, leave, grants } => lock::release(state, keys, owner, leave.as_deref(), *grants, env.now_us),
         Op::Inspect { keys } => lock::inspect(state, keys, env.now_us),
         Op::Greet { fleet } => marker::greet(state, fleet.as_ref(), env),
         Op::Examine => examine(env),
+        // Nobody is denied anything here.
+        Op::Probe { .. } => Reply::new(Verdict::Info, env.now_us, 0, None, Remaining::Gone),
         Op::Trust { fleet } => marker::trust(state, fleet, env),
     }
 }

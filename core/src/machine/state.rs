@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::members::Members;
+
 /// Below this many keys, expired ones are left to be found by the next access.
 const SWEEP_FROM: usize = 1024;
 
@@ -14,6 +16,16 @@ const SWEEP_FROM: usize = 1024;
 pub struct State {
     entries: BTreeMap<String, Entry>,
     sweep_at: usize,
+    published: Vec<Message>,
+}
+
+/// What was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The channel.
+    pub channel: String,
+    /// What was said.
+    pub payload: String,
 }
 
 /// What a key holds.
@@ -30,6 +42,8 @@ pub struct Entry {
 pub enum Value {
     /// A string.
     Text(Arc<str>),
+    /// A sorted set.
+    Members(Members),
     /// Something that isn't a string, by the name of its type (`list`, `hash`, …). No operation makes one: tests do.
     Foreign(Arc<str>),
 }
@@ -40,6 +54,7 @@ impl Value {
     pub fn type_name(&self) -> &str {
         match self {
             Self::Text(_) => "string",
+            Self::Members(_) => "zset",
             Self::Foreign(name) => name,
         }
     }
@@ -89,6 +104,53 @@ impl State {
         self.entries.remove(key);
     }
 
+    /// The members of a sorted set; `None` if there is no key, or one of another type.
+    #[must_use]
+    pub fn members(&self, key: &str, now_us: u64) -> Option<&Members> {
+        match &self.get(key, now_us)?.value {
+            Value::Members(members) => Some(members),
+            Value::Text(_) | Value::Foreign(_) => None,
+        }
+    }
+
+    /// Whether a key is of a type that has no members.
+    pub(super) fn is_foreign_to_members(&self, key: &str, now_us: u64) -> bool {
+        self.get(key, now_us).is_some() && self.members(key, now_us).is_none()
+    }
+
+    /// Adds a member to a sorted set, which is made if there is no key. Anything else stays as it is.
+    pub fn put_member(&mut self, key: &str, member: &str, score: i64, now_us: u64) {
+        if self.get(key, now_us).is_none() {
+            self.put(key, Value::Members(Members::default()), now_us, None);
+        }
+        if let Some(Entry { value: Value::Members(members), .. }) = self.entries.get_mut(key) {
+            members.put(member, score);
+        }
+    }
+
+    /// Takes members out; a set without any is no key.
+    pub fn drop_members(&mut self, key: &str, members: &[&str], now_us: u64) {
+        if self.members(key, now_us).is_none() {
+            return;
+        }
+        if let Some(Entry { value: Value::Members(set), .. }) = self.entries.get_mut(key) {
+            members.iter().for_each(|member| set.remove(member));
+            if set.is_empty() {
+                self.remove(key);
+            }
+        }
+    }
+
+    /// Publishes a message (`PUBLISH`).
+    pub fn publish(&mut self, channel: String, payload: String) {
+        self.published.push(Message { channel, payload });
+    }
+
+    /// What was published since it was asked for last.
+    pub fn take_published(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.published)
+    }
+
     /// Deletes every key (`FLUSHALL`): the server forgot.
     pub fn clear(&mut self) {
         self.entries.clear();
@@ -105,7 +167,7 @@ impl Entry {
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
-            Value::Foreign(_) => None,
+            Value::Members(_) | Value::Foreign(_) => None,
         }
     }
 

@@ -6,12 +6,14 @@ use std::time::Duration;
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
+use crate::mutant::mutant;
 use crate::owner::escape;
-use crate::protocol::attempt::{Attempt, Decision};
-use crate::protocol::farewell::{Farewell, Outcome, Release};
+use crate::protocol::attempt::{Attempt, Decision, Scene};
+use crate::protocol::farewell::{Farewell, Outcome, Release, Value};
 use crate::protocol::hold::Hold;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
-use crate::server::{Answer, Verdict};
+use crate::server::{Answer, Queued, Reply, Verdict};
+use crate::wait::Seat;
 
 /// The state machine of one acquisition.
 #[derive(Debug)]
@@ -60,10 +62,11 @@ struct Caller {
 }
 
 impl Acquisition {
-    /// An acquisition by `recipe`; `seed` decides its owner values and its jitter.
+    /// An acquisition by `recipe`; `seed` decides its owner values and its jitter. With a `seat` it
+    /// waits in line, without it polls.
     #[must_use]
-    pub fn new(recipe: Arc<Recipe>, seed: u64, now: Now) -> Self {
-        let attempt = Attempt::new(&recipe, now.tick);
+    pub fn new(recipe: Arc<Recipe>, seat: Option<Seat>, seed: u64, now: Now) -> Self {
+        let attempt = Attempt::new(&recipe, seat, now.tick);
         let rng = fastrand::Rng::with_seed(seed);
         Self { recipe, rng, rounds: 0, state: State::Acquiring(attempt), farewells: Vec::new() }
     }
@@ -71,7 +74,11 @@ impl Acquisition {
     /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
     #[must_use]
     pub fn valid_until(&self) -> Tick {
-        if let State::Held(hold) = &self.state { hold.validity_end } else { Tick::default() }
+        match &self.state {
+            State::Held(hold) => hold.validity_end,
+            State::Leaving(leaving) if mutant!(ValidWhileReleasing) => leaving.hold.validity_end,
+            _ => Tick::default(),
+        }
     }
 
     /// When [`Input::Wake`] is due.
@@ -110,6 +117,11 @@ impl Acquisition {
         match input {
             Input::Start | Input::Wake => self.wake(&recipe, now, out),
             Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
+            Input::Hint(server, hint) => {
+                self.stir(&recipe, now, out, |attempt, scene| attempt.hint((server, hint), now.tick, scene))
+            }
+            Input::Hears(server) => self.stir(&recipe, now, out, |attempt, _| attempt.hears(server, now.tick)),
+            Input::Turn(turn, at) => self.stir(&recipe, now, out, |attempt, scene| attempt.take_turn(turn, at, now.tick, scene)),
             Input::Cancel => self.cancel(&recipe, now.tick, out),
             Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
             Input::Release(call, manner) => self.release(&recipe, call, manner, now.tick, out),
@@ -127,7 +139,8 @@ impl Acquisition {
         }
         match &mut self.state {
             State::Acquiring(attempt) => {
-                let decision = attempt.wake(recipe, now, &mut self.rounds, &mut self.rng, &mut self.farewells, out);
+                let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
+                let decision = attempt.wake(now, &mut self.rounds, &mut scene);
                 self.decide(recipe, decision, now.tick, out);
             }
             State::Held(hold) => {
@@ -147,13 +160,16 @@ impl Acquisition {
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {
             _ if tag.step == Step::Release => {
+                if let Ok(Reply { queued: Queued::Untold(why), .. }) = &answer {
+                    out.push(Command::Untold(why.clone()));
+                }
                 if let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) {
                     farewell.answer((server, tag.sent), now, &answer);
                 }
             }
             State::Acquiring(attempt) if ballot && attempt.is_in(tag.round) => {
-                let step = (server, tag);
-                let decision = attempt.answer(recipe, step, answer, now, &mut self.rng, &mut self.farewells, out);
+                let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
+                let decision = attempt.answer((server, tag), answer, now, &mut scene);
                 self.decide(recipe, decision, now, out);
             }
             State::Held(hold) if tag.step == Step::Extend => {
@@ -174,6 +190,7 @@ impl Acquisition {
     fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
         let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) else { return };
         match tag.step {
+            Step::Acquire if mutant!(LateSuccessKept) => farewell.awaited = farewell.awaited.saturating_sub(1),
             Step::Acquire => farewell.late_acquire(recipe, server, now, answer, out),
             Step::Heal => match answer {
                 Ok(reply) if reply.verdict == Verdict::Ok => farewell.straggler(recipe, server, now, out),
@@ -190,11 +207,16 @@ impl Acquisition {
         match decision {
             Decision::Pending => (),
             Decision::Granted(round, token) => {
-                let waited = now.since(attempt.started);
+                let (waited, woken) = (now.since(attempt.started), attempt.woken());
                 let hold = Hold::begin(recipe, round, token, now, out);
                 let mut event = hold.event(recipe, EventKind::Acquired);
                 event.took = Some(waited);
                 out.push(Command::Emit(event));
+                if let Some(woken) = woken {
+                    let mut event = hold.event(recipe, EventKind::HandedOver);
+                    event.took = Some(now.since(woken));
+                    out.push(Command::Emit(event));
+                }
                 out.push(Command::Acquired(Ok(Some(Grant { owner: Arc::clone(hold.owner()), fence: token }))));
                 self.state = State::Held(hold);
             }
@@ -211,11 +233,21 @@ impl Acquisition {
 
     /// The caller of the acquire is gone: undo the round under way. Nobody waits for a command.
     fn cancel(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
-        if let State::Acquiring(attempt) = &mut self.state {
-            if let Some(round) = attempt.abandon() {
-                round.undo(recipe, now, &mut self.farewells, out);
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Acquiring(attempt) => {
+                let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
+                attempt.abandon(now, &mut scene);
             }
-            self.state = State::Ended;
+            other => self.state = other,
+        }
+    }
+
+    /// Something made the acquire loop look up, and maybe try.
+    fn stir(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>, stir: impl FnOnce(&mut Attempt, &mut Scene<'_>)) {
+        if let State::Acquiring(attempt) = &mut self.state {
+            let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
+            stir(attempt, &mut scene);
+            self.wake(recipe, now, out);
         }
     }
 
@@ -347,7 +379,7 @@ impl Acquisition {
         };
         let not_held = || Error::not_held(recipe.name(), "it is being released");
         out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
-        let value = (hold.round_number(), Arc::clone(hold.owner()));
+        let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None };
         let mut farewell =
             Farewell::begin(recipe, value, now, Some(until), hold.kept_until(), |server| hold.concern(server, now), out);
         farewell.awaited = (0..recipe.servers.len()).filter(|server| hold.ballot().is_pending(*server)).count();

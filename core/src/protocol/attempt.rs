@@ -1,41 +1,21 @@
 //! The acquire loop: rounds until the lock is granted, the wait is over, or trying makes no sense.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::clock::{Now, Tick};
-use crate::error::{Error, Holder, Remaining, ServerError};
+use crate::error::{Error, Holder, Remaining};
 use crate::event::{Event, EventKind};
+use crate::mutant::mutant;
 use crate::options::{Wait, wire_millis};
-use crate::protocol::ballot::{Ballot, Late, Standing};
-use crate::protocol::farewell::{Concern, Farewell};
-use crate::protocol::{Command, Recipe, Step, Tag};
-use crate::server::{Answer, Failure, FailureKind, Op, Reply, Request, Verdict};
+use crate::protocol::ballot::{Late, Standing};
+use crate::protocol::farewell::Farewell;
+use crate::protocol::round::{Refusal, Round};
+use crate::protocol::tally::Tally;
+use crate::protocol::waiting::{Found, Waiting};
+use crate::protocol::{Command, Recipe, Step, Tag, leave};
+use crate::server::{Answer, Op, Request, Verdict};
 use crate::validity::{self, Reading};
-use crate::wait;
-
-/// What one server's refusal was.
-#[derive(Clone, Debug)]
-enum Refusal {
-    Held(Holder),
-    Conflict(String),
-    Mismatch(String),
-    Failed(Failure),
-}
-
-/// One round over all servers.
-#[derive(Debug)]
-pub(super) struct Round {
-    pub(super) number: u32,
-    pub(super) owner: Arc<str>,
-    pub(super) sent: Tick,
-    pub(super) ballot: Ballot,
-    pub(super) readings: Vec<Option<Reading>>,
-    refusals: Vec<Option<Refusal>>,
-    /// Who the servers say they are.
-    run_ids: Vec<Option<Arc<str>>>,
-    times_out: Tick,
-}
+use crate::wait::{self, Departure, Hint, Seat, Turn};
 
 /// What the acquire loop decided.
 #[derive(Debug)]
@@ -50,6 +30,23 @@ pub(super) enum Decision {
     Failed(Error),
 }
 
+/// What a step of the loop works with.
+pub(super) struct Scene<'a> {
+    pub(super) recipe: &'a Recipe,
+    pub(super) rng: &'a mut fastrand::Rng,
+    pub(super) farewells: &'a mut Vec<Farewell>,
+    pub(super) out: &'a mut Vec<Command>,
+}
+
+impl Scene<'_> {
+    fn emit(&mut self, kind: EventKind, fill: impl FnOnce(&mut Event)) {
+        let mut event = Event::new(kind);
+        event.lock = Some(self.recipe.name().to_owned());
+        fill(&mut event);
+        self.out.push(Command::Emit(event));
+    }
+}
+
 /// The state of the loop.
 #[derive(Debug)]
 pub(super) struct Attempt {
@@ -59,28 +56,34 @@ pub(super) struct Attempt {
     round: Option<Round>,
     next_try: Tick,
     unavailable_since: Option<Tick>,
-    polls: u32,
     failures: u32,
     last_fence: u64,
+    waiting: Waiting,
+    /// Whether the servers' queues may know us.
+    lined_up: bool,
+    told_queued: bool,
     warned: bool,
 }
 
 impl Attempt {
-    pub(super) fn new(recipe: &Recipe, now: Tick) -> Self {
+    pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
         let deadline = match recipe.options.wait {
             _ if recipe.one_shot => now,
             Wait::For(span) => now.after(span),
             Wait::Forever => Tick::NEVER,
         };
+        let waiting = Waiting::new(recipe, seat);
         Self {
             started: now,
             deadline,
             round: None,
-            next_try: now,
+            next_try: waiting.first_try(now, deadline),
             unavailable_since: None,
-            polls: 0,
             failures: 0,
             last_fence: 0,
+            waiting,
+            lined_up: false,
+            told_queued: false,
             warned: false,
         }
     }
@@ -89,10 +92,35 @@ impl Attempt {
         self.round.as_ref().map_or(self.next_try, |round| round.ends(recipe))
     }
 
-    /// Ends the loop; the round under way, if any, must be undone.
-    pub(super) fn abandon(&mut self) -> Option<Round> {
-        self.next_try = Tick::NEVER;
-        self.round.take()
+    /// When the hint came that led to the round.
+    pub(super) fn woken(&self) -> Option<Tick> {
+        self.waiting.woken
+    }
+
+    /// Ends the loop: undoes the round under way, and leaves the line.
+    pub(super) fn abandon(mut self, now: Tick, scene: &mut Scene<'_>) {
+        self.give_up(now, scene);
+        self.quit(Departure::GaveUp, scene);
+    }
+
+    /// Takes us off the servers, unless others of this process wait in the same slot.
+    fn give_up(&mut self, now: Tick, scene: &mut Scene<'_>) {
+        let entry = self.waiting.slot().filter(|slot| !slot.is_shared()).map(|slot| Arc::clone(slot.entry()));
+        match self.round.take() {
+            Some(round) => round.undo(scene.recipe, now, entry, scene.farewells, scene.out),
+            None => {
+                if let Some(entry) = entry.filter(|_| self.lined_up) {
+                    let servers = 0..scene.recipe.servers.len();
+                    scene.out.extend(servers.map(|server| leave(scene.recipe, server, &entry, now)));
+                }
+            }
+        }
+    }
+
+    fn quit(&self, departure: Departure, scene: &mut Scene<'_>) {
+        if self.waiting.slot().is_some() {
+            scene.out.push(Command::Quit(departure));
+        }
     }
 
     /// Whether `round` is the one under way.
@@ -100,52 +128,66 @@ impl Attempt {
         self.round.as_ref().is_some_and(|current| current.number == round)
     }
 
+    /// A server told something about the lock. Whether to go on at once.
+    pub(super) fn hint(&mut self, (server, hint): (usize, Hint), now: Tick, scene: &mut Scene<'_>) {
+        if hint.is_now() {
+            scene.emit(EventKind::Woken, |_| ());
+        }
+        let at = self.waiting.hint(scene.recipe, (server, hint), now, scene.rng);
+        self.next_try = self.next_try.min(at);
+    }
+
+    /// A server tells of releases from now on, or no longer.
+    pub(super) fn hears(&mut self, server: usize, now: Tick) {
+        if self.waiting.hears(server) {
+            self.next_try = self.next_try.min(now);
+        }
+    }
+
+    /// The line moved on.
+    pub(super) fn take_turn(&mut self, turn: Turn, at: Option<Tick>, now: Tick, scene: &mut Scene<'_>) {
+        self.waiting.take_turn(turn);
+        let at = at.map_or(now, |at| at.min(wait::after_busy(now, true, 0, scene.rng)));
+        self.next_try = self.next_try.min(at);
+        let since = self.waiting.slot().and_then(|slot| slot.unavailable_since());
+        self.unavailable_since = self.unavailable_since.or(since.map(|since| since.max(self.started)));
+    }
+
     /// Starts a round.
-    fn send(&mut self, recipe: &Recipe, number: u32, now: Now, rng: &mut fastrand::Rng, out: &mut Vec<Command>) {
-        let owner = recipe.signature.owner(now.wall_us, rng.u128(..));
+    fn send(&mut self, number: u32, now: Now, scene: &mut Scene<'_>) {
+        let recipe = scene.recipe;
+        let owner = match self.started.as_micros() {
+            started if mutant!(OwnerReused) => recipe.signature.owner(started, started.into()),
+            _ => recipe.signature.owner(now.wall_us, scene.rng.u128(..)),
+        };
         let ttl = recipe.options.ttl;
         let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };
-        let request = Request::new(
-            Op::Acquire {
+        let deadline = validity::end(now.tick, ttl).min(now.tick.after(recipe.response_timeout));
+        scene.emit(EventKind::Attempt, |event| event.owner = Some(owner.to_string()));
+        self.waiting.round_begins();
+        let servers = recipe.servers.len();
+        let mut stays = false;
+        for server in 0..servers {
+            let place = self.waiting.place(server);
+            stays |= place.as_ref().is_some_and(|place| place.stays);
+            let op = Op::Acquire {
                 keys: Arc::clone(&recipe.keys),
                 owner: Arc::clone(&owner),
                 ttl_ms: wire_millis(ttl),
                 proposal: now.wall_us.max(self.last_fence + 1),
                 adopt: recipe.adopt.clone(),
+                fair: recipe.options.fair,
+                place,
                 fleet: recipe.fleet,
-            },
-            validity::end(now.tick, ttl).min(now.tick.after(recipe.response_timeout)),
-        );
-        let mut attempt = Event::new(EventKind::Attempt);
-        attempt.lock = Some(recipe.name().to_owned());
-        attempt.owner = Some(owner.to_string());
-        out.push(Command::Emit(attempt));
-        let servers = recipe.servers.len();
-        self.round = Some(Round {
-            number,
-            owner,
-            sent: now.tick,
-            ballot: Ballot::new(recipe.quorum()),
-            readings: vec![None; servers],
-            refusals: vec![None; servers],
-            run_ids: vec![None; servers],
-            times_out: now.tick.after(recipe.response_timeout),
-        });
-        for server in 0..servers {
-            out.push(Command::Send { server, tag, request: request.clone() });
+            };
+            scene.out.push(Command::Send { server, tag, request: Request::new(op, deadline) });
         }
+        self.round = Some(Round::new(recipe, number, owner, stays, now.tick));
     }
 
     /// Time passed: a round times out, or the next one starts.
-    pub(super) fn wake(
-        &mut self,
-        recipe: &Recipe,
-        now: Now,
-        rounds: &mut u32,
-        rng: &mut fastrand::Rng,
-        farewells: &mut Vec<Farewell>,
-        out: &mut Vec<Command>,
-    ) -> Decision {
+    pub(super) fn wake(&mut self, now: Now, rounds: &mut u32, scene: &mut Scene<'_>) -> Decision {
+        let recipe = scene.recipe;
         if let Some(round) = &mut self.round {
             if now.tick < round.ends(recipe) {
                 return Decision::Pending;
@@ -159,37 +201,30 @@ impl Attempt {
                 }
             }
             if let Standing::Granted(token) = round.ballot.standing() {
-                return self.granted(recipe, token, now.tick, rng, farewells, out);
+                return self.granted(token, now.tick, scene);
             }
-            return self.round_failed(recipe, now.tick, rng, farewells, out);
+            return self.round_failed(now.tick, scene);
         }
         if now.tick >= self.next_try {
             *rounds += 1;
-            self.send(recipe, *rounds, now, rng, out);
+            self.send(*rounds, now, scene);
         }
         Decision::Pending
     }
 
     /// A server answered to the round under way (the caller has checked the tag's round).
-    pub(super) fn answer(
-        &mut self,
-        recipe: &Recipe,
-        (server, tag): (usize, Tag),
-        answer: Answer,
-        now: Tick,
-        rng: &mut fastrand::Rng,
-        farewells: &mut Vec<Farewell>,
-        out: &mut Vec<Command>,
-    ) -> Decision {
+    pub(super) fn answer(&mut self, (server, tag): (usize, Tag), answer: Answer, now: Tick, scene: &mut Scene<'_>) -> Decision {
+        let recipe = scene.recipe;
         let Some(round) = &mut self.round else { return Decision::Pending };
         if let Some(twin) = answer.as_ref().ok().and_then(|reply| round.twin(server, reply)) {
             let twins = [&recipe.servers[twin], &recipe.servers[server]];
             let why = "these are one and the same server; a quorum needs independent ones".to_owned();
             let error = Error::invalid("servers", twins, why);
-            if let Some(round) = self.round.take() {
-                round.undo(recipe, now, farewells, out);
-            }
-            return Decision::Failed(error);
+            return self.failed(error, now, scene);
+        }
+        if let (Step::Acquire, Ok(reply)) = (tag.step, &answer) {
+            round.ranks[server] = self.waiting.queued(server, &reply.queued);
+            self.lined_up |= round.ranks[server].is_some();
         }
         let standing = match (tag.step, answer) {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
@@ -197,8 +232,8 @@ impl Attempt {
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
                 let (standing, late) = round.ballot.cast(server, reply.fence);
                 match (late, round.ballot.token()) {
-                    (Late::Release, _) => out.push(round.release(recipe, server, now)),
-                    (Late::Confirm, Some(token)) => out.push(round.confirm(recipe, server, token, now)),
+                    (Late::Release, _) => scene.out.push(round.release(recipe, server, now)),
+                    (Late::Confirm, Some(token)) => scene.out.push(round.confirm(recipe, server, token, now)),
                     _ => (),
                 }
                 standing
@@ -224,33 +259,28 @@ impl Attempt {
         match standing {
             Standing::Open => Decision::Pending,
             Standing::Confirm(token) => {
-                round.confirm_all(recipe, token, now, out);
+                round.confirm_all(recipe, token, now, scene.out);
                 Decision::Pending
             }
             Standing::Granted(_) if recipe.introduce && round.is_awaited() => Decision::Pending,
-            Standing::Granted(token) => self.granted(recipe, token, now, rng, farewells, out),
+            Standing::Granted(token) => self.granted(token, now, scene),
             // Lost for sure, but to a holder or to an outage? That takes as many answers as winning does.
             Standing::Failed if !Tally::of(recipe, round).is_decided(recipe) => Decision::Pending,
-            Standing::Failed => self.round_failed(recipe, now, rng, farewells, out),
+            Standing::Failed => self.round_failed(now, scene),
         }
     }
 
     /// A majority attests the token; it counts only if validity is left.
-    fn granted(
-        &mut self,
-        recipe: &Recipe,
-        token: u64,
-        now: Tick,
-        rng: &mut fastrand::Rng,
-        farewells: &mut Vec<Farewell>,
-        out: &mut Vec<Command>,
-    ) -> Decision {
+    fn granted(&mut self, token: u64, now: Tick, scene: &mut Scene<'_>) -> Decision {
+        let recipe = scene.recipe;
         let tally = self.round.as_ref().filter(|_| recipe.introduce).map(|round| Tally::of(recipe, round));
         if tally.is_some_and(|tally| tally.mismatch.is_some()) {
-            return self.round_failed(recipe, now, rng, farewells, out);
+            return self.round_failed(now, scene);
         }
-        let in_time = self.round.as_ref().is_some_and(|round| now < validity::end(round.sent, recipe.options.ttl));
-        if let Some(round) = self.round.take_if(|_| in_time) {
+        let end = |round: &Round| validity::end(round.sent, recipe.options.ttl);
+        if let Some(round) = self.round.take_if(|round| now < end(round) || mutant!(LateGrant)) {
+            self.leave_line(&round, now, scene);
+            self.quit(Departure::Granted { until: end(&round), stays: round.stays }, scene);
             return Decision::Granted(round, token);
         }
         if let Some(round) = &mut self.round {
@@ -260,242 +290,98 @@ impl Attempt {
                 }
             }
         }
-        self.round_failed(recipe, now, rng, farewells, out)
+        if self.waiting.slot().is_some() {
+            scene.out.push(Command::Yield);
+        }
+        self.round_failed(now, scene)
+    }
+
+    /// The lock is ours. Where we still stand in a queue nobody must be told in vain; whoever else waits in our slot begins
+    /// at the tail.
+    fn leave_line(&self, round: &Round, now: Tick, scene: &mut Scene<'_>) {
+        let Some(slot) = self.waiting.slot() else { return };
+        if slot.is_shared() {
+            if !round.stays {
+                slot.begin_anew();
+            }
+            return;
+        }
+        let standing = (0..round.ranks.len()).filter(|server| round.ranks[*server].is_some());
+        scene.out.extend(standing.map(|server| leave(scene.recipe, server, slot.entry(), now)));
     }
 
     /// The round can't be won: undo it, and see whether to try again.
-    fn round_failed(
-        &mut self,
-        recipe: &Recipe,
-        now: Tick,
-        rng: &mut fastrand::Rng,
-        farewells: &mut Vec<Farewell>,
-        out: &mut Vec<Command>,
-    ) -> Decision {
+    fn round_failed(&mut self, now: Tick, scene: &mut Scene<'_>) -> Decision {
+        let recipe = scene.recipe;
         let Some(round) = self.round.take() else { return Decision::Pending };
-        round.undo(recipe, now, farewells, out);
         let tally = Tally::of(recipe, &round);
+        round.undo(recipe, now, None, scene.farewells, scene.out);
         if let Some(error) = tally.final_error(recipe) {
-            return Decision::Failed(error);
+            return self.failed(error, now, scene);
         }
-        if let Some(holder) = &tally.holder {
+        let slot = self.waiting.slot();
+        if let Some((holder, by_majority)) = tally.holder {
             self.unavailable_since = None;
             self.failures = 0;
-            self.tell_busy(recipe, holder, out);
+            slot.inspect(|slot| slot.set_unavailable_since(None));
+            self.tell_busy(&holder, scene);
             if recipe.one_shot {
                 return Decision::Busy;
             }
+            let rank = round.ranks.iter().flatten().min().copied();
+            self.tell_queued(rank, scene);
             if now >= self.deadline {
-                return Decision::Failed(Error::acquire_timeout(recipe.name(), now.since(self.started), holder.clone()));
+                let error = Error::acquire_timeout(recipe.name(), now.since(self.started), holder, rank);
+                return self.gave_up(error, now, scene);
             }
-            self.next_try = wait::after_busy(now, holder.remaining, self.polls, rng).min(self.deadline);
-            self.polls = self.polls.saturating_add(1);
+            let found = Found { holder: &holder, by_majority, rank };
+            self.next_try = self.waiting.after_busy(recipe, found, now, scene.rng).min(self.deadline);
             return Decision::Pending;
         }
         let since = *self.unavailable_since.get_or_insert(round.sent);
+        slot.inspect(|slot| slot.set_unavailable_since(Some(since)));
         let given_up = now.since(since) >= recipe.unavailable_after;
         if now >= self.deadline || given_up {
-            return Decision::Failed(Error::unavailable(Some(recipe.name()), tally.failures));
+            return self.failed(Error::unavailable(Some(recipe.name()), tally.failures), now, scene);
         }
         // Try a last time when the wait, or the patience, ends.
         let latest = self.deadline.min(since.after(recipe.unavailable_after));
-        self.next_try = wait::after_failure(now, self.failures, rng).min(latest);
+        self.next_try = wait::after_failure(now, self.failures, scene.rng).min(latest);
         self.failures = self.failures.saturating_add(1);
         Decision::Pending
     }
 
-    fn tell_busy(&mut self, recipe: &Recipe, holder: &Holder, out: &mut Vec<Command>) {
-        let mut event = Event::new(EventKind::Busy);
-        event.lock = Some(recipe.name().to_owned());
-        event.rival = Some(holder.owner.clone());
-        out.push(Command::Emit(event));
+    /// It failed of what the others of the line will fail of, too.
+    fn failed(&mut self, error: Error, now: Tick, scene: &mut Scene<'_>) -> Decision {
+        self.give_up(now, scene);
+        self.quit(Departure::Failed, scene);
+        Decision::Failed(error)
+    }
+
+    fn gave_up(&mut self, error: Error, now: Tick, scene: &mut Scene<'_>) -> Decision {
+        self.give_up(now, scene);
+        self.quit(Departure::GaveUp, scene);
+        Decision::Failed(error)
+    }
+
+    fn tell_busy(&mut self, holder: &Holder, scene: &mut Scene<'_>) {
+        scene.emit(EventKind::Busy, |event| event.rival = Some(holder.owner.clone()));
         if holder.remaining == Remaining::Forever && !self.warned {
             self.warned = true;
-            let mut event = Event::new(EventKind::Warning);
-            event.lock = Some(recipe.name().to_owned());
-            event.rival = Some(holder.owner.clone());
-            event.message =
-                Some("the holder's key has no expiry: if its process died, only deleting the key frees the lock".to_owned());
-            out.push(Command::Emit(event));
-        }
-    }
-}
-
-impl Round {
-    /// When to stop waiting for answers. Hearing every server out must not use validity up.
-    fn ends(&self, recipe: &Recipe) -> Tick {
-        match self.ballot.standing() {
-            Standing::Granted(_) => self.times_out.min(self.sent.after(recipe.options.ttl / 2)),
-            _ => self.times_out,
+            scene.emit(EventKind::Warning, |event| {
+                event.rival = Some(holder.owner.clone());
+                event.message =
+                    Some("the holder's key has no expiry: if its process died, only deleting the key frees the lock".to_owned());
+            });
         }
     }
 
-    /// Whether a server has not answered the acquire.
-    fn is_awaited(&self) -> bool {
-        (0..self.refusals.len()).any(|server| self.ballot.is_pending(server))
-    }
-
-    /// Another server of this round that has the same run id.
-    fn twin(&mut self, server: usize, reply: &Reply) -> Option<usize> {
-        let id = reply.run_id.as_ref()?;
-        self.run_ids[server] = Some(Arc::clone(id));
-        (0..self.run_ids.len()).find(|other| *other != server && self.run_ids[*other].as_ref() == Some(id))
-    }
-
-    fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {
-        self.refusals[server] = Some(match answer {
-            Ok(Reply { verdict: Verdict::Held, fence, holder, remaining, .. }) => {
-                *last_fence = (*last_fence).max(fence);
-                Refusal::Held(Holder { owner: holder.unwrap_or_default(), remaining })
-            }
-            Ok(Reply { verdict: Verdict::Conflict, holder, .. }) => Refusal::Conflict(holder.unwrap_or_default()),
-            Ok(Reply { verdict: Verdict::Mismatch, holder, .. }) => Refusal::Mismatch(holder.unwrap_or_default()),
-            Ok(Reply { verdict: Verdict::Quarantine, remaining, .. }) => {
-                let left = if let Remaining::For(left) = remaining { left } else { Duration::ZERO };
-                let message = format!("is new or lost its data, votes in {} s", left.as_secs() + 1);
-                Refusal::Failed(Failure::not_applied(FailureKind::Quarantine, message))
-            }
-            Ok(reply) => {
-                let message = format!("answered {:?} to an acquire", reply.verdict);
-                Refusal::Failed(Failure::unknown(FailureKind::Protocol, message))
-            }
-            Err(failure) => Refusal::Failed(failure),
-        });
-    }
-
-    fn refuse_confirmation(&mut self, server: usize, reply: Reply) {
-        self.refusals[server] = Some(match reply.holder {
-            Some(holder) if *holder != *self.owner => Refusal::Held(Holder { owner: holder, remaining: reply.remaining }),
-            _ => {
-                let message = "lost its key, or cast a newer vote, before the fence was confirmed";
-                Refusal::Failed(Failure::not_applied(FailureKind::Other, message))
-            }
-        });
-    }
-
-    fn fail(&mut self, server: usize, message: String) {
-        self.refusals[server] = Some(Refusal::Failed(Failure::unknown(FailureKind::Timeout, message)));
-    }
-
-    fn confirm_all(&self, recipe: &Recipe, token: u64, now: Tick, out: &mut Vec<Command>) {
-        for server in 0..recipe.servers.len() {
-            if !self.ballot.is_against(server) {
-                out.push(self.confirm(recipe, server, token, now));
-            }
-        }
-    }
-
-    /// A request to raise the server's vote to the token.
-    pub(super) fn confirm(&self, recipe: &Recipe, server: usize, token: u64, now: Tick) -> Command {
-        let op = Op::Confirm { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner), token };
-        let tag = Tag { round: self.number, step: Step::Confirm, sent: now };
-        Command::Send { server, tag, request: Request::new(op, validity::end(self.sent, recipe.options.ttl)) }
-    }
-
-    /// A request to take our value off a server whose vote is above the token.
-    pub(super) fn release(&self, recipe: &Recipe, server: usize, now: Tick) -> Command {
-        let op = Op::Release { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner) };
-        let tag = Tag { round: self.number, step: Step::Release, sent: now };
-        Command::Send { server, tag, request: Request::new(op, now.after(recipe.options.ttl)) }
-    }
-
-    /// Whether the server may still read our acquire from a connection that broke.
-    pub(super) fn is_unsure(&self, server: usize) -> bool {
-        let failed = |refusal: &Refusal| matches!(refusal, Refusal::Failed(failure) if failure.maybe_applied);
-        self.readings[server].is_none() && self.refusals[server].as_ref().is_some_and(failed)
-    }
-
-    /// Takes our value off every server that has it, or may have it.
-    pub(super) fn undo(&self, recipe: &Recipe, now: Tick, farewells: &mut Vec<Farewell>, out: &mut Vec<Command>) {
-        let concern = |server: usize| match &self.refusals[server] {
-            // Not answered yet, or voted; a vote whose confirmation failed is still a vote.
-            _ if self.ballot.is_pending(server) || self.readings[server].is_some() => Concern::Ask,
-            // A request that was given up may go down with its connection, too.
-            _ if self.is_unsure(server) => Concern::AskTwice,
-            _ => Concern::None,
-        };
-        let value = (self.number, Arc::clone(&self.owner));
-        let mut farewell = Farewell::begin(recipe, value, now, None, now, concern, out);
-        farewell.awaited = (0..recipe.servers.len()).filter(|server| self.ballot.is_pending(*server)).count();
-        farewells.push(farewell);
-    }
-}
-
-/// A failed round, by kinds of refusal.
-#[derive(Default)]
-struct Tally {
-    /// Servers that said what there is: a vote, a holder, a foreign key.
-    answered: usize,
-    /// Servers that did not, and no longer will.
-    failed: usize,
-    denied: usize,
-    conflicts: Vec<String>,
-    /// Why this client is none of the servers'.
-    mismatch: Option<String>,
-    /// Who holds the lock, if a majority answered: on a minority a holder doesn't make it busy.
-    holder: Option<Holder>,
-    failures: Vec<ServerError>,
-}
-
-impl Tally {
-    fn of(recipe: &Recipe, round: &Round) -> Self {
-        let mut tally = Self::default();
-        let mut holders: Vec<&Holder> = Vec::new();
-        for (server, refusal) in round.refusals.iter().enumerate() {
-            let error = |kind, message| ServerError { server: recipe.servers[server].clone(), kind, message };
-            match refusal {
-                None if round.ballot.is_pending(server) => {
-                    tally.failures.push(error(FailureKind::Timeout, "had not answered yet".to_owned()));
-                }
-                None => tally.answered += 1,
-                Some(Refusal::Held(holder)) => {
-                    tally.answered += 1;
-                    holders.push(holder);
-                }
-                Some(Refusal::Conflict(found)) => {
-                    tally.answered += 1;
-                    tally.failures.push(error(FailureKind::Other, format!("its key holds a {found}")));
-                    tally.conflicts.push(found.clone());
-                }
-                Some(Refusal::Mismatch(theirs)) => {
-                    tally.failed += 1;
-                    let ours = recipe.fleet.map_or("n=1".to_owned(), |fleet| fleet.to_string());
-                    let why = format!("the servers belong to a quorum of {theirs}, this client is configured for {ours}");
-                    tally.mismatch = Some(why);
-                }
-                Some(Refusal::Failed(failure)) => {
-                    tally.failed += 1;
-                    tally.denied += usize::from(failure.kind == FailureKind::Denied);
-                    if failure.kind == FailureKind::Mismatch {
-                        tally.mismatch = Some(failure.message.clone());
-                    }
-                    tally.failures.push(error(failure.kind, failure.message.clone()));
-                }
-            }
-        }
-        if tally.answered >= recipe.quorum().needed() {
-            let shown_by = |holder: &&&Holder| holders.iter().filter(|other| other.owner == holder.owner).count();
-            tally.holder = holders.iter().max_by_key(shown_by).map(|holder| (*holder).clone());
-        }
-        tally
-    }
-
-    /// Whether answers that are still to come could not change what the round failed of.
-    fn is_decided(&self, recipe: &Recipe) -> bool {
-        let quorum = recipe.quorum();
-        self.answered >= quorum.needed() || quorum.blocked_by(self.failed) || self.final_error(recipe).is_some()
-    }
-
-    /// What can't be mended by trying again.
-    fn final_error(&self, recipe: &Recipe) -> Option<Error> {
-        let quorum = recipe.quorum();
-        if let Some(why) = &self.mismatch {
-            return Some(Error::invalid("servers", &recipe.servers, why.clone()));
-        }
-        match self.conflicts.first() {
-            _ if !quorum.blocked_by(self.denied + self.conflicts.len()) => None,
-            Some(found) if self.conflicts.len() > self.denied => Some(Error::key_conflict(recipe.name(), found)),
-            _ => Some(Error::denied(Some(recipe.name()), self.failures.clone())),
+    /// Tells once that we wait in line, and asks to be told of releases.
+    fn tell_queued(&mut self, rank: Option<u64>, scene: &mut Scene<'_>) {
+        if rank.is_some() && !self.told_queued {
+            self.told_queued = true;
+            scene.emit(EventKind::Queued, |event| event.rank = rank);
+            scene.out.push(Command::Listen);
         }
     }
 }

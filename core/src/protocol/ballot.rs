@@ -5,6 +5,7 @@
 //! and is attested once a majority either voted exactly it or confirmed it: then every later majority contains a server that
 //! will vote higher. A server that has moved on to a newer vote refuses to confirm.
 
+use crate::mutant::mutant;
 use crate::protocol::Quorum;
 
 /// Where one server stands in a round.
@@ -93,7 +94,7 @@ impl Ballot {
         }
         self.votes[server] = Vote::Cast(vote);
         let late = match self.token {
-            Some(token) if vote > token => Late::Release,
+            Some(token) if vote > token && !mutant!(VoteAboveCounts) => Late::Release,
             // Asked once more where a request to confirm is under way: that one may have overtaken the acquire.
             Some(token) if vote < token => Late::Confirm,
             _ => Late::Keep,
@@ -142,7 +143,7 @@ impl Ballot {
         }
         let Some(largest) = cast().max() else { return self.standing() };
         self.token = Some(largest);
-        if cast().filter(|vote| *vote == largest).count() >= self.quorum.needed() {
+        if cast().filter(|vote| *vote == largest).count() >= self.quorum.needed() || mutant!(NoWriteBack) {
             return Standing::Granted(largest);
         }
         Standing::Confirm(largest)
@@ -153,7 +154,7 @@ impl Ballot {
     pub fn standing(&self) -> Standing {
         let attested = |vote: &&Vote| match (**vote, self.token) {
             (Vote::Confirmed, _) => true,
-            (Vote::Cast(cast), Some(token)) => cast == token,
+            (Vote::Cast(cast), Some(token)) => cast == token || (cast > token && mutant!(VoteAboveCounts)),
             _ => false,
         };
         if let Some(token) = self.token {

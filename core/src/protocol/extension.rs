@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::{LossReason, ServerError};
+use crate::mutant::mutant;
 use crate::protocol::Quorum;
 use crate::server::{Answer, FailureKind, Reply, Verdict};
 use crate::validity::{Reading, jumped};
@@ -98,13 +99,15 @@ impl Extension {
         self.says[server] == Say::Missing
     }
 
-    /// What failed, one error per server.
+    /// What failed, or has not answered yet, one error per server.
     pub(super) fn failures(&self, addresses: &[String]) -> Vec<ServerError> {
-        let failed = |(server, say): (usize, &Say)| match say {
-            Say::Failed(kind, message) => {
-                Some(ServerError { server: addresses[server].clone(), kind: *kind, message: message.clone() })
-            }
-            _ => None,
+        let failed = |(server, say): (usize, &Say)| {
+            let (kind, message) = match say {
+                Say::Failed(kind, message) => (*kind, message.clone()),
+                Say::Pending => (FailureKind::Timeout, "had not answered yet".to_owned()),
+                _ => return None,
+            };
+            Some(ServerError { server: addresses[server].clone(), kind, message })
         };
         self.says.iter().enumerate().filter_map(failed).collect()
     }
@@ -114,7 +117,8 @@ impl Extension {
         if count(|say| *say == Say::Yes) >= self.quorum.needed() {
             return Progress::Confirmed;
         }
-        let noes = count(|say| matches!(say, Say::Missing | Say::Taken(_) | Say::Superseded));
+        let refused = |say: &Say| matches!(say, Say::Missing | Say::Taken(_) | Say::Superseded);
+        let noes = count(if mutant!(SilenceRefuses) { |say| !matches!(say, Say::Yes | Say::Pending) } else { refused });
         if self.quorum.blocked_by(noes) {
             return self.reason();
         }

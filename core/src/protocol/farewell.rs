@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::ServerError;
-use crate::protocol::{Command, Quorum, Recipe, Step, Tag};
-use crate::server::{Answer, Failure, FailureKind, Op, Request, Verdict};
+use crate::protocol::{Command, Quorum, Recipe, Step, Tag, release};
+use crate::server::{Answer, Failure, FailureKind, Queued, Request, Verdict};
 
 /// How a release ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,11 +73,21 @@ const RETRY: Duration = Duration::from_millis(100);
 /// After a broken connection the server may still read our acquire from it, behind our undo on the new one: ask once more.
 pub(super) const STRAGGLER: Duration = Duration::from_millis(500);
 
+/// What is taken off the servers.
+#[derive(Clone, Debug)]
+pub(super) struct Value {
+    pub(super) round: u32,
+    pub(super) owner: Arc<str>,
+    /// The waiter that leaves the queues with it.
+    pub(super) leaves: Option<Arc<str>>,
+}
+
 /// One value being deleted on N servers, until all answered or `deadline`.
 #[derive(Clone, Debug)]
 pub(super) struct Farewell {
     pub(super) round: u32,
     owner: Arc<str>,
+    leaves: Option<Arc<str>>,
     quorum: Quorum,
     /// If the first request went out within validity, what a repeated one finds was our own doing.
     within_validity: bool,
@@ -96,7 +106,7 @@ impl Farewell {
     /// keeps the value longer than `kept_until`, or a ttl from now.
     pub(super) fn begin(
         recipe: &Recipe,
-        (round, owner): (u32, Arc<str>),
+        value: Value,
         now: Tick,
         validity_end: Option<Tick>,
         kept_until: Tick,
@@ -104,8 +114,9 @@ impl Farewell {
         out: &mut Vec<Command>,
     ) -> Self {
         let mut farewell = Self {
-            round,
-            owner,
+            round: value.round,
+            owner: value.owner,
+            leaves: value.leaves,
             quorum: recipe.quorum(),
             within_validity: validity_end.is_none_or(|end| now < end),
             overrun: validity_end.map_or(Duration::ZERO, |end| now.since(end)),
@@ -131,7 +142,7 @@ impl Farewell {
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
         self.servers[server] = Leave::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
-        let op = Op::Release { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner) };
+        let op = release(recipe, Arc::clone(&self.owner), self.leaves.clone());
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline) });
     }
@@ -146,7 +157,7 @@ impl Farewell {
     pub(super) fn late_acquire(&mut self, recipe: &Recipe, server: usize, now: Tick, answer: &Answer, out: &mut Vec<Command>) {
         self.awaited = self.awaited.saturating_sub(1);
         match answer {
-            Ok(reply) if reply.verdict == Verdict::Vote => {
+            Ok(reply) if reply.verdict == Verdict::Vote || self.leaves.is_some() && reply.queued != Queued::Nothing => {
                 if let Leave::Asked { late, .. } = &mut self.servers[server] {
                     // Most likely the request came after the acquire, and its answer will say so.
                     *late = true;
@@ -309,7 +320,8 @@ mod tests {
     /// A release that overtook the answer to its own acquire.
     fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Farewell {
         let now = SENT;
-        let mut farewell = Farewell::begin(recipe, (1, "me".into()), now, None, now, |_| Concern::Ask, out);
+        let mut farewell =
+            Farewell::begin(recipe, Value { round: 1, owner: "me".into(), leaves: None }, now, None, now, |_| Concern::Ask, out);
         farewell.awaited = 1;
         farewell.late_acquire(recipe, 0, now, &say(Verdict::Vote), out);
         farewell

@@ -4,36 +4,31 @@
 //! ends, by the local clock. What the holder believes never exceeds what the servers keep: validity counts from each
 //! request, only answers of the round under way count, and only while the old validity lasts.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::error::{Error, Loss, LossReason};
+use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
+use crate::mutant::mutant;
 use crate::options::{MAX_TTL, Ms, check_ttl, wire_millis};
-use crate::protocol::attempt::Round;
 use crate::protocol::ballot::{Ballot, Late};
 use crate::protocol::extension::{Extension, Progress, Purpose};
 use crate::protocol::farewell::{Concern, STRAGGLER};
+use crate::protocol::round::Round;
+use crate::protocol::wish::Wishes;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::{Answer, Op, Request, Verdict};
 use crate::validity::{self, Reading};
 
-/// A user's extend that waits for its turn or for an answer.
-#[derive(Clone, Copy, Debug)]
-struct Wish {
-    call: CallId,
-    span: Duration,
-    gives_up: Tick,
-    /// The round that would fulfil it.
-    round: Option<u32>,
-}
+/// The longest pause between two tries of an extension, whatever the ttl.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The shortest time between two tries of an extension: what bounds the tries of a hold in trouble to a few dozen, so that
-/// thousands of them don't drown the very connection they wait for.
+/// The shortest time between two tries of an extension: what bounds the tries of a hold in trouble to a few dozen in a short
+/// ttl and to a few a second in a long one, so that thousands of holds don't drown the very connection they wait for.
 fn least_pause(recipe: &Recipe) -> Duration {
-    (recipe.options.ttl / 40).max(Duration::from_millis(2))
+    let longest = if mutant!(ExtendOutlasts) { Duration::MAX } else { LONGEST_PAUSE };
+    (recipe.options.ttl / 40).clamp(Duration::from_millis(2), longest)
 }
 
 /// A granted lock.
@@ -56,14 +51,15 @@ pub(super) struct Hold {
     kept_until: Tick,
     /// Until when each server may still read a request of ours that writes the key, from a connection that broke.
     unsure_until: Vec<Tick>,
-    wishes: VecDeque<Wish>,
+    wishes: Wishes,
 }
 
 impl Hold {
     pub(super) fn begin(recipe: &Recipe, round: Round, fence: u64, now: Tick, out: &mut Vec<Command>) -> Self {
         let ttl = recipe.options.ttl;
-        let hold_end = recipe.options.max_hold.map_or(Tick::NEVER, |span| now.after(span));
-        let validity_end = validity::end(round.sent, ttl);
+        let max_hold = recipe.options.max_hold.filter(|_| !mutant!(MaxHoldIgnored));
+        let hold_end = max_hold.map_or(Tick::NEVER, |span| now.after(span));
+        let validity_end = validity::end(if mutant!(GrantValidFromReply) { now } else { round.sent }, ttl);
         for (server, late) in round.ballot.others(fence).collect::<Vec<_>>() {
             match late {
                 Late::Confirm => out.push(round.confirm(recipe, server, fence, now)),
@@ -85,7 +81,7 @@ impl Hold {
             next_beat: Tick::NEVER,
             round,
             extension: None,
-            wishes: VecDeque::new(),
+            wishes: Wishes::default(),
         };
         hold.next_beat = hold.beat_after(recipe);
         hold
@@ -118,13 +114,14 @@ impl Hold {
         self.renewing = false;
         self.extension = None;
         // The wish under way is still among them.
-        self.wishes.drain(..).map(|wish| wish.call).collect()
+        self.wishes.give_up()
     }
 
     pub(super) fn wake_at(&self) -> Tick {
         let round = self.extension.as_ref().map(|extension| extension.times_out);
         let next = round.unwrap_or(if self.renewing || !self.wishes.is_empty() { self.next_beat } else { Tick::NEVER });
-        next.min(self.validity_end)
+        let gives_up = if mutant!(ExtendOutlasts) { Tick::NEVER } else { self.wishes.gives_up() };
+        next.min(gives_up).min(self.validity_end)
     }
 
     /// An answer to the granted round's acquire or confirm, after the grant: a lower vote is confirmed, a higher released.
@@ -140,6 +137,7 @@ impl Hold {
             Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote => {
                 self.round.readings[server] = Some(Reading { sent: self.round.sent, server_us: reply.time_us });
                 match self.round.ballot.cast(server, reply.fence).1 {
+                    _ if mutant!(LateVoteReleased) => out.push(self.round.release(recipe, server, now)),
                     Late::Confirm => out.push(self.round.confirm(recipe, server, self.fence, now)),
                     Late::Release => out.push(self.round.release(recipe, server, now)),
                     Late::Keep => (),
@@ -189,7 +187,7 @@ impl Hold {
         }
         // A By that adds nothing still needs a ttl a server can keep.
         let span = span.max(crate::options::MIN_TTL);
-        self.wishes.push_back(Wish { call, span, gives_up: now.after(recipe.unavailable_after), round: None });
+        self.wishes.add(recipe, call, span, now);
         if self.extension.is_none() {
             self.next_beat = now;
         }
@@ -201,6 +199,9 @@ impl Hold {
         if now >= self.validity_end {
             return Some(self.expiry_at(now));
         }
+        let given_up = self.wishes.give_up_waiting(now);
+        let failures = || self.extension.as_ref().map(|extension| extension.failures(&recipe.servers)).unwrap_or_default();
+        out.extend(given_up.into_iter().map(|call| unavailable(recipe, call, failures())));
         if self.extension.as_ref().is_some_and(|extension| now >= extension.times_out) {
             let progress = self.extension.as_mut().map(Extension::time_out);
             if let Some(loss) = progress.and_then(|progress| self.settle(recipe, progress, now, out)) {
@@ -209,9 +210,9 @@ impl Hold {
         }
         if self.extension.is_none() && now >= self.next_beat {
             // One round fulfils every wish there is: each asks for at least so much.
-            if let Some(span) = self.wishes.iter().map(|wish| wish.span).max() {
+            if let Some(span) = self.wishes.span() {
                 self.send(recipe, Purpose::User, span, now, rounds, out);
-                self.wishes.iter_mut().for_each(|wish| wish.round = Some(*rounds));
+                self.wishes.sent(*rounds);
             } else if self.renewing {
                 self.send(recipe, Purpose::Beat, recipe.options.ttl, now, rounds, out);
             }
@@ -226,7 +227,7 @@ impl Hold {
         let span = span.min(rest.saturating_add(validity::drift(rest) * 2));
         // Three tries fit into what remains, each as long as the others: shorter and shorter ones would never see a slow answer.
         let share = self.validity_end.since(now) / 3u32.saturating_sub(self.timeouts).max(1);
-        let patience = recipe.response_timeout.min(share).max(least_pause(recipe));
+        let patience = share.max(least_pause(recipe)).min(recipe.response_timeout);
         self.kept_until = self.kept_until.max(now.after(span)).max(self.validity_end.after(span));
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         let op = Op::Extend {
@@ -258,8 +259,13 @@ impl Hold {
             }
             return None;
         }
-        let extension = self.extension.as_mut().filter(|extension| extension.round == tag.round)?;
+        let current = |round: u32| round == tag.round || mutant!(EarlierRoundCounts);
+        let extension = self.extension.as_mut().filter(|extension| current(extension.round))?;
         let progress = extension.answer(server, now, &self.round.owner, answer, &mut self.round.readings);
+        if mutant!(HealWithoutMajority) && extension.is_forgetful(server) {
+            self.confirmed = Some(extension.clone());
+            self.heal(recipe, server, now, out);
+        }
         self.settle(recipe, progress, now, out)
     }
 
@@ -269,7 +275,7 @@ impl Hold {
             Progress::Open => None,
             Progress::Refused(reason, rival) => Some(Loss { reason, rival, overrun: now.since(self.validity_end) }),
             // Validity has ended: the timer will say so, whatever came in since.
-            Progress::Confirmed | Progress::Unknown if now >= self.validity_end => None,
+            Progress::Confirmed | Progress::Unknown if now >= self.validity_end && !mutant!(LateExtension) => None,
             Progress::Confirmed => {
                 self.confirmed(recipe, now, out);
                 None
@@ -283,16 +289,16 @@ impl Hold {
 
     fn confirmed(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let Some(extension) = self.extension.take() else { return };
-        let end = validity::end(extension.sent, extension.span).min(self.hold_end);
-        self.validity_end = self.validity_end.max(end);
+        let counted_from = if mutant!(ExtensionValidFromReply) { now } else { extension.sent };
+        let end = validity::end(counted_from, extension.span).min(self.hold_end);
+        self.validity_end = if mutant!(BeatShortens) { end } else { self.validity_end.max(end) };
         self.timeouts = 0;
         self.next_beat = self.beat_after(recipe).max(now);
         let kind = match extension.purpose {
             Purpose::Beat => EventKind::Renewed,
             Purpose::User => {
-                let fulfilled = |wish: &Wish| wish.round == Some(extension.round);
-                out.extend(self.wishes.iter().filter(|wish| fulfilled(wish)).map(|wish| Command::Extended(wish.call, Ok(()))));
-                self.wishes.retain(|wish| !fulfilled(wish));
+                let fulfilled = self.wishes.fulfil(extension.round);
+                out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
                 EventKind::Extended
             }
         };
@@ -314,10 +320,10 @@ impl Hold {
         let Some(confirmed) = &self.confirmed else { return };
         // Behind a heal our acquire would cast a new vote above the token and be released for it, and a vote above the token was
         // released there: either way the key would be gone that validity counts on.
-        if now < self.unsure_until[server]
+        let overtakes = now < self.unsure_until[server]
             || self.round.ballot.is_pending(server)
-            || self.round.ballot.is_above(server, self.fence)
-        {
+            || self.round.ballot.is_above(server, self.fence);
+        if overtakes && !mutant!(HealOvertakes) {
             return;
         }
         let op = Op::Heal {
@@ -338,19 +344,16 @@ impl Hold {
     /// No majority answered: try again while validity lasts, and tell a user who has waited long enough.
     fn unknown(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let Some(extension) = self.extension.take() else { return };
-        // What timed out has waited already.
-        let timed_out = now >= extension.times_out;
-        self.timeouts += u32::from(timed_out);
+        let failures = || extension.failures(&recipe.servers);
+        out.extend(self.wishes.give_up_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
         let left = self.validity_end.since(now);
-        let pause = if timed_out { Duration::ZERO } else { (left / 8).min(Duration::from_millis(250)).max(least_pause(recipe)) };
-        // A last try when a wish gives up.
-        let patience = self.wishes.front().filter(|wish| now < wish.gives_up).map_or(Tick::NEVER, |wish| wish.gives_up);
-        self.next_beat = now.after(pause).min(patience);
-        let failures = extension.failures(&recipe.servers);
-        while self.wishes.front().is_some_and(|wish| now >= wish.gives_up) {
-            let Some(wish) = self.wishes.pop_front() else { break };
-            out.push(Command::Extended(wish.call, Err(Error::unavailable(Some(recipe.name()), failures.clone()))));
+        let mut pause = (left / 8).min(LONGEST_PAUSE).max(least_pause(recipe));
+        if now >= extension.times_out {
+            self.timeouts += 1;
+            // It has waited already.
+            pause = least_pause(recipe).saturating_sub(now.since(extension.sent));
         }
+        self.next_beat = now.after(pause).min(self.wishes.last_try());
     }
 
     pub(super) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {
@@ -361,3 +364,12 @@ impl Hold {
         event
     }
 }
+
+/// What the caller of an extend is told that no majority answered.
+fn unavailable(recipe: &Recipe, call: CallId, failures: Vec<ServerError>) -> Command {
+    Command::Extended(call, Err(Error::unavailable(Some(recipe.name()), failures)))
+}
+
+#[cfg(test)]
+#[path = "hold_tests.rs"]
+mod tests;

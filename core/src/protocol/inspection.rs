@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::{Error, Remaining, ServerError};
 use crate::owner::OwnerFields;
 use crate::protocol::{Quorum, failures};
-use crate::server::{Answer, FailureKind, Reply, Verdict};
+use crate::server::{Answer, FailureKind, Queued, Reply, Verdict};
 
 /// What a lock looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,10 @@ pub struct LockInfo {
     pub remaining: Remaining,
     /// The last fence issued, 0 if none is known.
     pub fence: u64,
-    /// How many wait for it.
+    /// How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one.
     pub waiters: u64,
+    /// The first hundred of them, in the order of the line, each with the readable fields of its process.
+    pub queue: Vec<String>,
 }
 
 /// What the answers so far say of the lock `name`: `None` while a majority could still answer.
@@ -53,12 +55,18 @@ fn shown(replies: &[&Reply], quorum: Quorum) -> Option<LockInfo> {
         return None;
     }
     let remaining = holders().filter(|(holder, _)| *holder == owner).map(|(_, left)| left).max_by_key(rank);
+    let lines = replies.iter().filter_map(|reply| match &reply.queued {
+        Queued::Waiters { count, first } => Some((*count, first)),
+        _ => None,
+    });
+    let (waiters, queue) = lines.max_by_key(|(count, _)| *count).map_or((0, Vec::new()), |(count, first)| (count, first.clone()));
     Some(LockInfo {
         owner: owner.to_owned(),
         fields: OwnerFields::parse(owner),
         remaining: remaining.unwrap_or_default(),
         fence: replies.iter().map(|reply| reply.fence).max().unwrap_or(0),
-        waiters: 0,
+        waiters,
+        queue,
     })
 }
 

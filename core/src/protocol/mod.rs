@@ -12,7 +12,11 @@ mod extension;
 mod farewell;
 mod hold;
 mod inspection;
+mod round;
 mod survey;
+mod tally;
+mod waiting;
+mod wish;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +30,12 @@ pub use survey::{ServerReport, Survey, trusted};
 use crate::clock::Tick;
 use crate::error::{Error, Loss, ServerError};
 use crate::event::Event;
+use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::options::LockOptions;
+use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
-use crate::server::{Answer, Fleet, Request};
+use crate::server::{Answer, Fleet, Op, Request};
+use crate::wait::{Departure, Hint, Turn};
 
 /// How many servers there are, and how many decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +56,13 @@ impl Quorum {
 
     /// A majority.
     #[must_use]
-    pub const fn needed(self) -> usize {
-        self.0 / 2 + 1
+    pub fn needed(self) -> usize {
+        if mutant!(SmallQuorum) { self.0.div_ceil(2) } else { self.0 / 2 + 1 }
     }
 
     /// Whether so many servers against it leave fewer than a majority.
     #[must_use]
-    pub const fn blocked_by(self, against: usize) -> bool {
+    pub fn blocked_by(self, against: usize) -> bool {
         against > self.0 - self.needed()
     }
 }
@@ -92,6 +98,12 @@ impl Recipe {
         Quorum::of(self.servers.len())
     }
 
+    /// Whether the acquire waits in line: one attempt doesn't.
+    #[must_use]
+    pub fn lines_up(&self) -> bool {
+        !self.one_shot && self.options.wait != Wait::For(Duration::ZERO)
+    }
+
     pub(crate) fn name(&self) -> &str {
         self.keys.name()
     }
@@ -108,6 +120,18 @@ pub struct Tag {
     pub sent: Tick,
 }
 
+/// Deletes `owner`'s key; the waiter `leaves` leaves the queue with it.
+fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
+    Op::Release { keys: Arc::clone(&recipe.keys), owner, leave: leaves, grants: recipe.fleet.is_none() }
+}
+
+/// Takes a waiter out of a server's queue. Nobody waits for the answer: a client that is silent is taken for dead soon.
+fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
+    let tag = Tag { round: 0, step: Step::Leave, sent: now };
+    let op = release(recipe, Arc::clone(entry), Some(Arc::clone(entry)));
+    Command::Send { server, tag, request: Request::new(op, now.after(recipe.response_timeout)) }
+}
+
 /// The step of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -117,6 +141,7 @@ pub enum Step {
     Extend,
     Heal,
     Release,
+    Leave,
 }
 
 /// Identifies a caller's extend or release.
@@ -138,6 +163,12 @@ pub enum Input {
     },
     /// Time passed; sent at [`Acquisition::wake_at`] or later.
     Wake,
+    /// A server told of the lock.
+    Hint(usize, Hint),
+    /// A server tells of releases from now on, or no longer.
+    Hears(usize),
+    /// The line of this process moved on; when to try, `None` for at once.
+    Turn(Turn, Option<Tick>),
     /// The caller of the acquire no longer wants it.
     Cancel,
     /// The holder asks for an extension.
@@ -195,6 +226,14 @@ pub enum Command {
         /// What to send.
         request: Request,
     },
+    /// Listen to the servers, if that isn't done yet.
+    Listen,
+    /// Let the others of this process's line try for themselves: our ttl is too short for the way to the servers.
+    Yield,
+    /// Leave the line of this process.
+    Quit(Departure),
+    /// The next waiter could not be told of the release, and why.
+    Untold(String),
     /// Tell about an event.
     Emit(Event),
     /// The acquire ended: granted, busy (`None`, for one-shot attempts), or failed.

@@ -28,6 +28,9 @@ pub struct ServerReport {
     pub eviction: Option<String>,
     /// How far its clock is ahead of this machine's, milliseconds; negative if behind.
     pub clock_offset_ms: Option<i64>,
+    /// What locks need and this client's user may not do, one line each, such as `PEXPIRE of :~lt:probe, to renew and extend a
+    /// lock`; `None` if that can't be told.
+    pub denied: Option<Vec<String>>,
     /// What a person should look at, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -50,15 +53,18 @@ impl Survey {
         Self { servers, reports }
     }
 
-    /// Takes what came in by `now`. One report per server, once all answered.
+    /// Takes what came in by `now`: what the servers answered to `Examine`, then what they answered to `Probe`. One report per
+    /// server, once all answered both.
     pub fn take(&self, answers: &[Option<Answer>], now: Now) -> Option<Vec<ServerReport>> {
+        let (examined, probed) = answers.split_at(self.servers.len());
         let mut reports = self.reports.lock();
-        for ((report, server), answer) in reports.iter_mut().zip(&*self.servers).zip(answers) {
+        for ((report, server), answer) in reports.iter_mut().zip(&*self.servers).zip(examined) {
             if let (None, Some(answer)) = (&report, answer) {
                 *report = Some(ServerReport::of(server, answer, now));
             }
         }
-        reports.iter().cloned().collect()
+        let pairs = reports.iter().zip(probed);
+        pairs.map(|(report, probed)| Some(report.clone()?.permitted(probed.as_ref()?))).collect()
     }
 }
 
@@ -78,6 +84,18 @@ impl ServerReport {
             }
         }
         report
+    }
+
+    /// The same with the rights that were found.
+    fn permitted(mut self, probed: &Answer) -> Self {
+        self.denied = match probed {
+            Ok(reply) => Some(reply.holder.iter().flat_map(|lines| lines.lines().map(str::to_owned)).collect()),
+            // The script itself was denied: the server says what was missing for that.
+            Err(failure) if failure.kind == FailureKind::Denied && failure.maybe_applied => Some(vec![failure.message.clone()]),
+            Err(_) => None,
+        };
+        self.warnings.extend(self.denied.iter().flatten().map(|missing| format!("a right is missing: {missing}")));
+        self
     }
 
     fn fill(&mut self, fields: &Fields, time_us: u64, now: Now) {
@@ -145,8 +163,11 @@ mod tests {
     #[test]
     fn a_server_that_answers_late_does_not_make_the_clocks_of_the_others_look_slow() {
         let survey = Survey::of(["a".to_owned(), "b".to_owned()].into());
-        assert_eq!(survey.take(&[answer(50_000_000), None], at(50_001_000)), None);
-        let reports = survey.take(&[answer(50_000_000), answer(58_000_000)], at(55_000_000)).unwrap();
+        assert_eq!(survey.take(&[answer(50_000_000), None, None, None], at(50_001_000)), None);
+        let both = [answer(50_000_000), answer(58_000_000)];
+        let probed = || Some(Ok(Reply::new(Verdict::Info, 0, 0, None, Remaining::Gone)));
+        assert_eq!(survey.take(&[both[0].clone(), both[1].clone(), probed(), None], at(55_000_000)), None);
+        let reports = survey.take(&[both[0].clone(), both[1].clone(), probed(), probed()], at(55_500_000)).unwrap();
         let offsets: Vec<_> = reports.iter().map(|report| report.clock_offset_ms.unwrap()).collect();
         assert_eq!(offsets, [-1, 3_000]);
         assert_eq!(reports.iter().map(|report| report.warnings.len()).collect::<Vec<_>>(), [0, 1]);

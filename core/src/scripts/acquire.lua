@@ -2,17 +2,22 @@
 --
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, ttl (ms), proposal (µs), owner to adopt ('' = none),
+--          the waiter that lines up if the lock is another's ('' = none, 'f' = none, but of a fair lock), its arrival (µs,
+--          0 = new), whether others wait behind it (1, or 0),
 --          and on a quorum only: number of servers, max_ttl (ms), run id ('?' = unknown)
 -- returns  {'vote', time (µs), fence, owner, remaining (ms)} the lock is ours here
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
+--          and after either, if the waiter stands in line: its rank, its arrival
 --          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}        this server belongs to another quorum
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
---          without a vote nothing changes, but the marker of a server seen anew
+--          the fence outlives the lock by 24 h, so that a release need not touch it;
+--          without a vote nothing changes, but the marker of a server seen anew, and the queue: on a single server a lock
+--          that is free is kept for the first waiter, unless anybody may pass it
 
 local found
-if ARGV[5] then
+if ARGV[8] then
   found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[4])
 else
   found = redis.call('MGET', KEYS[1], KEYS[2])
@@ -20,7 +25,7 @@ end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
-if ARGV[5] then
+if ARGV[8] then
   local marker = found[3]
   local n, max_ttl, run, since
   if marker then
@@ -30,15 +35,15 @@ if ARGV[5] then
   if marker and not (since and since < 2^53) or not marker and redis.call('EXISTS', KEYS[4]) == 1 then
     return { 'conflict', now, 0, redis.call('TYPE', KEYS[4]).ok .. ' at ' .. KEYS[4], -2 }
   end
-  if marker and (n ~= ARGV[5] or max_ttl ~= ARGV[6]) then
+  if marker and (n ~= ARGV[8] or max_ttl ~= ARGV[9]) then
     return { 'mismatch', now, 0, 'n=' .. n .. ' max_ttl=' .. max_ttl, -2 }
   end
-  if not marker or run ~= ARGV[7] and ARGV[7] ~= '?' or since > now then
+  if not marker or run ~= ARGV[10] and ARGV[10] ~= '?' or since > now then
     since = string.format('%.0f', now)
-    redis.call('SET', KEYS[4], 'n=' .. ARGV[5] .. ' max_ttl=' .. ARGV[6] .. ' run=' .. ARGV[7] .. ' since=' .. since)
-    return { 'quarantine', now, 0, false, tonumber(ARGV[6]) }
+    redis.call('SET', KEYS[4], 'n=' .. ARGV[8] .. ' max_ttl=' .. ARGV[9] .. ' run=' .. ARGV[10] .. ' since=' .. since)
+    return { 'quarantine', now, 0, false, tonumber(ARGV[9]) }
   end
-  local votes = since + ARGV[6] * 1000
+  local votes = since + ARGV[9] * 1000
   if since > 0 and now < votes then
     return { 'quarantine', now, 0, false, math.ceil((votes - now) / 1000) }
   end
@@ -51,9 +56,22 @@ if not (fence and fence < 2^53 - 1) or not found[2] and redis.call('EXISTS', KEY
 end
 
 local holder = found[1]
-local ours = holder and (holder == ARGV[1] or holder == ARGV[4] and holder ~= '')
+local queued = redis.call('EXISTS', KEYS[3]) == 1
+if queued and not holder and not ARGV[8] and redis.call('EXISTS', KEYS[1]) == 0 then
+  local head, _, arrival = first(now)
+  if head and head ~= ARGV[5] and (string.sub(ARGV[5], 1, 1) == 'f' or is_next(head, arrival, now)) then
+    wake(now, true, true)
+    holder = redis.call('GET', KEYS[1])
+  end
+end
+local waits = #ARGV[5] > 1
+local ours = holder and (holder == ARGV[1] or holder == ARGV[4] and holder ~= '' or waits and holder == 'claim ' .. ARGV[5])
 if holder and not ours then
-  return { 'held', now, fence, holder, redis.call('PTTL', KEYS[1]) }
+  local reply = { 'held', now, fence, holder, redis.call('PTTL', KEYS[1]) }
+  if waits then
+    reply[6], reply[7] = line_up(ARGV[5], tonumber(ARGV[6]), now)
+  end
+  return reply
 end
 
 local vote = tonumber(ARGV[3])
@@ -74,5 +92,12 @@ if ours then
 elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
-redis.call('SET', KEYS[2], string.format('%.0f', vote), 'PX', 86400000)
-return { 'vote', now, vote, ARGV[1], remaining }
+redis.call('SET', KEYS[2], string.format('%.0f', vote), 'PX', remaining + 86400000)
+local reply = { 'vote', now, vote, ARGV[1], remaining }
+if waits and queued then
+  redis.pcall('ZREM', KEYS[3], ARGV[5])
+end
+if waits and ARGV[7] == '1' then
+  reply[6], reply[7] = line_up(ARGV[5], 0, now)
+end
+return reply

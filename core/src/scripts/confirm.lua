@@ -5,7 +5,7 @@
 -- returns  {'ok', time (µs), token, owner, remaining (ms)}
 --          {'no', time, fence, holder, remaining}          the lock is not ours, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
--- always   the fence never sinks; the lock stays as it is
+-- always   the fence never sinks, and outlives the lock by 24 h; the lock stays as it is
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 local clock = redis.call('TIME')
@@ -25,5 +25,6 @@ if holder ~= ARGV[1] or fence > tonumber(ARGV[2]) then
   return { 'no', now, fence, holder, redis.call('PTTL', KEYS[1]) }
 end
 
-redis.call('SET', KEYS[2], ARGV[2], 'PX', 86400000)
-return { 'ok', now, tonumber(ARGV[2]), holder, redis.call('PTTL', KEYS[1]) }
+local remaining = redis.call('PTTL', KEYS[1])
+redis.call('SET', KEYS[2], ARGV[2], 'PX', math.max(remaining, 0) + 86400000)
+return { 'ok', now, tonumber(ARGV[2]), holder, remaining }

@@ -6,7 +6,7 @@
 --          {'no', time, fence, holder, remaining}          the lock is not ours, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
 -- always   what remains is never shortened, so that a late heartbeat can't undo a long extension;
---          a missing key is never written again; the fence never sinks
+--          a missing key is never written again; the fence never sinks, and outlives the lock by 24 h
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 local clock = redis.call('TIME')
@@ -32,5 +32,5 @@ if remaining < tonumber(ARGV[2]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   remaining = tonumber(ARGV[2])
 end
-redis.call('SET', KEYS[2], ARGV[3], 'PX', 86400000)
+redis.call('SET', KEYS[2], ARGV[3], 'PX', remaining + 86400000)
 return { 'ok', now, tonumber(ARGV[3]), holder, remaining }

@@ -5,7 +5,8 @@
 -- returns  {'ok', time (µs), token, owner, remaining (ms)}
 --          {'no', time, fence, holder, remaining}          the lock is another's, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
--- always   nobody is overwritten; what remains of a lock that is still ours is never shortened; the fence never sinks;
+-- always   nobody is overwritten; what remains of a lock that is still ours is never shortened; the fence never sinks,
+--          and outlives the lock by 24 h;
 --          the marker is not asked: this works while the server doesn't vote
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
@@ -31,5 +32,5 @@ if remaining < tonumber(ARGV[2]) then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   remaining = tonumber(ARGV[2])
 end
-redis.call('SET', KEYS[2], ARGV[3], 'PX', 86400000)
+redis.call('SET', KEYS[2], ARGV[3], 'PX', remaining + 86400000)
 return { 'ok', now, tonumber(ARGV[3]), ARGV[1], remaining }

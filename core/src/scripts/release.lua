@@ -1,11 +1,14 @@
--- Deletes our lock. The fence stays.
+-- Deletes our lock, and tells the next waiter. The fence stays.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner
+-- ARGV     owner, the waiter that leaves the queue ('' = none), whether no other server has a say who is next (1, or 0)
 -- returns  {'ok', time (µs), fence, nil, -2}
 --          {'no', time, fence, holder or nil, remaining (ms)}   the lock is not ours
 --          {'conflict', time, fence, what was found, -2}        the lock key is no string
--- always   only our own lock is deleted, whatever the fence key holds (0 if that is no fence)
+--          and after the first two, if the next waiter could not be told: the error
+-- always   only our own lock is deleted, or what is kept for the waiter that leaves, whatever the fence key holds (0 if that is
+--          no fence); the fence already outlives the expiry that the lock had by 24 h;
+--          what the leaving waiter may have been told is told to the next one
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 local clock = redis.call('TIME')
@@ -16,18 +19,29 @@ if fence and fence >= 2^53 - 1 then
   fence = nil
 end
 
-local holder = found[1]
-if holder ~= ARGV[1] then
-  -- MGET shows a key of another type as a missing one.
-  if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
-    return { 'conflict', now, fence or 0, redis.call('TYPE', KEYS[1]).ok, -2 }
-  end
-  return { 'no', now, fence or 0, holder, redis.call('PTTL', KEYS[1]) }
+if ARGV[2] ~= '' then
+  redis.pcall('ZREM', KEYS[3], ARGV[2])
 end
 
-redis.call('DEL', KEYS[1])
-if fence then
-  -- From here on the release has happened: no error may hide it.
-  redis.pcall('PEXPIRE', KEYS[2], 86400000)
+local holder = found[1]
+local owned = holder == ARGV[1]
+-- MGET shows a key of another type as a missing one.
+if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
+  return { 'conflict', now, fence or 0, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
-return { 'ok', now, fence or 0, false, -2 }
+local freed = owned or ARGV[2] ~= '' and holder == 'claim ' .. ARGV[2]
+if freed then
+  redis.call('DEL', KEYS[1])
+  holder = false
+end
+
+local reply
+if owned then
+  reply = { 'ok', now, fence or 0, false, -2 }
+else
+  reply = { 'no', now, fence or 0, holder, redis.call('PTTL', KEYS[1]) }
+end
+if (freed or ARGV[2] ~= '' and not holder) and redis.call('EXISTS', KEYS[3]) == 1 then
+  reply[6] = wake(now, ARGV[3] == '1', false)
+end
+return reply

@@ -1,4 +1,4 @@
-//! A server in this process's memory: the state machine behind a mutex.
+//! A server in this process's memory: the state machine behind a mutex, and who listens to it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::clock::{self, Tick};
 use crate::machine::{self, Env, State};
-use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request, Server};
+use crate::server::{Answer, Completion, Failure, FailureKind, Listener, Notice, Op, Request, Server, WeakListener};
 
 /// A lock server in this process's memory, the one behind `memory://name`.
 ///
@@ -27,6 +27,7 @@ pub struct MemoryServer {
     address: String,
     clock: ServerClock,
     state: Mutex<State>,
+    listeners: Mutex<HashMap<String, Vec<WeakListener>>>,
 }
 
 /// Every named server of this process. They are kept for ever, as a server's data outlives its clients.
@@ -40,7 +41,7 @@ impl MemoryServer {
     }
 
     pub(crate) fn at(address: String) -> Self {
-        Self { address, clock: ServerClock::start(), state: Mutex::default() }
+        Self { address, clock: ServerClock::start(), state: Mutex::default(), listeners: Mutex::default() }
     }
 
     /// The process's server of this name, made when it is first asked for.
@@ -48,6 +49,32 @@ impl MemoryServer {
     pub fn named(name: &str) -> Arc<Self> {
         let mut servers = SERVERS.lock();
         servers.entry(name.to_owned()).or_insert_with(|| Arc::new(Self::new(name))).clone()
+    }
+
+    /// Tells those who listen to `channel`, in the order in which they began to. They are called here, and outside every mutex.
+    pub fn publish(&self, channel: &str, payload: &str) {
+        let listening: Vec<Listener> = {
+            let mut listeners = self.listeners.lock();
+            let Some(here) = listeners.get_mut(channel) else { return };
+            // The server outlives its clients: what they kept no longer is forgotten.
+            here.retain(|listener| listener.strong_count() > 0);
+            let listening = here.iter().filter_map(WeakListener::upgrade).collect();
+            if here.is_empty() {
+                listeners.remove(channel);
+            }
+            listening
+        };
+        for listener in listening {
+            listener(Notice::Message(payload.to_owned()));
+        }
+    }
+
+    /// Delivers what the operations so far have published.
+    pub(crate) fn deliver(&self) {
+        let messages = self.with(|state, _| state.take_published());
+        for message in messages {
+            self.publish(&message.channel, &message.payload);
+        }
     }
 
     pub(crate) fn apply(&self, op: &Op) -> Answer {
@@ -72,6 +99,13 @@ impl Server for MemoryServer {
     fn submit(&self, request: Request, completion: Completion) {
         let answer = if Tick::now() > request.deadline { Err(too_late()) } else { self.apply(&request.op) };
         completion.complete(answer);
+        self.deliver();
+    }
+
+    fn listen(&self, channel: &str, listener: Listener) -> bool {
+        self.listeners.lock().entry(channel.to_owned()).or_default().push(Arc::downgrade(&listener));
+        listener(Notice::Listening);
+        true
     }
 }
 
@@ -111,7 +145,16 @@ mod tests {
 
     fn ask(server: &MemoryServer, owner: &str, deadline: Tick) -> Answer {
         let keys = Arc::new(Keys::new("", "k", 1).unwrap());
-        let op = Op::Acquire { keys, owner: owner.into(), ttl_ms: 60_000, proposal: 0, adopt: None, fleet: None };
+        let op = Op::Acquire {
+            keys,
+            owner: owner.into(),
+            ttl_ms: 60_000,
+            proposal: 0,
+            adopt: None,
+            fair: false,
+            place: None,
+            fleet: None,
+        };
         let (sender, receiver) = mpsc::channel();
         server.submit(Request::new(op, deadline), Completion::new(move |answer| sender.send(answer).unwrap()));
         receiver.try_recv().expect("completed inside submit")
@@ -123,6 +166,51 @@ mod tests {
         assert_eq!(ask(&here, "a", Tick::NEVER).unwrap().verdict, Verdict::Vote);
         assert_eq!(ask(&MemoryServer::named("shared"), "b", Tick::NEVER).unwrap().holder.as_deref(), Some("a"));
         assert_eq!(ask(&MemoryServer::named("other"), "b", Tick::NEVER).unwrap().verdict, Verdict::Vote);
+    }
+
+    fn ear() -> (Listener, mpsc::Receiver<Notice>) {
+        let (sender, receiver) = mpsc::channel();
+        (Arc::new(move |notice| sender.send(notice).unwrap()), receiver)
+    }
+
+    #[test]
+    fn those_who_listen_hear_what_is_published_on_their_channel() {
+        let server = MemoryServer::new("news");
+        let ((one, first), (two, second), (other, elsewhere)) = (ear(), ear(), ear());
+        assert!(server.listen("a", Arc::clone(&one)) && server.listen("a", Arc::clone(&two)));
+        assert!(server.listen("b", Arc::clone(&other)));
+        server.publish("a", "hello");
+        server.publish("nobody", "hello");
+        for heard in [first, second] {
+            assert_eq!(heard.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("hello".into())]);
+        }
+        assert_eq!(elsewhere.try_iter().collect::<Vec<_>>(), [Notice::Listening]);
+    }
+
+    #[test]
+    fn a_listener_that_was_dropped_hears_nothing_more_and_is_forgotten() {
+        let server = MemoryServer::new("gone");
+        let (listener, heard) = ear();
+        server.listen("a", Arc::clone(&listener));
+        drop(listener);
+        server.publish("a", "late");
+        assert_eq!(heard.iter().collect::<Vec<_>>(), [Notice::Listening], "its sender is dropped with it");
+        assert!(server.listeners.lock().is_empty());
+    }
+
+    #[test]
+    fn a_listener_may_use_the_server() {
+        let server = Arc::new(MemoryServer::new("again"));
+        let (within, (sender, receiver)) = (Arc::clone(&server), mpsc::channel());
+        let listener: Listener = Arc::new(move |notice| {
+            if notice == Notice::Message("one".into()) {
+                within.publish("a", "two");
+                sender.send(ask(&within, "a", Tick::NEVER).unwrap().verdict).unwrap();
+            }
+        });
+        server.listen("a", Arc::clone(&listener));
+        server.publish("a", "one");
+        assert_eq!(receiver.try_recv(), Ok(Verdict::Vote));
     }
 
     #[test]

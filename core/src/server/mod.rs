@@ -5,7 +5,7 @@
 //! is not the protocol's concern. The operations mean what [`machine`](crate::machine) says, whatever the transport.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::clock::Tick;
 use crate::error::Remaining;
@@ -32,6 +32,10 @@ pub enum Op {
         proposal: u64,
         /// The key of exactly this owner counts as free.
         adopt: Option<Arc<str>>,
+        /// Whether to queue by principle: behind every waiter there is, also while the lock is free.
+        fair: bool,
+        /// Where to line up if the lock is another's; `None` for one attempt.
+        place: Option<Place>,
         /// The quorum the server belongs to; `None` for a client of one server.
         fleet: Option<Fleet>,
     },
@@ -66,12 +70,16 @@ pub enum Op {
         /// Our fence.
         token: u64,
     },
-    /// Delete the key if it is ours.
+    /// Delete the key if it is ours, and tell the next waiter.
     Release {
         /// The lock.
         keys: Arc<Keys>,
         /// Our value.
         owner: Arc<str>,
+        /// A waiter's entry that leaves the queue; what it was told is told to the next one.
+        leave: Option<Arc<str>>,
+        /// Whether this server alone decides who is next, and may keep the lock for a waiter.
+        grants: bool,
     },
     /// Look, change nothing.
     Inspect {
@@ -85,6 +93,11 @@ pub enum Op {
     },
     /// Tell what the server is: the reply's `holder` has the fields version, role, persistence and eviction.
     Examine,
+    /// Try what the scripts do, on keys that no lock has: the reply's `holder` has a line for each right that is missing.
+    Probe {
+        /// [`Keys::of_no_lock`].
+        keys: Arc<Keys>,
+    },
     /// Write the marker as trusted since for ever: the server votes at once.
     Trust {
         /// The quorum it belongs to.
@@ -97,7 +110,7 @@ impl Op {
     /// told why the last one failed.
     #[must_use]
     pub const fn asks_afresh(&self) -> bool {
-        matches!(self, Self::Examine | Self::Trust { .. })
+        matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. })
     }
 
     /// Whether the operation may wait for a reconnect: only a release may, everything else dies with its round.
@@ -118,6 +131,7 @@ impl Op {
             Self::Inspect { .. } => "inspect",
             Self::Greet { .. } => "greet",
             Self::Examine => "examine",
+            Self::Probe { .. } => "probe",
             Self::Trust { .. } => "trust",
         }
     }
@@ -132,7 +146,7 @@ impl Op {
             | Self::Heal { keys, .. }
             | Self::Release { keys, .. }
             | Self::Inspect { keys } => Some(keys),
-            Self::Greet { .. } | Self::Examine | Self::Trust { .. } => None,
+            Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
         }
     }
 
@@ -145,9 +159,45 @@ impl Op {
             | Self::Extend { owner, .. }
             | Self::Heal { owner, .. }
             | Self::Release { owner, .. } => Some(owner),
-            Self::Inspect { .. } | Self::Greet { .. } | Self::Examine | Self::Trust { .. } => None,
+            Self::Inspect { .. } | Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
         }
     }
+}
+
+/// A waiter's place in the queue of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The waiter, `<f|b>:<client>:<number> <who>`.
+    pub entry: Arc<str>,
+    /// When it first arrived there, by the server's clock in microseconds; 0 for a newcomer.
+    pub arrival: u64,
+    /// More wait under the same entry: once the lock is granted it goes to the tail.
+    pub stays: bool,
+}
+
+/// What a reply tells of the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Queued {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Acquire: where the waiter stands.
+    At {
+        /// How many are before it.
+        rank: u64,
+        /// When it arrived, by the server's clock in microseconds.
+        arrival: u64,
+    },
+    /// Inspect: who waits.
+    Waiters {
+        /// How many.
+        count: u64,
+        /// The first of them.
+        first: Vec<String>,
+    },
+    /// Release: the next waiter could not be told, and why.
+    Untold(String),
 }
 
 /// The quorum a server belongs to, as the client is configured.
@@ -205,13 +255,15 @@ pub struct Reply {
     pub run_id: Option<Arc<str>>,
     /// Whether the operation was also sent on a connection that broke, and may have been done then.
     pub repeated: bool,
+    /// What there is to say of the lock's queue.
+    pub queued: Queued,
 }
 
 impl Reply {
     /// A reply.
     #[must_use]
     pub fn new(verdict: Verdict, time_us: u64, fence: u64, holder: Option<String>, remaining: Remaining) -> Self {
-        Self { verdict, time_us, fence, holder, remaining, run_id: None, repeated: false }
+        Self { verdict, time_us, fence, holder, remaining, run_id: None, repeated: false, queued: Queued::Nothing }
     }
 }
 
@@ -392,6 +444,24 @@ impl fmt::Debug for Completion {
     }
 }
 
+/// What a server tells its listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// From now on messages are heard. Said anew after every reconnect: what was published before then may be missed.
+    Listening,
+    /// Messages don't come: the connection broke, or the server doesn't allow it. `Listening` may follow.
+    Deaf(Failure),
+    /// A message on the channel.
+    Message(String),
+}
+
+/// Receives what a server publishes. Called on any thread, also inside [`Server::listen`]; must not block.
+pub type Listener = Arc<dyn Fn(Notice) + Send + Sync>;
+
+/// A listener that belongs to who listens.
+pub(crate) type WeakListener = Weak<dyn Fn(Notice) + Send + Sync>;
+
 /// One independent lock server. Implement it to bring your own.
 ///
 /// The contract: operations submitted one after another by one thread reach the server in that order while the connection
@@ -402,6 +472,17 @@ pub trait Server: Send + Sync + 'static {
 
     /// Starts an operation.
     fn submit(&self, request: Request, completion: Completion);
+
+    /// Starts to hear what is published on `channel`. Asked for once at most by each client.
+    ///
+    /// The server holds the listener weakly: who listens keeps it, and hears nothing more after dropping it, or after the
+    /// server was closed or dropped.
+    ///
+    /// Returns whether there is such a thing here; without it, waiters poll.
+    fn listen(&self, channel: &str, listener: Listener) -> bool {
+        let _ = (channel, listener);
+        false
+    }
 
     /// Lets go of connections. Operations still under way are completed with [`FailureKind::Closed`], after the releases
     /// among them had a moment to leave.

@@ -17,7 +17,7 @@ pub use self::step::Step;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::server::memory::{MemoryServer, too_late};
-use crate::server::{Completion, Op, Request, Server};
+use crate::server::{Completion, Listener, Op, Request, Server};
 
 /// The operations, as [`Op::name`] spells them, and a word for all of them.
 const OPERATIONS: [&str; 9] = ["acquire", "confirm", "extend", "heal", "release", "inspect", "greet", "trust", ANY];
@@ -200,6 +200,11 @@ impl Server for ScriptedServer {
         } else {
             self.delayed.complete_at(due, completion, answer);
         }
+        self.memory.deliver();
+    }
+
+    fn listen(&self, channel: &str, listener: Listener) -> bool {
+        self.memory.listen(channel, listener)
     }
 
     /// Ends what is delayed or unanswered. The server can still be used: other clients may share it.

@@ -10,7 +10,7 @@ import { RealServer } from '../support/server.mjs'
 
 /** The places of a case's `at`. */
 export function placesOf(at = 'any') {
-  return at === 'any' ? (process.env.LOCKTENDER_CONTRACT_PLACES ?? 'memory,redis').split(',') : [at]
+  return at === 'any' ? (process.env.LOCKTENDER_CONTRACT_PLACES ?? 'memory,redis,quorum').split(',') : [at]
 }
 
 /** Makes places: `{ name, urls, servers }`. What they need is started when it is first asked for, and closed with `close`. */

@@ -13,6 +13,9 @@ import { describe, ended, look, show } from './seen.mjs'
 /** How long something that is certain to happen may take. */
 const PATIENCE_MS = 5_000
 
+/** The steps that open a client, if there is none yet. */
+const USES_A_CLIENT = new Set(['open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close'])
+
 /** What a body throws that is told to. */
 class BodyError extends Error {}
 
@@ -78,6 +81,7 @@ export class Scene {
 
   async #act(step) {
     try {
+      if (USES_A_CLIENT.has(step.do)) await this.#acquainted(step)
       return (await this.#verbs[step.do]({ ...this.#variables.fill(step), steps: step.steps })) ?? {}
     } catch (error) {
       if (error instanceof LockError) return describe(error)
@@ -94,6 +98,13 @@ export class Scene {
       this.#clients.set(name, { client, kinds })
     }
     return this.#clients.get(name).client
+  }
+
+  /** On several servers no attempt shall have to make three connections within the time that an answer may take. */
+  async #acquainted(step) {
+    const isNew = !this.#clients.has(step.client ?? 'client')
+    const client = this.#client(step)
+    if (isNew && this.#place.name === 'quorum') await client.check()
   }
 
   #recipe(step) {

@@ -28,7 +28,7 @@ class Place(NamedTuple):
 def names(at: Any) -> list[Any]:
     """The places of a case's `at`."""
     if at == "any":
-        return os.environ.get("LOCKTENDER_CONTRACT_PLACES", "memory,redis").split(",")
+        return os.environ.get("LOCKTENDER_CONTRACT_PLACES", "memory,redis,quorum").split(",")
     return [at]
 
 

@@ -105,7 +105,10 @@ class Scene:
             kinds = self._kinds.setdefault(name, [])
             # Under asyncio a loss would cancel the body, which is to go on here.
             wanted = {"on_lost": "flag", "on_event": lambda event: kinds.append(event.kind), **wanted}
-            self._clients[name] = Client(self._place.urls or None, **wanted)
+            self._clients[name] = client = Client(self._place.urls or None, **wanted)
+            if self._place.name == "quorum":
+                # So that no attempt has to make three connections within the time that an answer may take.
+                client.check()
         return self._clients[name]
 
     def _lock(self, step: dict[str, Any]) -> Any:

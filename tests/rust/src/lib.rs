@@ -5,6 +5,7 @@
 
 mod binary;
 mod checkout;
+mod clock;
 mod connection;
 mod link;
 mod options;

@@ -12,6 +12,7 @@ pub struct ServerOptions {
     pub(crate) tls: Option<String>,
     pub(crate) mutual: bool,
     pub(crate) persistent: bool,
+    pub(crate) clock: bool,
     pub(crate) config: Vec<String>,
 }
 
@@ -54,6 +55,12 @@ impl ServerOptions {
     /// Keeps data on disk after every write, so that `restart` finds it again.
     pub fn persistent(mut self) -> Self {
         self.persistent = true;
+        self
+    }
+
+    /// With a wall clock that [`RealServer::jump`] sets forward. On Linux, and it takes a C compiler.
+    pub fn clock(mut self) -> Self {
+        self.clock = true;
         self
     }
 

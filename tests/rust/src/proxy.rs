@@ -92,6 +92,14 @@ impl Proxy {
         self.door = Some(Door { open, thread });
     }
 
+    /// Passes everything to another port from now on, on new connections: a failover.
+    pub fn redirect(&mut self, upstream: u16) {
+        self.refuse();
+        self.upstream = upstream;
+        self.accept();
+        self.cut();
+    }
+
     /// Passes nothing in either direction any more: connections stay open, new ones are accepted, and all are silent.
     pub fn black_hole(&self) {
         self.sky.change(|weather| weather.black_hole = true);

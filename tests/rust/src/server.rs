@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, process, thread};
 
+use crate::clock::ServerClock;
 use crate::terminator::Terminator;
 use crate::tether::Tether;
 use crate::{Binary, Connection, Reply, ServerOptions};
@@ -20,6 +21,7 @@ pub struct RealServer {
     directory: PathBuf,
     port: u16,
     terminator: Option<Terminator>,
+    clock: Option<ServerClock>,
     /// `None` while killed.
     tether: Option<Tether>,
 }
@@ -35,7 +37,9 @@ impl RealServer {
         // Short, because a path of a unix socket is at most 107 bytes.
         let name = format!("locktender-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let binary = options.binary.clone().unwrap_or_else(Binary::preferred);
-        let mut server = Self { options, binary, directory: env::temp_dir().join(name), port: 0, terminator: None, tether: None };
+        let clock = options.clock.then(|| ServerClock::new(&name));
+        let directory = env::temp_dir().join(name);
+        let mut server = Self { options, binary, directory, port: 0, terminator: None, clock, tether: None };
         server.run();
         if let Some(certificate) = &server.options.tls {
             server.terminator = Some(Terminator::start(server.port, certificate, server.options.mutual));
@@ -53,7 +57,7 @@ impl RealServer {
             fs::create_dir_all(&self.directory).unwrap();
             let file = self.directory.join("server.conf");
             fs::write(&file, self.options.configuration(&self.directory, self.port)).unwrap();
-            let mut tether = Tether::start(&self.directory, &self.binary.path, &[file.to_str().unwrap()]);
+            let mut tether = self.tethered(file.to_str().unwrap());
             let ready = self.wait_until_ready(&mut tether);
             self.tether = Some(tether);
             if ready {
@@ -63,6 +67,18 @@ impl RealServer {
             // Somebody took the free port before the server did: the one case for another try.
             let taken = log.contains("Address already in use") && !chosen;
             assert!(taken, "{} did not start:\n{log}", self.binary.name);
+        }
+    }
+
+    fn tethered(&self, configuration: &str) -> Tether {
+        let program = &self.binary.path;
+        match &self.clock {
+            None => Tether::start(&self.directory, program, &[configuration]),
+            // `env` becomes the server: the process stays the same.
+            Some(clock) => {
+                let [library, file] = &clock.environment();
+                Tether::start(&self.directory, "env".as_ref(), &[library, file, program.to_str().unwrap(), configuration])
+            }
         }
     }
 
@@ -151,6 +167,11 @@ impl RealServer {
     /// Lets a paused server go on.
     pub fn resume(&self) {
         self.running().resume();
+    }
+
+    /// Sets the clock of a server started with one ([`ServerOptions::clock`]) forward by so much.
+    pub fn jump(&self, forward: Duration) {
+        self.clock.as_ref().expect("the server goes by the machine's clock").jump(forward);
     }
 
     /// Kills the server, if it runs, and starts it on the same port with the data it kept on disk.

@@ -70,7 +70,7 @@ fn heals(sent: &[Sent]) -> Vec<usize> {
 
 #[test]
 fn a_server_is_healed_only_once_the_acquire_was_answered_there() {
-    let client = Acquisition::new(recipe(), 1, at(0));
+    let client = Acquisition::new(recipe(), None, 1, at(0));
     let mut stage = Stage { servers: vec![State::new(), State::new(), State::new()], client };
     let acquires = stage.bring(0, Input::Start);
     stage.deliver(1, &acquires[0]);

@@ -14,7 +14,7 @@ use std::time::Instant;
 use locktender_tests::simulation::{self, Outcome, Stats};
 
 /// Seeds run by `cargo test` without further words.
-const SEEDS: u64 = 120;
+const SEEDS: u64 = 2_000;
 
 /// Seeds that once failed, and the bug each showed.
 const KEPT: &[(u64, &str)] = &[];

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use redis::{Cmd, RedisError, Value};
 
-use super::info;
 use super::script::Script;
+use super::{info, rights};
 use crate::error::Remaining;
 use crate::machine::UNTOLD;
 use crate::name::Keys;
-use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Reply, Verdict};
+use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
 
 /// How a script is named to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub(super) enum Form {
 }
 
 /// Room for any operation's arguments, and for the bytes of one on a lock with an ordinary name, so that none of them moves.
-const ARGUMENTS: usize = 16;
-const BYTES: usize = 512;
+const ARGUMENTS: usize = 20;
+const BYTES: usize = 640;
 
 /// The command for an operation. `run_id` is what the server said of itself when the connection was made.
 pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
@@ -33,9 +33,14 @@ pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
         Form::ByText => command.arg("EVAL").arg(script.text),
     };
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fleet } => {
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, fleet } => {
             command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*ttl_ms).arg(*proposal);
             command.arg(adopt.as_deref().unwrap_or_default());
+            match place {
+                Some(place) => command.arg(&*place.entry).arg(place.arrival).arg(u8::from(place.stays)),
+                // The mode alone: one attempt lines up nowhere.
+                None => command.arg(if *fair { "f" } else { "" }).arg(0).arg(0),
+            };
             member(&mut command, fleet.as_ref(), run_id);
         }
         Op::Confirm { keys, owner, token } => {
@@ -44,13 +49,17 @@ pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
         Op::Extend { keys, owner, ttl_ms, token } | Op::Heal { keys, owner, ttl_ms, token } => {
             command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*ttl_ms).arg(*token);
         }
-        Op::Release { keys, owner } => {
+        Op::Release { keys, owner, leave, grants } => {
             command.arg(4).arg(&keys.in_order()).arg(&**owner);
+            command.arg(leave.as_deref().unwrap_or_default()).arg(u8::from(*grants));
         }
         Op::Inspect { keys } => {
             command.arg(4).arg(&keys.in_order());
         }
         Op::Examine => {}
+        Op::Probe { keys } => {
+            command.arg(4).arg(&keys.in_order()).arg(rights::commands().collect::<Vec<_>>());
+        }
         Op::Greet { fleet } => {
             command.arg(1).arg(Keys::server_marker());
             member(&mut command, fleet.as_ref(), run_id);
@@ -78,9 +87,10 @@ pub(super) fn reply(op: &Op, value: Value) -> Answer {
         other => return Err(unreadable(op, &other)),
     };
     let mut fields = fields.into_iter();
-    // Fields after the fifth belong to later versions.
+    // Fields after the seventh belong to later versions.
     let mut next = || fields.next().unwrap_or(Value::Nil);
     let (tag, time, fence, holder, remaining) = (next(), next(), next(), next(), next());
+    let queued = queued(op, next(), next());
     let Some(verdict) = text(&tag).and_then(|word| verdict(op, word)) else { return Err(unreadable(op, &tag)) };
     let (Some(time_us), Some(fence), Some(remaining)) = (count(&time), count(&fence), number(&remaining)) else {
         return Err(unreadable(op, &Value::Array(vec![tag, time, fence, holder, remaining])));
@@ -98,7 +108,34 @@ pub(super) fn reply(op: &Op, value: Value) -> Answer {
         Err(_) if remaining == -1 => Remaining::Forever,
         Err(_) => Remaining::Gone,
     };
-    Ok(Reply::new(verdict, time_us, fence, holder, remaining))
+    let holder = match op {
+        Op::Probe { keys } => holder.and_then(|failed| rights::missing(&failed, keys, is_denial)),
+        _ => holder,
+    };
+    Ok(Reply { queued, ..Reply::new(verdict, time_us, fence, holder, remaining) })
+}
+
+/// What the fields after the fifth say of the queue.
+fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
+    match (op, seventh) {
+        (Op::Release { .. }, _) => text(&sixth).map_or(Queued::Nothing, |error| Queued::Untold(error.to_owned())),
+        (Op::Inspect { .. }, Value::Array(entries)) => Queued::Waiters {
+            count: count(&sixth).unwrap_or_default(),
+            first: entries.iter().filter_map(text).map(str::to_owned).collect(),
+        },
+        (Op::Acquire { .. }, seventh) => match (count(&sixth), count(&seventh)) {
+            (Some(rank), Some(arrival)) => Queued::At { rank, arrival },
+            _ => Queued::Nothing,
+        },
+        _ => Queued::Nothing,
+    }
+}
+
+/// Whether a command inside a script failed for want of a right.
+fn is_denial(error: &str) -> bool {
+    let (code, detail) = error.split_once(' ').unwrap_or((error, ""));
+    // Some versions give the error without a code.
+    [refusal(code, detail), refusal("ERR", error)].iter().any(|(kind, _)| *kind == FailureKind::Denied)
 }
 
 /// The verdict of a tag, if it can be one of this operation's.
@@ -108,8 +145,8 @@ fn verdict(op: &Op, tag: &str) -> Option<Verdict> {
         ("held", Op::Acquire { .. }) => Verdict::Held,
         ("quarantine", Op::Acquire { .. } | Op::Greet { .. }) => Verdict::Quarantine,
         ("mismatch", Op::Acquire { .. } | Op::Greet { .. } | Op::Trust { .. }) => Verdict::Mismatch,
-        ("info", Op::Inspect { .. }) => Verdict::Info,
-        ("ok", Op::Acquire { .. } | Op::Inspect { .. }) => return None,
+        ("info", Op::Inspect { .. } | Op::Probe { .. }) => Verdict::Info,
+        ("ok", Op::Acquire { .. } | Op::Inspect { .. } | Op::Probe { .. }) => return None,
         ("ok", _) => Verdict::Ok,
         ("no", Op::Confirm { .. } | Op::Extend { .. } | Op::Heal { .. } | Op::Release { .. }) => Verdict::No,
         ("conflict", _) => Verdict::Conflict,

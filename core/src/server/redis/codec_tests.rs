@@ -1,17 +1,27 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::server::Place;
 
 fn keys() -> Arc<Keys> {
     Arc::new(Keys::new("", "k", 1).unwrap())
 }
 
 fn release() -> Op {
-    Op::Release { keys: keys(), owner: "me".into() }
+    Op::Release { keys: keys(), owner: "me".into(), leave: None, grants: true }
 }
 
 fn acquire() -> Op {
-    Op::Acquire { keys: keys(), owner: "me".into(), ttl_ms: 10_000, proposal: 7, adopt: None, fleet: None }
+    Op::Acquire {
+        keys: keys(),
+        owner: "me".into(),
+        ttl_ms: 10_000,
+        proposal: 7,
+        adopt: None,
+        fair: false,
+        place: None,
+        fleet: None,
+    }
 }
 
 fn bulk(text: &str) -> Value {
@@ -39,15 +49,29 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
     let (keys, owner): (_, Arc<str>) = (keys(), "me".into());
     let acquire = |adopt: Option<&str>, fleet| {
         let adopt = adopt.map(Into::into);
-        Op::Acquire { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, proposal: 7, adopt, fleet }
+        Op::Acquire { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, proposal: 7, adopt, fair: false, place: None, fleet }
+    };
+    let waiting = |stays| {
+        let Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fleet, .. } = acquire(None, None) else { unreachable!() };
+        let place = Some(Place { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair: true, place, fleet }
     };
     for (op, expected) in [
-        (acquire(None, None), [&four[..], &["me", "10", "7", ""]].concat()),
-        (acquire(Some("old"), Some(fleet)), [&four[..], &["me", "10", "7", "old", "3", "60000", "run"]].concat()),
+        (acquire(None, None), [&four[..], &["me", "10", "7", "", "", "0", "0"]].concat()),
+        (acquire(Some("old"), Some(fleet)), [&four[..], &["me", "10", "7", "old", "", "0", "0", "3", "60000", "run"]].concat()),
+        (waiting(false), [&four[..], &["me", "10", "7", "", "f:c:1 pid=7", "5", "0"]].concat()),
+        (waiting(true), [&four[..], &["me", "10", "7", "", "f:c:1 pid=7", "5", "1"]].concat()),
         (Op::Confirm { keys: keys.clone(), owner: owner.clone(), token: 9 }, [&four[..], &["me", "9"]].concat()),
         (Op::Extend { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
         (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
-        (Op::Release { keys: keys.clone(), owner: owner.clone() }, [&four[..], &["me"]].concat()),
+        (
+            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, grants: true },
+            [&four[..], &["me", "", "1"]].concat(),
+        ),
+        (
+            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: Some("b:c:1".into()), grants: false },
+            [&four[..], &["me", "b:c:1", "0"]].concat(),
+        ),
         (Op::Inspect { keys: keys.clone() }, four.to_vec()),
         (Op::Greet { fleet: None }, vec!["1", "{~lt}:marker"]),
         (Op::Greet { fleet: Some(fleet) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),

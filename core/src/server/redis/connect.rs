@@ -3,24 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisError, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, Value};
+use tokio::io::AsyncWriteExt;
 
 use super::codec::{self, Form};
-#[cfg(unix)]
-use super::dial::dial_plain;
 use super::dial::{Limit, dial};
+use super::hearing::Audience;
 use super::info;
 use super::link::Link;
-#[cfg(unix)]
-use super::plain;
-#[cfg(unix)]
-use super::resp;
-use super::stream::{Pulse, Watched};
+use super::sent::Sent;
+use super::stream::{Greeting, Pulse, Socket, Watched};
 use super::url::Target;
-#[cfg(unix)]
-use super::wire::Wire;
 use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
 
 /// Commands that may wait for the connection's writer. The lane bounds nothing: what is submitted is sent.
@@ -38,85 +32,78 @@ pub(super) struct Settings {
     pub(super) response_timeout: Duration,
 }
 
-/// Connects, and asks what has to be known before the first operation, in one round trip.
-pub(super) async fn connect(settings: &Settings) -> Result<Link, Failure> {
-    let limit = Limit::new(settings.connect_timeout);
+/// A socket whose server knows us, and the run id if it was asked for.
+pub(super) struct Greeted {
+    pub(super) socket: Socket,
+    pub(super) run_id: Option<String>,
+}
+
+/// Connects a lane that runs as a task. With an `audience`, messages can be heard on the connection once it was told to speak
+/// RESP3.
+pub(super) async fn connect(settings: &Settings, audience: Option<Audience>) -> Result<Link, Failure> {
+    let Greeted { socket, run_id } = greet(settings).await?;
     let pulse = Pulse::default();
-    let stream = Watched { socket: dial(&settings.target, limit).await?, pulse: pulse.clone() };
-    // Credentials and database are sent below, not by the crate, which takes any error for a wrong password.
-    let silent = RedisConnectionInfo::default().set_skip_set_lib_name();
-    let config = AsyncConnectionConfig::new()
+    // Credentials and database were sent above, not by the crate, which takes any error for a wrong password.
+    let mut silent = RedisConnectionInfo::default().set_skip_set_lib_name();
+    let mut config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)
         .set_pipeline_buffer_size(WRITER_QUEUE)
         .set_write_backpressure_boundary(WRITE_BOUNDARY);
+    let mut greeting = Greeting::Over;
+    if let Some(audience) = audience {
+        greeting = Greeting::Expected;
+        silent = silent.set_protocol(ProtocolVersion::RESP3);
+        config = config.set_push_sender(move |push: PushInfo| {
+            if let Some(hearing) = audience.get() {
+                hearing.pushed(push);
+            }
+            Ok::<(), ()>(())
+        });
+    }
+    let stream = Watched { socket, pulse: pulse.clone(), greeting };
     let (connection, driver) = MultiplexedConnection::new_with_config(&silent, stream, config)
         .await
         .map_err(|error| Failure { maybe_applied: false, ..codec::failure(&error, false) })?;
-    let mut link = Link::new(connection.clone(), tokio::spawn(driver), pulse, settings.response_timeout);
-    let questions = questions(settings);
-    let answers = questions.iter().map(|(_, command)| {
-        let mut connection = connection.clone();
-        async move { connection.send_packed_command(command).await }
-    });
-    let answers = limit.keep(FailureKind::Timeout, "connected, but no answer", join_all(answers)).await?;
-    let steps = questions.iter().map(|(step, _)| *step);
-    link.set_run_id(judge(steps.zip(answers), settings)?);
-    Ok(link)
+    Ok(Link::new(connection, tokio::spawn(driver), Sent::new(pulse, run_id, settings.response_timeout)))
 }
 
-/// [`connect`] for whoever drives the connection without a task.
-#[cfg(unix)]
-pub(super) async fn connect_plain(settings: &Settings) -> Result<Wire, Failure> {
+/// Connects, and asks what has to be known before the first operation, in one round trip.
+pub(super) async fn greet(settings: &Settings) -> Result<Greeted, Failure> {
     let limit = Limit::new(settings.connect_timeout);
-    let stream = dial_plain(&settings.target, limit).await?;
+    let mut socket = dial(&settings.target, limit).await?;
     let questions = questions(settings);
-    let commands: Vec<u8> = questions.iter().flat_map(|(_, command)| command.get_packed_command()).collect();
-    let asked = ask(&stream, &commands, questions.len());
-    let answers = limit.keep(FailureKind::Timeout, "connected, but no answer", asked).await?;
+    let answers = limit.keep(FailureKind::Timeout, "connected, but no answer", ask(&mut socket, &questions)).await?;
     let steps = questions.iter().map(|(step, _)| *step);
     let run_id = judge(steps.zip(answers), settings)?;
-    let failed = |error: std::io::Error| codec::failure(&error.into(), false);
-    Ok(Wire::new(stream.into_plain().map_err(failed)?, run_id))
+    Ok(Greeted { socket, run_id })
 }
 
-/// The answers to `count` commands; after a broken connection nothing but that.
-#[cfg(unix)]
-async fn ask(stream: &plain::Watched, mut commands: &[u8], count: usize) -> Vec<RedisResult<Value>> {
-    let mut answers = Vec::with_capacity(count);
-    let mut unread = Vec::new();
-    while answers.len() < count {
-        match exchange(stream, &mut commands, &mut unread).await.and_then(|()| resp::first(&unread)) {
-            Ok(None) => {}
-            Ok(Some((value, taken))) => {
-                unread.drain(..taken);
-                answers.push(Ok(value));
-            }
-            Err(error) => answers.push(Err(error)),
+/// The answers, up to the first that doesn't come.
+async fn ask(socket: &mut Socket, questions: &[(Step, Cmd)]) -> Vec<RedisResult<Value>> {
+    let mut bytes = Vec::new();
+    for (_, command) in questions {
+        command.write_packed_command(&mut bytes);
+    }
+    let mut decoder = Default::default();
+    let mut answers = Vec::with_capacity(questions.len());
+    // A server that doesn't read may still have said why: then the error is the end of what it said.
+    if socket.write_all(&bytes).await.is_ok() {
+        let _ = socket.flush().await;
+    }
+    for _ in questions {
+        let answer = redis::parse_redis_value_async(&mut decoder, socket).await;
+        let ended = answer.is_err();
+        answers.push(answer);
+        if ended {
+            break;
         }
     }
     answers
 }
 
-/// Sends what is left of `commands`, else reads, unless a whole answer is there.
-#[cfg(unix)]
-async fn exchange(stream: &plain::Watched, commands: &mut &[u8], unread: &mut Vec<u8>) -> RedisResult<()> {
-    if !commands.is_empty() {
-        let sent = stream.write(commands).await?;
-        *commands = &commands[sent..];
-    } else if resp::first(unread)?.is_none() {
-        let mut bytes = [0; 4096];
-        let count = stream.read(&mut bytes).await?;
-        if count == 0 {
-            return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
-        }
-        unread.extend_from_slice(&bytes[..count]);
-    }
-    Ok(())
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Credentials,
     Database,
     Name,
@@ -124,7 +111,7 @@ enum Step {
     Greeting,
 }
 
-fn questions(settings: &Settings) -> Vec<(Step, Cmd)> {
+pub(super) fn questions(settings: &Settings) -> Vec<(Step, Cmd)> {
     let mut questions = Vec::with_capacity(4);
     let target = &settings.target;
     if target.user.is_some() || target.password.is_some() {
@@ -148,7 +135,10 @@ fn questions(settings: &Settings) -> Vec<(Step, Cmd)> {
 }
 
 /// The run id, where it was asked for, or why there is no connection. A server that hangs up says why first.
-fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, settings: &Settings) -> Result<Option<String>, Failure> {
+pub(super) fn judge(
+    answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
+    settings: &Settings,
+) -> Result<Option<String>, Failure> {
     let mut said = None;
     let mut run_id = None;
     for (step, answer) in answers {

@@ -10,8 +10,6 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-#[cfg(unix)]
-use super::plain::Watched;
 use super::stream::Socket;
 use super::url::{Endpoint, Target};
 use crate::server::{Failure, FailureKind};
@@ -36,34 +34,21 @@ impl Limit {
 }
 
 /// Connects the socket, and shakes hands where it is TLS.
-pub(super) async fn dial(target: &Target, limit: Limit) -> Result<Box<dyn Socket>, Failure> {
+pub(super) async fn dial(target: &Target, limit: Limit) -> Result<Socket, Failure> {
     match &target.endpoint {
-        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port, limit).await?)),
+        Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
         Endpoint::Tls { host, port, name, config } => {
             let stream = tcp(host, *port, limit).await?;
             tls(stream, name.clone(), Arc::clone(config), limit).await
         }
         #[cfg(unix)]
-        Endpoint::Unix { path } => Ok(Box::new(unix(path, limit).await?)),
+        Endpoint::Unix { path } => {
+            let connected = limit.keep(FailureKind::Timeout, "no connection", tokio::net::UnixStream::connect(path)).await?;
+            Ok(Socket::Unix(connected.map_err(|error| unconnected(&error))?))
+        }
         #[cfg(not(unix))]
         Endpoint::Unix { .. } => Err(Failure::not_applied(FailureKind::Other, "this system has no unix sockets")),
     }
-}
-
-/// Connects the socket of a target that `is_plain`.
-#[cfg(unix)]
-pub(super) async fn dial_plain(target: &Target, limit: Limit) -> Result<Watched, Failure> {
-    match &target.endpoint {
-        Endpoint::Tcp { host, port } => Ok(Watched::Tcp(tcp(host, *port, limit).await?)),
-        Endpoint::Unix { path } => Ok(Watched::Unix(unix(path, limit).await?)),
-        Endpoint::Tls { .. } => Err(Failure::not_applied(FailureKind::Other, "TLS needs more than the bare socket")),
-    }
-}
-
-#[cfg(unix)]
-async fn unix(path: &std::path::Path, limit: Limit) -> Result<tokio::net::UnixStream, Failure> {
-    let connected = limit.keep(FailureKind::Timeout, "no connection", tokio::net::UnixStream::connect(path)).await?;
-    connected.map_err(|error| unconnected(&error))
 }
 
 /// Tries the addresses one after the other, so that it is always the same server that answers where several would. Each
@@ -105,10 +90,10 @@ async fn tls(
     name: ServerName<'static>,
     config: Arc<rustls::ClientConfig>,
     limit: Limit,
-) -> Result<Box<dyn Socket>, Failure> {
+) -> Result<Socket, Failure> {
     let shaken = limit.keep(FailureKind::Tls, "no TLS handshake", TlsConnector::from(config).connect(name, stream)).await?;
     match shaken {
-        Ok(stream) => Ok(Box::new(stream)),
+        Ok(stream) => Ok(Socket::Tls(Box::new(stream))),
         Err(error) => Err(Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {error}"))),
     }
 }

@@ -1,29 +1,19 @@
-//! One live connection, and what is in flight on it.
+//! One live connection of a lane that runs as a task.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use redis::aio::MultiplexedConnection;
-use redis::{RedisError, RedisResult, Value};
+use redis::{Cmd, RedisResult, Value};
 use tokio::task::{JoinHandle, unconstrained};
 
 use super::codec::{self, Form};
-use super::stream::Pulse;
+use super::ear::Word;
+use super::lane::Wire;
+use super::sent::{Job, Sent};
 use crate::clock::Tick;
-use crate::server::{Answer, Completion, Reply, Request};
-
-/// An operation and who waits for it.
-#[derive(Debug)]
-pub(super) struct Job {
-    pub(super) request: Request,
-    pub(super) completion: Completion,
-    /// It was sent before, on a connection that broke.
-    pub(super) repeated: bool,
-}
+use crate::server::Failure;
 
 /// What happens on a connection.
 pub(super) enum Event {
@@ -33,86 +23,34 @@ pub(super) enum Event {
     Broken,
 }
 
-/// What a landed command means.
-pub(super) enum Landing {
-    /// The operation is answered.
-    Answered(Job, Answer),
-    /// The server doesn't know the script: to be sent as text.
-    Unknown(Job),
-    /// Its operation was given up before.
-    Late,
-    /// The connection is of no use any more.
-    Broken(RedisError),
-}
-
 type Flight = Pin<Box<dyn Future<Output = (u64, RedisResult<Value>)> + Send>>;
 
-/// A command that was sent. Without a job it only keeps the place of an answer that is still to come.
-struct Sent {
-    job: Option<Job>,
-    at: Tick,
-    pulse: u64,
-}
-
-/// One connection. Answers come in the order of the questions, so what is in flight is a queue.
+/// One connection.
 pub(super) struct Link {
     connection: MultiplexedConnection,
     driver: JoinHandle<()>,
     driver_ended: bool,
     flights: FuturesUnordered<Flight>,
-    sent: VecDeque<Sent>,
-    /// The number of the first command in `sent`.
-    first: u64,
-    pulse: Pulse,
-    run_id: Option<Arc<str>>,
-    response_timeout: Duration,
-    answered: bool,
+    sent: Sent,
 }
 
 impl Link {
-    pub(super) fn new(
-        connection: MultiplexedConnection,
-        driver: JoinHandle<()>,
-        pulse: Pulse,
-        response_timeout: Duration,
-    ) -> Self {
-        Self {
-            connection,
-            driver,
-            driver_ended: false,
-            flights: FuturesUnordered::new(),
-            sent: VecDeque::new(),
-            first: 0,
-            pulse,
-            run_id: None,
-            response_timeout,
-            answered: false,
-        }
+    pub(super) fn new(connection: MultiplexedConnection, driver: JoinHandle<()>, sent: Sent) -> Self {
+        Self { connection, driver, driver_ended: false, flights: FuturesUnordered::new(), sent }
     }
 
-    pub(super) fn set_run_id(&mut self, run_id: Option<String>) {
-        self.run_id = run_id.map(Arc::from);
-    }
-
-    /// Whether an operation was ever answered here.
-    pub(super) fn answered(&self) -> bool {
-        self.answered
-    }
-
-    /// Sends an operation after those before it. The write happens when the lane waits next, together with theirs.
+    /// The write happens when the lane waits next, together with those of others.
     ///
     /// A command takes its place in the writer's queue when its flight is polled first, so that is done here, and outside
     /// tokio's budget, which would let it yield without a place.
-    pub(super) fn send(&mut self, job: Job, form: Form, now: Tick) {
-        let command = codec::command(&job.request.op, self.run_id.as_deref(), form);
-        let number = self.first + self.sent.len() as u64;
+    fn launch(&mut self, command: Cmd) {
+        let number = self.sent.next();
         let mut connection = self.connection.clone();
         let mut flight: Flight = Box::pin(async move { (number, connection.send_packed_command(&command).await) });
         self.flights.push(match unconstrained(&mut flight).now_or_never() {
             Some(landed) => Box::pin(std::future::ready(landed)),
             None => flight,
         });
-        self.sent.push_back(Sent { job: Some(job), at: now, pulse: self.pulse.count() });
     }
 
     /// Waits for the next event. Cancel safe.
@@ -128,66 +66,27 @@ impl Link {
             }
         }
     }
+}
 
-    /// Takes the answer of command `number`.
-    pub(super) fn land(&mut self, number: u64, result: RedisResult<Value>) -> Landing {
-        let value = match result {
-            Ok(value) => value,
-            // The crate gives a server's error as a value, so this is the connection's.
-            Err(error) => return Landing::Broken(error),
-        };
-        self.answered = true;
-        let job = self.index(number).and_then(|at| self.sent.get_mut(at)).and_then(|sent| sent.job.take());
-        while self.sent.front().is_some_and(|sent| sent.job.is_none()) && self.first <= number {
-            self.sent.pop_front();
-            self.first += 1;
-        }
-        let Some(job) = job else { return Landing::Late };
-        let answer = match value {
-            Value::ServerError(error) if error.code() == "NOSCRIPT" => return Landing::Unknown(job),
-            Value::ServerError(error) => Err(codec::failure(&error.into(), true)),
-            value => codec::reply(&job.request.op, value).map(|reply| Reply {
-                run_id: self.run_id.clone(),
-                repeated: job.repeated,
-                ..reply
-            }),
-        };
-        Landing::Answered(job, answer)
+impl Wire for Link {
+    type Attempt = Pin<Box<dyn Future<Output = Result<Self, Failure>> + Send>>;
+
+    fn send(&mut self, job: Job, form: Form, now: Tick) {
+        self.launch(codec::command(&job.request.op, self.sent.run_id(), form));
+        self.sent.push(job, now);
     }
 
-    fn index(&self, number: u64) -> Option<usize> {
-        number.checked_sub(self.first).and_then(|at| usize::try_from(at).ok())
+    fn say(&mut self, word: Word, channel: &str, now: Tick) {
+        self.launch(word.command(channel));
+        self.sent.push_word(word, now);
     }
 
-    /// When the oldest operation in flight has waited long enough.
-    pub(super) fn due(&self) -> Tick {
-        let oldest = self.sent.iter().find(|sent| sent.job.is_some());
-        oldest.map_or(Tick::NEVER, |sent| sent.at.after(self.response_timeout))
+    fn sent(&self) -> &Sent {
+        &self.sent
     }
 
-    /// Gives up what has waited long enough, and says whether the connection was silent all that time: half-open.
-    pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Job>, bool) {
-        let (pulse, timeout) = (self.pulse.count(), self.response_timeout);
-        let mut silent = false;
-        let mut late = Vec::new();
-        for sent in self.sent.iter_mut().take_while(|sent| sent.at.after(timeout) <= now) {
-            if let Some(job) = sent.job.take() {
-                silent |= sent.pulse == pulse;
-                late.push(job);
-            }
-        }
-        (late, silent)
-    }
-
-    /// Takes what is in flight and fits, in order. The answers still keep their places.
-    pub(super) fn take(&mut self, fits: impl Fn(&Job) -> bool) -> Vec<Job> {
-        let taken = |sent: &mut Sent| if sent.job.as_ref().is_some_and(&fits) { sent.job.take() } else { None };
-        self.sent.iter_mut().filter_map(taken).collect()
-    }
-
-    /// Whether somebody waits for something in flight.
-    pub(super) fn is_busy(&self) -> bool {
-        self.sent.iter().any(|sent| sent.job.is_some())
+    fn sent_mut(&mut self) -> &mut Sent {
+        &mut self.sent
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::failure::too_late;
-use super::link::Job;
+use super::sent::Job;
 use crate::clock::Tick;
 use crate::server::Failure;
 

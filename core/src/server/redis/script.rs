@@ -26,27 +26,29 @@ impl Script {
             Op::Inspect { .. } => &INSPECT,
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
+            Op::Probe { .. } => &PROBE,
             Op::Examine => return None,
         })
     }
 }
 
 macro_rules! scripts {
-    ($($name:ident = $file:literal;)*) => {$(
+    ($($name:ident = $($file:literal)+;)*) => {$(
         static $name: Script = Script {
-            text: include_str!(concat!("../../scripts/", $file)),
+            text: concat!($(include_str!(concat!("../../scripts/", $file))),+),
             sha: LazyLock::new(|| redis::Script::new($name.text).get_hash().to_owned()),
         };
     )*};
 }
 
 scripts! {
-    ACQUIRE = "acquire.lua";
+    ACQUIRE = "queue.lua" "acquire.lua";
     CONFIRM = "confirm.lua";
     EXTEND = "extend.lua";
     HEAL = "heal.lua";
-    RELEASE = "release.lua";
+    RELEASE = "queue.lua" "release.lua";
     INSPECT = "inspect.lua";
     GREET = "greet.lua";
     TRUST = "trust.lua";
+    PROBE = "probe.lua";
 }

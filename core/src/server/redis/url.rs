@@ -39,12 +39,6 @@ impl fmt::Debug for Target {
 }
 
 impl Target {
-    /// Whether its connection is the bare socket.
-    #[cfg(unix)]
-    pub(super) fn is_plain(&self) -> bool {
-        !matches!(self.endpoint, Endpoint::Tls { .. })
-    }
-
     /// Reads a URL, and for TLS the certificate files.
     pub(super) fn parse(text: &str, options: &ClientOptions) -> Result<Self, Error> {
         let refuse = |why: &str| Error::invalid("url", redacted(text), why.to_owned());

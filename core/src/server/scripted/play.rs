@@ -65,6 +65,8 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
                 ttl_ms: *ttl_ms,
                 proposal: *proposal,
                 adopt: None,
+                fair: false,
+                place: None,
                 fleet: None,
             };
             let mut reply = insist(state, &op, env, &[&|state| state.remove(keys.lock()), &|state| state.remove(keys.fence())]);
@@ -77,7 +79,7 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
         Op::Confirm { keys, owner, .. }
         | Op::Extend { keys, owner, .. }
         | Op::Heal { keys, owner, .. }
-        | Op::Release { keys, owner } => {
+        | Op::Release { keys, owner, .. } => {
             let hold = |state: &mut State| put(state, keys.lock(), Arc::clone(owner), env, HELD_MS);
             insist(state, op, env, &[&hold, &|state| state.remove(keys.fence())])
         }
@@ -91,7 +93,7 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             }
             machine::apply(state, op, env)
         }
-        Op::Examine => machine::apply(state, op, env),
+        Op::Examine | Op::Probe { .. } => machine::apply(state, op, env),
         Op::Trust { .. } => insist(state, op, env, &[&|state| state.remove(Keys::server_marker())]),
     }
 }

@@ -13,7 +13,16 @@ fn keys() -> Arc<Keys> {
 }
 
 fn acquire(owner: &str) -> Op {
-    Op::Acquire { keys: keys(), owner: owner.into(), ttl_ms: 60_000, proposal: 0, adopt: None, fleet: None }
+    Op::Acquire {
+        keys: keys(),
+        owner: owner.into(),
+        ttl_ms: 60_000,
+        proposal: 0,
+        adopt: None,
+        fair: false,
+        place: None,
+        fleet: None,
+    }
 }
 
 fn extend(owner: &str) -> Op {
@@ -21,7 +30,7 @@ fn extend(owner: &str) -> Op {
 }
 
 fn release(owner: &str) -> Op {
-    Op::Release { keys: keys(), owner: owner.into() }
+    Op::Release { keys: keys(), owner: owner.into(), leave: None, grants: true }
 }
 
 fn submit(server: &ScriptedServer, op: Op) -> Receiver<Answer> {

@@ -12,7 +12,7 @@ pub(super) struct Clock {
     ppm: i64,
 }
 
-const MILLION: i128 = 1_000_000;
+const MILLION: u64 = 1_000_000;
 
 impl Clock {
     pub(super) const fn new(base: u64, ppm: i64) -> Self {
@@ -21,16 +21,23 @@ impl Clock {
 
     /// What the clock shows.
     pub(super) fn at(self, now: Instant) -> u64 {
-        let went = i128::from(now) * (MILLION + i128::from(self.ppm)) / MILLION;
-        self.base + u64::try_from(went).unwrap_or(0)
+        let rate = MILLION.saturating_add_signed(self.ppm);
+        self.base + scaled(now, rate, MILLION, 0)
     }
 
     /// The first instant at which the clock shows `reading` or more.
     pub(super) fn when(self, reading: u64) -> Instant {
         let Some(goes) = reading.checked_sub(self.base) else { return 0 };
-        let rate = MILLION + i128::from(self.ppm);
-        let when = (i128::from(goes) * MILLION + rate - 1) / rate;
-        u64::try_from(when).unwrap_or(u64::MAX)
+        let rate = MILLION.saturating_add_signed(self.ppm);
+        scaled(goes, MILLION, rate, rate - 1)
+    }
+}
+
+/// `(value * by + up) / of`; a division of 128 bits only where it takes one.
+fn scaled(value: u64, by: u64, of: u64, up: u64) -> u64 {
+    match value.checked_mul(by).and_then(|product| product.checked_add(up)) {
+        Some(product) => product / of,
+        None => u64::try_from((u128::from(value) * u128::from(by) + u128::from(up)) / u128::from(of)).unwrap_or(u64::MAX),
     }
 }
 

@@ -63,6 +63,8 @@ pub(super) struct Lane {
     back_at: Instant,
     answered_at: Instant,
     dead: Vec<Dead>,
+    /// The connection on which messages are heard.
+    pub(super) subscribed: Option<u32>,
     pub(super) stalled_until: Instant,
     /// Until when something was wrong with it.
     pub(super) troubled_until: Instant,
@@ -70,6 +72,11 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    /// The connection, if there is one.
+    pub(super) fn live_connection(&self) -> Option<u32> {
+        (self.link == Link::Up && !self.closed).then_some(self.conn)
+    }
+
     pub(super) fn new() -> Self {
         Self {
             link: Link::Down { until: 0 },
@@ -83,6 +90,7 @@ impl Lane {
             back_at: 0,
             answered_at: 0,
             dead: Vec::new(),
+            subscribed: None,
             stalled_until: 0,
             troubled_until: 0,
             closed: false,
@@ -182,6 +190,7 @@ impl World {
         lane.conn += 1;
         lane.answered_at = self.now;
         (lane.out_at, lane.back_at) = (self.now, self.now);
+        self.subscribe(client, server);
         for job in waiting {
             if self.past(client, &self.lanes[client][server].jobs[job].request) {
                 self.complete(client, server, job, Err(failure(FailureKind::TooLate, false)));
@@ -225,6 +234,8 @@ impl World {
             self.violate(why);
         }
         self.applied(server, &op, orphan);
+        let messages = self.nodes[server].state.take_published();
+        self.published(server, messages);
         let takes = self.latency();
         let lane = &mut self.lanes[client][server];
         if conn == lane.conn {
@@ -294,6 +305,7 @@ impl World {
         self.trace(|| format!("  c{client}-s{server} connection {conn} broke"));
         let lane = &mut self.lanes[client][server];
         lane.link = Link::Down { until: self.now };
+        self.processes[client].lines.hearing().set(server, false);
         for job in std::mem::take(&mut lane.flying) {
             let lane = &self.lanes[client][server];
             let closed = lane.closed;
@@ -335,7 +347,7 @@ impl World {
         self.queue.add(self.now, Happening::Bring { client, slot, input: Input::Answer { server, tag, answer } });
     }
 
-    fn latency(&mut self) -> u64 {
+    pub(super) fn latency(&mut self) -> u64 {
         let latency = self.plan.latency_us + self.rng.u64(..=self.plan.jitter_us);
         let lost = self.rng.u64(..1_000) < self.plan.lost_per_mille;
         if lost { latency + ms(200) + self.rng.u64(..ms(200)) } else { latency }
@@ -358,7 +370,7 @@ pub(super) fn brief(op: &Op) -> String {
         Op::Confirm { keys, owner, token } => format!("confirm {} {} {token}", keys.name(), tail(owner)),
         Op::Extend { keys, owner, ttl_ms, .. } => format!("extend {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
         Op::Heal { keys, owner, ttl_ms, .. } => format!("heal {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
-        Op::Release { keys, owner } => format!("release {} {}", keys.name(), tail(owner)),
+        Op::Release { keys, owner, .. } => format!("release {} {}", keys.name(), tail(owner)),
         other => format!("{other:?}"),
     }
 }

@@ -10,6 +10,7 @@
 
 mod clock;
 mod deeds;
+mod ear;
 mod faults;
 mod history;
 mod holds;

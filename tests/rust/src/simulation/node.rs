@@ -1,8 +1,9 @@
 //! A server: the machine, a clock, and a process that can crash.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use locktender::machine::{Env, State, Value, apply};
+use locktender::machine::{Env, State, Value, apply, claim};
 use locktender::name::Keys;
 use locktender::server::{Op, Reply, Verdict};
 
@@ -15,6 +16,7 @@ pub(super) struct Node {
     /// What clock jumps have added.
     pub(super) ahead: u64,
     run: u32,
+    run_id: String,
     pub(super) up: bool,
     pub(super) stopped_until: Instant,
     /// When it last came back without all its data.
@@ -31,6 +33,7 @@ impl Node {
             clock,
             ahead: 0,
             run: 1,
+            run_id: "run-1".to_owned(),
             up: true,
             stopped_until: 0,
             forgot_at: None,
@@ -48,8 +51,7 @@ impl Node {
     pub(super) fn apply(&mut self, op: &Op, now: Instant) -> (Reply, Result<(), String>) {
         let now_us = self.wall_us(now);
         let before = keys_of(op).map(|keys| Seen::of(&self.state, keys, now_us));
-        let run = format!("run-{}", self.run);
-        let reply = apply(&mut self.state, op, &Env { now_us, run_id: &run });
+        let reply = apply(&mut self.state, op, &Env { now_us, run_id: &self.run_id });
         let verdict = match (before, keys_of(op)) {
             (Some(before), Some(keys)) => before.allows(op, &reply, &Seen::of(&self.state, keys, now_us)),
             _ => Ok(()),
@@ -94,6 +96,7 @@ impl Node {
     pub(super) fn restart(&mut self, now: Instant) {
         self.up = true;
         self.run += 1;
+        self.run_id = format!("run-{}", self.run);
         self.troubled_at = now;
     }
 }
@@ -112,7 +115,7 @@ fn keys_of(op: &Op) -> Option<&Keys> {
 
 /// A lock on one server, as it is.
 struct Seen {
-    holder: Option<String>,
+    holder: Option<Arc<str>>,
     expires_ms: Option<u64>,
     fence: u64,
 }
@@ -120,7 +123,7 @@ struct Seen {
 impl Seen {
     fn of(state: &State, keys: &Keys, now_us: u64) -> Self {
         let entry = state.get(keys.lock(), now_us);
-        let text = |value: &Value| if let Value::Text(text) = value { Some(text.to_string()) } else { None };
+        let text = |value: &Value| if let Value::Text(text) = value { Some(text.clone()) } else { None };
         let fence = state.get(keys.fence(), now_us).and_then(|entry| entry.text()?.parse().ok());
         Self {
             holder: entry.and_then(|entry| text(&entry.value)),
@@ -132,7 +135,11 @@ impl Seen {
     fn allows(&self, op: &Op, reply: &Reply, after: &Self) -> Result<(), String> {
         let before = self.holder.as_deref();
         let may = match op {
-            Op::Acquire { owner, adopt, .. } => before.is_none_or(|held| held == &**owner || Some(held) == adopt.as_deref()),
+            Op::Acquire { owner, adopt, place, .. } => before.is_none_or(|held| {
+                let kept = place.as_ref().is_some_and(|place| claim(&place.entry) == held);
+                held == &**owner || Some(held) == adopt.as_deref() || kept
+            }),
+            Op::Release { leave: Some(entry), .. } if before.is_none_or(|held| held == claim(entry)) => true,
             Op::Confirm { owner, .. } | Op::Extend { owner, .. } | Op::Release { owner, .. } => before == Some(owner),
             Op::Heal { owner, .. } => before.is_none_or(|held| held == &**owner),
             _ => false,

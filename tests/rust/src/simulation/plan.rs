@@ -38,6 +38,10 @@ pub struct Plan {
     pub wall_skew_us: u64,
     /// Clocks run fast or slow by up to this many millionths: two of them differ by less than the drift allowance.
     pub drift_ppm: i64,
+    /// How many messages to waiters in a thousand are never heard.
+    pub unheard_per_mille: u16,
+    /// Whether most users queue by principle.
+    pub fair: bool,
     /// Some fault is outside of what exclusion is promised under.
     pub outside: bool,
     pub(super) faults: Vec<(u64, Fault)>,
@@ -53,7 +57,11 @@ impl Plan {
         let quorum = servers > 1;
         let response_timeout = Duration::from_millis(if quorum { 200 } else { [200, 500, 1_000][rng.usize(..3)] });
         let max_ttl_ms = [1_500, 3_000, 6_000][rng.usize(..3)];
-        let longest_ttl_ms = [300, 1_000, 3_000][rng.usize(..3)].min(max_ttl_ms);
+        let mut longest_ttl_ms = [300, 1_000, 3_000][rng.usize(..3)].min(max_ttl_ms);
+        // Much longer than anybody waits for an answer; a quorum bounds every ttl.
+        if !quorum && rng.u8(..5) == 0 {
+            longest_ttl_ms = 120_000;
+        }
         let mut plan = Self {
             seed,
             servers,
@@ -70,6 +78,8 @@ impl Plan {
             longest_ttl_ms,
             wall_skew_us: [0, 0, ms(50), ms(2_000), ms(3_600_000)][rng.usize(..5)],
             drift_ppm: [0, 100, 4_000][rng.usize(..3)],
+            unheard_per_mille: [0, 0, 10, 300][rng.usize(..4)],
+            fair: servers == 1 && rng.bool(),
             outside: false,
             faults: Vec::new(),
         };

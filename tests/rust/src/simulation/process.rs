@@ -3,6 +3,7 @@
 use locktender::clock::{Now, Tick};
 use locktender::protocol::{Command, Input};
 use locktender::server::Op;
+use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};
 use super::queue::Happening;
@@ -25,12 +26,16 @@ pub(super) struct Process {
     pub(super) pause_after_next: Option<u64>,
     /// Decided, but not written yet.
     held_back: Vec<(usize, Command)>,
+    pub(super) lines: Lines,
+    pub(super) listening: bool,
     pub(super) slots: Vec<Slot>,
+    /// Those that wait, or may hold.
+    pub(super) live: Vec<usize>,
     pub(super) workers: Vec<Worker>,
 }
 
 impl Process {
-    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize) -> Self {
+    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize, lines: Lines) -> Self {
         Self {
             clock,
             wall_ahead,
@@ -40,7 +45,10 @@ impl Process {
             stopped: 0,
             pause_after_next: None,
             held_back: Vec::new(),
+            lines,
+            listening: false,
             slots: Vec::new(),
+            live: Vec::new(),
             workers: (0..workers).map(|_| Worker::default()).collect(),
         }
     }
@@ -81,6 +89,9 @@ impl World {
             match command {
                 send @ Command::Send { .. } if pause.is_some() => self.processes[client].held_back.push((slot, send)),
                 Command::Send { server, tag, request } => self.submit(client, server, slot, tag, request),
+                Command::Listen => self.listen(client),
+                Command::Yield => self.pass(client, slot),
+                Command::Quit(departure) => self.quit(client, slot, departure),
                 told => self.told(client, slot, told),
             }
         }
@@ -113,14 +124,19 @@ impl World {
         let late = if self.rng.u8(..4) == 0 { self.rng.u64(..ms(2)) } else { self.rng.u64(..100) };
         let process = &mut self.processes[client];
         let at = process.clock.when(wake_at.as_micros()).max(self.now) + late;
-        if at < process.slots[slot].wake_set {
-            process.slots[slot].wake_set = at;
-            self.queue.add(at, Happening::Wake { client, slot });
+        let entry = &mut process.slots[slot];
+        if at < entry.wake_set {
+            entry.wake_set = at;
+            entry.timer += 1;
+            self.queue.add(at, Happening::Wake { client, slot, timer: entry.timer });
         }
     }
 
-    pub(super) fn wake(&mut self, client: usize, slot: usize) {
-        self.processes[client].slots[slot].wake_set = Instant::MAX;
+    pub(super) fn wake(&mut self, client: usize, slot: usize, timer: u32) {
+        let entry = &mut self.processes[client].slots[slot];
+        if entry.timer == timer {
+            entry.wake_set = Instant::MAX;
+        }
         self.bring(client, slot, Input::Wake);
     }
 

@@ -50,16 +50,30 @@ pub(super) enum Happening {
         server: usize,
         job: usize,
     },
+    /// A subscription is confirmed.
+    Subscribed {
+        client: usize,
+        server: usize,
+        conn: u32,
+    },
+    /// A server's message reaches a client.
+    Hear {
+        client: usize,
+        server: usize,
+        conn: u32,
+        message: String,
+    },
     /// Something is brought to an acquisition.
     Bring {
         client: usize,
         slot: usize,
         input: Input,
     },
-    /// An acquisition's timer.
+    /// An acquisition's timer; one that was set anew since still rings.
     Wake {
         client: usize,
         slot: usize,
+        timer: u32,
     },
     /// A user does the next thing.
     Step {
@@ -86,42 +100,31 @@ pub(super) enum Happening {
     Sample,
 }
 
-struct Entry(Instant, u64, Happening);
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
 /// Happenings by instant; those of one instant in the order in which they were added.
 #[derive(Default)]
 pub(super) struct Queue {
-    heap: BinaryHeap<Reverse<Entry>>,
+    /// When, the how-manieth, and its place in `happenings`: small, because a heap moves what it sorts.
+    heap: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    happenings: Vec<Option<Happening>>,
+    free: Vec<usize>,
     added: u64,
 }
 
 impl Queue {
     pub(super) fn add(&mut self, at: Instant, happening: Happening) {
         self.added += 1;
-        self.heap.push(Reverse(Entry(at, self.added, happening)));
+        let place = self.free.pop().unwrap_or(self.happenings.len());
+        if place == self.happenings.len() {
+            self.happenings.push(Some(happening));
+        } else {
+            self.happenings[place] = Some(happening);
+        }
+        self.heap.push(Reverse((at, self.added, place)));
     }
 
     pub(super) fn next(&mut self) -> Option<(Instant, Happening)> {
-        self.heap.pop().map(|Reverse(Entry(at, _, happening))| (at, happening))
+        let Reverse((at, _, place)) = self.heap.pop()?;
+        self.free.push(place);
+        Some((at, self.happenings[place].take()?))
     }
 }

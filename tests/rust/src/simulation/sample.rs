@@ -21,12 +21,15 @@ impl World {
                 self.nodes[server].snapshot(self.now);
             }
         }
+        for process in &mut self.processes {
+            process.live.retain(|slot| process.slots[*slot].is_live());
+        }
         (0..self.plan.names).for_each(|name| self.look_for_idle_lock(name));
         for client in 0..self.processes.len() {
             if !self.processes[client].alive || self.processes[client].stopped_until > self.now {
                 continue;
             }
-            let late = (0..self.processes[client].slots.len()).find_map(|slot| self.late_loss(client, slot, ms(4)));
+            let late = self.processes[client].live.iter().find_map(|slot| self.late_loss(client, *slot, ms(4)));
             if let Some(why) = late {
                 self.violate(why);
             }
@@ -63,7 +66,7 @@ impl World {
     }
 
     fn is_leftover(&self, server: usize, owner: &Arc<str>) -> bool {
-        let Some(whose) = self.history.whose(owner) else { return true };
+        let Some(whose) = self.history.whose(owner) else { return !owner.starts_with("claim ") };
         let Some(since) = whose.since else { return false };
         let long_ago = |at: Instant| at + ms(1_000) + self.moment() < self.now;
         let (node, process) = (&self.nodes[server], &self.processes[whose.client]);
@@ -97,7 +100,7 @@ impl World {
             let reliable =
                 process.alive && !process.closed && settled_for(process.stopped_until) && reaches(client) >= self.plan.needed();
             reliable
-                && process.slots.iter().any(|slot| {
+                && process.live.iter().map(|slot| &process.slots[*slot]).any(|slot| {
                     let can = micros(slot.ttl()) > 8 * longest;
                     slot.name == name && slot.is_waiting() && can && settled_for(slot.started)
                 })
@@ -161,7 +164,7 @@ impl World {
             }
         }
         for name in 0..self.plan.names {
-            let ends = self.now + ms(60_000);
+            let ends = self.now + ms(60_000 + self.plan.longest_ttl_ms);
             if self.nodes.iter().any(|node| node.lock(&self.keys[name], ends).is_some()) {
                 self.violate(format!("l{name} is left on a server"));
             }

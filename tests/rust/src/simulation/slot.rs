@@ -46,8 +46,9 @@ pub(super) struct Slot {
     pub(super) worker: usize,
     pub(super) started: Instant,
     pub(super) stopped: u64,
-    /// When the next wake is set for.
+    /// When the next wake is set for, and by which timer.
     pub(super) wake_set: Instant,
+    pub(super) timer: u32,
     /// How often it was brought something at this instant.
     pub(super) brought: (Instant, u32),
     /// What the handle says its validity ends at, and since when.
@@ -79,6 +80,7 @@ impl Slot {
             started: now,
             stopped,
             wake_set: Instant::MAX,
+            timer: 0,
             brought: (0, 0),
             valid_until: Tick::default(),
             valid_since: now,
@@ -93,6 +95,11 @@ impl Slot {
             calls: Vec::new(),
             next_call: 0,
         }
+    }
+
+    /// Whether it waits for the lock, or its handle says it is valid.
+    pub(super) fn is_live(&self) -> bool {
+        !self.answered || self.valid_until > Tick::default()
     }
 
     pub(super) fn is_waiting(&self) -> bool {

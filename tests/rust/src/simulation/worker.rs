@@ -91,6 +91,7 @@ impl World {
         options.wait = waits[self.rng.usize(..3)];
         options.renew = self.rng.u8(..10) < 8;
         options.max_hold = (self.rng.u8(..7) == 0).then(|| Duration::from_millis(self.rng.u64(50..2_000)));
+        options.fair = self.plan.fair && self.rng.u8(..10) < 8;
         let one_shot = self.rng.u8(..4) == 0;
         let slot = self.acquire(client, worker, name, options, one_shot, adopted.map(|ticket| ticket.1));
         if matches!(self.processes[client].workers[worker].doing, Doing::Acquiring { .. }) && self.rng.u8(..8) == 0 {
@@ -122,9 +123,12 @@ impl World {
             unavailable_after: self.plan.unavailable_after,
         });
         let (now, seed) = (self.read_clocks(client), self.rng.u64(..));
-        let machine = Acquisition::new(recipe.clone(), seed, now);
         let process = &mut self.processes[client];
         let slot = process.slots.len();
+        let fair = recipe.options.fair;
+        let seat = recipe.lines_up().then(|| process.lines.join(recipe.keys.lock(), slot as u64, fair));
+        let machine = Acquisition::new(recipe.clone(), seat, seed, now);
+        process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
         process.workers[worker].doing = Doing::Acquiring { slot };
         process.workers[worker].turn += 1;
@@ -139,7 +143,8 @@ impl World {
             return self.rest(client, worker);
         }
         let ttl = micros(self.processes[client].slots[slot].ttl());
-        let span = [self.rng.u64(..ms(20)), self.rng.u64(..ms(200)), self.rng.u64(..ttl * 3)][self.rng.usize(..3)];
+        let span =
+            [self.rng.u64(..ms(20)), self.rng.u64(..ms(200)), self.rng.u64(..(ttl * 3).min(ms(10_000)))][self.rng.usize(..3)];
         self.processes[client].workers[worker].doing = Doing::Holding { slot, until: self.now + span };
         self.next_while_holding(client, worker, self.now + span);
     }

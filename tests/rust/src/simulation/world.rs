@@ -6,6 +6,7 @@ use locktender::name::Keys;
 use locktender::owner::Signature;
 use locktender::protocol::Command;
 use locktender::server::{Op, Verdict};
+use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};
 use super::history::History;
@@ -107,10 +108,12 @@ impl World {
         let nodes = (0..plan.servers).map(|_| Node::new(Clock::new(epoch_us + rng.u64(..ms(20)), rng.i64(-drift..=drift))));
         let nodes = nodes.collect();
         let skew = plan.wall_skew_us as i64;
+        let signature = Signature::new(None, "sim", 1);
         let processes = (0..=plan.clients).map(|client| {
             let workers = if client < plan.clients { plan.workers } else { plan.names };
             let clock = Clock::new(rng.u64(1..1 << 40), rng.i64(-drift..=drift));
-            Process::new(clock, rng.i64(-skew..=skew), workers)
+            let lines = Lines::new(&Self::client_id(client), signature.who(), plan.servers);
+            Process::new(clock, rng.i64(-skew..=skew), workers, lines)
         });
         let processes: Vec<Process> = processes.collect();
         let lanes = processes.iter().map(|_| (0..plan.servers).map(|_| Lane::new()).collect()).collect();
@@ -125,7 +128,7 @@ impl World {
             lanes,
             keys: keys.collect(),
             addresses: (0..plan.servers).map(|server| format!("sim://{server}")).collect(),
-            signature: Arc::new(Signature::new(None, "sim", 1)),
+            signature: Arc::new(signature),
             tickets: Vec::new(),
             history: History::default(),
             stats: Stats::default(),
@@ -177,8 +180,10 @@ impl World {
             Happening::Connected { client, server, attempt } => self.connected(client, server, attempt),
             Happening::Backoff { client, server } => self.backoff_over(client, server),
             Happening::Overdue { client, server, job } => self.overdue(client, server, job),
+            Happening::Subscribed { client, server, conn } => self.subscribed(client, server, conn),
+            Happening::Hear { client, server, conn, message } => self.hear(client, server, conn, &message),
             Happening::Bring { client, slot, input } => self.bring(client, slot, input),
-            Happening::Wake { client, slot } => self.wake(client, slot),
+            Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
             Happening::Step { client, worker, turn } => self.step(client, worker, turn),
             Happening::Resume { client } => self.resume(client),
             Happening::LetGo { client } => self.let_go(client),
@@ -195,10 +200,12 @@ impl World {
 
     /// What a stopped process would do, it does when it goes on; a dead one never.
     fn postponed(&mut self, happening: Happening) -> Option<Happening> {
-        use Happening::{Backoff, Bring, Broken, Connected, LetGo, Overdue, Resume, Return, Step, Wake};
+        use Happening::{Backoff, Bring, Broken, Connected, Hear, LetGo, Overdue, Resume, Return, Step, Subscribed, Wake};
         let (client, timer) = match happening {
             Return { client, .. }
             | Broken { client, .. }
+            | Subscribed { client, .. }
+            | Hear { client, .. }
             | Connected { client, .. }
             | Bring { client, .. }
             | Resume { client } => (client, false),

@@ -29,7 +29,7 @@ fn number(variable: &str) -> Option<u64> {
 #[allow(clippy::print_stdout, reason = "a single seed is shown step by step")]
 fn run(twins: &mut Twins, seed: u64, shown: bool) {
     let mut steps = Steps::new(seed);
-    twins.clear();
+    twins.begin(seed);
     for at in 0..STEPS {
         let step = steps.next(twins.now_us(), twins.fences());
         if shown {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use locktender::machine::FENCE_LIMIT;
 use locktender::name::Keys;
-use locktender::server::{Fleet, Op};
+use locktender::server::{Fleet, Op, Place};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Gone(String),
     /// Somebody moves a key's expiry.
     Expire(String, u64),
+    /// Somebody adds a member to a sorted set.
+    Member(String, String, i64),
     /// The server forgets its scripts.
     FlushScripts,
 }
@@ -31,6 +33,13 @@ const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
 const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
 const FLEETS: [Fleet; 3] =
     [Fleet { servers: 3, max_ttl_ms: 60_000 }, Fleet { servers: 5, max_ttl_ms: 60_000 }, Fleet { servers: 3, max_ttl_ms: 9_000 }];
+
+/// Waiters of two clients, fair and barging.
+const WAITERS: [&str; 6] =
+    ["b:c1:1 host=a pid=1", "b:c2:7 host=b pid=2", "f:c1:2 host=a", "f:c2:8 ", "f:c2:9 pid=2 x y", "b:c1:3"];
+
+/// The clients of the waiters.
+pub(crate) const CLIENTS: [&str; 2] = ["c1", "c2"];
 
 /// The steps of one seed.
 pub(crate) struct Steps {
@@ -59,16 +68,27 @@ impl Steps {
                 let adopt = (self.rng.u8(..5) == 0).then(|| self.pick(&["", OWNERS[0], OWNERS[1]]).into());
                 // A client of one server names no quorum; its marker key is another.
                 let fleet = if self.rng.bool() { self.fleet() } else { None };
-                Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us), adopt, fleet }
+                let place = (self.rng.u8(..3) > 0).then(|| self.place(now_us));
+                let fair = place.as_ref().map_or(self.rng.u8(..4) == 0, |place| place.entry.starts_with('f'));
+                Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us), adopt, fair, place, fleet }
             }
             35..47 => Op::Confirm { keys, owner, token },
             47..62 => Op::Extend { keys, owner, ttl_ms, token },
             62..74 => Op::Heal { keys, owner, ttl_ms, token },
-            74..86 => Op::Release { keys, owner },
+            74..86 => {
+                let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
+                Op::Release { keys, owner, leave, grants: self.rng.bool() }
+            }
             86..92 => Op::Inspect { keys },
             92..96 => Op::Greet { fleet: self.fleet() },
             _ => Op::Trust { fleet: FLEETS[self.rng.usize(..FLEETS.len())] },
         }
+    }
+
+    /// A waiter with whatever it remembers of its arrival.
+    fn place(&mut self, now_us: u64) -> Place {
+        let arrival = self.pick(&[0, 0, now_us - 5_000_000, now_us - 900, now_us + 10_000_000]);
+        Place { entry: self.pick(&WAITERS).into(), arrival, stays: self.rng.u8(..4) == 0 }
     }
 
     /// Mostly the same quorum.
@@ -110,7 +130,9 @@ impl Steps {
         let lock = keys.lock().to_owned();
         let fence = keys.fence().to_owned();
         let marker = if self.rng.u8(..4) == 0 { keys.marker() } else { Keys::server_marker() }.to_owned();
-        match self.rng.u8(..16) {
+        let queue = keys.queue().to_owned();
+        let now = i64::try_from(now_us).unwrap();
+        match self.rng.u8(..24) {
             0 => Step::Put(lock, self.pick(&["redis-py", ""]).to_owned(), None),
             1 => Step::Put(lock, "redlock".to_owned(), Some(self.pick(&TTLS))),
             2 => Step::Put(lock, self.pick(&OWNERS).to_owned(), None),
@@ -124,7 +146,15 @@ impl Steps {
             11 | 12 => Step::Put(marker, self.marker(now_us), None),
             13 => Step::Gone(marker),
             14 => Step::List(marker),
-            _ => Step::FlushScripts,
+            15 => Step::FlushScripts,
+            16 => Step::List(queue),
+            17 => Step::Put(queue, "garbage".to_owned(), None),
+            18 => Step::Gone(queue),
+            19 => Step::Expire(queue, 2_500),
+            // A client that has died, or none that is known.
+            20 | 21 => Step::Member(queue, self.pick(&CLIENTS).to_owned(), self.pick(&[-1, 1 - now, -now - 3_000_000_000])),
+            22 => Step::Member(queue, self.pick(&WAITERS).to_owned(), self.pick(&[0, now - 2_000_000, now + 60_000_000])),
+            _ => Step::Member(queue, self.pick(&["garbage", "f:unknown:1", "x::", "f:c1"]).to_owned(), self.pick(&[5, now])),
         }
     }
 

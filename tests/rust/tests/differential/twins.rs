@@ -11,10 +11,10 @@ use locktender::clock::Tick;
 use locktender::machine::{self, Env, State, Value};
 use locktender::options::ClientOptions;
 use locktender::server::redis::RedisServer;
-use locktender::server::{Completion, Fleet, Op, Reply, Request, Server};
+use locktender::server::{Completion, Fleet, Listener, Notice, Op, Reply, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
-use crate::step::Step;
+use crate::step::{CLIENTS, Step};
 
 /// A server may take its time between reading the clock for a key's expiry and the script's asking for TIME.
 const TOLERANCE_MS: u64 = 500;
@@ -27,13 +27,20 @@ const TIMED: &str = "local t = redis.call('TIME') redis.call(unpack(ARGV)) retur
 
 /// Everything the server holds: key, type, string, remaining time.
 const DUMP: &str = "local all = redis.call('TIME') for _, key in ipairs(redis.call('KEYS', '*')) do \
-    local kind = redis.call('TYPE', key).ok \
-    all[#all + 1] = { key, kind, kind == 'string' and redis.call('GET', key) or '', redis.call('PTTL', key) } end return all";
+    local kind, text = redis.call('TYPE', key).ok, '' \
+    if kind == 'string' then text = redis.call('GET', key) end \
+    if kind == 'zset' then text = table.concat(redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), ';') end \
+    all[#all + 1] = { key, kind, text, redis.call('PTTL', key) } end return all";
 
 pub(crate) struct Twins {
     name: String,
     raw: Connection,
-    scripts: Arc<RedisServer>,
+    /// Hears what is published, by either command.
+    ear: Connection,
+    /// One speaks RESP2, the other RESP3, because it listens.
+    dialects: [Arc<RedisServer>; 2],
+    _listener: Listener,
+    dialect: usize,
     machine: State,
     run_id: String,
     now_us: u64,
@@ -53,13 +60,27 @@ impl Twins {
         // As a member of a quorum, because only that learns the server's run id.
         let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
         let options = ClientOptions::default();
-        let scripts = RedisServer::new(&server.unix_url(), &options, PATIENCE, fleet, host, |_| {}).unwrap();
+        let subject = || RedisServer::new(&server.unix_url(), &options, PATIENCE, fleet, host.clone(), |_| {}).unwrap();
+        let dialects = [subject(), subject()];
+        let (told, notices) = channel();
+        let listener: Listener = Arc::new(move |notice| drop(told.send(notice)));
+        assert!(dialects[1].listen("news", Arc::clone(&listener)));
+        assert_eq!(notices.recv_timeout(PATIENCE), Ok(Notice::Listening));
         let raw = server.connection().unwrap();
         let machine = State::new();
+        let mut ear = server.connection().unwrap();
+        for channel in CLIENTS.map(machine::channel) {
+            ear.command(&["SUBSCRIBE", &channel]).unwrap();
+            // Refused by servers that don't know it, whose scripts don't use it either.
+            ear.command(&["SSUBSCRIBE", &channel]).unwrap();
+        }
         Self {
+            ear,
             name: binary.name.clone(),
             raw,
-            scripts,
+            dialects,
+            _listener: listener,
+            dialect: 0,
             machine,
             run_id,
             now_us: 0,
@@ -86,8 +107,9 @@ impl Twins {
         self.verdicts.len()
     }
 
-    /// Empties both.
-    pub(crate) fn clear(&mut self) {
+    /// Empties both, for the sequence of a seed.
+    pub(crate) fn begin(&mut self, seed: u64) {
+        self.dialect = usize::from(seed.is_multiple_of(2));
         self.command(&["FLUSHALL"]);
         self.machine.clear();
         self.fences.clear();
@@ -109,6 +131,13 @@ impl Twins {
                 self.command(&["DEL", key]);
                 self.command(&["RPUSH", key, "x"]);
                 self.machine.put(key, Value::Foreign("list".into()), self.now_us, None);
+            }
+            Step::Member(key, member, score) => {
+                if self.machine.get(key, self.now_us).is_some_and(|entry| !matches!(entry.value, Value::Members(_))) {
+                    return;
+                }
+                self.command(&["ZADD", key, &score.to_string(), member]);
+                self.machine.put_member(key, member, *score, self.now_us);
             }
             Step::Gone(key) => {
                 self.command(&["PEXPIRE", key, "-1"]);
@@ -134,18 +163,39 @@ impl Twins {
     fn ask(&mut self, op: &Op) {
         let (sender, receiver) = channel();
         let completion = Completion::new(move |answer| sender.send(answer).unwrap());
-        self.scripts.submit(Request::new(op.clone(), Tick::NEVER), completion);
+        self.dialects[self.dialect].submit(Request::new(op.clone(), Tick::NEVER), completion);
         let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
         // The transport's, not the script's.
         scripts.run_id = None;
         let env = Env { now_us: scripts.time_us, run_id: &self.run_id };
         let machine = machine::apply(&mut self.machine, op, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
+        let (heard, published) = (self.heard(), self.machine.take_published());
+        let same = heard.len() == published.len()
+            && heard.iter().zip(&published).all(|(one, other)| one.0 == other.channel && one.1 == other.payload);
+        assert!(same, "{} on {op:?}\nheard     {heard:?}\npublished {published:?}", self.name);
         self.verdicts.insert(format!("{} {:?}", op.name(), scripts.verdict));
         self.now_us = scripts.time_us;
         if scripts.fence > 0 {
             self.fences.push(scripts.fence);
         }
+    }
+
+    /// What the server has published since it was asked for last: channel and payload.
+    fn heard(&mut self) -> Vec<(String, String)> {
+        // The answer comes after everything that was published before.
+        let mut next = self.ear.command(&["PING"]).unwrap();
+        let mut heard = Vec::new();
+        while let Raw::Array(words) = next {
+            let words: Vec<String> = words.into_iter().map(|word| word.text().unwrap()).collect();
+            match words.as_slice() {
+                [kind, ..] if kind == "pong" => break,
+                [_, channel, payload] => heard.push((channel.clone(), payload.clone())),
+                other => panic!("{other:?}"),
+            }
+            next = self.ear.reply().unwrap();
+        }
+        heard
     }
 
     /// Compares every remaining key.
@@ -159,7 +209,13 @@ impl Twins {
             .iter(now_us)
             .map(|(key, entry)| {
                 let left = entry.left_ms(now_us).map_or(-1, |left| i64::try_from(left).unwrap());
-                (key.to_owned(), (entry.value.type_name().to_owned(), entry.text().unwrap_or_default().to_owned(), left))
+                let text = match &entry.value {
+                    Value::Members(members) => {
+                        members.from(i64::MIN).map(|(score, member)| format!("{member};{score}")).collect::<Vec<_>>().join(";")
+                    }
+                    _ => entry.text().unwrap_or_default().to_owned(),
+                };
+                (key.to_owned(), (entry.value.type_name().to_owned(), text, left))
             })
             .collect();
         let same = server.len() == machine.len()

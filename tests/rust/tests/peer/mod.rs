@@ -220,7 +220,16 @@ pub fn keys(name: &str) -> Arc<Keys> {
 
 pub fn acquire(name: &str, owner: &str) -> Op {
     let proposal = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64;
-    Op::Acquire { keys: keys(name), owner: owner.into(), ttl_ms: 60_000, proposal, adopt: None, fleet: None }
+    Op::Acquire {
+        keys: keys(name),
+        owner: owner.into(),
+        ttl_ms: 60_000,
+        proposal,
+        adopt: None,
+        fair: false,
+        place: None,
+        fleet: None,
+    }
 }
 
 pub fn extend(name: &str, owner: &str, token: u64) -> Op {
@@ -228,5 +237,5 @@ pub fn extend(name: &str, owner: &str, token: u64) -> Op {
 }
 
 pub fn release(name: &str, owner: &str) -> Op {
-    Op::Release { keys: keys(name), owner: owner.into() }
+    Op::Release { keys: keys(name), owner: owner.into(), leave: None, grants: true }
 }

@@ -1,13 +1,28 @@
-//! Servers whose clocks jump.
+//! Servers whose clocks jump: the machine of the core by a clock of the test, and real servers by one that a test can set.
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Instant;
 
-use locktender::{EventKind, LossReason, Outcome};
+use locktender::{Event, EventKind, LossReason, Outcome};
+use locktender_tests::{RealServer, ServerOptions};
 
-use crate::ensemble::ms;
+use crate::ensemble::{Ensemble, ms};
 use crate::jumpy::{JumpyServer, trusted};
+use crate::votes::scripts_run;
 
 const HOUR: std::time::Duration = ms(3_600_000);
+
+/// Tells of every renewal.
+fn renewals() -> (Arc<impl Fn(&Event) + Send + Sync>, mpsc::Receiver<()>) {
+    let (renewed, renewals) = mpsc::channel();
+    let renewed = Mutex::new(renewed);
+    let sink = move |event: &Event| {
+        if event.kind == EventKind::Renewed {
+            let _ = renewed.lock().unwrap().send(());
+        }
+    };
+    (Arc::new(sink), renewals)
+}
 
 #[test]
 fn a_jump_on_a_minority_costs_nothing() {
@@ -27,15 +42,9 @@ fn a_jump_on_a_minority_costs_nothing() {
 #[test]
 fn a_server_that_jumped_counts_once_it_has_confirmed_again() {
     let servers = JumpyServer::several(5);
-    let (renewed, renewals) = mpsc::channel();
-    let renewed = std::sync::Mutex::new(renewed);
-    let sink = move |event: &locktender::Event| {
-        if event.kind == EventKind::Renewed {
-            let _ = renewed.lock().unwrap().send(());
-        }
-    };
+    let (sink, renewals) = renewals();
     let builder = servers.iter().fold(locktender::Client::builder(), |builder, server| builder.server(Arc::clone(server) as _));
-    let client = builder.sink(Arc::new(sink)).build().unwrap();
+    let client = builder.sink(sink).build().unwrap();
     client.initialize_quorum().wait().unwrap();
     let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
     renewals.recv_timeout(ms(1_500)).unwrap();
@@ -65,4 +74,59 @@ fn a_jump_that_expires_a_majority_is_a_loss_and_fences_go_on_rising() {
         last = held.fence();
         assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
     }
+}
+
+/// So many real servers, the first of them with clocks that can be set.
+fn of_which_jump(count: usize, jumping: usize) -> Ensemble {
+    let server = |n| if n < jumping { ServerOptions::new().clock().start() } else { RealServer::start() };
+    Ensemble::of((0..count).map(server).collect())
+}
+
+#[test]
+fn a_real_server_that_jumps_expires_its_key_and_nobody_else_is_granted_the_lock() {
+    let quorum = of_which_jump(5, 1);
+    let (client, rival) = (quorum.acquainted(), quorum.acquainted());
+    let held = client.lock("a").ttl(ms(3_000)).acquire_blocking().unwrap();
+    quorum.settled(&client, &held);
+    quorum.servers[0].jump(HOUR);
+    assert_eq!(quorum.value(0, "a"), None, "the key is an hour old there");
+    // The rival gets that one vote, for as long as its attempt lasts; the votes there are an hour ahead from now on.
+    let until = Instant::now() + ms(4_000);
+    while Instant::now() < until {
+        assert!(rival.lock("a").try_acquire_blocking().unwrap().is_none());
+        assert!(held.is_valid(), "{:?}", held.check());
+    }
+    assert_eq!(quorum.count("a", held.owner()), 4, "where a newer vote was cast the hold is not written again");
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    let next = rival.lock("a").wait(ms(5_000)).acquire_blocking().unwrap();
+    assert!(next.fence() > held.fence());
+    assert_eq!(next.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
+}
+
+#[test]
+fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
+    let quorum = of_which_jump(3, 2);
+    let (sink, renewals) = renewals();
+    let client = quorum.builder().sink(sink).build().unwrap();
+    client.initialize_quorum().wait().unwrap();
+    let held = client.lock("a").ttl(ms(6_000)).acquire_blocking().unwrap();
+    quorum.settled(&client, &held);
+    // A check is answered behind everything that was sent before it, and is a script itself.
+    let scripts = || {
+        client.check().wait().unwrap();
+        scripts_run(&quorum.servers[2])
+    };
+    let extensions = || {
+        let before = scripts();
+        renewals.recv_timeout(ms(6_000)).unwrap();
+        scripts() - before - 1
+    };
+    renewals.recv_timeout(ms(6_000)).expect("from here on every server knows the scripts");
+    assert_eq!(extensions(), 1);
+    // Less than remains, so no key is lost; but two of three are gone a second before their holder believes.
+    quorum.servers[..2].iter().for_each(|server| server.jump(ms(1_000)));
+    assert_eq!(extensions(), 2, "the first round found the jumps, the second confirmed");
+    assert!(held.is_valid());
+    assert_eq!(extensions(), 1, "and all is as before");
 }

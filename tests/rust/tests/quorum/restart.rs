@@ -1,9 +1,11 @@
 //! F11: servers that come back without their data, or with old data.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use locktender::{Client, Code, FailureKind, LossReason, Outcome};
-use locktender_tests::eventually;
+use locktender_tests::{RealServer, ServerOptions, eventually};
 
 use crate::ensemble::{Ensemble, ms};
 
@@ -75,6 +77,62 @@ fn f11_a_server_that_kept_its_data_but_restarted_does_not_vote_either() {
     std::thread::sleep(ms(1_500));
     assert!(held.is_valid(), "{:?}", held.check());
     nobody_is_granted(&client);
+}
+
+/// Where a server writes down what it does.
+fn append_only_file(server: &RealServer) -> PathBuf {
+    let directory = server.socket().parent().unwrap().to_owned();
+    let places = ["appendonlydir/appendonly.aof.1.incr.aof", "appendonly.aof"].map(|place| directory.join(place));
+    places.into_iter().find(|place| place.is_file()).expect("an append-only file")
+}
+
+#[test]
+fn f11_a_server_whose_append_only_file_was_cut_is_repaired_and_does_not_vote() {
+    let mut quorum = Ensemble::of([(); 3].map(|()| ServerOptions::new().persistent().start()).into());
+    let client = quorum.trusted();
+    let lengths = [0, 1].map(|server| append_only_file(&quorum.servers[server]).metadata().unwrap().len());
+    let held = client.lock("a").ttl(ms(2_000)).acquire_blocking().unwrap();
+    quorum.settled(&client, &held);
+    for (server, length) in lengths.into_iter().enumerate() {
+        quorum.servers[server].kill();
+        // The first command of the hold is there in part.
+        let file = File::options().write(true).open(append_only_file(&quorum.servers[server])).unwrap();
+        file.set_len(length + 7).unwrap();
+        quorum.servers[server].restart();
+        assert!(quorum.value(server, "{~lt}:marker").is_some(), "what was written before is there");
+        healed(&quorum, server, "a", held.owner());
+    }
+    assert!(held.is_valid(), "{:?}", held.check());
+    nobody_is_granted(&client);
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
+}
+
+#[test]
+fn f11_f29_a_stale_replica_that_is_promoted_in_the_middle_of_a_hold_is_repaired_and_does_not_vote() {
+    let mut quorum = Ensemble::start(3);
+    let client = quorum.trusted();
+    let replicas = [0, 1].map(|server| {
+        let primary = format!("replicaof 127.0.0.1 {}", quorum.servers[server].port());
+        let replica = ServerOptions::new().config(&primary).start();
+        let synchronized = || replica.command(&["EXISTS", "{~lt}:marker"]).int() == 1;
+        eventually("the marker is replicated", ms(10_000), synchronized);
+        // From here on it lags.
+        replica.command(&["REPLICAOF", "NO", "ONE"]);
+        replica
+    });
+    let held = client.lock("a").ttl(ms(2_000)).acquire_blocking().unwrap();
+    quorum.settled(&client, &held);
+    for (server, replica) in replicas.into_iter().enumerate() {
+        assert_eq!(replica.command(&["EXISTS", "a"]).int(), 0);
+        quorum.proxies[server].redirect(replica.port());
+        quorum.servers[server] = replica;
+        healed(&quorum, server, "a", held.owner());
+    }
+    assert!(held.is_valid(), "{:?}", held.check());
+    nobody_is_granted(&client);
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    quorum.left_clean("a");
 }
 
 #[test]

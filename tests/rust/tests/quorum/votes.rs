@@ -98,7 +98,7 @@ fn unequal_votes_take_a_second_round_and_the_third_server_is_confirmed_with_it()
 }
 
 /// How many scripts a server has run.
-fn scripts_run(server: &RealServer) -> u64 {
+pub fn scripts_run(server: &RealServer) -> u64 {
     let stats = server.command(&["INFO", "commandstats"]).text().unwrap();
     let calls = |line: &str| line.split_once("calls=")?.1.split_once(',')?.0.parse::<u64>().ok();
     stats.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(calls).sum()

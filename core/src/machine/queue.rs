@@ -1,0 +1,173 @@
+//! The queue of a lock's waiters: who is told when the lock comes free, and who may take it then.
+//!
+//! One sorted set per lock. An *entry* is a waiter, `<f|b>:<client>:<number> <who>` (fair, or barging), with its arrival in
+//! microseconds of the server's clock as the score. Beside the entries there is one member per client, its id, with minus
+//! the end of its life as the score: a client whose waiters are silent for longer is dead, and so are its entries.
+//!
+//! Whoever is told leaves the queue. If it comes too late it lines up again, at its old place, which it was told and names.
+
+use std::sync::Arc;
+
+use super::state::{State, Value};
+use crate::name::Keys;
+use crate::server::{Place, Queued};
+
+/// How long whoever was told has until the next one may come.
+pub const CLAIM_MS: u64 = 200;
+
+/// How long a client is believed alive after its last sign.
+const ALIVE_MS: u64 = 3_000;
+
+/// How long a queue is kept after the last registration.
+const KEPT_MS: u64 = 60_000;
+
+/// A waiter this old is granted the lock directly, so that nobody starves.
+const PATIENT_US: u64 = 1_000_000;
+
+/// How many waiters an inspection names.
+const SHOWN: usize = 100;
+
+/// What the lock key holds while it is kept for the waiter `entry`.
+#[must_use]
+pub fn claim(entry: &str) -> String {
+    format!("claim {entry}")
+}
+
+/// The channel on which a client hears.
+#[must_use]
+pub fn channel(client: &str) -> String {
+    format!("~lt:wake:{client}")
+}
+
+/// The client of an entry, and the number of the waiter there.
+fn address(entry: &str) -> Option<(&str, &str)> {
+    let mut parts = entry.splitn(3, ':');
+    let (_, client, rest) = (parts.next().filter(|mode| is_mode(mode))?, parts.next()?, parts.next()?);
+    Some((client, rest.split(' ').next()?))
+}
+
+fn is_mode(mode: &str) -> bool {
+    matches!(mode.as_bytes(), [letter] if letter.is_ascii_alphabetic())
+}
+
+fn is_fair(entry: &str) -> bool {
+    entry.starts_with('f')
+}
+
+/// A waiter.
+pub(super) struct Head {
+    pub(super) entry: Arc<str>,
+    arrival: u64,
+}
+
+impl Head {
+    /// Whether nobody may pass it: neither a newcomer that queues by principle nor one that would make it starve.
+    pub(super) fn bars(&self, newcomer_is_fair: bool, now_us: u64) -> bool {
+        newcomer_is_fair || self.is_served_directly(now_us)
+    }
+
+    fn is_served_directly(&self, now_us: u64) -> bool {
+        is_fair(&self.entry) || now_us.saturating_sub(self.arrival) >= PATIENT_US
+    }
+}
+
+/// The first waiter whose client is alive. The dead before it are dropped, and so is a queue without waiters.
+pub(super) fn first(state: &mut State, keys: &Keys, now_us: u64) -> Option<Head> {
+    loop {
+        let members = state.members(keys.queue(), now_us)?;
+        let Some((arrival, entry)) = members.from(0).next() else {
+            state.remove(keys.queue());
+            return None;
+        };
+        let client = address(entry).map_or("", |(client, _)| client);
+        if is_alive(members.score(client), now_us) {
+            return Some(Head { entry: Arc::clone(entry), arrival: arrival.unsigned_abs() });
+        }
+        let (entry, client) = (Arc::clone(entry), client.to_owned());
+        state.drop_members(keys.queue(), &[&entry, &client], now_us);
+    }
+}
+
+/// A life is told as minus its end.
+fn is_alive(life: Option<i64>, now_us: u64) -> bool {
+    life.is_some_and(|life| life < 0 && life.unsigned_abs() >= now_us)
+}
+
+/// Lines a waiter up, at the place it had before if it had one, and takes its client for alive.
+pub(super) fn line_up(state: &mut State, keys: &Keys, place: &Place, now_us: u64) -> Queued {
+    let Some((client, _)) = address(&place.entry) else { return Queued::Nothing };
+    if state.is_foreign_to_members(keys.queue(), now_us) {
+        return Queued::Nothing;
+    }
+    let tail = state.members(keys.queue(), now_us).and_then(|members| members.last()).map_or(0, |last| last.max(-1) + 1);
+    let tail = tail.unsigned_abs().max(now_us);
+    let known = state.members(keys.queue(), now_us).and_then(|members| members.score(&place.entry));
+    let arrival = match known {
+        Some(arrival) => arrival.unsigned_abs(),
+        None if place.arrival > 0 && place.arrival < tail => place.arrival,
+        None => tail,
+    };
+    let life = now_us + ALIVE_MS * 1_000;
+    state.put_member(keys.queue(), &place.entry, signed(arrival), now_us);
+    state.put_member(keys.queue(), client, -signed(life), now_us);
+    state.expire(keys.queue(), now_us, KEPT_MS);
+    let rank = state.members(keys.queue(), now_us).map_or(0, |members| members.between(0, signed(arrival)));
+    Queued::At { rank, arrival }
+}
+
+/// Takes a waiter out.
+pub(super) fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) {
+    state.drop_members(keys.queue(), &[entry], now_us);
+}
+
+/// The waiter got the lock. If more wait behind it under the same entry, that goes to the tail.
+pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, now_us: u64) -> Queued {
+    leave(state, keys, &place.entry, now_us);
+    if !place.stays {
+        return Queued::Nothing;
+    }
+    line_up(state, keys, &Place { arrival: 0, ..place.clone() }, now_us)
+}
+
+/// Tells the first waiter that the lock is free, or keeps it for that one, and tells the second when to look after it.
+pub(super) fn wake(state: &mut State, keys: &Keys, grants: bool, bars: bool, now_us: u64) {
+    let Some(head) = first(state, keys, now_us) else { return };
+    leave(state, keys, &head.entry, now_us);
+    let direct = grants && (bars || head.is_served_directly(now_us));
+    if direct {
+        state.put(keys.lock(), Value::Text(claim(&head.entry).into()), now_us, Some(CLAIM_MS));
+    }
+    tell(state, keys, &head.entry, if direct { "claim" } else { "free" });
+    if let Some(second) = first(state, keys, now_us) {
+        tell(state, keys, &second.entry, "next");
+    }
+}
+
+fn tell(state: &mut State, keys: &Keys, entry: &str, kind: &str) {
+    let Some((client, number)) = address(entry) else { return };
+    let mode = if is_fair(entry) { 'f' } else { 'b' };
+    state.publish(channel(client), format!("{kind} {CLAIM_MS} {mode}{number} {}", keys.lock()));
+}
+
+/// Who waits: how many entries there are, and the first of those whose client is alive.
+pub(super) fn view(state: &State, keys: &Keys, now_us: u64) -> Queued {
+    let Some(members) = state.members(keys.queue(), now_us) else { return Queued::Nothing };
+    let alive = |entry: &Arc<str>| address(entry).is_some_and(|(client, _)| is_alive(members.score(client), now_us));
+    let mut count = members.between(0, i64::MAX);
+    if count == 0 {
+        return Queued::Nothing;
+    }
+    let mut first = Vec::new();
+    for (_, entry) in members.from(0).take(SHOWN) {
+        if alive(entry) {
+            first.push(entry.to_string());
+        } else {
+            count -= 1;
+        }
+    }
+    Queued::Waiters { count, first }
+}
+
+fn signed(us: u64) -> i64 {
+    i64::try_from(us).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,211 @@
+//! Extensions that no majority answers, in virtual time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::{Now, Tick};
+use crate::error::{Code, Error, Remaining};
+use crate::name::Keys;
+use crate::options::LockOptions;
+use crate::owner::Signature;
+use crate::protocol::{Acquisition, Amount, CallId, Command, Input, Recipe, Step, Tag};
+use crate::server::{Answer, Failure, FailureKind, Reply, Verdict};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+const fn at(n: u64) -> Tick {
+    Tick::from_micros(n * 1_000)
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn recipe(servers: usize, ttl: Duration) -> Recipe {
+    Recipe {
+        keys: Arc::new(Keys::new("", "l", servers).unwrap()),
+        servers: (0..servers).map(|server| format!("s{server}")).collect(),
+        fleet: None,
+        options: LockOptions { ttl, ..LockOptions::default() },
+        introduce: false,
+        one_shot: false,
+        adopt: None,
+        signature: Arc::new(Signature::new(None, "h", 1)),
+        response_timeout: ms(1_000),
+        unavailable_after: ms(5_000),
+    }
+}
+
+fn yes(verdict: Verdict) -> Answer {
+    Ok(Reply::new(verdict, 0, 7, Some("us".into()), Remaining::Gone))
+}
+
+fn refused() -> Answer {
+    Err(Failure::not_applied(FailureKind::Refused, "refused"))
+}
+
+/// A hold granted at the clock's origin, and servers whose answers to extensions a test chooses.
+struct Bench {
+    machine: Acquisition,
+    now: Tick,
+    /// When which extension is answered, and how.
+    answers: Vec<(Tick, usize, Tag, Answer)>,
+    tries: Vec<Tick>,
+    ended: Vec<(CallId, Tick, Result<(), Error>)>,
+}
+
+impl Bench {
+    fn held(recipe: Recipe) -> Self {
+        let now = Now { tick: at(0), wall_us: 0 };
+        let servers = recipe.servers.len();
+        let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
+        let mut bench = Self { machine, now: at(0), answers: Vec::new(), tries: Vec::new(), ended: Vec::new() };
+        bench.handle(Input::Start, |_, _| None);
+        for server in 0..servers {
+            let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
+            bench.handle(Input::Answer { server, tag, answer: yes(Verdict::Vote) }, |_, _| None);
+        }
+        assert!(bench.machine.check(at(0)).is_ok(), "granted");
+        bench
+    }
+
+    fn handle(&mut self, input: Input, answer: impl Fn(usize, Tick) -> Option<(Duration, Answer)>) {
+        let mut out = Vec::new();
+        self.machine.handle(Now { tick: self.now, wall_us: 0 }, input, &mut out);
+        for command in out {
+            match command {
+                Command::Send { server, tag, .. } if tag.step == Step::Extend => {
+                    if server == 0 {
+                        self.tries.push(self.now);
+                    }
+                    if let Some((after, answer)) = answer(server, self.now) {
+                        self.answers.push((self.now.after(after), server, tag, answer));
+                    }
+                }
+                Command::Extended(call, result) => self.ended.push((call, self.now, result)),
+                _ => (),
+            }
+        }
+    }
+
+    /// Lets time pass until `until`; `answer` says when and how a server answers an extension sent then, if at all.
+    fn run(&mut self, until: Tick, answer: impl Fn(usize, Tick) -> Option<(Duration, Answer)>) {
+        for _ in 0..10_000 {
+            let first = (0..self.answers.len()).min_by_key(|n| self.answers[*n].0).filter(|n| self.answers[*n].0 <= until);
+            let wake = self.machine.wake_at().max(self.now);
+            match first {
+                Some(first) if self.answers[first].0 <= wake => {
+                    let (when, server, tag, reply) = self.answers.remove(first);
+                    self.now = when.max(self.now);
+                    self.handle(Input::Answer { server, tag, answer: reply }, &answer);
+                }
+                _ if wake <= until => {
+                    self.now = wake;
+                    self.handle(Input::Wake, &answer);
+                }
+                _ => {
+                    self.now = until;
+                    return;
+                }
+            }
+        }
+        panic!("a busy loop at {:?}", self.now);
+    }
+
+    fn extend(&mut self, call: CallId, answer: impl Fn(usize, Tick) -> Option<(Duration, Answer)>) {
+        self.handle(Input::Extend(call, Amount::Own), answer);
+    }
+
+    /// What the callers were told, and when, in the order of the calls.
+    fn told(&self) -> Vec<(CallId, Tick, Option<Code>)> {
+        let mut told: Vec<_> =
+            self.ended.iter().map(|(call, when, result)| (*call, *when, result.as_ref().err().map(Error::code))).collect();
+        told.sort_unstable_by_key(|(call, ..)| *call);
+        told
+    }
+}
+
+#[test]
+fn an_extend_that_servers_refuse_is_given_up_to_the_microsecond_whatever_the_ttl() {
+    for ttl in [ms(6_000), ms(60_000), HOUR] {
+        let refuses = |_: usize, _: Tick| Some((ms(3), refused()));
+        let mut bench = Bench::held(recipe(3, ttl));
+        bench.run(at(100), refuses);
+        bench.extend(1, refuses);
+        bench.run(at(1_500), refuses);
+        bench.extend(2, refuses);
+        bench.run(at(20_000), refuses);
+        if ttl > ms(6_000) {
+            // The last try begins after `unavailable_after`, and ends when it is refused.
+            let told = [(1, at(5_103), Some(Code::Unavailable)), (2, at(6_503), Some(Code::Unavailable))];
+            assert_eq!(bench.told(), told, "{ttl:?}");
+        } else {
+            let lost = bench.told().iter().all(|(_, when, code)| *when <= at(6_000) && code.is_some());
+            assert!(lost, "validity ends first: {:?}", bench.told());
+        }
+    }
+}
+
+#[test]
+fn an_extend_that_nobody_answers_is_given_up_a_response_timeout_after_the_last_try() {
+    let silent = |_: usize, _: Tick| None;
+    let mut bench = Bench::held(recipe(3, HOUR));
+    for (call, when) in [(1, 100), (2, 350), (3, 4_900)] {
+        bench.run(at(when), silent);
+        bench.extend(call, silent);
+    }
+    bench.run(at(60_000), silent);
+    let told = bench.told();
+    assert_eq!(told.len(), 3);
+    for ((call, when, code), asked) in told.into_iter().zip([100, 350, 4_900]) {
+        assert_eq!(code, Some(Code::Unavailable));
+        assert!(when >= at(asked + 5_000) && when <= at(asked + 6_000), "extend {call}: {when:?}");
+    }
+    let Err(error) = &bench.ended[0].2 else { panic!("no error") };
+    assert_eq!(error.servers().len(), 3, "one error per server: {error}");
+}
+
+#[test]
+fn an_extend_behind_a_beat_that_hangs_does_not_wait_for_two_rounds() {
+    // Patience shorter than an answer may take: the beat under way is confirmed after the last moment to try again.
+    let mut recipe = recipe(1, ms(30_000));
+    recipe.unavailable_after = ms(100);
+    let mut bench = Bench::held(recipe);
+    let beat = bench.machine.wake_at();
+    let slow = |_: usize, sent: Tick| (sent == beat).then(|| (ms(900), yes(Verdict::Ok)));
+    bench.run(beat.after(ms(50)), slow);
+    bench.extend(1, slow);
+    bench.run(beat.after(ms(5_000)), slow);
+    assert_eq!(bench.told(), [(1, beat.after(ms(50 + 100 + 1_000)), Some(Code::Unavailable))]);
+}
+
+#[test]
+fn an_extend_succeeds_within_a_pause_of_the_servers_return() {
+    let back = at(4_000);
+    let answer = |_: usize, sent: Tick| Some(if sent < back { (ms(1), refused()) } else { (ms(1), yes(Verdict::Ok)) });
+    let mut bench = Bench::held(recipe(3, HOUR));
+    bench.run(at(100), answer);
+    bench.extend(1, answer);
+    bench.run(at(10_000), answer);
+    let [(1, when, None)] = bench.told()[..] else { panic!("{:?}", bench.told()) };
+    assert!(when >= back && when <= back.after(ms(252)), "{when:?}");
+}
+
+#[test]
+fn tries_are_few_and_spread_whether_servers_refuse_or_are_silent() {
+    for (ttl, most) in [(ms(200), 90), (ms(10_000), 60), (ms(60_000), 300)] {
+        for silent in [false, true] {
+            let answer = |_: usize, _: Tick| (!silent).then(|| (ms(1), refused()));
+            let mut recipe = recipe(3, ttl);
+            // Shorter than any pause.
+            recipe.response_timeout = ms(1);
+            let mut bench = Bench::held(recipe);
+            bench.run(Tick::default().after(ttl), answer);
+            assert!(bench.tries.len() > 5 && bench.tries.len() < most, "{ttl:?} {silent}: {} tries", bench.tries.len());
+            let closest = bench.tries.windows(2).map(|pair| pair[1].since(pair[0])).min().unwrap();
+            assert!(closest >= (ttl / 40).min(ms(250)), "{ttl:?} {silent}: {closest:?} apart");
+            let widest = bench.tries.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap();
+            assert!(widest <= ms(252), "{ttl:?} {silent}: {widest:?} apart");
+        }
+    }
+}

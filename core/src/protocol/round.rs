@@ -1,0 +1,165 @@
+//! One round of an acquire over all servers: what was sent, and what came back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::error::{Holder, Remaining};
+use crate::mutant::mutant;
+use crate::protocol::ballot::{Ballot, Standing};
+use crate::protocol::farewell::{Concern, Farewell, Value};
+use crate::protocol::{Command, Recipe, Step, Tag, release};
+use crate::server::{Answer, Failure, FailureKind, Op, Reply, Request, Verdict};
+use crate::validity::{self, Reading};
+
+/// What one server's refusal was.
+#[derive(Clone, Debug)]
+pub(super) enum Refusal {
+    Held(Holder),
+    Conflict(String),
+    Mismatch(String),
+    Failed(Failure),
+}
+
+/// One round over all servers.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) number: u32,
+    pub(super) owner: Arc<str>,
+    pub(super) sent: Tick,
+    pub(super) ballot: Ballot,
+    pub(super) readings: Vec<Option<Reading>>,
+    /// How many wait before us, where a server put us in line.
+    pub(super) ranks: Vec<Option<u64>>,
+    /// Whether our slot goes to the tail with a vote, for others of this process.
+    pub(super) stays: bool,
+    pub(super) refusals: Vec<Option<Refusal>>,
+    /// Who the servers say they are.
+    pub(super) run_ids: Vec<Option<Arc<str>>>,
+    pub(super) times_out: Tick,
+}
+
+impl Round {
+    pub(super) fn new(recipe: &Recipe, number: u32, owner: Arc<str>, stays: bool, now: Tick) -> Self {
+        let servers = recipe.servers.len();
+        Self {
+            number,
+            owner,
+            sent: now,
+            ballot: Ballot::new(recipe.quorum()),
+            readings: vec![None; servers],
+            ranks: vec![None; servers],
+            stays,
+            refusals: vec![None; servers],
+            run_ids: vec![None; servers],
+            times_out: now.after(recipe.response_timeout),
+        }
+    }
+
+    /// When to stop waiting for answers. Hearing every server out must not use validity up.
+    pub(super) fn ends(&self, recipe: &Recipe) -> Tick {
+        match self.ballot.standing() {
+            Standing::Granted(_) => self.times_out.min(self.sent.after(recipe.options.ttl / 2)),
+            _ => self.times_out,
+        }
+    }
+
+    /// Whether a server has not answered the acquire.
+    pub(super) fn is_awaited(&self) -> bool {
+        (0..self.refusals.len()).any(|server| self.ballot.is_pending(server))
+    }
+
+    /// Another server of this round that has the same run id.
+    pub(super) fn twin(&mut self, server: usize, reply: &Reply) -> Option<usize> {
+        let id = reply.run_id.as_ref()?;
+        self.run_ids[server] = Some(Arc::clone(id));
+        (0..self.run_ids.len()).find(|other| *other != server && self.run_ids[*other].as_ref() == Some(id))
+    }
+
+    pub(super) fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {
+        self.refusals[server] = Some(match answer {
+            Ok(Reply { verdict: Verdict::Held, fence, holder, remaining, .. }) => {
+                *last_fence = (*last_fence).max(fence);
+                Refusal::Held(Holder { owner: holder.unwrap_or_default(), remaining })
+            }
+            Ok(Reply { verdict: Verdict::Conflict, holder, .. }) => Refusal::Conflict(holder.unwrap_or_default()),
+            Ok(Reply { verdict: Verdict::Mismatch, holder, .. }) => Refusal::Mismatch(holder.unwrap_or_default()),
+            Ok(Reply { verdict: Verdict::Quarantine, remaining, .. }) => {
+                let left = if let Remaining::For(left) = remaining { left } else { Duration::ZERO };
+                let message = format!("is new or lost its data, votes in {} s", left.as_secs() + 1);
+                Refusal::Failed(Failure::not_applied(FailureKind::Quarantine, message))
+            }
+            Ok(reply) => {
+                let message = format!("answered {:?} to an acquire", reply.verdict);
+                Refusal::Failed(Failure::unknown(FailureKind::Protocol, message))
+            }
+            Err(failure) => Refusal::Failed(failure),
+        });
+    }
+
+    pub(super) fn refuse_confirmation(&mut self, server: usize, reply: Reply) {
+        self.refusals[server] = Some(match reply.holder {
+            Some(holder) if *holder != *self.owner => Refusal::Held(Holder { owner: holder, remaining: reply.remaining }),
+            _ => {
+                let message = "lost its key, or cast a newer vote, before the fence was confirmed";
+                Refusal::Failed(Failure::not_applied(FailureKind::Other, message))
+            }
+        });
+    }
+
+    pub(super) fn fail(&mut self, server: usize, message: String) {
+        self.refusals[server] = Some(Refusal::Failed(Failure::unknown(FailureKind::Timeout, message)));
+    }
+
+    pub(super) fn confirm_all(&self, recipe: &Recipe, token: u64, now: Tick, out: &mut Vec<Command>) {
+        for server in 0..recipe.servers.len() {
+            if !self.ballot.is_against(server) {
+                out.push(self.confirm(recipe, server, token, now));
+            }
+        }
+    }
+
+    /// A request to raise the server's vote to the token.
+    pub(super) fn confirm(&self, recipe: &Recipe, server: usize, token: u64, now: Tick) -> Command {
+        let op = Op::Confirm { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner), token };
+        let tag = Tag { round: self.number, step: Step::Confirm, sent: now };
+        Command::Send { server, tag, request: Request::new(op, validity::end(self.sent, recipe.options.ttl)) }
+    }
+
+    /// A request to take our value off a server whose vote is above the token.
+    pub(super) fn release(&self, recipe: &Recipe, server: usize, now: Tick) -> Command {
+        let op = release(recipe, Arc::clone(&self.owner), None);
+        let tag = Tag { round: self.number, step: Step::Release, sent: now };
+        Command::Send { server, tag, request: Request::new(op, now.after(recipe.options.ttl)) }
+    }
+
+    /// Whether the server may still read our acquire from a connection that broke.
+    pub(super) fn is_unsure(&self, server: usize) -> bool {
+        let failed = |refusal: &Refusal| matches!(refusal, Refusal::Failed(failure) if failure.maybe_applied);
+        self.readings[server].is_none() && self.refusals[server].as_ref().is_some_and(failed)
+    }
+
+    /// Takes our value off every server that has it, or may have it, and the waiter `leaves` out of the queues.
+    pub(super) fn undo(
+        &self,
+        recipe: &Recipe,
+        now: Tick,
+        leaves: Option<Arc<str>>,
+        farewells: &mut Vec<Farewell>,
+        out: &mut Vec<Command>,
+    ) {
+        let concern = |server: usize| match &self.refusals[server] {
+            _ if mutant!(LateSuccessKept) && self.ballot.is_pending(server) => Concern::None,
+            // Not answered yet, or voted; a vote whose confirmation failed is still a vote.
+            _ if self.ballot.is_pending(server) || self.readings[server].is_some() => Concern::Ask,
+            // A request that was given up may go down with its connection, too.
+            _ if self.is_unsure(server) => Concern::AskTwice,
+            _ if leaves.is_some() => Concern::Ask,
+            _ => Concern::None,
+        };
+        let value = Value { round: self.number, owner: Arc::clone(&self.owner), leaves: leaves.clone() };
+        let mut farewell = Farewell::begin(recipe, value, now, None, now, concern, out);
+        farewell.awaited = (0..recipe.servers.len()).filter(|server| self.ballot.is_pending(*server)).count();
+        farewells.push(farewell);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a round failed of.
+
+use crate::error::{Error, Holder, ServerError};
+use crate::protocol::Recipe;
+use crate::protocol::round::{Refusal, Round};
+use crate::server::FailureKind;
+
+/// A failed round, by kinds of refusal.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Servers that said what there is: a vote, a holder, a foreign key.
+    answered: usize,
+    /// Servers that did not, and no longer will.
+    failed: usize,
+    denied: usize,
+    conflicts: Vec<String>,
+    /// Why this client is none of the servers'.
+    pub(super) mismatch: Option<String>,
+    /// Who holds the lock, if a majority answered (on a minority a holder doesn't make it busy), and whether a majority shows
+    /// the same one.
+    pub(super) holder: Option<(Holder, bool)>,
+    pub(super) failures: Vec<ServerError>,
+}
+
+impl Tally {
+    pub(super) fn of(recipe: &Recipe, round: &Round) -> Self {
+        let mut tally = Self::default();
+        let mut holders: Vec<&Holder> = Vec::new();
+        for (server, refusal) in round.refusals.iter().enumerate() {
+            let error = |kind, message| ServerError { server: recipe.servers[server].clone(), kind, message };
+            match refusal {
+                None if round.ballot.is_pending(server) => {
+                    tally.failures.push(error(FailureKind::Timeout, "had not answered yet".to_owned()));
+                }
+                None => tally.answered += 1,
+                Some(Refusal::Held(holder)) => {
+                    tally.answered += 1;
+                    holders.push(holder);
+                }
+                Some(Refusal::Conflict(found)) => {
+                    tally.answered += 1;
+                    tally.failures.push(error(FailureKind::Other, format!("its key holds a {found}")));
+                    tally.conflicts.push(found.clone());
+                }
+                Some(Refusal::Mismatch(theirs)) => {
+                    tally.failed += 1;
+                    let ours = recipe.fleet.map_or("n=1".to_owned(), |fleet| fleet.to_string());
+                    let why = format!("the servers belong to a quorum of {theirs}, this client is configured for {ours}");
+                    tally.mismatch = Some(why);
+                }
+                Some(Refusal::Failed(failure)) => {
+                    tally.failed += 1;
+                    tally.denied += usize::from(failure.kind == FailureKind::Denied);
+                    if failure.kind == FailureKind::Mismatch {
+                        tally.mismatch = Some(failure.message.clone());
+                    }
+                    tally.failures.push(error(failure.kind, failure.message.clone()));
+                }
+            }
+        }
+        if tally.answered >= recipe.quorum().needed() {
+            let shown_by = |holder: &&&Holder| holders.iter().filter(|other| other.owner == holder.owner).count();
+            let most = holders.iter().max_by_key(shown_by);
+            tally.holder = most.map(|holder| ((*holder).clone(), shown_by(&holder) >= recipe.quorum().needed()));
+        }
+        tally
+    }
+
+    /// Whether answers that are still to come could not change what the round failed of.
+    pub(super) fn is_decided(&self, recipe: &Recipe) -> bool {
+        let quorum = recipe.quorum();
+        self.answered >= quorum.needed() || quorum.blocked_by(self.failed) || self.final_error(recipe).is_some()
+    }
+
+    /// What can't be mended by trying again.
+    pub(super) fn final_error(&self, recipe: &Recipe) -> Option<Error> {
+        let quorum = recipe.quorum();
+        if let Some(why) = &self.mismatch {
+            return Some(Error::invalid("servers", &recipe.servers, why.clone()));
+        }
+        match self.conflicts.first() {
+            _ if !quorum.blocked_by(self.denied + self.conflicts.len()) => None,
+            Some(found) if self.conflicts.len() > self.denied => Some(Error::key_conflict(recipe.name(), found)),
+            _ => Some(Error::denied(Some(recipe.name()), self.failures.clone())),
+        }
+    }
+}

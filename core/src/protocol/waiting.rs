@@ -1,0 +1,134 @@
+//! A waiter between two rounds: what it was told, and when it tries again.
+
+use std::sync::Arc;
+
+use crate::clock::Tick;
+use crate::error::Holder;
+use crate::protocol::Recipe;
+use crate::server::{Place, Queued};
+use crate::wait::{self, Hint, Seat, Slot, Turn};
+
+/// What a failed round says of the lock's holder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'a> {
+    pub(super) holder: &'a Holder,
+    /// Whether a majority shows the same one; else nobody may have the lock.
+    pub(super) by_majority: bool,
+    /// How many wait before us.
+    pub(super) rank: Option<u64>,
+}
+
+/// The waiting part of an acquire; without a seat it is a single attempt.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    seat: Option<Seat>,
+    /// The servers that said since the round began that the lock may be had.
+    hints: Vec<bool>,
+    /// When to try if what a server said while the round was under way is still true then.
+    look_at: Tick,
+    /// When the hint came on which the round was begun.
+    pub(super) woken: Option<Tick>,
+    polls: u32,
+}
+
+impl Waiting {
+    pub(super) fn new(recipe: &Recipe, seat: Option<Seat>) -> Self {
+        Self { seat, hints: vec![false; recipe.servers.len()], look_at: Tick::NEVER, woken: None, polls: 0 }
+    }
+
+    pub(super) fn slot(&self) -> Option<&Arc<Slot>> {
+        self.seat.as_ref().map(|seat| &seat.slot)
+    }
+
+    pub(super) fn place(&self, server: usize) -> Option<Place> {
+        self.slot().map(|slot| slot.place(server))
+    }
+
+    /// When to try for the first time; `deadline` is when to try for the last.
+    pub(super) fn first_try(&self, now: Tick, deadline: Tick) -> Tick {
+        if self.is_parked() { deadline } else { now }
+    }
+
+    fn is_parked(&self) -> bool {
+        self.seat.as_ref().is_some_and(|seat| seat.turn == Turn::Parked)
+    }
+
+    /// A round begins: what was said before is used up.
+    pub(super) fn round_begins(&mut self) {
+        self.hints.fill(false);
+        self.look_at = Tick::NEVER;
+    }
+
+    /// The lock is somebody's: when to try again.
+    pub(super) fn after_busy(&mut self, recipe: &Recipe, found: Found<'_>, now: Tick, rng: &mut fastrand::Rng) -> Tick {
+        self.woken = None;
+        let polls = self.polls;
+        self.polls = self.polls.saturating_add(1);
+        if !found.by_majority {
+            return wait::after_split(now, polls, rng);
+        }
+        if self.is_called(recipe) {
+            self.woken = Some(now);
+            return now;
+        }
+        let look_at = std::mem::replace(&mut self.look_at, Tick::NEVER);
+        let Some(seat) = &mut self.seat else { return look_at };
+        match seat.turn {
+            Turn::Front => {
+                let is_told = found.rank.is_some() && seat.slot.hearing().suffices(recipe.quorum().needed());
+                let again = wait::after_busy(now, is_told, polls, rng);
+                again.min(wait::after_expiry(now, found.holder.remaining, found.rank.unwrap_or(0), rng)).min(look_at)
+            }
+            Turn::Once | Turn::Parked => {
+                seat.turn = Turn::Parked;
+                look_at
+            }
+        }
+    }
+
+    fn is_called(&self, recipe: &Recipe) -> bool {
+        self.hints.iter().filter(|hint| **hint).count() >= recipe.quorum().needed()
+    }
+
+    /// A server told something. The answer is when to try at the latest because of it.
+    pub(super) fn hint(&mut self, recipe: &Recipe, (server, hint): (usize, Hint), now: Tick, rng: &mut fastrand::Rng) -> Tick {
+        let Some(seat) = &mut self.seat else { return Tick::NEVER };
+        if seat.turn == Turn::Parked {
+            seat.turn = Turn::Once;
+        }
+        let at = match hint {
+            Hint::Next(window) => wait::after_hint(now, window, rng),
+            Hint::Free | Hint::Claim => {
+                self.hints[server] = true;
+                self.woken.get_or_insert(now);
+                if self.is_called(recipe) { now } else { wait::soon(now, rng) }
+            }
+        };
+        self.look_at = self.look_at.min(at);
+        at
+    }
+
+    /// A server tells of releases from now on, or no longer: of some it may not have told. Whether this waiter is to look.
+    pub(super) fn hears(&mut self, server: usize) -> bool {
+        let is_front = self.seat.as_ref().is_some_and(|seat| seat.turn == Turn::Front);
+        if is_front {
+            self.hints[server] = true;
+        }
+        is_front
+    }
+
+    /// The line moved on, or the servers are gone.
+    pub(super) fn take_turn(&mut self, turn: Turn) {
+        // Who speaks for the line does so until it leaves, in whatever order it hears of its turns.
+        if let Some(seat) = self.seat.as_mut().filter(|seat| seat.turn != Turn::Front) {
+            seat.turn = turn;
+        }
+    }
+
+    /// Where a server put us.
+    pub(super) fn queued(&self, server: usize, queued: &Queued) -> Option<u64> {
+        let (Some(slot), Queued::At { rank, arrival }) = (self.slot(), queued) else { return None };
+        slot.arrived(server, *arrival);
+        Some(*rank)
+    }
+}

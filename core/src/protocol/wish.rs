@@ -1,0 +1,81 @@
+//! The user's extends that wait for their turn, or for an answer.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::protocol::{CallId, Recipe};
+
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    call: CallId,
+    /// What shall remain.
+    span: Duration,
+    /// The round that would fulfil it.
+    round: Option<u32>,
+    /// No try begins later for its sake; a failure after that is what its caller is told.
+    last_try: Tick,
+    /// Its caller is told then, whatever is under way.
+    gives_up: Tick,
+}
+
+/// The wishes of a hold, in the order in which they were made: the first one is the first to give up.
+#[derive(Debug, Default)]
+pub(super) struct Wishes(VecDeque<Wish>);
+
+impl Wishes {
+    pub(super) fn add(&mut self, recipe: &Recipe, call: CallId, span: Duration, now: Tick) {
+        let last_try = now.after(recipe.unavailable_after);
+        self.0.push_back(Wish { call, span, round: None, last_try, gives_up: last_try.after(recipe.response_timeout) });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What a round must ask for to fulfil them all: each asks for at least so much.
+    pub(super) fn span(&self) -> Option<Duration> {
+        self.0.iter().map(|wish| wish.span).max()
+    }
+
+    /// `round` asks for what they all want.
+    pub(super) fn sent(&mut self, round: u32) {
+        self.0.iter_mut().for_each(|wish| wish.round = Some(round));
+    }
+
+    /// Takes those that `round` has fulfilled.
+    pub(super) fn fulfil(&mut self, round: u32) -> Vec<CallId> {
+        self.take(|wish| wish.round == Some(round))
+    }
+
+    /// Takes those for which no other try is made.
+    pub(super) fn give_up_trying(&mut self, now: Tick) -> Vec<CallId> {
+        self.take(|wish| now >= wish.last_try)
+    }
+
+    /// Takes those whose callers have waited long enough for the try under way.
+    pub(super) fn give_up_waiting(&mut self, now: Tick) -> Vec<CallId> {
+        self.take(|wish| now >= wish.gives_up)
+    }
+
+    /// Takes them all.
+    pub(super) fn give_up(&mut self) -> Vec<CallId> {
+        self.take(|_| true)
+    }
+
+    fn take(&mut self, which: impl Fn(&Wish) -> bool) -> Vec<CallId> {
+        let calls = self.0.iter().filter(|wish| which(wish)).map(|wish| wish.call).collect();
+        self.0.retain(|wish| !which(wish));
+        calls
+    }
+
+    /// When the next try must have begun.
+    pub(super) fn last_try(&self) -> Tick {
+        self.0.front().map_or(Tick::NEVER, |wish| wish.last_try)
+    }
+
+    /// When the first of them gives up.
+    pub(super) fn gives_up(&self) -> Tick {
+        self.0.front().map_or(Tick::NEVER, |wish| wish.gives_up)
+    }
+}

@@ -1,0 +1,23 @@
+-- Tries commands, to learn which of them the user may not run.
+--
+-- KEYS     lock, fence, queue, marker, of a name that no lock can have
+-- ARGV     commands, their words separated by one space; K1 to K4 stand for the keys
+-- returns  {'info', time (µs), 0, nil, -2}               all of them were run
+--          {'info', time, 0, 'number error', -2}         a line for each that failed; the time is 0 if that can't be told
+-- always   no lock and no marker is touched: it is for the commands to leave nothing behind
+
+local failed = {}
+for number, command in ipairs(ARGV) do
+  local words = {}
+  for word in string.gmatch(command, '[^ ]+') do
+    words[#words + 1] = KEYS[tonumber(string.match(word, '^K(%d)$') or 0)] or word
+  end
+  local reply = redis.pcall(unpack(words))
+  if type(reply) == 'table' and reply.err then
+    failed[#failed + 1] = number .. ' ' .. reply.err
+  end
+end
+
+local clock = redis.pcall('TIME')
+local now = clock.err and 0 or clock[1] * 1000000 + clock[2]
+return { 'info', now, 0, failed[1] and table.concat(failed, '\n') or false, -2 }

@@ -1,0 +1,144 @@
+//! A second connection that only subscribes, for a peer whose RESP2 can't carry messages beside answers.
+//!
+//! What arrives on it is no sequence of answers, so it is read value by value, with the crate's own decoder.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Cmd, RedisResult, Value};
+use tokio::io::AsyncWriteExt;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::codec;
+use super::connect::{Settings, Step, judge, questions};
+use super::dial::{Limit, dial};
+use super::ear::{LOOK, LOOKS, SUBSCRIBE, Word};
+use super::failure::{disconnected, no_answer};
+use super::hearing::Hearing;
+use super::stream::Socket;
+use super::subscription::Subscription;
+use crate::server::{Failure, FailureKind};
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// There was no connection.
+    Unconnected(Failure),
+    /// The peer doesn't let us listen, or hangs up when asked to.
+    Refused(Failure),
+    /// It was a subscription; `useful` if it lived long enough for the next to follow at once.
+    Broken { failure: Failure, useful: bool },
+}
+
+/// Connects, subscribes and listens as long as that lasts.
+pub(super) async fn listen_aside(settings: Arc<Settings>, hearing: Arc<Hearing>) -> Ending {
+    let mut wire = match connect(&settings).await {
+        Ok(wire) => wire,
+        Err(failure) => return Ending::Unconnected(failure),
+    };
+    match timeout(settings.response_timeout, wire.subscribe(&hearing)).await {
+        Ok(Ok(())) => hearing.listening(),
+        Ok(Err(failure)) => return Ending::Refused(failure),
+        Err(_) => return Ending::Refused(no_answer(settings.response_timeout)),
+    }
+    let begun = Instant::now();
+    let failure = wire.listen(&hearing, settings.response_timeout).await;
+    Ending::Broken { failure, useful: begun.elapsed() > LOOK * LOOKS }
+}
+
+async fn connect(settings: &Settings) -> Result<Wire, Failure> {
+    let limit = Limit::new(settings.connect_timeout);
+    let mut wire = Wire { socket: dial(&settings.target, limit).await?, decoder: combine::stream::Decoder::new() };
+    let first = questions(settings).into_iter().filter(|(step, _)| matches!(step, Step::Credentials | Step::Name));
+    let (steps, commands): (Vec<Step>, Vec<Cmd>) = first.unzip();
+    let answers = async {
+        let mut answers = Vec::with_capacity(commands.len());
+        let written = wire.write(&commands).await;
+        for _ in &commands {
+            answers.push(match &written {
+                Ok(()) => wire.read().await,
+                Err(error) => Err(error.clone()),
+            });
+        }
+        answers
+    };
+    let answers = limit.keep(FailureKind::Timeout, "connected, but no answer", answers).await?;
+    judge(steps.into_iter().zip(answers), settings)?;
+    Ok(wire)
+}
+
+/// A socket and what was read of the next value.
+struct Wire {
+    socket: Socket,
+    decoder: combine::stream::Decoder<combine::parser::combinator::AnySendSyncPartialState, combine::stream::PointerOffset<[u8]>>,
+}
+
+impl Wire {
+    async fn write(&mut self, commands: &[Cmd]) -> RedisResult<()> {
+        let bytes: Vec<u8> = commands.iter().flat_map(Cmd::get_packed_command).collect();
+        self.socket.write_all(&bytes).await?;
+        Ok(self.socket.flush().await?)
+    }
+
+    /// Reads the next value. Cancel safe: what was read of it stays in the decoder.
+    async fn read(&mut self) -> RedisResult<Value> {
+        redis::parse_redis_value_async(&mut self.decoder, &mut self.socket).await
+    }
+
+    async fn subscribe(&mut self, hearing: &Hearing) -> Result<(), Failure> {
+        let broken = |error| codec::failure(&error, true);
+        let commands: Vec<Cmd> = SUBSCRIBE.iter().map(|word| word.command(&hearing.channel)).collect();
+        self.write(&commands).await.map_err(broken)?;
+        let mut subscription = Subscription::default();
+        let mut words = SUBSCRIBE.iter();
+        loop {
+            let refusal = match self.read().await.map_err(broken)? {
+                Value::ServerError(error) => Some(codec::failure(&error.into(), true)),
+                value if is_message(&value) => {
+                    hearing.sent(value);
+                    continue;
+                }
+                _ => None,
+            };
+            let Some(Word::Subscribe(kind)) = words.next() else { return Err(disconnected()) };
+            if let Some(outcome) = subscription.answered(*kind, refusal) {
+                return outcome;
+            }
+        }
+    }
+
+    /// Passes messages on until the connection breaks. Asks something when nothing came for a while.
+    async fn listen(&mut self, hearing: &Hearing, patience: Duration) -> Failure {
+        let mut asked = false;
+        let mut until = Instant::now() + LOOK * LOOKS;
+        loop {
+            tokio::select! {
+                biased;
+                value = self.read() => match value {
+                    Ok(value) => {
+                        hearing.sent(value);
+                        asked = false;
+                        until = Instant::now() + LOOK * LOOKS;
+                    }
+                    Err(error) => return codec::failure(&error, true),
+                },
+                () = sleep_until(until) => {
+                    if asked || hearing.is_over() {
+                        return no_answer(patience);
+                    }
+                    if let Err(error) = self.write(&[Word::Ping.command(&hearing.channel)]).await {
+                        return codec::failure(&error, true);
+                    }
+                    asked = true;
+                    until = Instant::now() + patience;
+                }
+            }
+        }
+    }
+}
+
+/// Whether this was published, and is no answer.
+fn is_message(value: &Value) -> bool {
+    let Value::Array(words) = value else { return false };
+    matches!(words.first(), Some(Value::BulkString(kind)) if kind == b"message" || kind == b"smessage")
+}

@@ -1,0 +1,120 @@
+//! When to try again.
+
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::error::Remaining;
+
+/// The longest pause between two tries of a waiter that is told of releases: a holder of another library announces nothing,
+/// and what was told may be lost.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The first pause between two polls of a waiter that is told nothing.
+const FIRST_POLL: Duration = Duration::from_millis(16);
+
+/// The longest pause between two polls: shorter than a lock is kept for a waiter.
+const LAST_POLL: Duration = Duration::from_millis(150);
+
+/// The first pause after a round without a majority.
+const FIRST_RETRY: Duration = Duration::from_millis(20);
+
+/// The longest pause after a round without a majority.
+const LAST_RETRY: Duration = Duration::from_millis(500);
+
+/// The longest pause after a round whose votes were split among several.
+const LAST_SPLIT: Duration = Duration::from_millis(200);
+
+/// How much later than the one before it a waiter comes when a holder expires: nobody is told of that.
+const RANK_STEP: Duration = Duration::from_millis(5);
+
+/// The waiter that comes last of all.
+const LAST_RANK: u32 = 40;
+
+/// How long a waiter trusts a few servers' hint before it has a majority's.
+const MINORITY_PAUSE: Duration = Duration::from_millis(5);
+
+/// Grows from `first` to `last` by half each time.
+fn grown(first: Duration, last: Duration, times: u32) -> Duration {
+    (first * 3u32.saturating_pow(times.min(16)) / 2u32.pow(times.min(16))).min(last)
+}
+
+/// Between half of `pause` and all of it, so that waiters don't march in step.
+fn jittered(pause: Duration, rng: &mut fastrand::Rng) -> Duration {
+    pause / 2 + pause.mul_f64(rng.f64() / 2.0)
+}
+
+/// When to try a busy lock again without being told: after a look's pause, or a poll's if nobody tells.
+pub(crate) fn after_busy(now: Tick, is_told: bool, polls: u32, rng: &mut fastrand::Rng) -> Tick {
+    now.after(if is_told { LOOK - LOOK.mul_f64(rng.f64() / 4.0) } else { jittered(grown(FIRST_POLL, LAST_POLL, polls), rng) })
+}
+
+/// When the key has expired, for the waiter with `rank` others before it.
+pub(crate) fn after_expiry(now: Tick, holder: Remaining, rank: u64, rng: &mut fastrand::Rng) -> Tick {
+    match holder {
+        // The server tells whole milliseconds; one more, and the key is surely gone. Up to one more keeps waiters apart.
+        Remaining::For(left) => {
+            let rank = u32::try_from(rank).unwrap_or(LAST_RANK).min(LAST_RANK);
+            now.after(left + Duration::from_millis(1) + Duration::from_millis(1).mul_f64(rng.f64()) + RANK_STEP * rank)
+        }
+        Remaining::Forever | Remaining::Gone => Tick::NEVER,
+    }
+}
+
+/// When to try again after a round without a majority.
+pub(crate) fn after_failure(now: Tick, failures: u32, rng: &mut fastrand::Rng) -> Tick {
+    now.after(jittered(grown(FIRST_RETRY, LAST_RETRY, failures), rng))
+}
+
+/// When to try again after a round that several shared, so that nobody had a majority.
+pub(crate) fn after_split(now: Tick, times: u32, rng: &mut fastrand::Rng) -> Tick {
+    now.after(jittered(grown(FIRST_RETRY, LAST_SPLIT, times), rng))
+}
+
+/// When to look after the one that was told, which has until `window` is over.
+pub(crate) fn after_hint(now: Tick, window: Duration, rng: &mut fastrand::Rng) -> Tick {
+    now.after(window + Duration::from_millis(1) + Duration::from_millis(1).mul_f64(rng.f64()))
+}
+
+/// When to try on the word of a minority.
+pub(crate) fn soon(now: Tick, rng: &mut fastrand::Rng) -> Tick {
+    now.after(jittered(MINORITY_PAUSE, rng))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn pauses_grow_to_their_bound() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let origin = Tick::default();
+        for (polls, low, high) in [(0, 8, 16), (1, 12, 24), (20, 75, 150), (u32::MAX, 75, 150)] {
+            let pause = after_busy(origin, false, polls, &mut rng).since(origin);
+            assert!(pause >= ms(low) && pause <= ms(high), "{polls}: {pause:?}");
+        }
+        assert!(after_failure(origin, 99, &mut rng).since(origin) <= LAST_RETRY);
+        assert!(after_split(origin, 99, &mut rng).since(origin) <= LAST_SPLIT);
+    }
+
+    #[test]
+    fn a_waiter_that_is_told_looks_once_a_second_all_the_same() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let pause = after_busy(Tick::default(), true, 99, &mut rng).since(Tick::default());
+        assert!(pause >= ms(750) && pause <= ms(1_000), "{pause:?}");
+    }
+
+    #[test]
+    fn waiters_come_one_after_the_other_when_the_holder_expires() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let origin = Tick::default();
+        for (rank, low, high) in [(0, 4, 5), (1, 9, 10), (u64::MAX, 204, 205)] {
+            let pause = after_expiry(origin, Remaining::For(ms(3)), rank, &mut rng).since(origin);
+            assert!(pause >= ms(low) && pause <= ms(high), "{rank}: {pause:?}");
+        }
+        assert_eq!(after_expiry(origin, Remaining::Forever, 0, &mut rng), Tick::NEVER);
+    }
+}

@@ -1,0 +1,135 @@
+//! One place in a lock's queue on the servers, and who in this process it belongs to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use crate::clock::Tick;
+use crate::server::Place;
+
+/// Which servers tell this client of releases.
+#[derive(Debug)]
+pub struct Hearing(Box<[AtomicU8]>);
+
+/// Nobody has listened there yet, or what was heard is being asked for again.
+const UNKNOWN: u8 = 0;
+const HEARS: u8 = 1;
+const DEAF: u8 = 2;
+
+impl Hearing {
+    /// Nothing is known of any of the servers.
+    #[must_use]
+    pub fn new(servers: usize) -> Self {
+        Self((0..servers).map(|_| AtomicU8::new(UNKNOWN)).collect())
+    }
+
+    /// The server tells now, or tells nothing.
+    pub fn set(&self, server: usize, hears: bool) {
+        self.0[server].store(if hears { HEARS } else { DEAF }, Ordering::Relaxed);
+    }
+
+    /// Whether `needed` servers tell, as far as one knows.
+    #[must_use]
+    pub fn suffices(&self, needed: usize) -> bool {
+        self.0.iter().filter(|server| server.load(Ordering::Relaxed) != DEAF).count() >= needed
+    }
+}
+
+/// A place in the queue. Shared by the waiters of one process on one lock, unless they queue by principle.
+#[derive(Debug)]
+pub struct Slot {
+    /// Tells the slots of a client apart.
+    pub number: u64,
+    /// Whether its waiter queues by principle.
+    pub fair: bool,
+    entry: Arc<str>,
+    users: AtomicUsize,
+    /// When it arrived at each server, by that server's clock; 0 for not yet.
+    arrivals: Box<[AtomicU64]>,
+    /// Since when its waiters get no majority, microseconds of the boot clock; 0 while they do.
+    unavailable_since: AtomicU64,
+    hearing: Arc<Hearing>,
+}
+
+impl Slot {
+    pub(super) fn new(number: u64, fair: bool, entry: Arc<str>, servers: usize, hearing: Arc<Hearing>) -> Self {
+        Self {
+            number,
+            fair,
+            entry,
+            users: AtomicUsize::new(0),
+            arrivals: (0..servers).map(|_| AtomicU64::new(0)).collect(),
+            unavailable_since: AtomicU64::new(0),
+            hearing,
+        }
+    }
+
+    pub(super) fn enter(&self) {
+        self.users.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether that was the last.
+    pub(super) fn quit(&self) -> bool {
+        self.users.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+
+    /// The waiter, as the servers know it.
+    #[must_use]
+    pub fn entry(&self) -> &Arc<str> {
+        &self.entry
+    }
+
+    /// Whether others of this process wait here, too.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.users.load(Ordering::Relaxed) > 1
+    }
+
+    /// What an acquire at `server` says of the place.
+    pub(crate) fn place(&self, server: usize) -> Place {
+        let arrival = self.arrivals[server].load(Ordering::Relaxed);
+        Place { entry: Arc::clone(&self.entry), arrival, stays: self.is_shared() }
+    }
+
+    pub(crate) fn arrived(&self, server: usize, arrival: u64) {
+        self.arrivals[server].store(arrival, Ordering::Relaxed);
+    }
+
+    /// The lock was granted here: who comes next begins at the tail.
+    pub(crate) fn begin_anew(&self) {
+        self.arrivals.iter().for_each(|arrival| arrival.store(0, Ordering::Relaxed));
+    }
+
+    pub(crate) fn unavailable_since(&self) -> Option<Tick> {
+        match self.unavailable_since.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(Tick::from_micros(since)),
+        }
+    }
+
+    pub(crate) fn set_unavailable_since(&self, since: Option<Tick>) {
+        self.unavailable_since.store(since.map_or(0, |since| since.as_micros().max(1)), Ordering::Relaxed);
+    }
+
+    pub(crate) fn hearing(&self) -> &Hearing {
+        &self.hearing
+    }
+}
+
+/// What a waiter may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It speaks for its line: tries when it is told to, and looks by itself.
+    Front,
+    /// It may try once, to line up or because it was told; then it waits.
+    Once,
+    /// It waits until it is told.
+    Parked,
+}
+
+/// An acquire's place in the line of its process.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    /// The place in the servers' queues.
+    pub slot: Arc<Slot>,
+    /// What the acquire may do at first.
+    pub turn: Turn,
+}

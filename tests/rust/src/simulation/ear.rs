@@ -1,0 +1,102 @@
+//! What servers tell waiters, and how it gets lost.
+
+use locktender::machine::Message;
+use locktender::protocol::{Input, Step, Tag};
+use locktender::server::{Op, Request};
+use locktender::wait::{Departure, Hinted, Told};
+
+use super::queue::Happening;
+use super::world::World;
+
+impl World {
+    /// The channel of a client is its index.
+    pub(super) fn client_id(client: usize) -> String {
+        format!("c{client}")
+    }
+
+    /// Somebody waits: from now on the servers' messages are heard.
+    pub(super) fn listen(&mut self, client: usize) {
+        if std::mem::replace(&mut self.processes[client].listening, true) {
+            return;
+        }
+        for server in 0..self.plan.servers {
+            self.subscribe(client, server);
+        }
+    }
+
+    /// A connection was made, or is to be used for messages, too.
+    pub(super) fn subscribe(&mut self, client: usize, server: usize) {
+        let Some(conn) = self.lanes[client][server].live_connection().filter(|_| self.processes[client].listening) else {
+            return;
+        };
+        let at = self.now + self.latency() + self.latency();
+        self.queue.add(at, Happening::Subscribed { client, server, conn });
+    }
+
+    pub(super) fn subscribed(&mut self, client: usize, server: usize, conn: u32) {
+        if self.lanes[client][server].live_connection() != Some(conn) {
+            return;
+        }
+        self.lanes[client][server].subscribed = Some(conn);
+        self.processes[client].lines.hearing().set(server, true);
+        let fronts: Vec<u64> = self.processes[client].lines.fronts().collect();
+        fronts.into_iter().for_each(|waiter| self.bring(client, waiter as usize, Input::Hears(server)));
+    }
+
+    /// A server published something: whoever listens there hears it, unless it gets lost.
+    pub(super) fn published(&mut self, server: usize, messages: Vec<Message>) {
+        for message in messages {
+            let client =
+                (0..self.processes.len()).find(|client| message.channel.ends_with(&format!(":{}", Self::client_id(*client))));
+            let Some(client) = client else { continue };
+            let lane = &self.lanes[client][server];
+            let Some(conn) = lane.live_connection().filter(|conn| lane.subscribed == Some(*conn)) else { continue };
+            if self.rng.u16(..1_000) < self.plan.unheard_per_mille {
+                self.trace(|| format!("  s{server} is not heard: {}", message.payload));
+                continue;
+            }
+            let at = self.now + self.latency();
+            self.queue.add(at, Happening::Hear { client, server, conn, message: message.payload });
+        }
+    }
+
+    pub(super) fn hear(&mut self, client: usize, server: usize, conn: u32, message: &str) {
+        if self.lanes[client][server].live_connection() != Some(conn) {
+            return;
+        }
+        let Some(hinted) = Hinted::parse(message) else { return self.violate(format!("nobody understands {message:?}")) };
+        self.trace(|| format!("c{client} hears s{server}: {message}"));
+        match self.processes[client].lines.find(&hinted) {
+            Some(waiter) => self.bring(client, waiter as usize, Input::Hint(server, hinted.hint)),
+            None if hinted.hint.is_now() => self.pass_on(client, server, &hinted),
+            None => (),
+        }
+    }
+
+    fn pass_on(&mut self, client: usize, server: usize, hinted: &Hinted<'_>) {
+        let Some(keys) = self.keys.iter().find(|keys| keys.lock() == hinted.lock).cloned() else { return };
+        let entry = self.processes[client].lines.entry(hinted.fair, hinted.number);
+        let op = Op::Release { keys, owner: entry.clone(), leave: Some(entry), grants: self.plan.servers == 1 };
+        let sent = self.read_clocks(client).tick;
+        let tag = Tag { round: 0, step: Step::Leave, sent };
+        self.submit(client, server, 0, tag, Request::new(op, sent.after(self.plan.response_timeout)));
+    }
+
+    pub(super) fn quit(&mut self, client: usize, slot: usize, departure: Departure) {
+        let lock = self.processes[client].slots[slot].recipe.keys.clone();
+        let told = self.processes[client].lines.quit(lock.lock(), slot as u64, departure);
+        self.tell(client, told);
+    }
+
+    pub(super) fn pass(&mut self, client: usize, slot: usize) {
+        let lock = self.processes[client].slots[slot].recipe.keys.clone();
+        let told = self.processes[client].lines.pass(lock.lock(), slot as u64);
+        self.tell(client, told);
+    }
+
+    fn tell(&mut self, client: usize, told: Vec<Told>) {
+        for Told { waiter, turn, at } in told {
+            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Turn(turn, at) });
+        }
+    }
+}

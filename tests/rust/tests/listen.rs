@@ -1,0 +1,384 @@
+//! How a server is listened to: what is heard, on how many connections, and what is said when it can't be.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails where it can't go on")]
+
+mod peer;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use locktender::server::{FailureKind, Listener, Notice, Op, Server, Verdict};
+use locktender_tests::{Binary, Proxy, RealServer, Reply, ServerOptions, eventually};
+use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
+
+/// A test's response timeout: on a busy machine an answer may take its time.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A dead connection shows after two or three looks and the response timeout.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// A listener and what it was told.
+struct Heard {
+    _listener: Listener,
+    notices: Receiver<Notice>,
+}
+
+impl Heard {
+    fn on(subject: &Subject) -> Self {
+        let (told, notices) = channel();
+        let listener: Listener = Arc::new(move |notice| drop(told.send(notice)));
+        assert!(subject.server.listen("news", Arc::clone(&listener)));
+        Self { _listener: listener, notices }
+    }
+
+    fn next(&self) -> Notice {
+        self.within(PATIENCE)
+    }
+
+    fn within(&self, patience: Duration) -> Notice {
+        self.notices.recv_timeout(patience).expect("something is told")
+    }
+
+    fn listens(&self) {
+        assert_eq!(self.next(), Notice::Listening);
+    }
+
+    fn is_deaf(&self) -> FailureKind {
+        match self.within(SILENCE) {
+            Notice::Deaf(failure) => failure.kind,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn hears(&self, text: &str) {
+        assert_eq!(self.next(), Notice::Message(text.into()));
+    }
+}
+
+/// The ids of the connections that locktender made.
+fn connections(server: &RealServer) -> Vec<String> {
+    let list = server.command(&["CLIENT", "LIST"]).text().unwrap();
+    let ours = list.lines().filter(|line| line.contains("name=locktender"));
+    ours.map(|line| line.split_once(' ').unwrap().0.strip_prefix("id=").unwrap().to_owned()).collect()
+}
+
+fn is_sharded(binary: &Binary) -> bool {
+    binary.version.split('.').next().unwrap().parse::<u32>().unwrap() >= 7
+}
+
+/// Publishes in every way the server has.
+fn published(server: &RealServer, heard: &Heard) {
+    server.command(&["PUBLISH", "else", "not for us"]);
+    assert_eq!(server.command(&["PUBLISH", "news", "plain"]), Reply::Int(1));
+    heard.hears("plain");
+    if is_sharded(server.binary()) {
+        assert_eq!(server.command(&["SPUBLISH", "news", "sharded"]), Reply::Int(1));
+        heard.hears("sharded");
+    }
+    let long = "é".repeat(50_000);
+    server.command(&["PUBLISH", "news", &long]);
+    heard.hears(&long);
+}
+
+/// Takes and gives back a lock.
+fn locks(subject: &Subject) {
+    assert_eq!(subject.ask(acquire("a", "owner")).unwrap().verdict, Verdict::Vote);
+    let reply = subject.ask(release("a", "owner")).unwrap();
+    assert_eq!((reply.verdict, reply.holder), (Verdict::Ok, None));
+}
+
+#[test]
+fn messages_arrive_on_the_connection_there_is_on_every_version() {
+    for binary in Binary::all() {
+        let server = ServerOptions::new().binary(&binary).password("s3cret").start();
+        let subject = Subject::new(&server.url(), TIMEOUT);
+        locks(&subject);
+        let before = connections(&server);
+        let heard = Heard::on(&subject);
+        heard.listens();
+        published(&server, &heard);
+        locks(&subject);
+        assert_eq!(connections(&server), before, "{}", binary.name);
+    }
+}
+
+#[test]
+fn operations_mean_the_same_beside_a_subscription() {
+    for binary in Binary::all() {
+        let server = ServerOptions::new().binary(&binary).start();
+        let subject = Subject::new(&server.url(), TIMEOUT);
+        let heard = Heard::on(&subject);
+        heard.listens();
+        let vote = subject.ask(acquire("a", "one")).unwrap();
+        let held = subject.ask(acquire("a", "two")).unwrap();
+        assert_eq!((held.verdict, held.holder.as_deref(), held.fence), (Verdict::Held, Some("one"), vote.fence));
+        assert_eq!(subject.ask(extend("a", "one", vote.fence)).unwrap().verdict, Verdict::Ok);
+        assert_eq!(subject.ask(extend("a", "two", vote.fence)).unwrap().verdict, Verdict::No);
+        assert_eq!(subject.ask(release("a", "one")).unwrap().verdict, Verdict::Ok);
+        let gone = subject.ask(release("a", "one")).unwrap();
+        assert_eq!((gone.verdict, gone.holder), (Verdict::No, None));
+        let info = subject.ask(Op::Examine).unwrap().holder.unwrap();
+        assert!(info.contains(&binary.version) && info.contains("role=master"), "{info}");
+        server.command(&["SCRIPT", "FLUSH"]);
+        locks(&subject);
+    }
+}
+
+#[test]
+fn a_client_that_never_waits_never_subscribes() {
+    let server = RealServer::start();
+    let subject = Subject::new(&server.url(), TIMEOUT);
+    locks(&subject);
+    let stats = server.command(&["INFO", "commandstats"]).text().unwrap();
+    for command in ["hello", "subscribe", "ssubscribe"] {
+        assert!(!stats.contains(&format!("cmdstat_{command}:")), "{stats}");
+    }
+    assert_eq!(connections(&server).len(), 1);
+}
+
+#[test]
+fn a_connection_that_was_killed_is_replaced_although_nothing_is_sent() {
+    for binary in Binary::all() {
+        let server = ServerOptions::new().binary(&binary).start();
+        let subject = Subject::new(&server.url(), TIMEOUT);
+        let heard = Heard::on(&subject);
+        heard.listens();
+        server.command(&["CLIENT", "KILL", "ID", &connections(&server)[0]]);
+        assert_eq!(heard.is_deaf(), FailureKind::Disconnected);
+        heard.listens();
+        published(&server, &heard);
+        assert_eq!(connections(&server).len(), 1);
+    }
+}
+
+#[test]
+fn a_server_that_restarts_is_listened_to_again() {
+    let mut server = RealServer::start();
+    let subject = Subject::new(&server.url(), TIMEOUT);
+    let heard = Heard::on(&subject);
+    heard.listens();
+    server.kill();
+    heard.is_deaf();
+    server.restart();
+    heard.listens();
+    published(&server, &heard);
+}
+
+#[test]
+fn a_server_that_starts_later_is_found() {
+    let mut server = RealServer::start();
+    server.kill();
+    let subject = Subject::new(&server.url(), TIMEOUT);
+    let heard = Heard::on(&subject);
+    assert_eq!(heard.is_deaf(), FailureKind::Refused);
+    server.restart();
+    heard.listens();
+}
+
+#[test]
+fn a_link_that_was_cut_is_replaced() {
+    let server = RealServer::start();
+    let proxy = Proxy::to(server.port());
+    let subject = Subject::new(&proxy.url(), TIMEOUT);
+    let heard = Heard::on(&subject);
+    heard.listens();
+    for _ in 0..3 {
+        proxy.cut();
+        heard.is_deaf();
+        heard.listens();
+    }
+    published(&server, &heard);
+}
+
+#[test]
+fn a_half_open_connection_is_noticed_and_replaced() {
+    survives_a_black_hole(&RealServer::start());
+}
+
+#[test]
+fn a_half_open_second_connection_is_noticed_and_replaced() {
+    survives_a_black_hole(&ServerOptions::new().config("rename-command HELLO \"\"").start());
+}
+
+fn survives_a_black_hole(server: &RealServer) {
+    let proxy = Proxy::to(server.port());
+    let subject = Subject::new(&proxy.url(), TIMEOUT);
+    let heard = Heard::on(&subject);
+    heard.listens();
+    proxy.black_hole();
+    heard.is_deaf();
+    proxy.cut();
+    proxy.restore();
+    heard.listens();
+    published(server, &heard);
+}
+
+#[test]
+fn a_quiet_connection_that_lives_stays() {
+    let server = RealServer::start();
+    let subject = Subject::new(&server.url(), TIMEOUT);
+    let heard = Heard::on(&subject);
+    heard.listens();
+    let before = connections(&server);
+    let pings = || server.command(&["INFO", "commandstats"]).text().unwrap().contains("cmdstat_ping:calls=3");
+    // The fixture's own are among them.
+    server.command(&["CONFIG", "RESETSTAT"]);
+    eventually("it asks now and then", SILENCE, pings);
+    assert_eq!(connections(&server), before);
+    assert_eq!(heard.notices.try_iter().count(), 0);
+}
+
+#[test]
+fn without_rights_on_the_channel_locks_work_and_the_listener_is_told() {
+    for rules in ["~* resetchannels +@all", "~* &* +@all -subscribe -ssubscribe"] {
+        for binary in Binary::all() {
+            if !is_sharded(&binary) && rules.contains("ssubscribe") {
+                continue;
+            }
+            let server = ServerOptions::new().binary(&binary).user("ann", "s3cret", rules).start();
+            let subject = Subject::new(&format!("redis://ann:s3cret@127.0.0.1:{}", server.port()), TIMEOUT);
+            locks(&subject);
+            let before = connections(&server);
+            let heard = Heard::on(&subject);
+            assert_eq!(heard.is_deaf(), FailureKind::Denied, "{} {rules}", binary.name);
+            locks(&subject);
+            assert_eq!(connections(&server), before, "asking again takes no other connection");
+        }
+    }
+}
+
+#[test]
+fn a_right_for_plain_channels_alone_still_hears_what_is_published_there() {
+    let server = ServerOptions::new().user("ann", "s3cret", "~* &* +@all -ssubscribe").start();
+    let subject = Subject::new(&format!("redis://ann:s3cret@127.0.0.1:{}", server.port()), TIMEOUT);
+    let heard = Heard::on(&subject);
+    // This server's scripts publish to sharded channels.
+    assert_eq!(heard.is_deaf(), FailureKind::Denied);
+    assert_eq!(server.command(&["PUBLISH", "news", "plain"]), Reply::Int(1));
+    heard.hears("plain");
+}
+
+#[test]
+fn a_peer_without_resp3_is_listened_to_on_a_second_connection() {
+    for binary in Binary::all() {
+        let options = ServerOptions::new().binary(&binary).password("s3cret").config("rename-command HELLO \"\"");
+        let server = options.start();
+        let subject = Subject::new(&format!("{}/2", server.url()), TIMEOUT);
+        locks(&subject);
+        let home = connections(&server);
+        let heard = Heard::on(&subject);
+        heard.listens();
+        published(&server, &heard);
+        let both = connections(&server);
+        assert_eq!((both.len(), &both[0]), (2, &home[0]), "{}", binary.name);
+        server.command(&["CLIENT", "KILL", "ID", &both[1]]);
+        heard.is_deaf();
+        heard.listens();
+        published(&server, &heard);
+        locks(&subject);
+        let after = connections(&server);
+        assert_eq!((after.len(), &after[0]), (2, &home[0]), "{}", binary.name);
+    }
+}
+
+#[test]
+fn a_peer_without_pub_sub_leaves_the_listener_deaf() {
+    for hello in ["HELLO", "\"\""] {
+        let lines = [format!("rename-command HELLO {hello}"), "rename-command SUBSCRIBE \"\"".into()];
+        let options = lines.iter().fold(ServerOptions::new(), |options, line| options.config(line));
+        let server = options.config("rename-command SSUBSCRIBE \"\"").start();
+        let subject = Subject::new(&server.url(), TIMEOUT);
+        let heard = Heard::on(&subject);
+        heard.is_deaf();
+        locks(&subject);
+        eventually("a second connection was of no use", PATIENCE, || connections(&server).len() == 1);
+    }
+}
+
+#[test]
+fn a_peer_that_hangs_up_when_asked_to_listen_disturbs_operations_once() {
+    for cut in ["HELLO", "SUBSCRIBE"] {
+        let peer = Peer::start(move |heard| match &*heard.words[0] {
+            word if word == cut => Act::Cut,
+            "SUBSCRIBE" | "SSUBSCRIBE" => Act::Cut,
+            "HELLO" => Act::Answer("%0\r\n".into()),
+            _ => well(heard),
+        });
+        let subject = Subject::new(&peer.url, TIMEOUT);
+        subject.ask(acquire("a", "owner")).unwrap();
+        let heard = Heard::on(&subject);
+        heard.is_deaf();
+        let asked = || peer.heard().iter().filter(|heard| heard.words[0] == "SUBSCRIBE").count();
+        let expected = if cut == "HELLO" { 1 } else { 2 };
+        eventually("it is asked on a second connection", PATIENCE, || asked() == expected);
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(1) {
+            subject.ask(acquire("a", "owner")).unwrap();
+        }
+        let last = peer.heard();
+        let greeted = last.iter().filter(|heard| heard.words[0] == "HELLO").count();
+        assert_eq!((greeted, asked()), (1, expected), "{cut}: it goes on asking");
+        assert!(last.iter().all(|heard| heard.connection <= 2), "{cut}");
+    }
+}
+
+#[test]
+fn a_notice_in_the_place_of_an_answer_ends_the_connection_before_answers_are_mixed_up() {
+    let confirmed = |kind: &str| format!(">3\r\n${}\r\n{kind}\r\n$4\r\nnews\r\n:1\r\n", kind.len());
+    let peer = Peer::start(move |heard| match &*heard.words[0] {
+        "HELLO" => Act::Answer("%0\r\n".into()),
+        "SUBSCRIBE" | "SSUBSCRIBE" => Act::Answer(confirmed(&heard.words[0].to_lowercase())),
+        _ if heard.is_for("moved") => Act::Answer(confirmed("sunsubscribe") + &success(heard)),
+        _ => well(heard),
+    });
+    let subject = Subject::new(&peer.url, TIMEOUT);
+    let heard = Heard::on(&subject);
+    heard.listens();
+    let together = ["before", "moved", "after"].map(|owner| acquire("a", owner));
+    let answers: Vec<_> = subject.submit_together(together.into()).into_iter().map(|pending| pending.wait()).collect();
+    assert!(answers[0].is_ok());
+    for answer in &answers[1..] {
+        let failure = answer.clone().unwrap_err();
+        assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Protocol, true));
+    }
+    assert_eq!(heard.is_deaf(), FailureKind::Protocol);
+    heard.listens();
+    subject.ask(acquire("a", "later")).unwrap();
+}
+
+#[test]
+fn a_closed_server_lets_go_and_tells_nothing_more() {
+    for hello in ["HELLO", "\"\""] {
+        for dropped in [false, true] {
+            let server = ServerOptions::new().config(&format!("rename-command HELLO {hello}")).start();
+            let subject = Subject::new(&server.url(), TIMEOUT);
+            let heard = Heard::on(&subject);
+            heard.listens();
+            if dropped {
+                drop(subject.server);
+            } else {
+                subject.server.close();
+            }
+            eventually("its connections are closed", PATIENCE, || connections(&server).is_empty());
+            assert_eq!(server.command(&["PUBLISH", "news", "late"]), Reply::Int(0));
+            assert_eq!(heard.notices.try_iter().count(), 0);
+        }
+    }
+}
+
+#[test]
+fn a_listener_that_was_dropped_lets_the_connection_go_for_good() {
+    let server = RealServer::start();
+    let subject = Subject::new(&server.url(), TIMEOUT);
+    let heard = Heard::on(&subject);
+    heard.listens();
+    let Heard { _listener: listener, notices } = heard;
+    drop(listener);
+    server.command(&["CLIENT", "KILL", "ID", &connections(&server)[0]]);
+    // Its channel ends when nobody can tell anything any more.
+    assert!(notices.recv_timeout(PATIENCE).is_err());
+    // A release is done whether the hang-up was seen by now or not.
+    subject.ask(release("a", "owner")).unwrap();
+    let stats = server.command(&["INFO", "commandstats"]).text().unwrap();
+    assert!(stats.contains("cmdstat_hello:calls=1,"), "{stats}");
+}

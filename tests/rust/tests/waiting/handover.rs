@@ -1,0 +1,112 @@
+//! From the holder to the next one.
+
+use std::time::Instant;
+
+use locktender::{EventKind, Remaining};
+use locktender_tests::{RealServer, eventually};
+
+use crate::{PATIENCE, Watched, acquire, ms, queue_length, visit};
+
+#[test]
+fn a_release_hands_the_lock_to_the_waiter_without_a_poll() {
+    let server = RealServer::start();
+    let (one, two) = (Watched::open(&server.url()), Watched::open(&server.url()));
+    for n in 0..20 {
+        let held = one.client.lock("a").acquire_blocking().unwrap();
+        let waiter = acquire(two.client.lock("a"));
+        two.queued(n + 1);
+        held.release().wait().unwrap();
+        let next = waiter.join().unwrap();
+        assert!(next.fence() > held.fence());
+        next.release().wait().unwrap();
+    }
+    // The first waiter may have been told before it listened.
+    assert!(two.count(EventKind::HandedOver) >= 19, "{} of 20 were told", two.count(EventKind::HandedOver));
+    assert_eq!(queue_length(&server, "a"), 0);
+}
+
+#[test]
+fn a_waiter_is_there_when_the_holder_expires() {
+    let server = RealServer::start();
+    let one = Watched::open(&server.url());
+    server.command(&["SET", "a", "somebody", "PX", "400"]);
+    let start = Instant::now();
+    let held = one.client.lock("a").acquire_blocking().unwrap();
+    let took = start.elapsed();
+    assert!(took >= ms(395) && took < ms(700), "{took:?}: it neither came early nor waited for its next look");
+    held.release().wait().unwrap();
+}
+
+#[test]
+fn a_holder_of_another_library_that_deletes_its_key_is_followed_within_about_a_second() {
+    let server = RealServer::start();
+    let one = Watched::open(&server.url());
+    server.command(&["SET", "a", "redis-py", "PX", "600000"]);
+    let waiter = acquire(one.client.lock("a"));
+    one.queued(1);
+    let start = Instant::now();
+    server.command(&["DEL", "a"]);
+    waiter.join().unwrap();
+    assert!(start.elapsed() < ms(1_500), "{:?}", start.elapsed());
+}
+
+#[test]
+fn who_holds_and_who_waits_can_be_seen() {
+    let server = RealServer::start();
+    let (one, two) = (Watched::open(&server.url()), Watched::open(&server.url()));
+    let held = one.client.lock("a").acquire_blocking().unwrap();
+    let waiters = [visit(one.client.lock("a")), visit(two.client.lock("a")), visit(two.client.lock("a").fair(true))];
+    two.queued(2);
+    one.queued(1);
+    let info = two.client.lock("a").inspect().wait().unwrap().unwrap();
+    assert_eq!((info.owner.as_str(), info.waiters, info.queue.len()), (held.owner(), 3, 3));
+    let me = format!("pid={}", std::process::id());
+    assert!(info.queue.iter().all(|waiter| waiter.contains(&me)), "{:?}", info.queue);
+
+    let error = two.client.lock("a").wait(ms(50)).acquire_blocking().unwrap_err();
+    assert_eq!(error.holder().map(|holder| holder.owner.as_str()), Some(held.owner()));
+    assert!(error.holder().is_some_and(|holder| matches!(holder.remaining, Remaining::For(_))));
+    held.release().wait().unwrap();
+    waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+}
+
+#[test]
+fn an_error_tells_how_many_were_before() {
+    let server = RealServer::start();
+    let clients: Vec<Watched> = (0..3).map(|_| Watched::open(&server.url())).collect();
+    let held = clients[0].client.lock("a").acquire_blocking().unwrap();
+    let waiters: Vec<_> = clients[1..]
+        .iter()
+        .map(|waiting| {
+            let waiter = visit(waiting.client.lock("a"));
+            waiting.queued(1);
+            waiter
+        })
+        .collect();
+    let error = clients[0].client.lock("a").wait(ms(50)).acquire_blocking().unwrap_err();
+    assert_eq!(error.rank(), Some(2), "{error}");
+    assert_eq!(clients[0].last(EventKind::Queued).and_then(|event| event.rank), Some(2));
+    held.release().wait().unwrap();
+    for waiter in waiters {
+        waiter.join().unwrap();
+    }
+    eventually("nobody is left in line", PATIENCE, || queue_length(&server, "a") == 0);
+}
+
+#[test]
+fn nobody_starves_though_the_releaser_comes_back_at_once() {
+    let server = RealServer::start();
+    let (greedy, patient) = (Watched::open(&server.url()), Watched::open(&server.url()));
+    let lock = greedy.client.lock("a");
+    let mut held = lock.acquire_blocking().unwrap();
+    let waiter = visit(patient.client.lock("a"));
+    patient.queued(1);
+    let start = Instant::now();
+    while !waiter.is_finished() && start.elapsed() < PATIENCE {
+        held.release().wait().unwrap();
+        held = lock.acquire_blocking().unwrap();
+    }
+    // A waiter is granted the lock directly once it has waited for a second.
+    assert!(start.elapsed() < ms(1_600), "{:?}", start.elapsed());
+    waiter.join().unwrap();
+}

@@ -1,0 +1,89 @@
+//! Waiting for a lock on real servers: handed over at once, to the right one, and nobody else is woken.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod fair;
+mod handover;
+mod leaving;
+mod lost;
+mod many;
+mod quorum;
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use locktender::{Client, Event, EventKind, Held, Lock};
+use locktender_tests::{Connection, RealServer, Reply, eventually};
+
+/// How long anything may take before a test is given up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A client, and what happened to its locks.
+pub(crate) struct Watched {
+    pub(crate) client: Client,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Watched {
+    pub(crate) fn open(url: &str) -> Self {
+        let events: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let sink = Arc::clone(&events);
+        let note = move |event: &Event| sink.lock().unwrap().push(event.clone());
+        let client = Client::builder().urls(url).sink(Arc::new(note)).build().unwrap();
+        Self { client, events }
+    }
+
+    pub(crate) fn count(&self, kind: EventKind) -> usize {
+        self.events.lock().unwrap().iter().filter(|event| event.kind == kind).count()
+    }
+
+    pub(crate) fn last(&self, kind: EventKind) -> Option<Event> {
+        self.events.lock().unwrap().iter().rev().find(|event| event.kind == kind).cloned()
+    }
+
+    /// Waits until so many acquires of this client stand in line.
+    pub(crate) fn queued(&self, count: usize) {
+        eventually("the waiters stand in line", PATIENCE, || self.count(EventKind::Queued) >= count);
+    }
+}
+
+/// Acquires on a thread of its own.
+pub(crate) fn acquire(lock: Lock) -> JoinHandle<Held> {
+    std::thread::spawn(move || lock.acquire_blocking().unwrap())
+}
+
+/// Acquires on a thread of its own, and gives the lock back at once.
+pub(crate) fn visit(lock: Lock) -> JoinHandle<()> {
+    std::thread::spawn(move || drop(lock.acquire_blocking().unwrap().release().wait().unwrap()))
+}
+
+/// Acquires on a thread of its own, notes `who`, holds the lock for `hold` and gives it back.
+pub(crate) fn pass_through(lock: Lock, who: usize, hold: Duration, order: &mpsc::Sender<usize>) -> JoinHandle<()> {
+    let order = order.clone();
+    std::thread::spawn(move || {
+        let held = lock.acquire_blocking().unwrap();
+        order.send(who).unwrap();
+        std::thread::sleep(hold);
+        held.release().wait().unwrap();
+    })
+}
+
+/// How many entries and clients the lock's queue has.
+pub(crate) fn queue_length(server: &RealServer, name: &str) -> i64 {
+    server.command(&["ZCARD", &format!("{{{name}}}:~lt:queue")]).int()
+}
+
+/// How often the server was asked to run a script.
+pub(crate) fn scripts_run(connection: &mut Connection) -> u64 {
+    let Ok(Reply::Text(stats)) = connection.command(&["INFO", "commandstats"]) else { panic!("no statistics") };
+    let calls = |line: &str| {
+        let rest = line.strip_prefix("cmdstat_evalsha:calls=").or_else(|| line.strip_prefix("cmdstat_eval:calls="))?;
+        rest.split(',').next()?.parse::<u64>().ok()
+    };
+    stats.lines().filter_map(calls).sum()
+}
