@@ -139,7 +139,7 @@ def install_python_packages():
     step("virtual environment", key, lambda: run(sys.executable, "-m", "venv", "--clear", VENV))
     pip = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
     requirements = "tests/requirements.txt"
-    step("python packages", fingerprint([requirements]), lambda: run(*pip, "-r", requirements))
+    step("python packages", fingerprint([requirements]), lambda: run(*pip, "--no-deps", "-r", requirements))
     make = "tests/certificates.py"
     step("certificates", fingerprint([make]), lambda: run(PYTHON, make, VENV / "certificates"))
 

@@ -1,20 +1,21 @@
 //! The event loop of Node, which does the I/O of the calls made on its thread: all the unsafe code of this package.
 //!
-//! Node's event loop is libuv's. It watches the core's poller (`uv_poll`), and before it sleeps it sends what was called in this
-//! turn (`uv_prepare`). Neither keeps it alive. The functions are looked up in the running program, because other
+//! Node's event loop is libuv's. It watches what each client drives (`uv_poll`), and before it sleeps it sends what was called in
+//! this turn (`uv_prepare`). Neither keeps it alive. The functions are looked up in the running program, because other
 //! runtimes that load Node's addons have no libuv: there the core's I/O thread does all the work.
 //!
 //! Everything here happens on the thread of one environment. When the environment ends its handles have to be closed, which
 //! takes a turn of the loop: so the clean-up hook is asynchronous.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use libloading::os::unix::Library;
-use locktender::host::EventLoop;
+use locktender::{Driver, Watch};
 use napi::bindgen_prelude::{FunctionRef, JsValue};
 use napi::{Env, sys};
 
@@ -80,6 +81,7 @@ impl Uv {
 struct Owned {
     host: Rc<Host>,
     kind: c_int,
+    watch: Option<Watch>,
 }
 
 /// One environment's event loop.
@@ -89,8 +91,9 @@ pub(crate) struct Host {
     uv_loop: *mut c_void,
     drain: sys::napi_ref,
     queue: Arc<Queue>,
-    event_loop: Arc<EventLoop>,
-    handles: RefCell<Vec<Handle>>,
+    turn: Cell<Handle>,
+    /// What is watched, by the numbers of the drivers.
+    watched: RefCell<HashMap<u64, Handle>>,
     /// Handles that the loop has not forgotten.
     open: Cell<usize>,
     cleanup: Cell<sys::napi_async_cleanup_hook_handle>,
@@ -99,7 +102,7 @@ pub(crate) struct Host {
 impl Host {
     /// Has an environment's loop carry out the calls of its thread, if it can. `drain` is called when something came out.
     pub(crate) fn start(env: &Env, drain: &FunctionRef<(), ()>, queue: &Arc<Queue>) -> Option<()> {
-        let (uv, event_loop) = (Uv::find()?, EventLoop::new().ok()?);
+        let uv = Uv::find()?;
         let drain = drain.borrow_back(env).ok()?;
         let mut reference = ptr::null_mut();
         // SAFETY: both are of this environment, on its thread.
@@ -110,14 +113,15 @@ impl Host {
             uv_loop: env.get_uv_event_loop().ok()?.cast(),
             drain: reference,
             queue: Arc::clone(queue),
-            event_loop: Arc::clone(&event_loop),
-            handles: RefCell::default(),
+            turn: Cell::new(ptr::null_mut()),
+            watched: RefCell::default(),
             open: Cell::new(0),
             cleanup: Cell::new(ptr::null_mut()),
         });
-        let started = status == sys::Status::napi_ok && host.clean_up_at_the_end() && host.prepare() && host.watch();
-        // What was started does nothing without calls.
-        started.then(|| queue.host(event_loop))
+        // A loop that only was prepared has nothing to send.
+        let started = status == sys::Status::napi_ok && host.clean_up_at_the_end() && host.prepare();
+        queue.set_hosted(started);
+        started.then_some(())
     }
 
     /// Has the loop send, before it sleeps, what was called in this turn.
@@ -129,30 +133,55 @@ impl Host {
                 self.uv.free(handle, PREPARE_HANDLE);
                 return false;
             }
-            self.own(handle, PREPARE_HANDLE);
+            self.own(handle, PREPARE_HANDLE, None);
+            self.turn.set(handle);
             (self.uv.prepare_start)(handle, on_turn) == 0
         }
     }
 
-    /// Has the loop read when something arrives.
-    fn watch(self: &Rc<Self>) -> bool {
-        let handle = self.uv.allocate(POLL_HANDLE);
-        // SAFETY: as above; the event loop keeps its descriptor, and every handle keeps the event loop until it is closed.
-        unsafe {
-            if (self.uv.poll_init)(self.uv_loop, handle, self.event_loop.descriptor()) != 0 {
-                self.uv.free(handle, POLL_HANDLE);
-                return false;
-            }
-            self.own(handle, POLL_HANDLE);
-            (self.uv.poll_start)(handle, READABLE, on_ready) == 0
+    /// Sends, and from now on has the loop read, what a client drives.
+    fn send(self: &Rc<Self>, driver: Driver) {
+        let known = self.watched.borrow().get(&driver.id()).copied();
+        match known {
+            // SAFETY: what is watched is not closed.
+            Some(handle) => unsafe { owner(handle) }.watch.iter().for_each(Watch::send),
+            None => self.watch(driver),
         }
+    }
+
+    fn watch(self: &Rc<Self>, driver: Driver) {
+        self.forget_what_is_over();
+        let (id, watch) = (driver.id(), driver.watch());
+        watch.send();
+        let handle = self.uv.allocate(POLL_HANDLE);
+        // SAFETY: as above; the watch keeps the descriptor open until the handle is closed.
+        unsafe {
+            if (self.uv.poll_init)(self.uv_loop, handle, watch.descriptor()) != 0 {
+                // Then the I/O thread looks after it.
+                return self.uv.free(handle, POLL_HANDLE);
+            }
+            self.own(handle, POLL_HANDLE, Some(watch));
+            (self.uv.poll_start)(handle, READABLE, on_ready);
+        }
+        self.watched.borrow_mut().insert(id, handle);
+    }
+
+    /// Clients come and go; those that are gone say nothing any more.
+    fn forget_what_is_over(&self) {
+        self.watched.borrow_mut().retain(|_, handle| {
+            // SAFETY: what is watched is not closed, and is closed once.
+            let over = unsafe { owner(*handle) }.watch.as_ref().is_none_or(Watch::is_over);
+            if over {
+                unsafe { (self.uv.close)(*handle, on_close) };
+            }
+            !over
+        });
     }
 
     /// # Safety
     /// `handle` was initialised, and is not owned yet.
-    unsafe fn own(self: &Rc<Self>, handle: Handle, kind: c_int) {
-        let owned = Box::new(Owned { host: Rc::clone(self), kind });
-        self.handles.borrow_mut().push(handle);
+    unsafe fn own(self: &Rc<Self>, handle: Handle, kind: c_int, watch: Option<Watch>) {
+        let owned = Box::new(Owned { host: Rc::clone(self), kind, watch });
         self.open.set(self.open.get() + 1);
         // SAFETY: see `owner`; `on_close` takes the box back.
         unsafe {
@@ -209,9 +238,10 @@ unsafe fn owner<'a>(handle: Handle) -> &'a Owned {
 /// Something arrived.
 unsafe extern "C" fn on_ready(handle: Handle, _status: c_int, _events: c_int) {
     // SAFETY: the handle is watched, so it is not closed.
-    let host = Rc::clone(unsafe { &owner(handle).host });
+    let owned = unsafe { owner(handle) };
+    let host = Rc::clone(&owned.host);
     host.queue.attended(|| {
-        host.event_loop.turn();
+        owned.watch.iter().for_each(Watch::attend);
         if host.queue.has_items() {
             host.drain();
         }
@@ -221,14 +251,14 @@ unsafe extern "C" fn on_ready(handle: Handle, _status: c_int, _events: c_int) {
 /// The loop is about to sleep.
 unsafe extern "C" fn on_turn(handle: Handle) {
     // SAFETY: the handle is started, so it is not closed.
-    let host = unsafe { &owner(handle).host };
-    host.event_loop.flush();
+    let host = Rc::clone(unsafe { &owner(handle).host });
+    host.queue.take_unsent().into_iter().for_each(|driver| host.send(driver));
 }
 
 /// The loop has forgotten a handle.
 unsafe extern "C" fn on_close(handle: Handle) {
     // SAFETY: `own` made the box and put it there, and nobody uses it any more.
-    let Owned { host, kind } = *unsafe { Box::from_raw(*handle.cast::<*mut Owned>()) };
+    let Owned { host, kind, .. } = *unsafe { Box::from_raw(*handle.cast::<*mut Owned>()) };
     // SAFETY: libuv has forgotten it.
     unsafe { host.uv.free(handle, kind) };
     host.open.set(host.open.get() - 1);
@@ -240,8 +270,11 @@ unsafe extern "C" fn on_end(hook: sys::napi_async_cleanup_hook_handle, host: *mu
     // SAFETY: `clean_up_at_the_end` gave it, for this one call.
     let host = unsafe { Rc::from_raw(host.cast_const().cast::<Host>()) };
     host.cleanup.set(hook);
-    host.event_loop.end();
-    for handle in host.handles.take() {
+    // What is under way is left to the I/O thread.
+    host.queue.set_hosted(false);
+    host.queue.take_unsent().iter().for_each(Driver::send);
+    let turn = Some(host.turn.replace(ptr::null_mut())).filter(|turn| !turn.is_null());
+    for handle in host.watched.take().into_values().chain(turn) {
         // SAFETY: an open handle of this loop's; its memory goes once the loop has forgotten it.
         unsafe { (host.uv.close)(handle, on_close) };
     }

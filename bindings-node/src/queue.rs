@@ -7,11 +7,11 @@
 //! are dropped, which gives granted locks back.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use locktender::host::EventLoop;
-use locktender::{Call, Cancel, Client, Error, Event, Held, LockInfo, Release, ServerReport};
+use locktender::{Call, Cancel, Client, Driver, Error, Event, Held, LockInfo, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
@@ -44,8 +44,10 @@ pub(crate) enum Value {
 
 pub(crate) struct Queue {
     state: Mutex<State>,
-    /// Node's own loop, if it carries out the calls of its thread.
-    host: OnceLock<Arc<EventLoop>>,
+    /// Whether Node's own loop carries out the calls of its thread.
+    hosted: AtomicBool,
+    /// What has something to send, for the host.
+    unsent: Mutex<Vec<Driver>>,
     clients: Mutex<HashMap<u32, Client>>,
     /// What JavaScript holds or held, and did not forget, by the numbers of the calls that got it.
     holds: Mutex<HashMap<i64, Arc<Held>>>,
@@ -71,7 +73,8 @@ impl Queue {
             State { wake: Some(wake), items: Vec::new(), attended: false, kept: false, pending: HashMap::new(), last_id: 0 };
         let queue = Arc::new(Self {
             state: Mutex::new(state),
-            host: OnceLock::new(),
+            hosted: AtomicBool::new(false),
+            unsent: Mutex::default(),
             clients: Mutex::default(),
             holds: Mutex::default(),
         });
@@ -93,23 +96,36 @@ impl Queue {
         let queue = Arc::clone(self);
         let receive = move |result: Result<T, Error>| queue.push(Item::Settled(id, result.map(value)));
         match call {
-            Ok(call) => self.keep(id, self.on_host(|| call.then(receive))),
+            Ok(call) => self.keep(id, self.send_off(call, receive)),
             Err(error) => receive(Err(error)),
         }
         id
     }
 
-    /// From now on Node's own loop carries out the calls.
-    pub(crate) fn host(&self, event_loop: Arc<EventLoop>) {
-        // There is one host, made with the queue.
-        let _ = self.host.set(event_loop);
+    /// From now on a host carries out the calls, or no longer.
+    pub(crate) fn set_hosted(&self, hosted: bool) {
+        self.hosted.store(hosted, Ordering::SeqCst);
     }
 
-    fn on_host<T>(&self, work: impl FnOnce() -> T) -> T {
-        match self.host.get() {
-            Some(host) => host.enter(work),
-            None => work(),
+    fn send_off<T: Send + 'static>(&self, call: Call<T>, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
+        if !self.hosted.load(Ordering::SeqCst) {
+            return call.then(receive);
         }
+        let (cancel, driver) = call.then_driven(receive);
+        self.has_to_send(driver);
+        cancel
+    }
+
+    fn has_to_send(&self, driver: Option<Driver>) {
+        let mut unsent = self.unsent.lock();
+        if let Some(driver) = driver.filter(|driver| unsent.iter().all(|other| other.id() != driver.id())) {
+            unsent.push(driver);
+        }
+    }
+
+    /// What has something to send since the last time.
+    pub(crate) fn take_unsent(&self) -> Vec<Driver> {
+        std::mem::take(&mut *self.unsent.lock())
     }
 
     /// Runs `work`, which takes out what comes: nobody has to be woken.
@@ -174,7 +190,7 @@ impl Queue {
         dropped.extend(items.extract_if(.., |item| !wanted(item)));
         state.keep_alive(env);
         drop(state);
-        self.on_host(|| drop(dropped));
+        drop(dropped);
         items
     }
 
@@ -199,8 +215,10 @@ impl Queue {
         let cancel = state.pending.remove(&id);
         state.keep_alive(env);
         drop(state);
-        if let Some(cancel) = cancel {
-            self.on_host(|| cancel.cancel());
+        match cancel {
+            Some(cancel) if self.hosted.load(Ordering::SeqCst) => self.has_to_send(cancel.cancel_driven()),
+            Some(cancel) => cancel.cancel(),
+            None => (),
         }
     }
 

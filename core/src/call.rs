@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 
 use crate::drive::{self, Drive};
 use crate::error::Error;
-use crate::runtime::{at_home, for_nobody};
+use crate::runtime::at_home;
+use crate::watch::Driver;
 
 /// Undoes an operation whose caller is gone.
 type Canceller = Box<dyn FnOnce() + Send>;
@@ -94,6 +95,17 @@ impl<T: Send + 'static> Call<T> {
     /// cancel it; dropping that does nothing.
     pub fn then(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
         self.start();
+        self.hand(receive)
+    }
+
+    /// [`Call::then`] for a thread that runs an event loop, which then has to drive what this gives, if it gives something: to
+    /// have it [sent](crate::Watch::send), and to watch. Without a driver the operation needs none.
+    pub fn then_driven(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> (Cancel, Option<Driver>) {
+        let drive = drive::start_on_loop(|| self.start());
+        (self.hand(receive), drive.map(Driver))
+    }
+
+    fn hand(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
         let mut state = self.slot.state.lock();
         if let Some(result) = state.take() {
             drop(state);
@@ -151,8 +163,15 @@ impl Cancel {
     /// Cancels it.
     pub fn cancel(mut self) {
         if let Some(cancel) = self.0.take() {
-            for_nobody(cancel);
+            at_home(cancel);
         }
+    }
+
+    /// [`Cancel::cancel`] for a thread that runs an event loop, as [`Call::then_driven`]: what undoes the operation goes the same
+    /// way, after it.
+    pub fn cancel_driven(mut self) -> Option<Driver> {
+        let cancel = self.0.take()?;
+        drive::start_on_loop(cancel).map(Driver)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Thread, ThreadId};
 use std::time::{Duration, Instant};
@@ -19,13 +19,16 @@ use parking_lot::Mutex;
 
 use crate::clock::Tick;
 use crate::error::Error;
-use crate::runtime::{Alarm, Runtime, at_home, on_this_thread};
+use crate::runtime::{Alarm, Runtime, at_home, on_this_loop, on_this_thread};
 
 /// The token of the waker; those of connections count from zero.
 const WAKE: Token = Token(usize::MAX);
 
 /// How often the I/O thread looks in while nobody drives: what it looks for is nobody's answer any more.
-pub(crate) const LOOK_IN: Duration = Duration::from_millis(5);
+const LOOK_IN: Duration = Duration::from_millis(5);
+
+/// The same while event loops watch: one of them may be blocked, or closed by now.
+const LOOK_IN_ON_LOOPS: Duration = Duration::from_millis(50);
 
 /// What is driven: a connection, or what will be one.
 pub(crate) trait Driven: Send + Sync {
@@ -57,6 +60,8 @@ pub(crate) struct Drive {
     asleep_until: AtomicU64,
     /// When the I/O thread will look in.
     alarm_at: AtomicU64,
+    /// How many event loops watch the poller.
+    watches: AtomicUsize,
 }
 
 /// A drive that is made when a thread first blocks.
@@ -98,14 +103,23 @@ thread_local! {
 
 /// Starts an operation whose I/O this thread shall do; gives what it is to drive.
 pub(crate) fn start(start: impl FnOnce()) -> Option<Arc<Drive>> {
+    noted(|| on_this_thread(start))
+}
+
+/// Starts an operation whose I/O the event loop of this thread shall do; gives what it is to drive. Nothing is sent yet.
+pub(crate) fn start_on_loop(start: impl FnOnce()) -> Option<Arc<Drive>> {
+    noted(|| on_this_loop(start))
+}
+
+fn noted(start: impl FnOnce()) -> Option<Arc<Drive>> {
     // What this thread did for others while it drove may have left a note.
     NOTED.take();
-    on_this_thread(start);
+    start();
     NOTED.take()
 }
 
 impl Drive {
-    pub(crate) fn new(runtime: Arc<Runtime>) -> Result<Arc<Self>, Error> {
+    fn new(runtime: Arc<Runtime>) -> Result<Arc<Self>, Error> {
         let failed = |error: io::Error| Error::internal(None, &format!("no poller could be made: {error}"));
         let poll = Poll::new().map_err(failed)?;
         let registry = poll.registry().try_clone().map_err(failed)?;
@@ -121,6 +135,7 @@ impl Drive {
             poller: Mutex::new(Poller { poll, events: Events::with_capacity(64) }),
             asleep_until: AtomicU64::new(0),
             alarm_at: AtomicU64::new(u64::MAX),
+            watches: AtomicUsize::new(0),
         }))
     }
 
@@ -129,32 +144,13 @@ impl Drive {
         &self.registry
     }
 
-    /// What is readable when the poller has news.
-    #[cfg(unix)]
-    pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
-        std::os::fd::AsRawFd::as_raw_fd(&self.poller.lock().poll)
-    }
-
-    /// Does what can be done without waiting.
-    #[cfg(unix)]
-    pub(crate) fn look(self: &Arc<Self>) {
-        // What fails here fails again when the I/O thread looks in.
-        let _ = self.turn(Duration::ZERO);
-        self.pass_on();
-    }
-
-    /// Adds what `make` makes of its token: the place of one that is gone, or a new one. News of the former are but a look in vain.
+    /// Adds what `make` makes of its token.
     pub(crate) fn add<D: Driven + 'static>(self: &Arc<Self>, make: impl Fn(Token) -> Arc<D>) -> Arc<D> {
         let mut made = None;
         self.driven.rcu(|driven| {
-            let place = driven.iter().position(|driven| driven.strong_count() == 0).unwrap_or(driven.len());
-            let added = make(Token(place));
+            let added = make(Token(driven.len()));
             let mut driven = Vec::clone(driven);
-            let weak = Arc::downgrade(&added) as Weak<dyn Driven>;
-            match driven.get_mut(place) {
-                Some(gone) => *gone = weak,
-                None => driven.push(weak),
-            }
+            driven.push(Arc::downgrade(&added) as Weak<dyn Driven>);
             made = Some(added);
             driven
         });
@@ -299,6 +295,55 @@ impl Drive {
         }
     }
 
+    /// Attends to what there is, unless somebody drives: who does finds it.
+    pub(crate) fn look_in(self: &Arc<Self>) {
+        let mut crew = self.crew.lock();
+        if crew.driver.is_none() {
+            crew.driver = Some(thread::current().id());
+            drop(crew);
+            // What fails here fails again for whoever waits next.
+            let _ = self.turn(Duration::ZERO);
+            self.crew.lock().driver = None;
+        } else {
+            drop(crew);
+        }
+        self.pass_on();
+    }
+
+    /// Sends what was submitted without being sent.
+    pub(crate) fn send(self: &Arc<Self>) {
+        self.each((), |(), driven| driven.attend());
+        self.pass_on();
+    }
+
+    /// Whether the client is gone, with all that could be driven.
+    pub(crate) fn is_over(&self) -> bool {
+        self.each(true, |_, _| false)
+    }
+
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.pid != std::process::id()
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Counts an event loop that watches the poller, or one that has stopped to.
+    pub(crate) fn count_watch(&self, begins: bool) {
+        if begins {
+            self.watches.fetch_add(1, Ordering::SeqCst)
+        } else {
+            self.watches.fetch_sub(1, Ordering::SeqCst)
+        };
+    }
+
+    /// What is readable when there is something to attend to.
+    #[cfg(unix)]
+    pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
+        std::os::fd::AsRawFd::as_raw_fd(&self.registry)
+    }
+
     /// Sees to it that somebody drives, if need be: one of the parked threads, else the I/O thread.
     pub(crate) fn pass_on(self: &Arc<Self>) {
         let busy = self.is_busy();
@@ -313,7 +358,8 @@ impl Drive {
             }
         }
         let due = self.due();
-        let at = if busy { due.min(Tick::now().after(LOOK_IN)) } else { due };
+        let pause = if self.watches.load(Ordering::SeqCst) == 0 { LOOK_IN } else { LOOK_IN_ON_LOOPS };
+        let at = if busy { due.min(Tick::now().after(pause)) } else { due };
         if self.alarm_at.fetch_min(at.as_micros(), Ordering::SeqCst) > at.as_micros() {
             let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as Weak<dyn Alarm>;
             self.runtime.set_alarm(at, self.id, alarm);
@@ -325,17 +371,7 @@ impl Drive {
 impl Alarm for Drive {
     fn ring(self: Arc<Self>) {
         self.alarm_at.store(u64::MAX, Ordering::SeqCst);
-        let mut crew = self.crew.lock();
-        if crew.driver.is_none() {
-            crew.driver = Some(thread::current().id());
-            drop(crew);
-            // What fails here fails again for whoever waits next.
-            let _ = at_home(|| self.turn(Duration::ZERO));
-            self.crew.lock().driver = None;
-        } else {
-            drop(crew);
-        }
-        self.pass_on();
+        at_home(|| self.look_in());
     }
 }
 

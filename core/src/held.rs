@@ -8,7 +8,7 @@ use crate::call::{Call, Responder};
 use crate::clock::Tick;
 use crate::error::{Error, Loss};
 use crate::protocol::{Amount, Grant, Input, Manner, Release};
-use crate::runtime::for_nobody;
+use crate::runtime::at_home;
 use crate::tended::{Caller, Tended};
 
 /// A lock that is ours: until it is released, handed over, or lost.
@@ -217,7 +217,7 @@ impl Drop for Held {
         // In a forked child the lock is the parent's, and its locks may have been copied while taken.
         if !self.is_inherited() {
             // The caller's runtime may be about to end.
-            for_nobody(|| self.tended.feed(Input::Release(0, Manner::Background)));
+            at_home(|| self.tended.feed(Input::Release(0, Manner::Background)));
         }
     }
 }

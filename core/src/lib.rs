@@ -39,8 +39,6 @@ mod drive;
 pub mod error;
 pub mod event;
 mod held;
-#[cfg(unix)]
-pub mod host;
 mod inquiry;
 mod live;
 mod lock;
@@ -59,6 +57,7 @@ mod tended;
 pub mod validity;
 #[doc(hidden)]
 pub mod wait;
+mod watch;
 
 pub use call::{Call, Cancel};
 pub use client::{Client, ClientBuilder, URL_VARIABLE};
@@ -70,6 +69,7 @@ pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 pub use server::FailureKind;
+pub use watch::{Driver, Watch};
 
 /// The Rust code of the README, compiled.
 #[cfg(doctest)]

@@ -26,6 +26,8 @@ enum Doer {
     Home,
     /// The thread itself.
     Thread,
+    /// The event loop that runs on the thread, which sends what is submitted in one go.
+    Loop,
 }
 
 thread_local! {
@@ -48,29 +50,24 @@ pub(crate) fn at_home<T>(work: impl FnOnce() -> T) -> T {
     done_by(Doer::Home, work)
 }
 
-/// Runs `work` that nobody waits for: at home, unless a host's event loop is at it, which doesn't end with the caller.
-pub(crate) fn for_nobody<T>(work: impl FnOnce() -> T) -> T {
-    #[cfg(unix)]
-    if crate::host::current().is_some() {
-        return work();
-    }
-    at_home(work)
-}
-
 /// Runs `work` on behalf of threads that wait for it and do their I/O themselves.
 pub(crate) fn on_this_thread<T>(work: impl FnOnce() -> T) -> T {
     done_by(Doer::Thread, work)
 }
 
-/// Whether this thread does its own I/O.
-pub(crate) fn is_on_this_thread() -> bool {
-    DOER.get() == Doer::Thread
+/// Runs `work` on behalf of an event loop, which sends later what is submitted now.
+pub(crate) fn on_this_loop<T>(work: impl FnOnce() -> T) -> T {
+    done_by(Doer::Loop, work)
 }
 
-/// Whether it was said who does this thread's I/O: not what would do it otherwise.
-#[cfg(unix)]
-pub(crate) fn is_elsewhere() -> bool {
-    DOER.get() != Doer::Task
+/// Whether this thread does its own I/O.
+pub(crate) fn is_on_this_thread() -> bool {
+    matches!(DOER.get(), Doer::Thread | Doer::Loop)
+}
+
+/// Whether what is submitted is sent later.
+pub(crate) fn sends_later() -> bool {
+    DOER.get() == Doer::Loop
 }
 
 /// The caller's own runtime, if it has one that may do its I/O: a hop to the I/O thread and back costs an uncontended

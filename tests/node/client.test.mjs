@@ -66,11 +66,11 @@ test('check tells what a server guarantees', async (t) => {
 })
 
 test('check tells which rights are missing', async (t) => {
-  const server = await startServer(t, { users: { app: ['pw', '~* +@all -pexpire'] } })
+  const server = await startServer(t, { users: { app: ['pw', '~* &* +@all -pttl'] } })
   const client = new Client(`redis://app:pw@127.0.0.1:${server.port}`)
   const [report] = await client.check()
-  assert.deepEqual(report.denied, ['PEXPIRE of :~lt:probe, to renew and extend a lock'])
-  assert.ok(report.warnings.some((warning) => warning.includes('a right is missing: PEXPIRE')))
+  assert.deepEqual(report.denied, ['PTTL of :~lt:probe, to tell how long a lock remains'])
+  assert.ok(report.warnings.some((warning) => warning.includes('a right is missing: PTTL')))
   await client.close()
 })
 

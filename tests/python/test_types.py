@@ -1,7 +1,9 @@
 """The types are those of the module, and users' code type-checks strictly."""
 
+import json
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import locktender
@@ -21,6 +23,17 @@ def test_the_stubs_are_those_of_the_module():
 
 def test_what_users_write_is_typed(tmp_path):
     check("mypy", "--strict", "--cache-dir", tmp_path, HERE / "typing_cases.py")
+
+
+def test_pyright_agrees(tmp_path):
+    """Its wheel brings a node of its own, for which the node of the checkout stands in."""
+    checker = Path(sysconfig.get_path("purelib")) / "basedpyright/index.js"
+    settings = {"include": [str(HERE / "typing_cases.py")], "typeCheckingMode": "strict", "enableTypeIgnoreComments": True}
+    settings |= {"reportUnusedCallResult": False, "pythonVersion": "3.10"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = ["node", str(checker), "--project", str(tmp_path), "--pythonpath", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_package_itself_is_typed(tmp_path):

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use mio::Token;
 use parking_lot::Mutex;
@@ -16,16 +17,16 @@ use super::health::Health;
 use super::lane::{Lane, State};
 use super::sent::Job;
 use crate::clock::Tick;
-#[cfg(unix)]
-use crate::drive::LOOK_IN;
 use crate::drive::{Drive, Driven};
-#[cfg(unix)]
-use crate::host::EventLoop;
+use crate::runtime::sends_later;
 use crate::server::Failure;
 
 /// What the poller said.
 const MOVED: u8 = 1;
 const HANGS_UP: u8 = 2;
+
+/// How long an event loop has to send what was submitted.
+const SENT_SOON: Duration = Duration::from_millis(20);
 
 enum Message {
     Submit(Job),
@@ -70,20 +71,16 @@ impl Direct {
     /// Sends an operation that this thread, or one like it, waits for.
     pub(super) fn submit(&self, job: Job) {
         self.drive.note();
-        self.inbox.lock().push(Message::Submit(job));
-        self.attend();
-    }
-
-    /// Has an operation sent by the next flush of the event loop that calls, or by the I/O thread if that doesn't come soon.
-    #[cfg(unix)]
-    pub(super) fn submit_to(self: &Arc<Self>, event_loop: &EventLoop, job: Job) {
         let mut inbox = self.inbox.lock();
         inbox.push(Message::Submit(job));
         let first = inbox.len() == 1;
         drop(inbox);
-        if first {
-            self.due.fetch_min(Tick::now().after(LOOK_IN).as_micros(), Ordering::SeqCst);
-            event_loop.has_to_send(Arc::clone(self) as Arc<dyn Driven>);
+        if !sends_later() {
+            self.attend();
+        } else if first {
+            // Should the loop be blocked before it sends, the I/O thread does it.
+            self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
+            self.drive.pass_on();
         }
     }
 

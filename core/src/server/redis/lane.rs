@@ -11,7 +11,7 @@ use super::backoff::Backoff;
 use super::codec::{self, Form};
 use super::connect::Settings;
 use super::ear::{Ear, Finding, Word};
-use super::failure::{closed, disconnected, is_servers_fault, no_answer, too_late};
+use super::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
 use super::health::Health;
 use super::queue::Queue;
 use super::sent::{Job, Landing, Sent};
@@ -239,7 +239,7 @@ impl<W: Wire> Lane<W> {
     /// Does what is due.
     pub(super) fn overdue(&mut self, now: Tick) {
         if now >= self.waiting.due() {
-            self.waiting.refuse(&too_late(), |job| job.request.deadline <= now);
+            self.waiting.refuse(&no_connection(self.trouble.as_ref()), |job| job.request.deadline <= now);
         }
         let mut half_open = false;
         if let State::Up(link) = &mut self.state {

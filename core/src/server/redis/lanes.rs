@@ -1,5 +1,5 @@
-//! The lanes to one server: the home lane on the core's I/O thread, one on each runtime whose tasks call from it, one that
-//! blocked threads drive, and one for each event loop of a host language.
+//! The lanes to one server: the home lane on the core's I/O thread, one on each runtime whose tasks call from it, and one
+//! that blocked threads drive.
 //!
 //! Everything in the background (renewals, undone rounds, retries) goes home. An operation that a task of another runtime asks
 //! for is sent and answered on that runtime itself, one that a thread waits for by that thread, because handing it to the I/O
@@ -21,8 +21,6 @@ use super::hearing::{Audience, Hearing};
 use super::hosted::{self, Message};
 use super::sent::Job;
 use crate::drive::LazyDrive;
-#[cfg(unix)]
-use crate::host::{EventLoop, current};
 use crate::runtime::{is_on_this_thread, of_the_caller};
 
 pub(super) struct Lanes {
@@ -34,8 +32,6 @@ pub(super) struct Lanes {
     drive: Arc<LazyDrive>,
     /// `None` where no drive could be made: then threads go home, too.
     direct: OnceLock<Option<Arc<Direct>>>,
-    #[cfg(unix)]
-    loops: ArcSwap<Vec<Looped>>,
     closed: AtomicBool,
 }
 
@@ -46,31 +42,12 @@ struct Guest {
     lane: UnboundedSender<Message>,
 }
 
-/// A lane that an event loop drives.
-#[cfg(unix)]
-#[derive(Clone)]
-struct Looped {
-    event_loop: Arc<EventLoop>,
-    lane: Arc<Direct>,
-}
-
 impl Lanes {
     pub(super) fn new(settings: Settings, health: Health, host: &Handle, drive: Arc<LazyDrive>) -> Self {
         let (settings, health) = (Arc::new(settings), Arc::new(health));
         let home = open(&settings, &health, host, Some(Audience::default()));
         let (host, closed) = (host.clone(), AtomicBool::new(false));
-        Self {
-            settings,
-            health,
-            host,
-            home,
-            guests: ArcSwap::default(),
-            drive,
-            direct: OnceLock::new(),
-            #[cfg(unix)]
-            loops: ArcSwap::default(),
-            closed,
-        }
+        Self { settings, health, host, home, guests: ArcSwap::default(), drive, direct: OnceLock::new(), closed }
     }
 
     pub(super) fn submit(&self, job: Job) {
@@ -78,12 +55,6 @@ impl Lanes {
             && let Some(direct) = self.direct()
         {
             return direct.submit(job);
-        }
-        #[cfg(unix)]
-        if let Some(event_loop) = current()
-            && let Some(lane) = self.of_loop(&event_loop)
-        {
-            return lane.submit_to(&event_loop, job);
         }
         let message = Message::Submit(job);
         let refused = match of_the_caller().filter(|caller| caller.id() != self.host.id()) {
@@ -102,34 +73,6 @@ impl Lanes {
         }
         let open = || self.drive.get().map(|drive| Direct::new(&self.settings, &self.health, &self.host, drive));
         self.direct.get_or_init(open).as_ref()
-    }
-
-    /// The lane of an event loop.
-    #[cfg(unix)]
-    fn of_loop(&self, event_loop: &Arc<EventLoop>) -> Option<Arc<Direct>> {
-        let known = self.loops.load();
-        if let Some(looped) = known.iter().find(|looped| Arc::ptr_eq(&looped.event_loop, event_loop)) {
-            return Some(Arc::clone(&looped.lane));
-        }
-        if self.closed.load(Ordering::SeqCst) {
-            return None;
-        }
-        let lane = Direct::new(&self.settings, &self.health, &self.host, event_loop.drive());
-        let looped = Looped { event_loop: Arc::clone(event_loop), lane: Arc::clone(&lane) };
-        let gone = self.loops.rcu(|loops| {
-            let alive = loops.iter().filter(|looped| !looped.event_loop.has_ended());
-            alive.cloned().chain([looped.clone()]).collect::<Vec<_>>()
-        });
-        gone.iter().filter(|looped| looped.event_loop.has_ended()).for_each(|looped| looped.lane.close());
-        Some(lane)
-    }
-
-    fn close_direct(&self) {
-        if let Some(Some(direct)) = self.direct.get() {
-            direct.close();
-        }
-        #[cfg(unix)]
-        self.loops.load().iter().for_each(|looped| looped.lane.close());
     }
 
     /// Sends on the caller's lane, or home if that has ended; gives back what neither takes.
@@ -163,7 +106,9 @@ impl Lanes {
 
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.close_direct();
+        if let Some(Some(direct)) = self.direct.get() {
+            direct.close();
+        }
         // A lane that has ended is closed already.
         let _ = self.home.send(Message::Close);
         for guest in self.guests.load().iter() {
@@ -175,7 +120,9 @@ impl Lanes {
 /// The other lanes end when they are dropped.
 impl Drop for Lanes {
     fn drop(&mut self) {
-        self.close_direct();
+        if let Some(Some(direct)) = self.direct.get() {
+            direct.close();
+        }
     }
 }
 

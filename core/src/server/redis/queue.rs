@@ -49,7 +49,9 @@ impl Queue {
         self.due = Tick::NEVER;
         for job in std::mem::take(&mut self.jobs) {
             if unfit(&job) {
-                job.completion.complete(Err(failure.clone()));
+                // What was sent before, on a connection that broke, may have been done then.
+                let maybe_applied = failure.maybe_applied || job.repeated;
+                job.completion.complete(Err(Failure { maybe_applied, ..failure.clone() }));
             } else {
                 self.push(job);
             }

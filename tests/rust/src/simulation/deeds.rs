@@ -32,8 +32,12 @@ impl World {
                 self.stats.losses += 1;
                 let entry = &mut self.processes[client].slots[slot];
                 let closing = loss.reason == LossReason::Closed;
+                let refused = matches!(loss.reason, LossReason::Missing | LossReason::Taken);
                 let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
                 entry.loss = Some(loss);
+                if refused && self.keeping(client, slot) >= self.plan.needed() {
+                    self.violate(format!("c{client}.{slot}: lost, and yet a majority keeps it"));
+                }
                 if wrong && !closing {
                     self.violate(format!("c{client}.{slot}: lost twice, or after its end"));
                 }

@@ -80,6 +80,9 @@ impl World {
             Fault::PauseInside { client, span } => self.processes[client].pause_after_next = Some(span),
             Fault::Suspend { client, span } => {
                 self.pause(client, span);
+                if self.plan.clocks_stop_in_suspend {
+                    self.processes[client].clock.stop(span);
+                }
                 (0..self.plan.servers).for_each(|server| {
                     self.disturb(client, server, span);
                     self.cut(client, server, 0, true);

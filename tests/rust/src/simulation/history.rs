@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use locktender::clock::Tick;
 use locktender::server::Op;
 
 use super::clock::Instant;
@@ -107,6 +108,14 @@ impl World {
     pub(super) fn applied(&mut self, server: usize, op: &Op, orphan: bool) {
         if let Op::Acquire { owner, .. } | Op::Heal { owner, .. } = op {
             self.history.written.insert((server, owner.clone()), (self.now, orphan));
+        }
+        // Nothing is taken off a server that a valid hold counts on.
+        if let Op::Release { owner, .. } = op {
+            let Some(Whose { client, slot, .. }) = self.history.whose(owner) else { return };
+            let entry = &self.processes[client].slots[slot];
+            if entry.valid_until > Tick::default() && entry.grant.is_some() {
+                self.servers_keep(client, slot, entry.valid_until);
+            }
         }
     }
 }

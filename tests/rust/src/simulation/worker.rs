@@ -162,6 +162,10 @@ impl World {
         let amount = [Amount::Own, Amount::To(span), Amount::By(span / 2)][self.rng.usize(..3)];
         self.next_while_holding(client, worker, until);
         self.call_extend(client, slot, amount);
+        // Another thread asks, too.
+        if self.rng.u8(..4) == 0 && self.processes[client].stopped_until <= self.now {
+            self.call_extend(client, slot, Amount::Own);
+        }
     }
 
     fn call_extend(&mut self, client: usize, slot: usize, amount: Amount) {
