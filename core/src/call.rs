@@ -166,6 +166,13 @@ impl Cancel {
             at_home(cancel);
         }
     }
+
+    /// [`Cancel::cancel`] for a thread that runs an event loop, as [`Call::then_driven`]: what undoes the operation goes the same
+    /// way, after it.
+    pub fn cancel_driven(mut self) -> Option<Driver> {
+        let cancel = self.0.take()?;
+        drive::start_on_loop(cancel).map(Driver)
+    }
 }
 
 impl fmt::Debug for Cancel {

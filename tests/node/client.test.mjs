@@ -100,7 +100,8 @@ test('the default client is made of LOCKTENDER_URL at the first operation', asyn
 
 test('configure sets the default client, and locks that were used before keep theirs', async (t) => {
   const [one, other] = [`memory://${randomUUID()}`, `memory://${randomUUID()}`]
-  configure(one, { ttlMs: 2_000 })
+  const client = configure(one, { ttlMs: 2_000 })
+  assert.ok(client instanceof Client)
   const first = await lock(t.name).acquire()
   assert.ok(first.remainingMs() <= 2_000)
   assert.deepEqual(await tryWithLock(t.name, () => 1), { ran: false })
@@ -108,6 +109,7 @@ test('configure sets the default client, and locks that were used before keep th
   assert.deepEqual(await tryWithLock(t.name, { ttlMs: 5_000 }, (held) => held.name), { ran: true, value: t.name })
   assert.equal(await withLock(t.name, { waitMs: 0 }, () => 'mine'), 'mine')
   assert.equal((await first.release()).outcome, 'released')
+  await client.close()
 })
 
 test('closing loses and gives back what is held, and ends what waits', async (t) => {

@@ -29,6 +29,9 @@ const HANGS_UP: u8 = 2;
 /// failed says more than that it was too late.
 const LAST_WORD: Duration = Duration::from_millis(20);
 
+/// How long an event loop has to send what was submitted.
+const SENT_SOON: Duration = Duration::from_millis(20);
+
 enum Message {
     Submit(Job),
     Connected(Box<Result<DirectLink, Failure>>),
@@ -72,9 +75,16 @@ impl Direct {
     /// Sends an operation that this thread, or one like it, waits for.
     pub(super) fn submit(&self, job: Job) {
         self.drive.note();
-        self.inbox.lock().push(Message::Submit(job));
+        let mut inbox = self.inbox.lock();
+        inbox.push(Message::Submit(job));
+        let first = inbox.len() == 1;
+        drop(inbox);
         if !sends_later() {
             self.attend();
+        } else if first {
+            // Should the loop be blocked before it sends, the I/O thread does it.
+            self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
+            self.drive.pass_on();
         }
     }
 
