@@ -36,12 +36,15 @@ export class AcquireTimeoutError extends LockError {
   readonly holder: string
   /** How long the key remained; `null` if it has no expiry. */
   readonly remainingMs: number | null
+  /** How many waited before this one; `null` if the server had put it in no line. */
+  readonly rank: number | null
 
   /** @internal */
   constructor(failure: native.Failure) {
     super(failure.code, failure.message, failure.lockName)
     this.holder = failure.holder ?? ''
     this.remainingMs = failure.remainingMs
+    this.rank = failure.rank
   }
 }
 

@@ -7,7 +7,10 @@ import type { LossReason } from './errors.js'
 export type EventKind =
   | 'attempt'
   | 'busy'
+  | 'queued'
+  | 'woken'
   | 'acquired'
+  | 'handed_over'
   | 'renewed'
   | 'extended'
   | 'released'
@@ -29,8 +32,10 @@ export interface LockEvent {
   readonly rival: string | null
   /** Why the lock was lost. */
   readonly reason: LossReason | null
-  /** The wait of an acquire, the hold of a release, the overrun of a race. */
+  /** The wait of an acquire, the hold of a release, the overrun of a race, a hand-over since the waiter was told. */
   readonly tookMs: number | null
+  /** How many wait before us, for `queued`. */
+  readonly rank: number | null
   readonly server: string | null
   readonly message: string | null
 }

@@ -25,8 +25,10 @@ export interface LockInfo {
   readonly remainingMs: number | null
   /** The last fence issued, 0 if none is known. */
   readonly fence: number
-  /** How many wait for it. */
+  /** How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one. */
   readonly waiters: number
+  /** The first hundred of them, in the order of the line, each with the readable fields of its process. */
+  readonly queue: readonly string[]
 }
 
 /** The core's lock, and the client that it keeps alive. @internal */

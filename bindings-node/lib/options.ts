@@ -13,6 +13,11 @@ export interface LockOptions {
   renew?: boolean | undefined
   /** The longest a hold lasts, counted from the grant, whatever renews or extends it; `Infinity` for no end (the default). */
   maxHoldMs?: number | undefined
+  /**
+   * Whether to queue by principle: strictly first come, first served among all that do, in every process. Default false: a
+   * newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
+   */
+  fair?: boolean | undefined
 }
 
 /** Options of a client, and defaults for its locks. Times are milliseconds. */
@@ -44,7 +49,13 @@ export interface AcquireOptions {
 
 type Kind = 'number' | 'boolean' | 'string'
 
-const lockKinds: Record<keyof LockOptions, Kind> = { ttlMs: 'number', waitMs: 'number', renew: 'boolean', maxHoldMs: 'number' }
+const lockKinds: Record<keyof LockOptions, Kind> = {
+  ttlMs: 'number',
+  waitMs: 'number',
+  renew: 'boolean',
+  maxHoldMs: 'number',
+  fair: 'boolean',
+}
 
 const clientKinds: Record<keyof ClientOptions, Kind> = {
   ...lockKinds,

@@ -20,6 +20,7 @@ pub(crate) struct LockEvent {
     pub rival: Option<String>,
     pub reason: Option<String>,
     pub took_ms: Option<f64>,
+    pub rank: Option<f64>,
     pub server: Option<String>,
     pub message: Option<String>,
 }
@@ -34,6 +35,7 @@ impl From<Event> for LockEvent {
             rival: event.rival,
             reason: event.reason.map(LossReason::as_str).map(str::to_owned),
             took_ms: event.took.map(ms),
+            rank: event.rank.map(|rank| rank as f64),
             server: event.server,
             message: event.message,
         }

@@ -118,6 +118,7 @@ pub(crate) struct LockInfo {
     pub remaining_ms: Option<f64>,
     pub fence: f64,
     pub waiters: f64,
+    pub queue: Vec<String>,
 }
 
 /// The fields of an owner value.
@@ -141,6 +142,7 @@ impl From<locktender::LockInfo> for LockInfo {
             remaining_ms: remaining_ms(info.remaining),
             fence: info.fence as f64,
             waiters: info.waiters as f64,
+            queue: info.queue,
             owner: info.owner,
         }
     }

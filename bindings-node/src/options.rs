@@ -11,6 +11,7 @@ pub struct LockOptions {
     pub wait_ms: Option<f64>,
     pub renew: Option<bool>,
     pub max_hold_ms: Option<f64>,
+    pub fair: Option<bool>,
 }
 
 impl LockOptions {
@@ -20,6 +21,7 @@ impl LockOptions {
         settings.wait = self.wait_ms.map(wait).transpose()?;
         settings.renew = self.renew;
         settings.max_hold = self.max_hold_ms.map(max_hold).transpose()?;
+        settings.fair = self.fair;
         Ok(settings)
     }
 }
@@ -48,6 +50,7 @@ pub struct ClientOptions {
     pub wait_ms: Option<f64>,
     pub renew: Option<bool>,
     pub max_hold_ms: Option<f64>,
+    pub fair: Option<bool>,
 }
 
 impl ClientOptions {
@@ -62,8 +65,8 @@ impl ClientOptions {
         base.prefix = self.prefix.unwrap_or(base.prefix);
         base.app = self.app.or(base.app);
         (base.tls_ca, base.tls_cert, base.tls_key) = (self.tls_ca, self.tls_cert, self.tls_key);
-        let Self { ttl_ms, wait_ms, renew, max_hold_ms, .. } = self;
-        base.lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms }.settings()?.over(&base.lock)?;
+        let Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, .. } = self;
+        base.lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair }.settings()?.over(&base.lock)?;
         Ok(base)
     }
 }

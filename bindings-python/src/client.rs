@@ -90,7 +90,7 @@ impl Client {
         signature = (servers=None, **options),
         text_signature = "(servers=None, *, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
             unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-            max_hold=None, on_lost=None, on_event=None)"
+            max_hold=None, fair=None, on_lost=None, on_event=None)"
     )]
     fn new(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
         let client = Bound::new(py, Self::open(py, servers, options)?)?;
@@ -98,12 +98,12 @@ impl Client {
         Ok(client.unbind())
     }
 
-    #[pyo3(signature = (name, **options), text_signature = "($self, name, *, ttl=None, wait=None, renew=None, max_hold=None, on_lost=None)")]
+    #[pyo3(signature = (name, **options), text_signature = "($self, name, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
     fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
         Lock::new(Some(slf), name, options)
     }
 
-    #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, on_lost=None)")]
+    #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
     fn adopt(slf: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Held>> {
         let py = slf.py();
         let lock = Self::adoption(slf, ticket, &LockChoice::parse(py, options)?)?;
@@ -111,7 +111,7 @@ impl Client {
         Held::new(py, slf.clone().unbind(), held)
     }
 
-    #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, on_lost=None)")]
+    #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
     fn adopt_async(slf: Py<Self>, py: Python<'_>, ticket: Py<PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Operation> {
         let choice = LockChoice::parse(py, options)?;
         let on_lost = choice.on_lost;

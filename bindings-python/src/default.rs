@@ -32,7 +32,7 @@ fn make(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bou
     signature = (servers=None, **options),
     text_signature = "(servers=None, *, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
         unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-        max_hold=None, on_lost=None, on_event=None)"
+        max_hold=None, fair=None, on_lost=None, on_event=None)"
 )]
 pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     let made = make(py, servers, options)?;
@@ -43,7 +43,7 @@ pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, opti
 
 /// A lock of the default client.
 #[pyfunction]
-#[pyo3(signature = (name, **options), text_signature = "(name, *, ttl=None, wait=None, renew=None, max_hold=None, on_lost=None)")]
+#[pyo3(signature = (name, **options), text_signature = "(name, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
 pub(crate) fn lock(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
     Lock::new(None, name, options)
 }

@@ -60,6 +60,7 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         fields.set_item("holder", &holder.owner)?;
         fields.set_item("remaining", seconds_left(holder.remaining))?;
         fields.set_item("no_expiry", holder.remaining == Remaining::Forever)?;
+        fields.set_item("rank", error.rank())?;
     }
     if let Some(loss) = error.loss() {
         fields.set_item("reason", loss.reason.as_str())?;

@@ -43,11 +43,12 @@ impl LockChoice {
         match option {
             "wait" if !given => self.settings.wait = Some(Wait::Forever),
             "max_hold" if !given => self.settings.max_hold = Some(None),
-            "ttl" | "renew" | "on_lost" if !given => (),
+            "ttl" | "renew" | "fair" | "on_lost" if !given => (),
             "ttl" => self.settings.ttl = Some(seconds(option, value)?),
             "wait" => self.settings.wait = Some(Wait::For(seconds(option, value)?)),
             "renew" => self.settings.renew = Some(switch(option, value)?),
             "max_hold" => self.settings.max_hold = Some(Some(seconds(option, value)?)),
+            "fair" => self.settings.fair = Some(switch(option, value)?),
             "on_lost" => self.on_lost = Some(on_lost(value)?),
             _ => return Ok(false),
         }

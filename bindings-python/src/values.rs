@@ -84,20 +84,21 @@ pub(crate) struct LockInfo {
     remaining: Option<f64>,
     fence: u64,
     waiters: u64,
+    queue: Vec<String>,
 }
 
 impl LockInfo {
     pub(crate) fn new(py: Python<'_>, info: locktender::LockInfo) -> PyResult<Self> {
         let fields = info.fields.map(|fields| Py::new(py, OwnerFields::from(fields))).transpose()?;
         let remaining = seconds_left(info.remaining);
-        Ok(Self { owner: info.owner, fields, remaining, fence: info.fence, waiters: info.waiters })
+        Ok(Self { owner: info.owner, fields, remaining, fence: info.fence, waiters: info.waiters, queue: info.queue })
     }
 }
 
 #[pymethods]
 impl LockInfo {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["owner", "fields", "remaining", "fence", "waiters"])
+        shown(slf, &["owner", "fields", "remaining", "fence", "waiters", "queue"])
     }
 }
 
@@ -149,6 +150,7 @@ pub(crate) struct Event {
     rival: Option<String>,
     reason: Option<&'static str>,
     took: Option<f64>,
+    rank: Option<u64>,
     server: Option<String>,
     message: Option<String>,
 }
@@ -164,6 +166,7 @@ impl From<CoreEvent> for Event {
             rival: event.rival,
             reason: event.reason.map(LossReason::as_str),
             took: event.took.map(|took| took.as_secs_f64()),
+            rank: event.rank,
             server: event.server,
             message: event.message,
         }
@@ -188,7 +191,7 @@ impl Event {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["kind", "lock", "owner", "fence", "rival", "reason", "took", "server", "message"])
+        shown(slf, &["kind", "lock", "owner", "fence", "rival", "reason", "took", "rank", "server", "message"])
     }
 }
 

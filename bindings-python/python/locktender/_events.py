@@ -48,6 +48,7 @@ def _log(event: _native.Event) -> None:
             "rival": event.rival,
             "reason": event.reason,
             "took": event.took,
+            "rank": event.rank,
             "server": event.server,
         }
         logger.log(event.level, "%s", event, extra=fields)

@@ -46,6 +46,7 @@ def lock(
     wait: _Seconds | None = None,
     renew: bool | None = None,
     max_hold: _Seconds | None = None,
+    fair: bool | None = None,
     on_lost: _OnLost | None = None,
 ) -> Lock:
     """A lock of the default client: see :meth:`Client.lock`.
@@ -75,6 +76,7 @@ def configure(
     wait: _Seconds | None = None,
     renew: bool | None = None,
     max_hold: _Seconds | None = None,
+    fair: bool | None = None,
     on_lost: _OnLost | None = None,
     on_event: Callable[[Event], object] | None = None,
 ) -> None:
@@ -106,7 +108,7 @@ class Client:
         On a quorum, the longest a hold may remain: how long a server that lost its data doesn't vote. Default 60 s.
     ``tls_ca``, ``tls_cert``, ``tls_key``
         PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
-    ``ttl``, ``wait``, ``renew``, ``max_hold``, ``on_lost``
+    ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
         Defaults for this client's locks, see :meth:`lock`.
     ``on_event``
         Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
@@ -135,6 +137,7 @@ class Client:
         wait: _Seconds | None = None,
         renew: bool | None = None,
         max_hold: _Seconds | None = None,
+        fair: bool | None = None,
         on_lost: _OnLost | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> Client: ...
@@ -180,6 +183,7 @@ class Client:
         wait: _Seconds | None = None,
         renew: bool | None = None,
         max_hold: _Seconds | None = None,
+        fair: bool | None = None,
         on_lost: _OnLost | None = None,
     ) -> Lock:
         """The lock ``name``. No I/O.
@@ -192,6 +196,9 @@ class Client:
             Whether a held lock is renewed in the background. Default true.
         ``max_hold``
             The longest it is held, counted from the grant; ``None`` for no limit. Default none.
+        ``fair``
+            Whether to queue by principle: strictly first come, first served among all that do, in every process. Default
+            false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
         ``on_lost``
             What a loss does to the body of an ``async with``: ``"cancel"`` (the default) cancels its task, ``"flag"`` leaves it
             alone.
@@ -208,6 +215,7 @@ class Client:
         wait: _Seconds | None = None,
         renew: bool | None = None,
         max_hold: _Seconds | None = None,
+        fair: bool | None = None,
         on_lost: _OnLost | None = None,
     ) -> Held:
         """Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
@@ -224,6 +232,7 @@ class Client:
         wait: _Seconds | None = None,
         renew: bool | None = None,
         max_hold: _Seconds | None = None,
+        fair: bool | None = None,
         on_lost: _OnLost | None = None,
     ) -> Coroutine[Any, Any, AsyncHeld]:
         """:meth:`adopt`, under asyncio."""
@@ -520,7 +529,11 @@ class LockInfo:
 
     @property
     def waiters(self) -> int:
-        """How many wait for it."""
+        """How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one."""
+
+    @property
+    def queue(self) -> list[str]:
+        """The first hundred of them, in the order of the line, each with the readable fields of its process."""
 
 @final
 class ServerReport:
@@ -596,7 +609,10 @@ class Event:
     ) -> Literal[
         "attempt",
         "busy",
+        "queued",
+        "woken",
         "acquired",
+        "handed_over",
         "renewed",
         "extended",
         "released",
@@ -635,7 +651,12 @@ class Event:
 
     @property
     def took(self) -> float | None:
-        """How many seconds it took: the wait of an acquire, the hold of a release, the overrun of a race."""
+        """How many seconds it took: the wait of an acquire, the hold of a release, the overrun of a race, a hand-over since
+        the waiter was told."""
+
+    @property
+    def rank(self) -> int | None:
+        """How many wait before us, for ``queued``."""
 
     @property
     def server(self) -> str | None:

@@ -171,3 +171,7 @@ pub(super) fn view(state: &State, keys: &Keys, now_us: u64) -> Queued {
 fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

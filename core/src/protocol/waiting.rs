@@ -136,3 +136,7 @@ impl Waiting {
         Some(*rank)
     }
 }
+
+#[cfg(test)]
+#[path = "waiting_tests.rs"]
+mod tests;

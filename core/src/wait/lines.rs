@@ -178,3 +178,7 @@ impl Hint {
         matches!(self, Self::Free | Self::Claim)
     }
 }
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;

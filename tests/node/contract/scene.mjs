@@ -208,10 +208,15 @@ export class Scene {
     script: async ({ lines }) => {
       this.#place.scripted.play(lines.join('\n'))
     },
-    server: async ({ command }) => {
-      const replies = []
-      for (const server of this.#place.servers) replies.push(await server.command(...command))
-      return { reply: replies.at(-1) }
+    server: async ({ command, until }) => {
+      const deadline = performance.now() + PATIENCE_MS
+      for (;;) {
+        const replies = []
+        for (const server of this.#place.servers) replies.push(await server.command(...command))
+        const awaited = until !== undefined && mismatch(until, replies.at(-1))
+        if (!awaited || performance.now() > deadline) return { reply: replies.at(-1) }
+        await sleep(5)
+      }
     },
 
     pass_ms: async ({ ms }) => void (await sleep(ms)),

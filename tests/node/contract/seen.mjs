@@ -17,8 +17,8 @@ export function look(held) {
 
 export function show(info) {
   if (!info) return { free: true }
-  const { owner, fields, fence, waiters } = info
-  return { free: false, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters }
+  const { owner, fields, fence, waiters, queue } = info
+  return { free: false, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters, queue }
 }
 
 export function ended({ outcome, rival, overrunMs }) {
@@ -29,7 +29,7 @@ export function describe(error) {
   // The class is the code in another spelling.
   const name = error.code.toLowerCase().replace(/(^|_)([a-z])/g, (_, __, letter) => letter.toUpperCase()) + 'Error'
   assert.ok(error instanceof locktender[name] && error.name === name, `${error.code} is a ${error.name}`)
-  const { code, message, lockName = null, holder = null, reason = null, rival = null, result = null, servers = [] } = error
+  const { code, message, lockName = null, holder = null, rank = null, reason = null, rival = null, result = null, servers = [] } = error
   const remaining = holder === null ? null : (error.remainingMs ?? 'forever')
   return {
     error: code,
@@ -37,6 +37,7 @@ export function describe(error) {
     lock_name: lockName,
     holder,
     holder_remaining_ms: remaining,
+    rank,
     reason,
     rival,
     overrun_ms: error.overrunMs ?? 0,

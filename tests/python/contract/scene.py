@@ -229,8 +229,13 @@ class Scene:
         await self._done(self._client(step), "close")
 
     async def _do_server(self, step: dict[str, Any]) -> dict[str, Any]:
-        replies = [server.command(*step["command"]) for server in self._place.servers]
-        return {"reply": replies[-1]}
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            replies = [server.command(*step["command"]) for server in self._place.servers]
+            awaited = "until" in step and mismatch(step["until"], replies[-1])
+            if not awaited or time.monotonic() > deadline:
+                return {"reply": replies[-1]}
+            await self._pause(0.005)
 
     async def _do_script(self, step: dict[str, Any]) -> None:
         assert self._place.scripted, "this place plays no script"

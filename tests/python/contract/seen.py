@@ -35,6 +35,7 @@ def show(info: Any) -> dict[str, Any]:
         "remaining_ms": left(info.remaining, info.remaining is None),
         "fence": info.fence,
         "waiters": info.waiters,
+        "queue": info.queue,
     }
 
 
@@ -46,7 +47,7 @@ def describe(error: LockError) -> dict[str, Any]:
     # The class is the code in another spelling.
     assert type(error).__name__ == error.code.title().replace("_", "") + "Error"
     seen = {"error": error.code, "message": str(error), "lock_name": error.lock_name}
-    for name in ("holder", "reason", "rival", "result"):
+    for name in ("holder", "rank", "reason", "rival", "result"):
         seen[name] = getattr(error, name, None)
     seen["holder_remaining_ms"] = left(getattr(error, "remaining", None), getattr(error, "no_expiry", False))
     seen["overrun_ms"] = getattr(error, "overrun", 0.0) * 1e3

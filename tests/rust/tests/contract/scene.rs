@@ -128,7 +128,7 @@ impl<'a> Scene<'a> {
                 kinds.map(|kinds| wait_for_events(&kinds, filled["kinds"].as_array().unwrap()))
             }
             "close" => self.client(&client).and_then(|client| client.close_blocking()).map(|()| json!({})),
-            "server" => Ok(self.command(&filled["command"])),
+            "server" => Ok(self.command(&filled["command"], filled.get("until"))),
             "script" => {
                 place::play(self.place.scripted.as_ref().expect("this place plays no script"), &filled["lines"]);
                 Ok(json!({}))
@@ -200,8 +200,20 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Sends a command to every server; the last reply is seen, for they should not differ.
-    fn command(&self, words: &Value) -> Value {
+    /// Sends a command to every server, again until the reply is the one that is waited for; the last server's is seen, for
+    /// they should not differ.
+    fn command(&self, words: &Value, until: Option<&Value>) -> Value {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            let seen = self.command_once(words);
+            if until.is_none_or(|until| mismatch(until, &seen["reply"]).is_none()) || Instant::now() > give_up {
+                return seen;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn command_once(&self, words: &Value) -> Value {
         let words: Vec<String> = words.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut replies: Vec<_> = self.place.servers.iter().map(|server| server.command(&words)).collect();

@@ -34,7 +34,7 @@ pub fn show(info: Option<&LockInfo>) -> Value {
         .map(|fields| json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id }));
     json!({
         "free": false, "owner": info.owner, "fields": fields, "remaining_ms": left(info.remaining),
-        "fence": info.fence, "waiters": info.waiters,
+        "fence": info.fence, "waiters": info.waiters, "queue": info.queue,
     })
 }
 
@@ -47,6 +47,7 @@ pub fn describe(error: &Error) -> Value {
     json!({
         "error": error.code().as_str(), "message": error.to_string(), "lock_name": error.lock_name(),
         "holder": error.holder().map(|holder| &holder.owner), "holder_remaining_ms": error.holder().map(|holder| left(holder.remaining)),
+        "rank": error.rank(),
         "reason": error.loss().map(|loss| loss.reason.as_str()), "rival": error.loss().and_then(|loss| loss.rival.as_ref()),
         "overrun_ms": error.loss().map(|loss| ms(loss.overrun)), "servers": servers,
     })

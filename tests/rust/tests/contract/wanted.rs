@@ -28,6 +28,7 @@ pub fn lock_settings(wanted: &Value) -> Result<LockSettings, Error> {
         if wanted["wait_ms"] == "forever" { Some(Wait::Forever) } else { duration(wanted, "wait_ms")?.map(Wait::For) };
     settings.renew = wanted["renew"].as_bool();
     settings.max_hold = duration(wanted, "max_hold_ms")?.map(Some);
+    settings.fair = wanted["fair"].as_bool();
     Ok(settings)
 }
 

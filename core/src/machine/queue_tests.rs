@@ -1,0 +1,371 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Remaining;
+use crate::machine::{CLAIM_MS, Env, Message, State, Value, apply, channel, claim};
+use crate::name::Keys;
+use crate::server::{Fleet, Op, Place, Queued, Reply, Verdict};
+
+const T: u64 = 1_800_000_000_000_000;
+const TTL: u64 = 10_000;
+
+/// Waiters: a fair one and barging ones of three clients.
+const FAIR: &str = "f:one:1 pid=1";
+const ONE: &str = "b:one:2 pid=1";
+const TWO: &str = "b:two:1 pid=2";
+const THREE: &str = "b:three:1 pid=3";
+
+/// One server with one lock, and a clock that only the test moves.
+struct Bench {
+    state: State,
+    keys: Arc<Keys>,
+    now_us: u64,
+    /// Whether the server is one of several.
+    fleet: Option<Fleet>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { state: State::new(), keys: Arc::new(Keys::new("", "a", 1).unwrap()), now_us: T, fleet: None }
+    }
+
+    fn of_quorum() -> Self {
+        let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
+        let keys = Arc::new(Keys::new("", "a", 3).unwrap());
+        let mut bench = Self { fleet: Some(fleet), keys, ..Self::new() };
+        assert_eq!(bench.apply(&Op::Trust { fleet }).verdict, Verdict::Ok);
+        bench
+    }
+
+    /// Held by somebody who waited in no line.
+    fn held() -> Self {
+        let mut bench = Self::new();
+        assert_eq!(bench.attempt("holder", false).verdict, Verdict::Vote);
+        bench
+    }
+
+    fn apply(&mut self, op: &Op) -> Reply {
+        apply(&mut self.state, op, &Env { now_us: self.now_us, run_id: "run" })
+    }
+
+    fn acquire(&mut self, owner: &str, fair: bool, place: Option<Place>) -> Reply {
+        let (keys, fleet) = (self.keys.clone(), self.fleet);
+        self.apply(&Op::Acquire { keys, owner: owner.into(), ttl_ms: TTL, proposal: T, adopt: None, fair, place, fleet })
+    }
+
+    /// A single attempt.
+    fn attempt(&mut self, owner: &str, fair: bool) -> Reply {
+        self.acquire(owner, fair, None)
+    }
+
+    /// An acquire that waits: where it was put, or that it has the lock.
+    fn wait(&mut self, entry: &str) -> Reply {
+        self.wait_again(entry, 0)
+    }
+
+    fn wait_again(&mut self, entry: &str, arrival: u64) -> Reply {
+        self.wait_for(entry, arrival, false)
+    }
+
+    fn wait_for(&mut self, entry: &str, arrival: u64, stays: bool) -> Reply {
+        let place = Place { entry: entry.into(), arrival, stays };
+        self.acquire(&format!("owner of {entry}"), entry.starts_with('f'), Some(place))
+    }
+
+    fn release(&mut self, owner: &str) -> Reply {
+        let grants = self.fleet.is_none();
+        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, grants })
+    }
+
+    fn leave(&mut self, entry: &str) -> Reply {
+        let (keys, grants) = (self.keys.clone(), self.fleet.is_none());
+        self.apply(&Op::Release { keys, owner: entry.into(), leave: Some(entry.into()), grants })
+    }
+
+    fn line(&mut self) -> Vec<String> {
+        match self.apply(&Op::Inspect { keys: self.keys.clone() }).queued {
+            Queued::Waiters { first, .. } => first,
+            _ => Vec::new(),
+        }
+    }
+
+    fn holder(&self) -> Option<&str> {
+        self.state.get(self.keys.lock(), self.now_us).and_then(|entry| entry.text())
+    }
+
+    /// What was said since the last look: to which client, and what.
+    fn told(&mut self) -> Vec<(String, String)> {
+        let heard = |Message { channel, payload }| (channel, payload);
+        self.state.take_published().into_iter().map(heard).collect()
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.now_us += ms * 1_000;
+    }
+
+    fn has_queue(&self) -> bool {
+        self.state.get(self.keys.queue(), self.now_us).is_some()
+    }
+}
+
+fn at(rank: u64, arrival: u64) -> Queued {
+    Queued::At { rank, arrival }
+}
+
+fn message(client: &str, kind: &str, waiter: &str) -> (String, String) {
+    (channel(client), format!("{kind} 200 {waiter} a"))
+}
+
+#[test]
+fn waiters_line_up_in_the_order_in_which_they_come_also_in_one_microsecond() {
+    let mut bench = Bench::held();
+    for (rank, entry) in [TWO, THREE, FAIR, ONE].into_iter().enumerate() {
+        let reply = bench.wait(entry);
+        assert_eq!((reply.verdict, reply.queued), (Verdict::Held, at(rank as u64, T + rank as u64)));
+    }
+    assert_eq!(bench.line(), [TWO, THREE, FAIR, ONE]);
+}
+
+#[test]
+fn who_lines_up_again_keeps_its_place() {
+    let mut bench = Bench::held();
+    for entry in [TWO, THREE] {
+        bench.wait(entry);
+        bench.pass(10);
+    }
+    assert_eq!(bench.wait(TWO).queued, at(0, T), "it is in the line");
+    bench.leave(TWO);
+    assert_eq!(bench.wait_again(TWO, T).queued, at(0, T), "it was told, came too late, and names its arrival");
+    bench.leave(TWO);
+    let last = bench.now_us;
+    assert_eq!(bench.wait_again(TWO, u64::MAX).queued, at(1, last), "no arrival of the future");
+}
+
+#[test]
+fn an_attempt_does_not_line_up() {
+    let mut bench = Bench::held();
+    for fair in [false, true] {
+        assert_eq!(bench.attempt("another", fair).queued, Queued::Nothing);
+    }
+    assert!(!bench.has_queue());
+}
+
+#[test]
+fn a_release_tells_the_first_that_it_is_free_and_the_second_when_to_look() {
+    let mut bench = Bench::held();
+    for entry in [TWO, THREE, ONE] {
+        bench.wait(entry);
+    }
+    assert_eq!(bench.release("holder").verdict, Verdict::Ok);
+    assert_eq!(bench.told(), [message("two", "free", "b1"), message("three", "next", "b1")]);
+    assert_eq!((bench.line(), bench.holder()), (vec![THREE.to_owned(), ONE.to_owned()], None));
+}
+
+#[test]
+fn a_free_lock_may_be_had_by_whoever_is_the_fastest_but_by_no_fair_one() {
+    for (fair, verdict) in [(false, Verdict::Vote), (true, Verdict::Held)] {
+        let mut bench = Bench::held();
+        bench.wait(TWO);
+        bench.wait(THREE);
+        bench.release("holder");
+        assert_eq!(bench.attempt("newcomer", fair).verdict, verdict);
+    }
+}
+
+#[test]
+fn who_has_waited_a_second_is_granted_the_lock_directly() {
+    for (waited_ms, told) in [(999, "free"), (1_000, "claim"), (2_000, "claim")] {
+        let mut bench = Bench::held();
+        bench.wait(TWO);
+        bench.pass(waited_ms);
+        bench.release("holder");
+        assert_eq!(bench.told(), [message("two", told, "b1")], "{waited_ms} ms");
+        let verdict = if told == "claim" { Verdict::Held } else { Verdict::Vote };
+        assert_eq!(bench.attempt("newcomer", false).verdict, verdict, "{waited_ms} ms");
+    }
+}
+
+#[test]
+fn the_lock_is_kept_for_a_fair_waiter_and_only_that_one_turns_the_claim_into_its_hold() {
+    let mut bench = Bench::held();
+    bench.wait(FAIR);
+    bench.release("holder");
+    assert_eq!((bench.told(), bench.holder()), (vec![message("one", "claim", "f1")], Some(&*claim(FAIR))));
+    let refused = bench.attempt("newcomer", false);
+    assert_eq!((refused.verdict, refused.holder), (Verdict::Held, Some(claim(FAIR))));
+    assert_eq!(refused.remaining, Remaining::For(Duration::from_millis(CLAIM_MS)));
+    assert_eq!(bench.wait("f:one:3 pid=1").verdict, Verdict::Held, "another waiter of the same client");
+    let granted = bench.wait(FAIR);
+    assert_eq!((granted.verdict, granted.remaining), (Verdict::Vote, Remaining::For(Duration::from_millis(TTL))));
+    assert_eq!(bench.line(), ["f:one:3 pid=1"]);
+}
+
+#[test]
+fn a_claim_that_nobody_takes_goes_to_the_next_when_somebody_asks() {
+    let mut bench = Bench::held();
+    for entry in [FAIR, "f:two:1 pid=2", "f:three:1 pid=3"] {
+        bench.wait(entry);
+    }
+    bench.release("holder");
+    bench.pass(CLAIM_MS + 1);
+    bench.told();
+    let reply = bench.wait("f:three:1 pid=3");
+    assert_eq!((reply.verdict, reply.holder, reply.queued), (Verdict::Held, Some(claim("f:two:1 pid=2")), at(0, T + 2)));
+    assert_eq!(bench.told(), [message("two", "claim", "f1"), message("three", "next", "f1")]);
+    bench.pass(CLAIM_MS + 1);
+    assert_eq!(bench.wait("f:three:1 pid=3").verdict, Verdict::Vote, "nobody is left before it");
+}
+
+#[test]
+fn the_first_in_line_takes_a_free_lock_without_being_told() {
+    for entry in [FAIR, TWO] {
+        let mut bench = Bench::held();
+        bench.wait(entry);
+        bench.wait(THREE);
+        bench.pass(TTL + 1); // expired, and nothing is published; the waiters have looked meanwhile
+        let life = i64::try_from(bench.now_us + 1).unwrap();
+        for client in ["one", "two", "three"] {
+            let keys = bench.keys.clone();
+            bench.state.put_member(keys.queue(), client, -life, bench.now_us);
+        }
+        assert_eq!(bench.wait(entry).verdict, Verdict::Vote, "{entry}");
+        assert_eq!(bench.line(), [THREE]);
+    }
+}
+
+#[test]
+fn who_leaves_passes_on_what_it_may_have_been_told() {
+    for (first, claimed) in [(TWO, false), ("f:two:1 pid=2", true)] {
+        let mut bench = Bench::held();
+        bench.wait(first);
+        bench.wait(THREE);
+        assert_eq!(bench.leave(first).verdict, Verdict::No);
+        assert_eq!((bench.told(), bench.line()), (vec![], vec![THREE.to_owned()]), "the lock is held: nobody is told");
+        bench.wait_again(first, T);
+        bench.release("holder");
+        bench.told();
+        assert_eq!(bench.holder().is_some(), claimed);
+        bench.leave(first);
+        assert_eq!((bench.told(), bench.holder()), (vec![message("three", "free", "b1")], None), "{first}");
+    }
+}
+
+#[test]
+fn a_claim_of_another_is_not_given_up_by_who_leaves() {
+    let mut bench = Bench::held();
+    bench.wait(FAIR);
+    bench.wait(TWO);
+    bench.release("holder");
+    bench.told();
+    bench.leave(TWO);
+    assert_eq!((bench.told(), bench.holder()), (vec![], Some(&*claim(FAIR))));
+}
+
+#[test]
+fn a_client_that_is_silent_for_three_seconds_is_dead_with_all_its_waiters() {
+    let mut bench = Bench::held();
+    for entry in [FAIR, ONE, TWO] {
+        bench.wait(entry);
+    }
+    bench.pass(3_000);
+    assert_eq!(bench.line(), [FAIR, ONE, TWO], "to the end of its life");
+    bench.pass(1);
+    assert_eq!(bench.line(), [] as [&str; 0]);
+    assert_eq!(bench.wait(TWO).queued, at(2, T + 2), "who looks is alive again; nobody has dropped the others yet");
+    assert_eq!(bench.line(), [TWO]);
+    bench.release("holder");
+    assert_eq!(bench.told(), [message("two", "claim", "b1")]);
+}
+
+#[test]
+fn one_waiter_that_looks_keeps_the_others_of_its_client_in_line() {
+    let mut bench = Bench::held();
+    bench.wait(FAIR);
+    bench.wait(ONE);
+    for _ in 0..5 {
+        bench.pass(1_000);
+        bench.wait(ONE);
+    }
+    assert_eq!(bench.line(), [FAIR, ONE]);
+}
+
+#[test]
+fn a_queue_without_living_waiters_is_no_key_once_somebody_has_looked() {
+    let mut bench = Bench::held();
+    bench.wait(TWO);
+    bench.leave(TWO);
+    assert_eq!(bench.line(), [] as [&str; 0]);
+    bench.release("holder");
+    assert!(!bench.has_queue());
+
+    let mut bench = Bench::held();
+    bench.wait(TWO);
+    bench.pass(TTL + 1);
+    bench.attempt("newcomer", false);
+    assert!(!bench.has_queue(), "all of them are dead");
+
+    let mut bench = Bench::held();
+    bench.wait(TWO);
+    bench.pass(60_001);
+    assert!(!bench.has_queue(), "and nobody has to look at all");
+}
+
+#[test]
+fn who_shares_its_place_goes_to_the_tail_with_its_grant() {
+    let mut bench = Bench::held();
+    bench.wait(TWO);
+    bench.wait(THREE);
+    bench.release("holder");
+    bench.pass(5);
+    let granted = bench.wait_for(TWO, T, true);
+    assert_eq!((granted.verdict, granted.queued), (Verdict::Vote, at(1, T + 5_000)));
+    assert_eq!(bench.line(), [THREE, TWO]);
+}
+
+#[test]
+fn on_a_quorum_the_queue_is_a_hint_and_bars_nobody() {
+    let mut bench = Bench::of_quorum();
+    assert_eq!(bench.attempt("holder", false).verdict, Verdict::Vote);
+    bench.wait(TWO);
+    bench.wait(THREE);
+    bench.pass(2_000);
+    bench.release("holder");
+    assert_eq!(bench.told(), [message("two", "free", "b1"), message("three", "next", "b1")], "no claim, however long it waited");
+    assert_eq!(bench.attempt("newcomer", false).verdict, Verdict::Vote);
+}
+
+#[test]
+fn a_key_that_is_no_queue_stays_and_is_in_nobodys_way() {
+    let mut bench = Bench::new();
+    let keys = bench.keys.clone();
+    bench.state.put(keys.queue(), Value::Text("mine".into()), T, None);
+    assert_eq!(bench.attempt("holder", true).verdict, Verdict::Vote);
+    assert_eq!(bench.wait(TWO).queued, Queued::Nothing);
+    bench.leave(TWO);
+    assert_eq!(bench.release("holder").verdict, Verdict::Ok);
+    assert_eq!(bench.state.get(keys.queue(), T).and_then(|entry| entry.text()), Some("mine"));
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_no_waiter() {
+    for entry in ["", "f", "f:client", "5:client:1 pid=1", "fb:client:1 pid=1"] {
+        let mut bench = Bench::held();
+        assert_eq!(bench.wait(entry).queued, Queued::Nothing, "{entry:?}");
+        assert!(!bench.has_queue(), "{entry:?}");
+    }
+}
+
+#[test]
+fn an_inspection_counts_all_and_names_the_first_hundred() {
+    let mut bench = Bench::held();
+    for number in 0..150 {
+        bench.wait(&format!("b:two:{number} pid=2"));
+    }
+    bench.wait(THREE);
+    let before = bench.state.clone();
+    let Queued::Waiters { count, first } = bench.apply(&Op::Inspect { keys: bench.keys.clone() }).queued else {
+        panic!("waiters are shown")
+    };
+    assert_eq!((count, first.len(), &*first[99]), (151, 100, "b:two:99 pid=2"));
+    assert!(before.iter(T).eq(bench.state.iter(T)), "nothing is changed");
+}

@@ -1,0 +1,206 @@
+use crate::clock::Tick;
+use crate::wait::{Departure, Hint, Hinted, Lines, Slot, Told, Turn};
+
+const LOCK: &str = "orders:42";
+
+fn lines() -> Lines {
+    Lines::new("c", "host=h pid=1", 1)
+}
+
+/// Has waiters 1, 2, 3, … join, fair ones and others, and gives their turns.
+fn join(lines: &mut Lines, fair: &[bool]) -> Vec<Turn> {
+    (1..).zip(fair).map(|(waiter, fair)| lines.join(LOCK, waiter, *fair).turn).collect()
+}
+
+const fn front(waiter: u64, at: Option<Tick>) -> Told {
+    Told { waiter, turn: Turn::Front, at }
+}
+
+const fn once(waiter: u64) -> Told {
+    Told { waiter, turn: Turn::Once, at: None }
+}
+
+const UNTIL: Tick = Tick::from_micros(7_000_000);
+
+const fn granted(stays: bool) -> Departure {
+    Departure::Granted { until: UNTIL, stays }
+}
+
+#[test]
+fn the_first_speaks_for_the_line_and_the_others_try_only_to_line_a_new_place_up() {
+    use Turn::{Front, Once, Parked};
+    for (fair, turns) in [
+        (&[false, false, false][..], &[Front, Parked, Parked][..]),
+        (&[true, true, true], &[Front, Once, Once]),
+        (&[false, true, false, true, false], &[Front, Once, Parked, Once, Parked]),
+        (&[true, false, false], &[Front, Once, Parked]),
+    ] {
+        assert_eq!(join(&mut lines(), fair), turns, "{fair:?}");
+    }
+}
+
+#[test]
+fn lines_of_different_locks_have_nothing_to_do_with_each_other() {
+    let mut lines = lines();
+    assert_eq!(lines.join("a", 1, false).turn, Turn::Front);
+    assert_eq!(lines.join("b", 2, false).turn, Turn::Front);
+    assert_eq!(lines.fronts().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(lines.quit("a", 2, Departure::Failed), []);
+    assert_eq!(lines.quit("c", 1, Departure::Failed), []);
+    assert_eq!(lines.fronts().collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn waiters_share_one_place_and_fair_ones_have_one_each() {
+    let mut lines = lines();
+    let seats: Vec<_> = [false, true, false, true].iter().zip(1..).map(|(fair, n)| lines.join(LOCK, n, *fair)).collect();
+    let numbers: Vec<u64> = seats.iter().map(|seat| seat.slot.number).collect();
+    assert_eq!(numbers, [1, 2, 1, 3]);
+    let entries: Vec<&str> = seats.iter().map(|seat| &**seat.slot.entry()).collect();
+    assert_eq!(entries, ["b:c:1 host=h pid=1", "f:c:2 host=h pid=1", "b:c:1 host=h pid=1", "f:c:3 host=h pid=1"]);
+    assert_eq!(seats.iter().map(|seat| seat.slot.is_shared()).collect::<Vec<_>>(), [true, false, true, false]);
+}
+
+#[test]
+fn a_place_is_shared_until_the_last_but_one_has_left_and_is_never_used_again() {
+    let mut lines = lines();
+    let slot = lines.join(LOCK, 1, false).slot;
+    lines.join(LOCK, 2, false);
+    lines.quit(LOCK, 1, Departure::GaveUp);
+    assert!(!slot.is_shared());
+    lines.quit(LOCK, 2, Departure::GaveUp);
+    let seat = lines.join(LOCK, 3, false);
+    assert_eq!((seat.turn, seat.slot.number), (Turn::Front, 2));
+
+    lines.join(LOCK, 4, true); // keeps the line alive
+    lines.quit(LOCK, 3, Departure::GaveUp);
+    let seat = lines.join(LOCK, 5, false);
+    assert_eq!((seat.turn, seat.slot.number), (Turn::Once, 4), "a new place, which the servers don't know yet");
+}
+
+#[test]
+fn when_the_front_leaves_the_next_one_is_told() {
+    // Who waits, how the front leaves, and when the next one is to try.
+    for (fair, departure, at) in [
+        ([false, false], Departure::GaveUp, None),
+        ([true, true], Departure::GaveUp, None),
+        // The place that they share is in the line again: it is told of the release.
+        ([false, false], granted(true), Some(UNTIL)),
+        // It isn't: it has to line up.
+        ([false, false], granted(false), None),
+        // Whoever has a place of its own stands in line already.
+        ([true, true], granted(false), Some(UNTIL)),
+        ([false, true], granted(false), Some(UNTIL)),
+        ([true, false], granted(false), Some(UNTIL)),
+    ] {
+        let mut lines = lines();
+        join(&mut lines, &fair);
+        assert_eq!(lines.quit(LOCK, 1, departure), [front(2, at)], "{fair:?} {departure:?}");
+        assert_eq!(lines.fronts().collect::<Vec<_>>(), [2]);
+    }
+}
+
+#[test]
+fn when_somebody_else_leaves_nobody_is_told() {
+    for departure in [Departure::GaveUp, granted(false)] {
+        let mut lines = lines();
+        join(&mut lines, &[true, true, true]);
+        assert_eq!(lines.quit(LOCK, 2, departure), []);
+        assert_eq!(lines.quit(LOCK, 3, departure), []);
+        assert_eq!(lines.fronts().collect::<Vec<_>>(), [1]);
+    }
+}
+
+#[test]
+fn a_line_of_which_one_failed_dissolves_each_finds_out_for_itself() {
+    let mut lines = lines();
+    join(&mut lines, &[false, false, true, false]);
+    assert_eq!(lines.quit(LOCK, 1, Departure::Failed), [front(2, None), once(3), once(4)]);
+    assert_eq!(lines.quit(LOCK, 3, Departure::Failed), [front(2, None), once(4)], "whoever it was");
+}
+
+#[test]
+fn a_waiter_that_cannot_make_use_of_its_turn_lets_the_others_try() {
+    let mut lines = lines();
+    join(&mut lines, &[false, true, false]);
+    assert_eq!(lines.pass(LOCK, 1), [once(2), once(3)]);
+    assert_eq!(lines.pass(LOCK, 2), [once(1), once(3)]);
+    assert_eq!(lines.pass("another", 2), []);
+    assert_eq!(lines.fronts().collect::<Vec<_>>(), [1], "and goes on");
+}
+
+#[test]
+fn in_whatever_order_waiters_leave_there_is_one_front_and_nothing_is_left_in_the_end() {
+    const COUNT: u64 = 5;
+    for kinds in 0..1_u32 << COUNT {
+        let fair: Vec<bool> = (0..COUNT).map(|waiter| kinds >> waiter & 1 == 1).collect();
+        for order in permutations((1..=COUNT).collect()) {
+            let mut lines = lines();
+            assert_eq!(join(&mut lines, &fair).iter().filter(|turn| **turn == Turn::Front).count(), 1);
+            for (left, waiter) in order.iter().enumerate() {
+                let was_front = lines.fronts().next() == Some(*waiter);
+                let told = lines.quit(LOCK, *waiter, Departure::GaveUp);
+                let next = order[left + 1..].iter().min().copied();
+                assert_eq!(lines.fronts().next(), next, "the one that came first of those that wait");
+                assert_eq!(told.first().map(|told| told.waiter), next.filter(|_| was_front), "{order:?} {fair:?}");
+                assert_eq!(lines.quit(LOCK, *waiter, Departure::GaveUp), [], "once");
+            }
+            assert!(lines.is_empty());
+        }
+    }
+}
+
+fn permutations(items: Vec<u64>) -> Vec<Vec<u64>> {
+    if items.len() < 2 {
+        return vec![items];
+    }
+    let without = |item: &u64| items.iter().copied().filter(|other| other != item).collect::<Vec<_>>();
+    let begun = |item: &u64| permutations(without(item)).into_iter().map(|rest| [vec![*item], rest].concat()).collect::<Vec<_>>();
+    items.iter().flat_map(begun).collect()
+}
+
+#[test]
+fn a_hint_finds_the_first_of_its_place_and_nobody_once_they_are_gone() {
+    let mut lines = lines();
+    join(&mut lines, &[false, true, false]);
+    let find = |lines: &Lines, fair: bool, number: u64, lock: &str| lines.find(&Hinted { hint: Hint::Free, fair, number, lock });
+    for (fair, number, lock, waiter) in [
+        (false, 1, LOCK, Some(1)),
+        (true, 2, LOCK, Some(2)),
+        (true, 1, LOCK, None),
+        (false, 2, LOCK, None),
+        (false, 3, LOCK, None),
+        (false, 1, "another", None),
+    ] {
+        assert_eq!(find(&lines, fair, number, lock), waiter, "{fair} {number} {lock}");
+    }
+    lines.quit(LOCK, 1, Departure::GaveUp);
+    assert_eq!(find(&lines, false, 1, LOCK), Some(3), "who shares it");
+    lines.quit(LOCK, 3, Departure::GaveUp);
+    assert_eq!(find(&lines, false, 1, LOCK), None);
+}
+
+#[test]
+fn a_place_is_asked_for_at_its_old_arrival_until_it_was_served() {
+    let mut lines = Lines::new("c", "host=h pid=1", 3);
+    let slot = lines.join(LOCK, 1, false).slot;
+    let arrivals = |slot: &Slot| (0..3).map(|server| slot.place(server).arrival).collect::<Vec<_>>();
+    assert_eq!(arrivals(&slot), [0, 0, 0]);
+    slot.arrived(1, 17);
+    assert_eq!((arrivals(&slot), slot.place(1).stays), (vec![0, 17, 0], false));
+    lines.join(LOCK, 2, false);
+    assert!(slot.place(1).stays, "for the one that waits behind");
+    slot.begin_anew();
+    assert_eq!(arrivals(&slot), [0, 0, 0]);
+}
+
+#[test]
+fn a_client_hears_enough_while_a_majority_is_not_known_to_be_silent() {
+    let lines = Lines::new("c", "", 3);
+    let hearing = lines.hearing();
+    assert!(hearing.suffices(2), "nothing is known yet");
+    for (server, hears, enough) in [(0, false, true), (1, true, true), (2, false, false), (0, true, true)] {
+        hearing.set(server, hears);
+        assert_eq!(hearing.suffices(2), enough, "{server} {hears}");
+    }
+}

@@ -1,0 +1,183 @@
+"""Waiting: what a waiter sees, and that one which no longer waits leaves nothing in the line."""
+
+import asyncio
+import pickle
+import random
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from locktender import AcquireTimeoutError, Client, InvalidArgumentError, lock
+from support.observe import until
+from support.script import PATIENCE, start
+from support.server import RealServer
+
+
+def line(server: RealServer, name: str) -> list[str]:
+    """Who stands in line for the lock."""
+    return server.command("ZRANGEBYSCORE", f"{{{name}}}:~lt:queue", "0", "+inf")
+
+
+@pytest.fixture
+def threads():
+    with ThreadPoolExecutor(4) as threads:
+        yield threads
+
+
+def test_a_timeout_tells_the_rank_and_pickles(each_client, name):
+    with each_client.lock(name), pytest.raises(AcquireTimeoutError) as caught:
+        each_client.lock(name, wait=0.05).acquire()
+    assert (caught.value.rank, pickle.loads(pickle.dumps(caught.value)).rank) == (0, 0)
+    assert AcquireTimeoutError("text").rank is None
+
+
+def test_an_inspection_shows_the_line(each_client, threads, name):
+    held = each_client.lock(name).acquire()
+    assert (each_client.lock(name).inspect().waiters, each_client.lock(name).inspect().queue) == (0, [])
+    waiter = threads.submit(each_client.lock(name, fair=True).acquire)
+    info = until(lambda: (info := each_client.lock(name).inspect()).waiters and info)
+    [entry] = info.queue
+    assert entry.startswith("f:") and " pid=" in entry and repr(info).endswith(f"waiters=1, queue=[{entry!r}])")
+    held.release()
+    waiter.result(PATIENCE).release()
+
+
+def test_events_tell_the_rank_and_how_long_a_hand_over_took(server: RealServer, client, threads, name):
+    seen = []
+    with Client(server.url, on_event=seen.append) as rival:
+        for _ in range(2):  # the second time its subscription stands for sure
+            held = client.lock(name).acquire()
+            visit = threads.submit(lambda: rival.lock(name).acquire().release())
+            until(lambda: line(server, name))
+            held.release()
+            visit.result(PATIENCE)
+        until(lambda: any(event.kind == "handed_over" for event in list(seen)))
+    queued = next(event for event in seen if event.kind == "queued")
+    assert (queued.lock, queued.rank, queued.took) == (name, 0, None) and "rank=0" in repr(queued)
+    handed = next(event for event in seen if event.kind == "handed_over")
+    assert handed.rank is None and handed.took >= 0 and handed.fence and "woken" in [event.kind for event in seen]
+
+
+@pytest.mark.parametrize("value", [0, 1, "yes", "", [], object()], ids=repr)
+def test_fair_is_a_yes_or_a_no(value):
+    client = Client("memory://fair")
+    for refusing in (client.lock, lock):
+        with pytest.raises(InvalidArgumentError, match="^fair: "):
+            refusing("a", fair=value)
+    with pytest.raises(InvalidArgumentError, match="^fair: "):
+        Client("memory://fair", fair=value)
+
+
+def adopting(client: Client, name: str, **options: object) -> None:
+    """Adopts a lock that somebody else adopted meanwhile."""
+    client.adopt(f"locktender=1 name={name} ttl=10000 owner=somebody", **options)
+
+
+@pytest.mark.parametrize("mode", ["lock", "client", "decorator", "adopt"])
+def test_fair_is_an_option_wherever_options_are(server: RealServer, client, threads, name, mode):
+    with client.lock(name), Client(server.url, fair=True) as fair:
+        waits = {
+            "lock": lambda: client.lock(name, wait=2, fair=True).acquire(),
+            "client": lambda: fair.lock(name, wait=2, fair=None).acquire(),
+            "decorator": lambda: client.lock(name, wait=2, fair=True)(print)(),
+            "adopt": lambda: adopting(client, name, wait=2, fair=True),
+        }
+        waiter = threads.submit(waits[mode])
+        [entry] = until(lambda: line(server, name))
+        assert entry.startswith("f:")
+        with pytest.raises(AcquireTimeoutError):
+            waiter.result(PATIENCE)
+        until(lambda: not line(server, name))
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_f13_a_cancelled_wait_leaves_the_line_at_once(server: RealServer, client, name, fair):
+    chance = random.Random(13)
+
+    async def main():
+        async with Client(server.url, fair=fair) as waiting:
+            for _ in range(40):
+                tasks = [asyncio.create_task(waiting.lock(name).acquire_async()) for _ in range(3)]
+                await asyncio.sleep(chance.uniform(0, 0.01))
+                for task in tasks:
+                    task.cancel()
+                ended = await asyncio.gather(*tasks, return_exceptions=True)
+                assert all(isinstance(end, asyncio.CancelledError) for end in ended)
+            # Still open: it is the cancellation that takes them out, not the end of the client.
+            until(lambda: not line(server, name), within=2)
+
+    with client.lock(name, ttl=60):
+        asyncio.run(main())
+
+
+def test_f13_a_wait_cancelled_while_the_lock_is_handed_over_passes_it_on(server: RealServer, client, threads, name):
+    chance = random.Random(31)
+
+    async def main():
+        async with Client(server.url, fair=True) as waiting:
+            for _ in range(25):
+                held = await client.lock(name, ttl=60).acquire_async()
+                quitter = asyncio.create_task(waiting.lock(name, ttl=60).acquire_async())
+                await asyncio.to_thread(until, lambda: line(server, name))
+                heir = threads.submit(lambda: client.lock(name, ttl=60, fair=True).acquire().release())
+                await asyncio.to_thread(until, lambda: len(line(server, name)) == 2)
+                release = asyncio.create_task(held.release())
+                await asyncio.sleep(chance.uniform(0, 0.003))
+                quitter.cancel()
+                try:
+                    await (await quitter).release()
+                except asyncio.CancelledError:
+                    pass
+                await release
+                began = time.monotonic()
+                await asyncio.wrap_future(heir)
+                # A claim window of whoever left, at most: not a look, and not a ttl.
+                assert time.monotonic() - began < 0.7
+
+    asyncio.run(main())
+    until(lambda: not line(server, name) and not server.command("EXISTS", name), within=2)
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_f34_ctrl_c_in_a_wait_leaves_the_line(server: RealServer, client, name, fair):
+    program = """
+        import sys
+        from locktender import Client
+        client = Client(sys.argv[1], fair=sys.argv[3] == "True")
+        try:
+            client.lock(sys.argv[2], ttl=60).acquire()
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        input()
+    """
+    with client.lock(name, ttl=60):
+        process = start(program, server.url, name, fair)
+        assert process.stdout is not None
+        until(lambda: line(server, name), PATIENCE)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        until(lambda: not line(server, name), within=2)
+        assert process.communicate("\n", timeout=PATIENCE) == ("", "")
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["sigterm", "sigkill"])
+def test_f20_f28_a_killed_waiter_delays_the_next_one_by_a_claim_at_most(server: RealServer, client, threads, name, end):
+    program = """
+        import sys
+        from locktender import Client
+        Client(sys.argv[1]).lock(sys.argv[2], ttl=60, fair=True).acquire()
+    """
+    held = client.lock(name, ttl=60).acquire()
+    process = start(program, server.url, name)
+    until(lambda: line(server, name), PATIENCE)
+    waiter = threads.submit(lambda: client.lock(name, ttl=60, fair=True).acquire().release())
+    until(lambda: len(line(server, name)) == 2)
+    process.send_signal(end)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == -end
+    began = time.monotonic()
+    held.release()
+    waiter.result(PATIENCE)
+    assert time.monotonic() - began < 0.9  # 0.2 s, and what a busy machine adds
+    until(lambda: not server.command("EXISTS", name, f"{{{name}}}:~lt:queue"))
