@@ -11,14 +11,16 @@ use crate::owner::escape;
 use crate::protocol::attempt::{Attempt, Decision, Scene};
 use crate::protocol::farewell::{Farewell, Outcome, Release, Value};
 use crate::protocol::hold::Hold;
-use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
+use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
 use crate::server::{Answer, Queued, Reply, Verdict};
-use crate::wait::Seat;
+use crate::wait::{Seat, Slot};
 
 /// The state machine of one acquisition.
 #[derive(Debug)]
 pub struct Acquisition {
     recipe: Arc<Recipe>,
+    /// Our place in the queues, as long as we waited there.
+    slot: Option<Arc<Slot>>,
     rng: fastrand::Rng,
     rounds: u32,
     state: State,
@@ -66,9 +68,10 @@ impl Acquisition {
     /// waits in line, without it polls.
     #[must_use]
     pub fn new(recipe: Arc<Recipe>, seat: Option<Seat>, seed: u64, now: Now) -> Self {
+        let slot = seat.as_ref().map(|seat| Arc::clone(&seat.slot));
         let attempt = Attempt::new(&recipe, seat, now.tick);
         let rng = fastrand::Rng::with_seed(seed);
-        Self { recipe, rng, rounds: 0, state: State::Acquiring(attempt), farewells: Vec::new() }
+        Self { recipe, slot, rng, rounds: 0, state: State::Acquiring(attempt), farewells: Vec::new() }
     }
 
     /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
@@ -157,6 +160,7 @@ impl Acquisition {
     }
 
     fn answer(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: Answer, now: Tick, out: &mut Vec<Command>) {
+        self.mind_place(recipe, (server, tag), &answer, now, out);
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {
             _ if tag.step == Step::Release => {
@@ -183,6 +187,24 @@ impl Acquisition {
             }
             State::Lost(hold, _) if ballot && tag.round == hold.round_number() => hold.forget_vote(server, tag.step),
             _ => self.straggler(recipe, (server, tag), &answer, now, out),
+        }
+    }
+
+    /// Keeps our place in the queues in mind, also where a server of a quorum answers when the others have decided already: who
+    /// has the lock, or gave up, must not be told there in vain.
+    fn mind_place(&self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
+        let Some(slot) = self.slot.as_ref().filter(|_| tag.step == Step::Acquire) else { return };
+        let stands = match answer {
+            Ok(Reply { queued: Queued::At { arrival, .. }, .. }) => {
+                slot.arrived(server, *arrival);
+                true
+            }
+            Ok(Reply { verdict: Verdict::Vote, .. }) => false,
+            _ => slot.has_arrived_at(server),
+        };
+        let leaves_already = |farewell: &Farewell| farewell.round == tag.round && farewell.leaves.is_some();
+        if stands && !slot.is_used() && !self.farewells.iter().any(leaves_already) {
+            out.push(leave(recipe, server, slot.entry(), now));
         }
     }
 

@@ -109,7 +109,9 @@ impl Attempt {
         match self.round.take() {
             Some(round) => round.undo(scene.recipe, now, entry, scene.farewells, scene.out),
             None => {
-                if let Some(entry) = entry.filter(|_| self.lined_up) {
+                // Its place may have been lined up by another of this process, who has the lock by now.
+                let stands = self.lined_up || self.waiting.slot().is_some_and(|slot| slot.has_arrived());
+                if let Some(entry) = entry.filter(|_| stands) {
                     let servers = 0..scene.recipe.servers.len();
                     scene.out.extend(servers.map(|server| leave(scene.recipe, server, &entry, now)));
                 }
@@ -306,7 +308,11 @@ impl Attempt {
             }
             return;
         }
-        let standing = (0..round.ranks.len()).filter(|server| round.ranks[*server].is_some());
+        // A server that voted took us out, unless another waited here, too. Whoever has not answered yet is seen to then.
+        let standing = (0..round.ranks.len()).filter(|server| {
+            let refused = round.readings[*server].is_none() && !round.ballot.is_pending(*server);
+            round.ranks[*server].is_some() || refused && slot.has_arrived_at(*server)
+        });
         scene.out.extend(standing.map(|server| leave(scene.recipe, server, slot.entry(), now)));
     }
 

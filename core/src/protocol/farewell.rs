@@ -87,7 +87,7 @@ pub(super) struct Value {
 pub(super) struct Farewell {
     pub(super) round: u32,
     owner: Arc<str>,
-    leaves: Option<Arc<str>>,
+    pub(super) leaves: Option<Arc<str>>,
     quorum: Quorum,
     /// If the first request went out within validity, what a repeated one finds was our own doing.
     within_validity: bool,

@@ -72,6 +72,11 @@ impl Slot {
         self.users.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
+    /// Whether anybody waits here.
+    pub(crate) fn is_used(&self) -> bool {
+        self.users.load(Ordering::Relaxed) > 0
+    }
+
     /// The waiter, as the servers know it.
     #[must_use]
     pub fn entry(&self) -> &Arc<str> {
@@ -91,6 +96,16 @@ impl Slot {
 
     pub(crate) fn arrived(&self, server: usize, arrival: u64) {
         self.arrivals[server].store(arrival, Ordering::Relaxed);
+    }
+
+    /// Whether some server has it in its queue, as far as one knows.
+    pub(crate) fn has_arrived(&self) -> bool {
+        (0..self.arrivals.len()).any(|server| self.has_arrived_at(server))
+    }
+
+    /// Whether this server has it in its queue, as far as one knows.
+    pub(crate) fn has_arrived_at(&self, server: usize) -> bool {
+        self.arrivals[server].load(Ordering::Relaxed) > 0
     }
 
     /// The lock was granted here: who comes next begins at the tail.

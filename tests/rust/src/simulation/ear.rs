@@ -50,9 +50,13 @@ impl World {
                 (0..self.processes.len()).find(|client| message.channel.ends_with(&format!(":{}", Self::client_id(*client))));
             let Some(client) = client else { continue };
             let lane = &self.lanes[client][server];
-            let Some(conn) = lane.live_connection().filter(|conn| lane.subscribed == Some(*conn)) else { continue };
+            let Some(conn) = lane.live_connection().filter(|conn| lane.subscribed == Some(*conn)) else {
+                self.not_heard(&message.payload);
+                continue;
+            };
             if self.rng.u16(..1_000) < self.plan.unheard_per_mille {
                 self.trace(|| format!("  s{server} is not heard: {}", message.payload));
+                self.not_heard(&message.payload);
                 continue;
             }
             let at = self.now + self.latency();
@@ -62,7 +66,7 @@ impl World {
 
     pub(super) fn hear(&mut self, client: usize, server: usize, conn: u32, message: &str) {
         if self.lanes[client][server].live_connection() != Some(conn) {
-            return;
+            return self.not_heard(message);
         }
         let Some(hinted) = Hinted::parse(message) else { return self.violate(format!("nobody understands {message:?}")) };
         self.trace(|| format!("c{client} hears s{server}: {message}"));

@@ -244,6 +244,7 @@ impl World {
             self.violate(why);
         }
         self.applied(server, &op, &reply, orphan);
+        self.served(&op, &reply);
         let messages = self.nodes[server].state.take_published();
         self.published(server, messages);
         let takes = self.latency();

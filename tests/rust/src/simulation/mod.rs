@@ -15,6 +15,7 @@ mod faults;
 mod history;
 mod holds;
 mod lane;
+mod lines;
 mod node;
 mod plan;
 mod process;

@@ -51,6 +51,8 @@ pub struct Plan {
     pub outside: bool,
     /// Clients measure time on a clock that stops while their machine is suspended: never, but to see that it is noticed.
     pub clocks_stop_in_suspend: bool,
+    /// Nothing goes wrong, but what the network does.
+    pub is_calm: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -91,9 +93,11 @@ impl Plan {
             ahead_us: if rng.bool() { rng.u64(..ms(1_800_000)) } else { 0 },
             outside: false,
             clocks_stop_in_suspend: false,
+            is_calm: false,
             faults: Vec::new(),
         };
         draw(&mut plan, &mut rng);
+        plan.is_calm = plan.faults.is_empty();
         plan
     }
 

@@ -26,6 +26,8 @@ impl World {
         }
         (0..self.plan.names).for_each(|name| self.look_for_idle_lock(name));
         self.allow_for_stragglers();
+        self.look_for_forgotten_waiters();
+        self.look_for_ghosts();
         for client in 0..self.processes.len() {
             if !self.processes[client].alive || self.processes[client].stopped_until > self.now {
                 continue;
@@ -41,7 +43,7 @@ impl World {
     }
 
     /// How long a client may need for what it does at once, on this network.
-    fn moment(&self) -> u64 {
+    pub(super) fn moment(&self) -> u64 {
         let lost = if self.plan.lost_per_mille > 0 { ms(1_200) } else { 0 };
         6 * (self.plan.latency_us + self.plan.jitter_us) + ms(30) + lost
     }
@@ -110,7 +112,8 @@ impl World {
         let sane = self.probes.is_empty() && self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest;
         let idle = sane && (0..self.processes.len()).any(waits);
         self.idle_since[name] = if idle { self.idle_since[name].min(self.now) } else { Instant::MAX };
-        if self.idle_since[name].saturating_add(ms(2_000)) < self.now {
+        // Whoever speaks for a line looks within a second, whatever was not heard.
+        if self.idle_since[name].saturating_add(ms(1_000) + self.moment() + EVERY) < self.now {
             self.violate(format!("l{name} is free, is waited for, and stays free"));
         }
     }

@@ -127,12 +127,14 @@ impl World {
         let slot = process.slots.len();
         let fair = recipe.options.fair;
         let seat = recipe.lines_up().then(|| process.lines.join(recipe.keys.lock(), slot as u64, fair));
+        let entry = seat.as_ref().map(|seat| Arc::clone(seat.slot.entry()));
         let machine = Acquisition::new(recipe.clone(), seat, seed, now);
         process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
         process.workers[worker].doing = Doing::Acquiring { slot };
         process.workers[worker].turn += 1;
         self.stats.acquires += 1;
+        entry.into_iter().for_each(|entry| self.takes_seat(&entry, client, slot));
         self.bring(client, slot, Input::Start);
         slot
     }

@@ -12,6 +12,7 @@ use locktender::wait::Lines;
 use super::clock::{Clock, Instant, ms};
 use super::history::History;
 use super::lane::Lane;
+use super::lines::Watch;
 use super::node::Node;
 use super::plan::Plan;
 use super::process::Process;
@@ -65,6 +66,7 @@ pub(super) struct World {
     /// Handed over and not adopted: name, owner, ttl.
     pub(super) tickets: Vec<(usize, Arc<str>, std::time::Duration)>,
     pub(super) history: History,
+    pub(super) watch: Watch,
     pub(super) stats: Stats,
     pub(super) commands: Vec<Command>,
     pub(super) settled: bool,
@@ -133,6 +135,7 @@ impl World {
             signature: Arc::new(signature),
             tickets: Vec::new(),
             history: History::default(),
+            watch: Watch::default(),
             stats: Stats::default(),
             commands: Vec::new(),
             settled: false,

@@ -1,0 +1,153 @@
+//! Waiters: nobody is forgotten in a line, nobody who is gone stays in one, and first come is first served.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use locktender::server::{Op, Queued, Reply, Verdict};
+use locktender::wait::Hinted;
+
+use super::clock::{Instant, micros, ms};
+use super::world::World;
+
+/// The longest that whoever speaks for a line doesn't look.
+const LOOK: u64 = ms(1_000);
+
+/// What is known of waiters that no process knows all of.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// Whose an entry is: client, slot. One that is shared has several.
+    users: HashMap<Arc<str>, Vec<(usize, usize)>>,
+    /// Since when nobody waits behind an entry.
+    unused_since: HashMap<Arc<str>, Instant>,
+    /// Fair waiters by lock, in the order in which the server first lined them up.
+    order: HashMap<usize, Vec<Arc<str>>>,
+    /// Those that had the lock: after an undone grant they are where they were before, but that is nobody's promise.
+    served: HashSet<Arc<str>>,
+    /// Locks of which a message wasn't heard.
+    unheard: HashSet<usize>,
+    /// Waiters that nobody looks for, when last looked at.
+    forgotten: Vec<(usize, usize)>,
+}
+
+impl World {
+    /// An acquire lines up under this entry from now on.
+    pub(super) fn takes_seat(&mut self, entry: &Arc<str>, client: usize, slot: usize) {
+        self.watch.users.entry(Arc::clone(entry)).or_default().push((client, slot));
+    }
+
+    /// A message to a waiter doesn't arrive.
+    pub(super) fn not_heard(&mut self, message: &str) {
+        let name = Hinted::parse(message).and_then(|hinted| self.keys.iter().position(|keys| keys.lock() == hinted.lock));
+        self.watch.unheard.extend(name);
+    }
+
+    fn is_used(&self, entry: &str) -> bool {
+        let waits = |(client, slot): &(usize, usize)| {
+            let process = &self.processes[*client];
+            process.alive && process.slots[*slot].is_waiting()
+        };
+        self.watch.users.get(entry).is_some_and(|users| users.iter().any(waits))
+    }
+
+    /// A server has answered an acquire: on a single one, without faults, fair waiters get the lock in the order in which it
+    /// first lined them up.
+    pub(super) fn served(&mut self, op: &Op, reply: &Reply) {
+        let Op::Acquire { keys, fair: true, place: Some(place), adopt, .. } = op else { return };
+        let Some(name) = self.keys.iter().position(|known| known.lock() == keys.lock()) else { return };
+        let order = self.watch.order.entry(name).or_default();
+        let at = order.iter().position(|entry| *entry == place.entry);
+        match (reply.verdict, &reply.queued) {
+            (Verdict::Held, Queued::At { .. }) if at.is_none() && !self.watch.served.contains(&place.entry) => {
+                order.push(Arc::clone(&place.entry));
+            }
+            (Verdict::Vote, _) => {
+                let before: Vec<Arc<str>> = order[..at.unwrap_or(order.len())].to_vec();
+                order.retain(|entry| *entry != place.entry);
+                let first = self.watch.served.insert(Arc::clone(&place.entry));
+                let passed = before.iter().find(|entry| self.is_used(entry)).filter(|_| first && adopt.is_none());
+                if let Some(passed) = passed.filter(|_| self.is_orderly(name)) {
+                    self.violate(format!("l{name}: {} was served before {passed}, which came first", place.entry));
+                }
+            }
+            _ => (),
+        }
+    }
+
+    fn is_orderly(&self, name: usize) -> bool {
+        self.plan.servers == 1 && self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.watch.unheard.contains(&name)
+    }
+
+    /// For every waiter somebody of its process looks within a second, or has a round under way.
+    pub(super) fn look_for_forgotten_waiters(&mut self) {
+        let mut forgotten = Vec::new();
+        for client in 0..self.processes.len() {
+            let process = &self.processes[client];
+            if !process.alive || process.closed || process.stopped_until > self.now {
+                continue;
+            }
+            let patience = LOOK.max(micros(self.plan.response_timeout)) + ms(10);
+            let latest = process.clock.at(self.now) + patience;
+            let looks = |name: usize| {
+                let fronts = process.lines.fronts().map(|waiter| &process.slots[waiter as usize]);
+                fronts
+                    .filter(|slot| slot.name == name && slot.is_waiting())
+                    .any(|slot| slot.machine.wake_at().as_micros() <= latest)
+            };
+            let waits = |slot: &&usize| process.slots[**slot].is_waiting() && process.slots[**slot].recipe.lines_up();
+            let unseen = process.live.iter().filter(waits).filter(|slot| !looks(process.slots[**slot].name));
+            forgotten.extend(unseen.map(|slot| (client, *slot)));
+        }
+        // Who is next is told at the same instant, but not in the same happening.
+        let still = forgotten.iter().find(|waiter| self.watch.forgotten.contains(waiter)).copied();
+        self.watch.forgotten = forgotten;
+        if let Some((client, slot)) = still {
+            self.violate(format!("c{client}.{slot} waits, and nobody of its process looks for it"));
+        }
+    }
+
+    /// Nobody stands in line who no longer waits.
+    pub(super) fn look_for_ghosts(&mut self) {
+        let entries: Vec<Arc<str>> = self.watch.users.keys().cloned().collect();
+        for entry in entries {
+            if self.is_used(&entry) {
+                self.watch.unused_since.remove(&entry);
+            } else {
+                self.watch.unused_since.entry(entry).or_insert(self.now);
+            }
+        }
+        let ghost = (0..self.plan.servers).find_map(|server| self.ghost_at(server));
+        if let Some(ghost) = ghost {
+            self.violate(ghost);
+        }
+    }
+
+    fn ghost_at(&self, server: usize) -> Option<String> {
+        let node = &self.nodes[server];
+        // What a crash brought back is nobody's to delete.
+        if !node.up || node.forgot_at.is_some() {
+            return None;
+        }
+        let now_us = node.wall_us(self.now);
+        for keys in &self.keys {
+            let Some(members) = node.state.members(keys.queue(), now_us) else { continue };
+            for (_, entry) in members.from(0) {
+                let client = entry.split(':').nth(1).unwrap_or_default();
+                let lives = members.score(client).is_some_and(|life| life.unsigned_abs() >= now_us);
+                if lives && self.is_ghost(server, entry) {
+                    return Some(format!("s{server}: {entry} still stands in line for l{}", keys.name()));
+                }
+            }
+        }
+        None
+    }
+
+    fn is_ghost(&self, server: usize, entry: &str) -> bool {
+        let Some(since) = self.watch.unused_since.get(entry).copied() else { return false };
+        let Some(&(client, _)) = self.watch.users.get(entry).and_then(|users| users.first()) else { return true };
+        let (node, process) = (&self.nodes[server], &self.processes[client]);
+        let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, self.lanes[client][server].troubled_until];
+        // What was sent before may still be read, and line somebody up who has left.
+        let is_quiet = troubles.into_iter().all(|at| at + ms(2_000) < since || at == 0);
+        process.alive && !process.closed && is_quiet && since + ms(1_000) + self.moment() < self.now
+    }
+}
