@@ -120,10 +120,10 @@ impl World {
         if let (Op::Heal { owner, .. }, Verdict::Ok) = (op, reply.verdict) {
             self.history.healed.insert((server, owner.clone()));
         }
-        if let (Op::Acquire { owner, .. }, Verdict::Vote, false) = (op, reply.verdict, orphan) {
-            if self.history.healed.contains(&(server, owner.clone())) {
-                self.violate(format!("s{server}: a heal overtook the acquire of {owner}"));
-            }
+        if let (Op::Acquire { owner, .. }, Verdict::Vote, false) = (op, reply.verdict, orphan)
+            && self.history.healed.contains(&(server, owner.clone()))
+        {
+            self.violate(format!("s{server}: a heal overtook the acquire of {owner}"));
         }
         if let Op::Acquire { owner, .. } | Op::Heal { owner, .. } = op {
             self.history.written.insert((server, owner.clone()), (self.now, orphan));

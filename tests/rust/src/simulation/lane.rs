@@ -186,7 +186,10 @@ impl World {
                 }
             }
             self.disturb(client, server, 0);
-            return if self.lanes[client][server].waiting.is_empty() { () } else { self.pursue(client, server) };
+            if !self.lanes[client][server].waiting.is_empty() {
+                self.pursue(client, server);
+            }
+            return;
         }
         lane.link = Link::Up;
         lane.failures = 0;

@@ -17,7 +17,7 @@ impl World {
     pub(super) fn sample(&mut self) {
         for server in 0..self.plan.servers {
             self.look_for_leftovers(server);
-            if self.plan.servers > 1 && self.now % ms(500) == 0 && self.nodes[server].up {
+            if self.plan.servers > 1 && self.now.is_multiple_of(ms(500)) && self.nodes[server].up {
                 self.nodes[server].snapshot(self.now);
             }
         }
