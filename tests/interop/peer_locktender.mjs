@@ -1,6 +1,6 @@
 // locktender's Node as a peer; README.md says what it is asked.
 
-import { readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
 import { Client } from 'locktender'
@@ -32,6 +32,13 @@ const answers = {
   async inspect({ name }) {
     const info = await client.lock(name).inspect()
     return info ? { owner: info.owner, fence: info.fence, fields: info.fields } : { owner: null }
+  },
+  async turn({ name, file, fair, who }) {
+    const fence = await client.withLock(name, { ttlMs: 60_000, fair }, async (held) => {
+      appendFileSync(file, `${who}\n`)
+      return held.fence
+    })
+    return { fence }
   },
   async count({ name, file, times }) {
     for (let done = 0; done < times; done++) {

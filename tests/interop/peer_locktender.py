@@ -33,6 +33,8 @@ class Peer:
                 return {"ticket": self._held.hand_over()}
             case "inspect":
                 return self._inspect(asked["name"])
+            case "turn":
+                return self._turn(asked["name"], Path(asked["file"]), asked["fair"], asked["who"])
             case "count":
                 return self._count(asked["name"], Path(asked["file"]), asked["times"])
         return shown(self._held)
@@ -43,6 +45,11 @@ class Peer:
             return {"owner": None}
         fields = info.fields and {key: getattr(info.fields, key) for key in ("app", "host", "pid", "at", "id")}
         return {"owner": info.owner, "fence": info.fence, "fields": fields}
+
+    def _turn(self, name: str, file: Path, fair: bool, who: str) -> dict[str, Any]:
+        with self._client.lock(name, ttl=60, fair=fair) as held, file.open("a") as order:
+            order.write(who + "\n")
+        return {"fence": held.fence}
 
     def _count(self, name: str, file: Path, times: int) -> dict[str, Any]:
         for _ in range(times):

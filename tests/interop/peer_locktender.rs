@@ -7,6 +7,7 @@
     reason = "a peer of the tests answers by printing, and fails by panicking"
 )]
 
+use std::io::Write as _;
 use std::time::Duration;
 use std::{env, fs, io};
 
@@ -46,6 +47,7 @@ impl Peer {
             }
             "hand_over" => return Ok(json!({ "ticket": self.held.as_ref().unwrap().hand_over()? })),
             "inspect" => return self.inspect(text("name")),
+            "turn" => return self.turn(text("name"), text("file"), asked["fair"].as_bool().unwrap(), text("who")),
             "count" => return self.count(text("name"), text("file"), asked["times"].as_u64().unwrap()),
             other => panic!("asked to {other}"),
         }
@@ -61,6 +63,15 @@ impl Peer {
             .fields
             .map(|fields| json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id }));
         Ok(json!({ "owner": info.owner, "fence": info.fence, "fields": fields }))
+    }
+
+    fn turn(&self, name: &str, file: &str, fair: bool, who: &str) -> Result<Value, Error> {
+        let lock = self.client.lock(name).ttl(Duration::from_secs(60)).fair(fair);
+        let fence = lock.with_blocking(|held| {
+            writeln!(fs::OpenOptions::new().append(true).open(file).unwrap(), "{who}").unwrap();
+            held.fence()
+        })?;
+        Ok(json!({ "fence": fence }))
     }
 
     fn count(&self, name: &str, file: &str, times: u64) -> Result<Value, Error> {

@@ -43,6 +43,14 @@ class Peer:
         self.send(do, **asked)
         return self.receive()
 
+    def kill(self) -> None:
+        """Ends it as a crash does."""
+        assert self._process.stdin and self._process.stdout
+        self._process.kill()
+        self._process.wait(10)
+        self._process.stdin.close()
+        self._process.stdout.close()
+
     def __enter__(self) -> "Peer":
         return self
 

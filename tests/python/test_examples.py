@@ -14,6 +14,7 @@ SAYS = {
     "hello": "given back",
     "extend": "the lock was lost: expired",
     "fencing": "its withdrawal: False\nbalance 90",
+    "fair": "customer 3 is served",
     "handover": "no longer held: False",
     "fastapi_orders": "200 {'order': 42, 'fence': ",
     "apscheduler_nightly": "ran the nightly job",

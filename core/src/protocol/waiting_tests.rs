@@ -378,3 +378,49 @@ fn events_tell_once_that_it_waits_in_line_and_that_it_was_told() {
     ];
     assert_eq!(kinds, expected);
 }
+
+#[test]
+fn who_gives_up_takes_off_the_place_that_another_of_its_process_had_lined_up() {
+    let (mut lines, seats) = seats(2, false);
+    let mut first = Acquire::new(Some(seats[0].clone()), LockOptions::default());
+    let mut second = Acquire::new(Some(seats[1].clone()), LockOptions::default());
+    first.bring(Input::Start);
+    second.bring(Input::Start);
+    first.answer(Verdict::Vote, Queued::At { rank: 0, arrival: 9 });
+    lines.quit("l", 1, Departure::Granted { until: at(9_998), stays: true });
+    let ended = second.bring(Input::Cancel);
+    assert_eq!(leaving(&ended), [seats[1].slot.entry().to_string()]);
+}
+
+#[test]
+fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
+    for (queued, behind, leaves) in [
+        (Queued::At { rank: 0, arrival: 9 }, false, true),
+        (Queued::At { rank: 0, arrival: 9 }, true, false),
+        (Queued::Nothing, false, false),
+    ] {
+        let mut lines = Lines::new("c", "", 3);
+        let seat = lines.join("l", 1, false);
+        let entry = seat.slot.entry().to_string();
+        let recipe = Arc::new(recipe(3));
+        let mut machine = Acquisition::new(recipe, Some(seat), 1, Now { tick: at(0), wall_us: 0 });
+        let bring = |machine: &mut Acquisition, input| {
+            let mut out = Vec::new();
+            machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut out);
+            out
+        };
+        bring(&mut machine, Input::Start);
+        let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
+        let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
+        bring(&mut machine, Input::Answer { server: 0, tag, answer: vote() });
+        let granted = bring(&mut machine, Input::Answer { server: 1, tag, answer: vote() });
+        assert!(departure(&granted).is_some());
+        if behind {
+            lines.join("l", 2, false);
+        }
+        lines.quit("l", 1, Departure::Granted { until: at(9_998), stays: false });
+        let held = Reply::new(Verdict::Held, 0, 7, Some("x".into()), Remaining::For(ms(60_000)));
+        let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
+        assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
+    }
+}
