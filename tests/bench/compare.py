@@ -2,8 +2,9 @@
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts what was
-measured into the table of docs/performance.md. Groups: rust, holds, quorum, peers, python, node; all but peers unless some
-are named. `--rows TEXT` measures the rows with that text in their titles.
+measured into the table of docs/performance.md. Groups: rust, holds, quorum, waiting, peers, python, node; all but waiting
+and peers unless some are named; waiting by itself goes into a table of its own. `--rows TEXT` measures the rows with that text in
+their titles.
 """
 
 import argparse
@@ -18,10 +19,10 @@ from datetime import date
 from fleets import ROOT, fleets
 from rows import ROWS
 from sides import Sides
+from waiting import waiting
 
 PAGE = ROOT / "docs/performance.md"
-GROUPS = ["rust", "holds", "quorum", "peers", "python", "node"]
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+GROUPS = ["rust", "holds", "quorum", "waiting", "peers", "python", "node"]
 
 
 def compare(sides, places, rows, rounds, seconds):
@@ -77,7 +78,7 @@ def one_round(sides, places, seconds):
 
 
 def table(arguments):
-    groups = arguments.groups or [group for group in GROUPS if group != "peers"]
+    groups = arguments.groups or [group for group in GROUPS if group not in ("waiting", "peers")]
     sides = Sides(groups)
     lines = ["| what | aim | median ratio (quartiles) | ours | other | unit |", "| --- | --- | --- | --- | --- | --- |"]
     with fleets(sides.trust) as places:
@@ -90,6 +91,8 @@ def table(arguments):
                 continue
             if group == "holds":
                 lines += renewal(sides, places, arguments.rounds)
+            if group == "waiting":
+                lines += waiting(sides, places, arguments.rounds, arguments.seconds)
             if group == "quorum":
                 lines.append(one_round(sides, places, arguments.seconds))
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores shared by clients and servers"
@@ -116,9 +119,11 @@ def main():
     text = table(arguments)
     print(text)
     if arguments.write:
-        before, rest = PAGE.read_text().split(BEGIN)
-        old, after = rest.split(END)
-        PAGE.write_text(f"{before}{BEGIN}\n{merged(old.strip(), text)}\n{END}{after}")
+        mark = "waiting" if arguments.groups == ["waiting"] else "bench"
+        begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+        before, rest = PAGE.read_text().split(begin)
+        old, after = rest.split(end)
+        PAGE.write_text(f"{before}{begin}\n{merged(old.strip(), text)}\n{end}{after}")
 
 
 if __name__ == "__main__":

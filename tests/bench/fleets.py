@@ -38,11 +38,18 @@ class Server:
             return False
         return True
 
+    def ask(self, command):
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall(command + b"\r\nQUIT\r\n")
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+    def connections(self):
+        """How many connections of locktender there are."""
+        return self.ask(b"CLIENT LIST").count(" name=locktender ")
+
     def calls(self):
         """How many scripts it has run."""
-        with socket.create_connection(("127.0.0.1", self.port)) as connection:
-            connection.sendall(b"INFO commandstats\r\nQUIT\r\n")
-            text = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        text = self.ask(b"INFO commandstats")
         lines = [line for line in text.splitlines() if line.startswith("cmdstat_evalsha:")]
         return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines)
 

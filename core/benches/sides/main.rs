@@ -9,6 +9,7 @@ mod callers;
 mod holds;
 mod meter;
 mod raw;
+mod waiting;
 
 use std::time::Duration;
 
@@ -17,6 +18,10 @@ fn main() {
     let [side, urls, seconds] = arguments.as_slice() else {
         return println!("usage: sides <side> <redis://host:port,…> <seconds>; sides are compared by tests/bench/compare.py");
     };
+    if let Some((count, mode)) = side.strip_prefix("waiters-").and_then(|what| what.split_once('-')) {
+        let hold = Duration::from_secs_f64(seconds.parse().unwrap());
+        return waiting::waiters(urls, count.parse().unwrap(), hold, mode == "fair");
+    }
     let span = Duration::from_secs_f64(seconds.parse().unwrap());
     match side.as_str() {
         "async-1" => callers::tasks(urls, span, 1),
@@ -25,6 +30,7 @@ fn main() {
         "raw-1" => raw::one_at_a_time(urls, span),
         "raw-50x16" => raw::pipelined(urls, span, 50, 16),
         "holds-1000" => holds::renewed(urls, span, 1_000),
+        "holder" => waiting::holder(urls),
         "trust" => callers::trust(urls),
         other => panic!("no side {other}"),
     }

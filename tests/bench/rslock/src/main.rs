@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use meter::{Span, Tally, cpu, report};
 use rslock::LockManager;
+use rustix::time::{ClockId, clock_gettime};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -15,6 +16,9 @@ async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [urls, seconds, callers] = arguments.as_slice() else { return println!("usage: <urls> <seconds> <callers>") };
     let manager = LockManager::new(urls.split(',').collect());
+    if seconds == "holder" {
+        return holder(&manager).await;
+    }
     manager.lock("bench:first", TTL).await.unwrap().release().await;
     let span = Span::starting_now(Duration::from_secs_f64(seconds.parse().unwrap()));
     let tasks: Vec<_> = (0..callers.parse().unwrap())
@@ -38,4 +42,23 @@ async fn main() {
         tallies.push(task.await.unwrap());
     }
     report(tallies, span, cpu() - before);
+}
+
+/// As `holder` in core/benches/sides/waiting.rs.
+async fn holder(manager: &LockManager) {
+    let now = || {
+        let time = clock_gettime(ClockId::Monotonic);
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    };
+    let mut held = None;
+    for line in std::io::stdin().lines() {
+        if line.unwrap() == "acquire" {
+            held = Some(manager.acquire("bench:line", 6 * TTL).await.unwrap());
+            println!("{}", now());
+        } else if let Some(held) = held.take() {
+            let began = now();
+            held.release().await;
+            println!("{began}");
+        }
+    }
 }
