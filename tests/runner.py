@@ -83,7 +83,7 @@ def check_tools():
     rust = re.search(r'rust-version = "(\d+)\.(\d+)"', (ROOT / "Cargo.toml").read_text())
     wanted = (
         ("cargo", ("cargo", "--version"), (int(rust[1]), int(rust[2])), "rustup, then run `rustup default stable`"),
-        ("node", ("node", "--version"), (20, 0), "nodejs"),
+        ("node", ("node", "--version"), (20, 4), "nodejs"),
         ("npm", ("npm", "--version"), (1, 0), "npm"),
     )
     for name, command, least, package in wanted:
@@ -139,7 +139,7 @@ def install_python_packages():
     step("virtual environment", key, lambda: run(sys.executable, "-m", "venv", "--clear", VENV))
     pip = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
     requirements = "tests/requirements.txt"
-    step("python packages", fingerprint([requirements]), lambda: run(*pip, "-r", requirements))
+    step("python packages", fingerprint([requirements]), lambda: run(*pip, "--no-deps", "-r", requirements))
     make = "tests/certificates.py"
     step("certificates", fingerprint([make]), lambda: run(PYTHON, make, VENV / "certificates"))
 

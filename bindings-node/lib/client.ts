@@ -3,10 +3,11 @@ import { EventEmitter } from 'node:events'
 import type * as native from '../native/index.js'
 import { InvalidArgumentError, valueOf, type ServerError } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents } from './events.js'
-import { during, Held, type Made } from './held.js'
-import { Lock } from './lock.js'
+import { during, Held } from './held.js'
+import { ofIoredis, type IoredisLike } from './ioredis.js'
+import { Lock, type Made } from './lock.js'
 import { clientOptions, lockOptions, signalOf, text, workersOwn, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
-import { queue, result } from './queue.js'
+import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
 import { nativeOf, ScriptedServer } from './scripted.js'
 
 /** A URL, several in one string, or a scripted server. */
@@ -60,6 +61,14 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     super.on('newListener' as never, hear as never)
   }
 
+  /**
+   * A client for the server that an ioredis client uses: its address, credentials, TLS and database are copied, and its `keyPrefix`
+   * unless `prefix` is given. The connection is the client's own. Clients of a cluster or of sentinels are refused.
+   */
+  static fromIoredis(redis: IoredisLike, options?: ClientOptions): Client {
+    return new Client(...ofIoredis(redis, clientOptions(options) as ClientOptions))
+  }
+
   /** The lock `name`. No I/O. Throws `InvalidArgumentError` for a bad name or option. */
   lock(name: string, options?: LockOptions): Lock {
     return this.#lock(name, lockOptions(options))
@@ -71,7 +80,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   /** @internal */
-  static makeLock(client: Client, name: string, options: native.LockOptions): Made<native.Lock> {
+  static makeLock(client: Client, name: string, options: native.LockOptions): Made {
     client.#hear()
     return { native: valueOf(client.#native.lock(name, options)), client }
   }
@@ -108,7 +117,8 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     this.#hear()
     const own = lockOptions(options, ['signal'])
     const lock = valueOf(this.#native.adoption(text('ticket', ticket), own))
-    return new Held({ native: await result(() => lock.acquire(), signalOf(options)), client: this })
+    const granted = resultOf<Granted>(await outcomeUnless(signalOf(options), () => lock.acquire()))
+    return new Held(lock.name, this, granted)
   }
 
   /**
@@ -116,12 +126,12 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    * new, and only while no lock of this quorum may be held anywhere. Does nothing with one server.
    */
   async initializeQuorum(): Promise<void> {
-    return await result(() => this.#native.initializeQuorum())
+    resultOf(await outcome(this.#native.initializeQuorum()))
   }
 
   /** What each server really guarantees: version, role, persistence, eviction, clock, rights, and what is worth a warning. */
   async check(): Promise<ServerReport[]> {
-    return await result(() => this.#native.check())
+    return resultOf(await outcome(this.#native.check()))
   }
 
   /**
@@ -129,7 +139,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    * connections are let go. Takes at most a response timeout or so.
    */
   async close(): Promise<void> {
-    return await result(() => this.#native.close())
+    resultOf(await outcome(this.#native.close()))
   }
 
   /** Closes the client. */

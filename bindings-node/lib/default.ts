@@ -9,11 +9,12 @@ function defaultClient(): Client {
 }
 
 /**
- * Sets the servers and options of the default client, which `lock`, `withLock` and `tryWithLock` use. Without it the default
- * client is made at the first operation, of what the environment's `LOCKTENDER_URL` names. Locks made before keep theirs.
+ * Sets the servers and options of the default client, which `lock`, `withLock` and `tryWithLock` use, and gives that client.
+ * Without it the default client is made at the first operation, of what the environment's `LOCKTENDER_URL` names. Locks that were
+ * used before keep theirs.
  */
-export function configure(servers: Server | readonly Server[], options?: ClientOptions): void {
-  client = new Client(servers, options)
+export function configure(servers: Server | readonly Server[], options?: ClientOptions): Client {
+  return (client = new Client(servers, options))
 }
 
 /** The lock `name` of the default client. No I/O, and no client before its first operation. */

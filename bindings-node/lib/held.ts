@@ -1,7 +1,9 @@
-import type * as native from '../native/index.js'
+import { inspect, type InspectOptions } from 'node:util'
+
 import { errorOf, LockLostError, valueOf } from './errors.js'
 import { time } from './options.js'
-import { result, watch } from './queue.js'
+import { outcome, queue, resultOf, watch, type Granted } from './queue.js'
+import { traced } from './tracing.js'
 
 /** What a release found. */
 export interface Release {
@@ -12,14 +14,10 @@ export interface Release {
   readonly overrunMs: number
 }
 
-/**
- * What the core made for a client. It keeps the client alive: without it nobody would hear the client's events, nor give its
- * locks back at exit. @internal
- */
-export interface Made<T> {
-  readonly native: T
-  readonly client: object
-}
+// A hold that is garbage is no longer renewed.
+const forgotten = new FinalizationRegistry<number>((hold) => {
+  queue.abandon(hold)
+})
 
 // Who keeps only the signal still works under the lock, which is then no garbage.
 const holds = new WeakMap<AbortSignal, Held>()
@@ -32,47 +30,63 @@ const holds = new WeakMap<AbortSignal, Held>()
  * `warning` event.
  */
 export class Held implements AsyncDisposable {
-  readonly #made: Made<native.Held>
+  // The client is only kept alive: without it nobody would hear its events, nor give its locks back at exit.
+  readonly #made: { readonly hold: number; readonly client: object }
+  #owner: string | undefined
   #loss: AbortController | undefined
 
   /** The lock's name. */
   readonly name: string
-  /** The value on the servers: unique to this acquisition, readable in redis-cli. */
-  readonly owner: string
   /** The fencing token, larger than that of every earlier hold of this name: a number that a resource compares. */
   readonly fence: number
 
   /** @internal */
-  constructor(made: Made<native.Held>) {
-    this.#made = made
-    this.name = made.native.name
-    this.owner = made.native.owner
-    this.fence = made.native.fence
+  constructor(name: string, client: object, granted: Granted) {
+    this.name = name
+    this.fence = granted.fence
+    this.#made = { hold: granted.hold, client }
+    forgotten.register(this, granted.hold)
   }
 
-  get #native(): native.Held {
-    return this.#made.native
+  get #hold(): number {
+    return this.#made.hold
+  }
+
+  /** The value on the servers: unique to this acquisition, readable in redis-cli. */
+  get owner(): string {
+    return (this.#owner ??= queue.owner(this.#hold))
+  }
+
+  /** Its data, for logs. */
+  toJSON(): { name: string; owner: string; fence: number } {
+    return { name: this.name, owner: this.owner, fence: this.fence }
+  }
+
+  /** @internal */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return `Held ${inspect({ ...this.toJSON(), remainingMs: this.remainingMs() }, options)}`
   }
 
   /** How long the lock is surely held if nothing renews it; 0 if it is not held. No I/O. */
   remainingMs(): number {
-    return this.#native.remainingMs()
+    return queue.remainingMs(this.#hold)
   }
 
   /** Whether the lock is held now. No I/O; never true later than the servers' expiry, also when the event loop was blocked. */
   isValid(): boolean {
-    return this.#native.isValid()
+    return queue.isValid(this.#hold)
   }
 
   /** Throws `LockLostError` or `NotHeldError` unless the lock is held now. No I/O. */
   check(): void {
-    const failure = this.#native.check()
+    const failure = queue.checkHold(this.#hold)
     if (failure) throw errorOf(failure)
   }
 
   /**
    * Aborted when the lock is lost, with the `LockLostError` as its reason. A release doesn't abort it. Looking at it is
-   * enough: also work that never lets the event loop run finds it aborted after a loss.
+   * enough: also work that never lets the event loop run finds it aborted after a loss. Waiting for it keeps no process alive:
+   * one in which nothing else is to be done ends, and gives the lock back.
    */
   get signal(): AbortSignal {
     this.#loss ??= this.#watched()
@@ -81,7 +95,7 @@ export class Held implements AsyncDisposable {
   }
 
   #lookForLoss(loss: AbortController): void {
-    const failure = this.#native.check()
+    const failure = queue.checkHold(this.#hold)
     if (failure?.code === 'LOCK_LOST') loss.abort(errorOf(failure))
   }
 
@@ -90,7 +104,7 @@ export class Held implements AsyncDisposable {
     holds.set(loss.signal, this)
     // Weak, or what waits for the loss of a forgotten hold would keep it from being forgotten.
     const told = new WeakRef(loss)
-    watch(this.#native.watch(), (error) => {
+    watch(this.#hold, (error) => {
       if (error) told.deref()?.abort(error)
     })
     return loss
@@ -101,15 +115,19 @@ export class Held implements AsyncDisposable {
    *
    * Rejects with `LockLostError`, `NotHeldError`, or `UnavailableError` if no majority answered for `unavailableAfterMs`.
    */
-  async extend(ttlMs?: number): Promise<void> {
-    const ttl = time('ttlMs', ttlMs)
-    return await result(() => this.#native.extend(ttl))
+  extend(ttlMs?: number): Promise<void> {
+    return traced('extend', this.name, async () => {
+      const ttl = time('ttlMs', ttlMs)
+      resultOf(await outcome(queue.extend(this.#hold, ttl)))
+    })
   }
 
   /** Makes what remains now and `ms` more remain. Rejects as `extend` does. */
-  async extendBy(ms: number): Promise<void> {
-    const more = time('ms', ms ?? null)
-    return await result(() => this.#native.extendBy(more as number))
+  extendBy(ms: number): Promise<void> {
+    return traced('extend', this.name, async () => {
+      const more = time('ms', ms ?? null)
+      resultOf(await outcome(queue.extendBy(this.#hold, more as number)))
+    })
   }
 
   /**
@@ -118,8 +136,8 @@ export class Held implements AsyncDisposable {
    * Rejects with `UnavailableError` if the outcome is still unknown after `unavailableAfterMs`: the release goes on in the
    * background, and may be called again to learn the outcome; with `NotHeldError` if it was released or handed over before.
    */
-  async release(): Promise<Release> {
-    return await result(() => this.#native.release())
+  release(): Promise<Release> {
+    return traced('release', this.name, async () => resultOf(await outcome(queue.release(this.#hold))))
   }
 
   /**
@@ -127,7 +145,7 @@ export class Held implements AsyncDisposable {
    * most for what remains of the ttl, the lock stays taken.
    */
   handOver(): string {
-    return valueOf(this.#native.handOver())
+    return valueOf(queue.handOver(this.#hold))
   }
 
   /** Gives the lock back unless that was done. Never rejects: a loss shows in `signal` and as an event. */
@@ -143,8 +161,10 @@ export class Held implements AsyncDisposable {
   }
 
   /** Ends a body: rejects with `LockLostError` if the lock was lost meanwhile. @internal */
-  async leave(): Promise<void> {
-    return await result(() => this.#native.leave())
+  leave(): Promise<void> {
+    return traced('release', this.name, async () => {
+      resultOf(await outcome(queue.leave(this.#hold)))
+    })
   }
 }
 

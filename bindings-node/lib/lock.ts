@@ -1,8 +1,9 @@
 import type * as native from '../native/index.js'
 import { LockError } from './errors.js'
-import { Held, type Made } from './held.js'
+import { Held } from './held.js'
 import { onlySignal, type AcquireOptions } from './options.js'
-import { result } from './queue.js'
+import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
+import { traced } from './tracing.js'
 
 /** The fields of a locktender client's owner value. */
 export interface OwnerFields {
@@ -30,19 +31,25 @@ export interface LockInfo {
   readonly queue: readonly string[]
 }
 
+/** The core's lock, and the client that it keeps alive. @internal */
+export interface Made {
+  readonly native: native.Lock
+  readonly client: object
+}
+
 /** A name and options. Does no I/O, may be shared and used again, also at the same time. */
 export class Lock {
-  readonly #open: () => Made<native.Lock>
-  #made: Made<native.Lock> | undefined
+  readonly #open: () => Made
+  #made: Made | undefined
   readonly name: string
 
   /** @internal */
-  constructor(name: string, open: () => Made<native.Lock>) {
+  constructor(name: string, open: () => Made) {
     this.name = name
     this.#open = open
   }
 
-  get #opened(): Made<native.Lock> {
+  get #opened(): Made {
     return (this.#made ??= this.#open())
   }
 
@@ -52,25 +59,33 @@ export class Lock {
    *
    * Rejects with `AcquireTimeoutError`, `UnavailableError`, `DeniedError`, `KeyConflictError` or `ClosedError`.
    */
-  async acquire(options?: AcquireOptions): Promise<Held> {
+  acquire(options?: AcquireOptions): Promise<Held> {
+    return traced('acquire', this.name, () => this.#acquire(options))
+  }
+
+  async #acquire(options: AcquireOptions | undefined): Promise<Held> {
     const signal = onlySignal(options)
-    return this.#held(await result(() => this.#opened.native.acquire(), signal))
+    const { native, client } = this.#opened
+    const granted = resultOf<Granted>(await outcomeUnless(signal, () => native.acquire()))
+    return new Held(this.name, client, granted)
   }
 
   /** Tries once to acquire the lock: `null` if it is busy. Rejects as `acquire` does, but never for being busy. */
-  async tryAcquire(options?: AcquireOptions): Promise<Held | null> {
-    const signal = onlySignal(options)
-    const held = await result<native.Held | undefined>(() => this.#opened.native.tryAcquire(), signal)
-    return held ? this.#held(held) : null
+  tryAcquire(options?: AcquireOptions): Promise<Held | null> {
+    return traced('acquire', this.name, () => this.#tryAcquire(options))
   }
 
-  #held(held: native.Held): Held {
-    return new Held({ native: held, client: this.#opened.client })
+  async #tryAcquire(options: AcquireOptions | undefined): Promise<Held | null> {
+    const signal = onlySignal(options)
+    const { native, client } = this.#opened
+    const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, () => native.tryAcquire()))
+    return granted ? new Held(this.name, client, granted) : null
   }
 
   /** Looks who holds the lock: `null` if nobody does. Changes nothing. */
   async inspect(): Promise<LockInfo | null> {
-    return (await result<LockInfo | undefined>(() => this.#opened.native.inspect())) ?? null
+    const { native } = this.#opened
+    return resultOf<LockInfo | undefined>(await outcome(native.inspect())) ?? null
   }
 
   /** @deprecated It is on what `acquire()` returned. */

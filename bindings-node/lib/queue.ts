@@ -1,42 +1,81 @@
 import * as native from '../native/index.js'
 import { errorOf, type LockError } from './errors.js'
 import { deliver, type LockEvent } from './events.js'
+import type { Release } from './held.js'
 
-// The places of a triple that the native queue gives, by its kind.
-const [RESOLVED, REJECTED, ENDED] = [0, 1, 2]
+// The kinds of what the native queue gives: three numbers each, kind, number and value. What is no number comes beside them.
+const [DONE, HELD, RELEASED, RESOLVED, REJECTED, ENDED] = [0, 1, 2, 3, 4, 5]
+const NUMBERS = 3
+const AT_ONCE = 256
 
-interface Settled {
-  readonly failure: native.Failure | undefined
-  readonly value: unknown
+/** A hold, by the number of the call that got it. @internal */
+export interface Granted {
+  readonly hold: number
+  readonly fence: number
 }
 
-const waiting = new Map<number, (settled: Settled) => void>()
+/** A failure on its way to whoever waits: the error is made there, so that its stack shows who that is. */
+class Refused {
+  readonly failure: native.Failure
+
+  constructor(failure: native.Failure) {
+    this.failure = failure
+  }
+}
+
+const waiting = new Map<number, (outcome: unknown) => void>()
 const watching = new Map<number, (loss: LockError | undefined) => void>()
 
+// Bun and Deno load Node's addons, but have another event loop.
+const hosted = process.versions['bun'] === undefined && process.versions['deno'] === undefined
+
+const numbers = new Float64Array(1 + AT_ONCE * NUMBERS)
+
 /** The native queue of this environment: the main thread's, or a worker's. @internal */
-export const queue = new native.CompletionQueue(drain)
+export const queue = new native.CompletionQueue(drain, hosted)
 
 // Locks that are still held are given back; a worker's environment does the same when it ends.
 process.once('exit', () => {
   queue.closeClients()
 })
 
-/** Takes out all that has come together since JavaScript was woken. */
+/** Takes out all that has come together since JavaScript was called. */
 function drain(): void {
-  const items = queue.drain()
-  for (let at = 0; at < items.length; at += 3) {
-    const [kind, number, value] = items.slice(at, at + 3) as [number, number, unknown]
-    if (kind === RESOLVED) settle(number, { failure: undefined, value })
-    else if (kind === REJECTED) settle(number, { failure: value as native.Failure, value: undefined })
-    else if (kind === ENDED) ended(number, value as native.Failure | null)
-    else deliver(number, value as LockEvent)
+  let count = AT_ONCE
+  while (count === AT_ONCE) {
+    const rich = queue.drain(numbers)
+    count = numbers[0] as number
+    let next = 0
+    for (let item = 0, at = 1; item < count; item += 1, at += NUMBERS) {
+      const kind = numbers[at] as number
+      const number = numbers[at + 1] as number
+      const value = kind < RESOLVED ? numbers[at + 2] : rich?.[next++]
+      if (kind < ENDED) settle(number, outcomeOf(kind, number, value))
+      else if (kind === ENDED) ended(number, value as native.Failure | null)
+      else deliver(number, value as LockEvent)
+    }
   }
 }
 
-function settle(number: number, settled: Settled): void {
+function outcomeOf(kind: number, number: number, value: unknown): unknown {
+  switch (kind) {
+    case DONE:
+      return undefined
+    case HELD:
+      return { hold: number, fence: value as number } satisfies Granted
+    case RELEASED:
+      return { outcome: 'released', rival: null, overrunMs: value as number } satisfies Release
+    case REJECTED:
+      return new Refused(value as native.Failure)
+    default:
+      return value
+  }
+}
+
+function settle(number: number, outcome: unknown): void {
   const resolve = waiting.get(number)
   waiting.delete(number)
-  resolve?.(settled)
+  resolve?.(outcome)
 }
 
 function ended(number: number, loss: native.Failure | null): void {
@@ -45,25 +84,30 @@ function ended(number: number, loss: native.Failure | null): void {
   told?.(loss ? errorOf(loss) : undefined)
 }
 
-/** Calls `told` once the hold that is watched under `number` has ended. @internal */
-export function watch(number: number, told: (loss: LockError | undefined) => void): void {
-  watching.set(number, told)
+/** Calls `told` once the hold has ended. @internal */
+export function watch(hold: number, told: (loss: LockError | undefined) => void): void {
+  watching.set(hold, told)
+  queue.watch(hold)
 }
 
-/** Waits for the result of the call that `start` sends off; aborting `signal` ends it. @internal */
-export async function result<T>(start: () => number, signal?: AbortSignal): Promise<T> {
-  if (signal?.aborted) throw signal.reason
-  const { failure, value } = await (signal ? abortable(start(), signal) : plain(start()))
-  // Made here, so that the stack shows who waited for it.
-  if (failure) throw errorOf(failure)
-  return value as T
-}
-
-function plain(number: number): Promise<Settled> {
+/** The outcome of the call with this number: `resultOf` makes a result or an error of it. @internal */
+export function outcome(number: number): Promise<unknown> {
   return new Promise((resolve) => waiting.set(number, resolve))
 }
 
-function abortable(number: number, signal: AbortSignal): Promise<Settled> {
+/** The outcome of the call that `start` sends off; aborting `signal` ends it. @internal */
+export function outcomeUnless(signal: AbortSignal | undefined, start: () => number): Promise<unknown> {
+  if (signal?.aborted) throw signal.reason
+  return signal ? abortable(start(), signal) : outcome(start())
+}
+
+/** The result of a call. Throws what it failed with: to be called by the function that waited for the outcome. @internal */
+export function resultOf<T>(outcome: unknown): T {
+  if (outcome instanceof Refused) throw errorOf(outcome.failure)
+  return outcome as T
+}
+
+function abortable(number: number, signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const abort = () => {
       waiting.delete(number)
@@ -72,9 +116,9 @@ function abortable(number: number, signal: AbortSignal): Promise<Settled> {
       reject(signal.reason as Error)
     }
     onAbort(signal, abort)
-    waiting.set(number, (settled) => {
+    waiting.set(number, (outcome) => {
       offAbort(signal, abort)
-      resolve(settled)
+      resolve(outcome)
     })
   })
 }

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use locktender::Error;
 use locktender::server::Server;
-use napi::bindgen_prelude::{Array, ClassInstance, Either, Function};
+use locktender::{Error, Outcome};
+use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, ToNapiValue};
 use napi::{Env, Result};
 use napi_derive::napi;
+use parking_lot::Mutex;
 
-use crate::error::Failure;
+use crate::error::{Failure, ms};
 use crate::event::{Forward, LockEvent};
-use crate::held::{Held, LockInfo, Release};
+use crate::held::{LockInfo, Release};
+use crate::host::Host;
 use crate::lock::Lock;
 use crate::options::{ClientOptions, LockOptions};
 use crate::queue::{Item, Queue, Value};
@@ -21,63 +23,83 @@ use crate::scripted::ScriptedServer;
 /// A URL, a text with several, or a scripted server.
 type Source<'env> = Either<String, ClassInstance<'env, ScriptedServer>>;
 
-/// What is in the places of a triple that `drain` gives: `[kind, number, value]`.
+/// The numbers of one item that `drain` gives are `[kind, number, value]`; what is no number is in the array it returns.
 #[napi]
 pub enum Kind {
-    /// A call ended well: its number and result.
+    /// A call ended well, without a result.
+    Done,
+    /// A call got a hold, under the call's number; the value is its fence.
+    Held,
+    /// A call gave a lock back that was its own; the value is the overrun.
+    Released,
+    /// A call ended well; its result is in the array.
     Resolved,
-    /// A call failed: its number and a `Failure`.
+    /// A call failed; its `Failure` is in the array.
     Rejected,
-    /// The hold that is watched under the number ended: by a `Failure`, or `null` without a loss.
+    /// The hold with this number ended, if it is watched: its loss, a `Failure` or `null`, is in the array.
     Ended,
-    /// A `LockEvent` of the client with the number.
+    /// The client with this number has an event; it is in the array.
     Event,
 }
+
+/// Numbers an item takes, after one that counts the items.
+const NUMBERS: usize = 3;
 
 /// Where results come out; one for each environment.
 #[napi]
 pub struct CompletionQueue {
-    queue: Arc<Queue>,
+    pub(crate) queue: Arc<Queue>,
     clients: AtomicU32,
+    /// What to call when something came out, until the first client is opened in Node.
+    unhosted: Mutex<Option<FunctionRef<(), ()>>>,
 }
 
 #[napi]
 impl CompletionQueue {
-    /// `wake` is called when something is to be drained.
+    /// `wake` is called when something is to be drained. `hosted`: this is Node, whose own loop can do the I/O.
     #[napi(constructor)]
-    pub fn new(env: Env, wake: Function<'_, (), ()>) -> Result<Self> {
-        Ok(Self { queue: Queue::new(&env, &wake)?, clients: AtomicU32::new(0) })
+    pub fn new(env: Env, wake: Function<'_, (), ()>, hosted: bool) -> Result<Self> {
+        let queue = Queue::new(&env, &wake)?;
+        let unhosted = if hosted { Some(wake.create_ref()?) } else { None };
+        Ok(Self { queue, clients: AtomicU32::new(0), unhosted: Mutex::new(unhosted) })
     }
 
-    /// Takes out all that has come together: triples of kind, number and value, in one flat array.
+    /// Takes out what has come together, as much as `numbers` takes: first the count, then three numbers for each item.
     #[napi]
-    pub fn drain<'env>(&self, env: &'env Env) -> Result<Array<'env>> {
-        let items = self.queue.drain(env);
-        let mut out = env.create_array(0)?;
+    pub fn drain<'env>(&self, env: &'env Env, mut numbers: Float64Array) -> Result<Option<Array<'env>>> {
+        // SAFETY: JavaScript waits for the return of this call.
+        let numbers = unsafe { numbers.as_mut() };
+        let items = self.queue.drain(env, numbers.len().saturating_sub(1) / NUMBERS);
+        let mut rich = None;
+        let mut count = 0;
         for item in items {
-            self.put(&mut out, item)?;
+            let (kind, number, value) = self.put(env, &mut rich, item)?;
+            let at = 1 + count * NUMBERS;
+            numbers[at..at + NUMBERS].copy_from_slice(&[f64::from(kind as i32), number as f64, value]);
+            count += 1;
         }
-        Ok(out)
+        numbers[0] = count as f64;
+        Ok(rich)
     }
 
-    fn put(&self, out: &mut Array<'_>, item: Item) -> Result<()> {
-        match item {
-            Item::Settled(id, Ok(value)) => self.put_value(head(out, Kind::Resolved, id)?, value),
-            Item::Settled(id, Err(error)) => head(out, Kind::Rejected, id)?.insert(Failure::from(error)),
-            Item::Ended(id, loss) => head(out, Kind::Ended, id)?.insert(loss.map(Failure::from)),
-            Item::Garbage(_) => Ok(()),
-            Item::Event(client, event) => head(out, Kind::Event, client.into())?.insert(LockEvent::from(*event)),
-        }
-    }
-
-    fn put_value(&self, out: &mut Array<'_>, value: Value) -> Result<()> {
-        match value {
-            Value::Nothing => out.insert(()),
-            Value::Held(held) => out.insert(Held::new(*held, &self.queue)),
-            Value::Released(release) => out.insert(Release::from(release)),
-            Value::Info(info) => out.insert(LockInfo::from(info)),
-            Value::Reports(reports) => out.insert(reports.into_iter().map(ServerReport::from).collect::<Vec<_>>()),
-        }
+    /// The numbers of an item; the rest goes to `rich`.
+    fn put<'env>(&self, env: &'env Env, rich: &mut Option<Array<'env>>, item: Item) -> Result<(Kind, i64, f64)> {
+        let mut rich = Rich { env, array: rich };
+        Ok(match item {
+            Item::Settled(id, Ok(Value::Nothing)) => (Kind::Done, id, 0.0),
+            Item::Settled(id, Ok(Value::Held(held))) => (Kind::Held, id, self.queue.keep_hold(id, *held) as f64),
+            Item::Settled(id, Ok(Value::Released(release))) if release.outcome == Outcome::Released => {
+                (Kind::Released, id, ms(release.overrun))
+            }
+            Item::Settled(id, Ok(Value::Released(release))) => rich.with(Kind::Resolved, id, Release::from(release))?,
+            Item::Settled(id, Ok(Value::Info(info))) => rich.with(Kind::Resolved, id, LockInfo::from(info))?,
+            Item::Settled(id, Ok(Value::Reports(reports))) => {
+                rich.with(Kind::Resolved, id, reports.into_iter().map(ServerReport::from).collect::<Vec<_>>())?
+            }
+            Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
+            Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
+            Item::Event(client, event) => rich.with(Kind::Event, client.into(), LockEvent::from(*event))?,
+        })
     }
 
     /// Cancels a call: its result will not come out.
@@ -88,7 +110,10 @@ impl CompletionQueue {
 
     /// Makes a client of `servers`, or without any of those that the environment variable names.
     #[napi(ts_args_type = "servers: Array<string | ScriptedServer>, options: ClientOptions")]
-    pub fn open(&self, servers: Vec<Source<'_>>, options: ClientOptions) -> Either<Client, Failure> {
+    pub fn open(&self, env: Env, servers: Vec<Source<'_>>, options: ClientOptions) -> Either<Client, Failure> {
+        let unhosted = self.unhosted.lock().take();
+        // Without a host the core's I/O thread does it all.
+        let _ = unhosted.and_then(|drain| Host::start(&env, &drain, &self.queue));
         let id = self.clients.fetch_add(1, Ordering::Relaxed);
         match Client::open(&self.queue, id, servers, options) {
             Ok(client) => Either::A(client),
@@ -103,10 +128,21 @@ impl CompletionQueue {
     }
 }
 
-fn head<'a, 'env>(out: &'a mut Array<'env>, kind: Kind, id: i64) -> Result<&'a mut Array<'env>> {
-    out.insert(kind as i32)?;
-    out.insert(id)?;
-    Ok(out)
+/// The array for what is no number, made when it is first needed.
+struct Rich<'a, 'env> {
+    env: &'env Env,
+    array: &'a mut Option<Array<'env>>,
+}
+
+impl Rich<'_, '_> {
+    fn with<T: ToNapiValue>(&mut self, kind: Kind, number: i64, value: T) -> Result<(Kind, i64, f64)> {
+        let array = match self.array.take() {
+            Some(array) => self.array.insert(array),
+            None => self.array.insert(self.env.create_array(0)?),
+        };
+        array.insert(value)?;
+        Ok((kind, number, 0.0))
+    }
 }
 
 /// See `Client` in lib/client.ts.

@@ -1,112 +1,96 @@
-//! A held lock, and what its release and an inspection find.
+//! Held locks, and what its release and an inspection find.
 
 use std::sync::Arc;
 
-use locktender::Error;
 use locktender::options::milliseconds;
+use locktender::{Error, Held};
 use napi::Env;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
+use crate::client::CompletionQueue;
 use crate::error::{Failure, ms, remaining_ms};
-use crate::queue::{Item, Queue, Value};
+use crate::queue::{Item, Value};
 
-/// See `Held` in lib/held.ts.
+/// What JavaScript calls on a hold: see `Held` in lib/held.ts. A hold is known by the number of the call that got it, which costs
+/// less than an object that both sides know.
 #[napi]
-pub struct Held {
-    core: Arc<locktender::Held>,
-    queue: Arc<Queue>,
-}
-
-#[napi]
-impl Held {
-    pub(crate) fn new(core: locktender::Held, queue: &Arc<Queue>) -> Self {
-        Self { core: Arc::new(core), queue: Arc::clone(queue) }
-    }
-
-    #[napi(getter)]
-    pub fn name(&self) -> &str {
-        self.core.name()
-    }
-
-    #[napi(getter)]
-    pub fn owner(&self) -> &str {
-        self.core.owner()
-    }
-
-    /// Microseconds since the epoch at most: exact in a number until 2255.
-    #[napi(getter)]
-    pub fn fence(&self) -> f64 {
-        self.core.fence() as f64
+impl CompletionQueue {
+    fn hold(&self, hold: i64) -> napi::Result<Arc<Held>> {
+        self.queue.hold(hold).ok_or_else(|| napi::Error::from_reason(format!("there is no hold {hold}")))
     }
 
     #[napi]
-    pub fn remaining_ms(&self) -> f64 {
-        ms(self.core.remaining())
+    pub fn owner(&self, hold: i64) -> napi::Result<String> {
+        Ok(self.hold(hold)?.owner().to_owned())
     }
 
     #[napi]
-    pub fn is_valid(&self) -> bool {
-        self.core.is_valid()
+    pub fn remaining_ms(&self, hold: i64) -> napi::Result<f64> {
+        Ok(ms(self.hold(hold)?.remaining()))
     }
 
     #[napi]
-    pub fn check(&self) -> Option<Failure> {
-        self.core.check().err().map(Failure::from)
+    pub fn is_valid(&self, hold: i64) -> napi::Result<bool> {
+        Ok(self.hold(hold)?.is_valid())
     }
 
     #[napi]
-    pub fn extend(&self, env: Env, ttl_ms: Option<f64>) -> i64 {
+    pub fn check_hold(&self, hold: i64) -> napi::Result<Option<Failure>> {
+        Ok(self.hold(hold)?.check().err().map(Failure::from))
+    }
+
+    #[napi]
+    pub fn extend(&self, env: Env, hold: i64, ttl_ms: Option<f64>) -> napi::Result<i64> {
+        let held = self.hold(hold)?;
         let call = match ttl_ms {
-            None => Ok(self.core.extend_again()),
-            Some(ttl) => milliseconds("ttlMs", ttl).map(|ttl| self.core.extend(ttl)),
+            None => Ok(held.extend_again()),
+            Some(ttl) => milliseconds("ttlMs", ttl).map(|ttl| held.extend(ttl)),
         };
-        self.queue.call(&env, call, |()| Value::Nothing)
+        Ok(self.queue.call(&env, call, |()| Value::Nothing))
     }
 
     #[napi]
-    pub fn extend_by(&self, env: Env, ms: f64) -> i64 {
-        let call = milliseconds("ms", ms).map(|more| self.core.extend_by(more));
-        self.queue.call(&env, call, |()| Value::Nothing)
+    pub fn extend_by(&self, env: Env, hold: i64, ms: f64) -> napi::Result<i64> {
+        let held = self.hold(hold)?;
+        let call = milliseconds("ms", ms).map(|more| held.extend_by(more));
+        Ok(self.queue.call(&env, call, |()| Value::Nothing))
     }
 
     #[napi]
-    pub fn release(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.release()), Value::Released)
+    pub fn release(&self, env: Env, hold: i64) -> napi::Result<i64> {
+        Ok(self.queue.call(&env, Ok(self.hold(hold)?.release()), Value::Released))
     }
 
     /// Ends a body.
     #[napi]
-    pub fn leave(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.leave()), |()| Value::Nothing)
+    pub fn leave(&self, env: Env, hold: i64) -> napi::Result<i64> {
+        Ok(self.queue.call(&env, Ok(self.hold(hold)?.leave()), |()| Value::Nothing))
     }
 
     #[napi]
-    pub fn hand_over(&self) -> Either<String, Failure> {
-        match self.core.hand_over() {
+    pub fn hand_over(&self, hold: i64) -> napi::Result<Either<String, Failure>> {
+        Ok(match self.hold(hold)?.hand_over() {
             Ok(ticket) => Either::A(ticket),
             Err(error) => Either::B(error.into()),
-        }
+        })
     }
 
-    /// Has the end of the hold come out of the queue, under the number it gives.
+    /// Has the end of the hold come out, under its number.
     #[napi]
-    pub fn watch(&self) -> i64 {
-        let (id, queue, name) = (self.queue.next_id(), Arc::clone(&self.queue), self.core.name().to_owned());
+    pub fn watch(&self, hold: i64) -> napi::Result<()> {
+        let held = self.hold(hold)?;
+        let (queue, name) = (Arc::clone(&self.queue), held.name().to_owned());
         let loss = move |loss| Error::lost(&name, loss);
-        self.core.ended().then(move |ended| queue.push(Item::Ended(id, ended.ok().flatten().map(loss))));
-        id
+        held.ended().then(move |ended| queue.push(Item::Ended(hold, ended.ok().flatten().map(loss))));
+        Ok(())
     }
-}
 
-impl Drop for Held {
-    fn drop(&mut self) {
-        // Garbage-collected. The work may still be running, so the lock isn't given back; the core warns if it was held.
-        // By the queue, because Node also looks for the garbage of a worker that was terminated: its locks are given back.
-        if self.core.is_valid() {
-            self.queue.push(Item::Garbage(Arc::clone(&self.core)));
-        } else {
-            self.core.abandon();
+    /// The hold was garbage-collected. The work may still be running, so the lock isn't given back; the core warns if it was held.
+    #[napi]
+    pub fn abandon(&self, hold: i64) {
+        if let Some(held) = self.queue.forget_hold(hold) {
+            held.abandon();
         }
     }
 }

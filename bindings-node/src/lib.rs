@@ -7,6 +7,7 @@ mod client;
 mod error;
 mod event;
 mod held;
+mod host;
 mod lock;
 mod options;
 mod queue;

@@ -36,6 +36,11 @@ impl Lock {
         }
     }
 
+    #[napi(getter)]
+    pub fn name(&self) -> &str {
+        self.core.name()
+    }
+
     #[napi]
     pub fn acquire(&self, env: Env) -> i64 {
         self.queue.call(&env, Ok(self.core.acquire()), |held| Value::Held(Box::new(held)))

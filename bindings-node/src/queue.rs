@@ -2,14 +2,16 @@
 //!
 //! Whatever thread ends a call puts its result here. The first one wakes JavaScript, which takes all that has come together
 //! in one go: so a wake-up, which costs more than a call, is shared by what ends at the same time. The wake-up keeps the
-//! environment alive only while calls are under way. When the environment ends, the queue closes: results that come later
+//! environment alive only while calls are under way. Where Node's own loop reads the answers (see [`crate::host`]) nothing has to
+//! be woken: what has come is taken out right there. When the environment ends, the queue closes: results that come later
 //! are dropped, which gives granted locks back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use locktender::{Call, Cancel, Client, Error, Event, LockInfo, Release, ServerReport};
+use locktender::{Call, Cancel, Client, Driver, Error, Event, Held, LockInfo, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
@@ -25,26 +27,16 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) enum Item {
     /// A call ended.
     Settled(i64, Result<Value, Error>),
-    /// A hold that is watched under this number ended, by this loss or without one.
+    /// The hold with this number, which is watched, ended, by this loss or without one.
     Ended(i64, Option<Error>),
-    /// A hold was garbage-collected: for this queue only, it doesn't come out.
-    Garbage(Arc<locktender::Held>),
     /// Something happened to a lock of the client with this number.
     Event(u32, Box<Event>),
-}
-
-impl Item {
-    fn abandon(&self) {
-        if let Self::Garbage(held) = self {
-            held.abandon();
-        }
-    }
 }
 
 /// What a call came to.
 pub(crate) enum Value {
     Nothing,
-    Held(Box<locktender::Held>),
+    Held(Box<Held>),
     Released(Release),
     Info(LockInfo),
     Reports(Vec<ServerReport>),
@@ -52,13 +44,23 @@ pub(crate) enum Value {
 
 pub(crate) struct Queue {
     state: Mutex<State>,
+    /// Whether Node's own loop carries out the calls of its thread.
+    hosted: AtomicBool,
+    /// What has something to send, for the host.
+    unsent: Mutex<Vec<Driver>>,
     clients: Mutex<HashMap<u32, Client>>,
+    /// What JavaScript holds or held, and did not forget, by the numbers of the calls that got it.
+    holds: Mutex<HashMap<i64, Arc<Held>>>,
 }
 
 struct State {
     /// `None` once the environment is gone.
     wake: Option<Wake>,
     items: Vec<Item>,
+    /// Whether what comes is taken out soon without a wake-up.
+    attended: bool,
+    /// Whether the environment is kept alive.
+    kept: bool,
     /// The calls under way, and what cancels them.
     pending: HashMap<i64, Cancel>,
     last_id: i64,
@@ -67,20 +69,20 @@ struct State {
 impl Queue {
     pub(crate) fn new(env: &Env, wake: &Function<'_, (), ()>) -> napi::Result<Arc<Self>> {
         let wake = wake.build_threadsafe_function().weak::<true>().build()?;
-        let state = State { wake: Some(wake), items: Vec::new(), pending: HashMap::new(), last_id: 0 };
-        let queue = Arc::new(Self { state: Mutex::new(state), clients: Mutex::default() });
+        let state =
+            State { wake: Some(wake), items: Vec::new(), attended: false, kept: false, pending: HashMap::new(), last_id: 0 };
+        let queue = Arc::new(Self {
+            state: Mutex::new(state),
+            hosted: AtomicBool::new(false),
+            unsent: Mutex::default(),
+            clients: Mutex::default(),
+            holds: Mutex::default(),
+        });
         env.add_env_cleanup_hook(Arc::clone(&queue), |queue| {
             queue.close();
             queue.close_clients();
         })?;
         Ok(queue)
-    }
-
-    /// A number for a call or a watched hold.
-    pub(crate) fn next_id(&self) -> i64 {
-        let mut state = self.state.lock();
-        state.last_id += 1;
-        state.last_id
     }
 
     /// Sends a call off, or fails at once; gives the number under which its result will come out.
@@ -90,21 +92,67 @@ impl Queue {
         call: Result<Call<T>, Error>,
         value: fn(T) -> Value,
     ) -> i64 {
-        let id = self.next_id();
-        self.expect(env, id);
+        let id = self.expect(env);
         let queue = Arc::clone(self);
         let receive = move |result: Result<T, Error>| queue.push(Item::Settled(id, result.map(value)));
         match call {
-            Ok(call) => self.keep(id, call.then(receive)),
+            Ok(call) => self.keep(id, self.send_off(call, receive)),
             Err(error) => receive(Err(error)),
         }
         id
     }
 
-    fn expect(&self, env: &Env, id: i64) {
+    /// From now on a host carries out the calls, or no longer.
+    pub(crate) fn set_hosted(&self, hosted: bool) {
+        self.hosted.store(hosted, Ordering::SeqCst);
+    }
+
+    fn send_off<T: Send + 'static>(&self, call: Call<T>, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
+        if !self.hosted.load(Ordering::SeqCst) {
+            return call.then(receive);
+        }
+        let (cancel, driver) = call.then_driven(receive);
+        self.has_to_send(driver);
+        cancel
+    }
+
+    fn has_to_send(&self, driver: Option<Driver>) {
+        let mut unsent = self.unsent.lock();
+        if let Some(driver) = driver.filter(|driver| unsent.iter().all(|other| other.id() != driver.id())) {
+            unsent.push(driver);
+        }
+    }
+
+    /// What has something to send since the last time.
+    pub(crate) fn take_unsent(&self) -> Vec<Driver> {
+        std::mem::take(&mut *self.unsent.lock())
+    }
+
+    /// Runs `work`, which takes out what comes: nobody has to be woken.
+    pub(crate) fn attended(&self, work: impl FnOnce()) {
+        self.state.lock().attended = true;
+        work();
         let mut state = self.state.lock();
+        state.attended = false;
+        if let State { wake: Some(wake), items, .. } = &mut *state
+            && !items.is_empty()
+        {
+            wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        }
+    }
+
+    pub(crate) fn has_items(&self) -> bool {
+        !self.state.lock().items.is_empty()
+    }
+
+    /// A number for a call under way.
+    fn expect(&self, env: &Env) -> i64 {
+        let mut state = self.state.lock();
+        state.last_id += 1;
+        let id = state.last_id;
         state.pending.insert(id, Cancel::default());
         state.keep_alive(env);
+        id
     }
 
     fn keep(&self, id: i64, cancel: Cancel) {
@@ -116,32 +164,49 @@ impl Queue {
     /// Puts an item in, on any thread. Once the environment is gone it is dropped.
     pub(crate) fn push(&self, item: Item) {
         let mut state = self.state.lock();
-        let State { wake, items, .. } = &mut *state;
+        let State { wake, items, attended, .. } = &mut *state;
         let Some(wake) = wake else {
             // Dropping a hold gives it back, and that tells its events to this very queue.
             drop(state);
             return drop(item);
         };
-        if items.is_empty() {
+        if items.is_empty() && !*attended {
             wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
         }
         items.push(item);
     }
 
-    /// Takes everything out. Results of cancelled calls are dropped, which gives granted locks back.
-    pub(crate) fn drain(&self, env: &Env) -> Vec<Item> {
+    /// Takes out what has come, in order and at most so many. Results of cancelled calls are dropped, which gives granted locks
+    /// back.
+    pub(crate) fn drain(&self, env: &Env, most: usize) -> Vec<Item> {
         let mut state = self.state.lock();
-        let items = std::mem::take(&mut state.items);
-        let wanted = |item: &Item| match item {
+        let items =
+            if state.items.len() <= most { std::mem::take(&mut state.items) } else { state.items.drain(..most).collect() };
+        let mut wanted = |item: &mut Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
-            Item::Garbage(_) => false,
             Item::Ended(..) | Item::Event(..) => true,
         };
-        let (items, dropped): (Vec<_>, Vec<_>) = items.into_iter().partition(wanted);
+        let (mut items, mut dropped) = (items, Vec::new());
+        dropped.extend(items.extract_if(.., |item| !wanted(item)));
         state.keep_alive(env);
         drop(state);
-        dropped.iter().for_each(Item::abandon);
+        drop(dropped);
         items
+    }
+
+    /// Keeps a hold under the number of the call that got it; gives its fence.
+    pub(crate) fn keep_hold(&self, number: i64, held: Held) -> u64 {
+        let fence = held.fence();
+        self.holds.lock().insert(number, Arc::new(held));
+        fence
+    }
+
+    pub(crate) fn hold(&self, number: i64) -> Option<Arc<Held>> {
+        self.holds.lock().get(&number).cloned()
+    }
+
+    pub(crate) fn forget_hold(&self, number: i64) -> Option<Arc<Held>> {
+        self.holds.lock().remove(&number)
     }
 
     /// Cancels a call: its result will not come out.
@@ -150,8 +215,10 @@ impl Queue {
         let cancel = state.pending.remove(&id);
         state.keep_alive(env);
         drop(state);
-        if let Some(cancel) = cancel {
-            cancel.cancel();
+        match cancel {
+            Some(cancel) if self.hosted.load(Ordering::SeqCst) => self.has_to_send(cancel.cancel_driven()),
+            Some(cancel) => cancel.cancel(),
+            None => (),
         }
     }
 
@@ -183,8 +250,9 @@ impl Queue {
         let items = std::mem::take(&mut state.items);
         let pending = std::mem::take(&mut state.pending);
         drop(state);
+        let holds = std::mem::take(&mut *self.holds.lock());
         pending.into_values().for_each(Cancel::cancel);
-        drop((wake, items));
+        drop((wake, items, holds));
     }
 }
 
@@ -192,8 +260,10 @@ impl State {
     /// Keeps the environment alive while calls are under way, and no longer.
     #[expect(deprecated, reason = "the counted replacement would keep it alive for as long as the queue exists")]
     fn keep_alive(&mut self, env: &Env) {
-        let Some(wake) = &mut self.wake else { return };
+        let wanted = !self.pending.is_empty();
+        let Some(wake) = self.wake.as_mut().filter(|_| self.kept != wanted) else { return };
+        self.kept = wanted;
         // Fails only while the environment ends, when it no longer matters.
-        let _ = if self.pending.is_empty() { wake.unref(env) } else { wake.refer(env) };
+        let _ = if wanted { wake.refer(env) } else { wake.unref(env) };
     }
 }

@@ -1,26 +1,36 @@
-//! One completion queue per event loop. Threads of the core push numbers into it and wake the loop by a file descriptor; the
-//! loop's own thread takes them out and settles the futures. No thread of the core touches a Python object or waits for the
-//! interpreter.
+//! One completion queue per event loop. Whoever ends an operation pushes its number; the loop's own thread takes the numbers out
+//! and settles the futures. Most operations the loop itself has sent and read the answer of (see `turns`); threads of the core
+//! wake it by a file descriptor. None of them touches a Python object or waits for the interpreter.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use locktender::{Call, Cancel, Error};
 use parking_lot::{Condvar, Mutex};
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::exit;
+use crate::turns::Turns;
 use crate::wake::Wake;
 
 /// The end of the queue that threads of the core see.
 struct Queue {
-    ready: Mutex<Vec<u64>>,
+    ready: Mutex<Ready>,
     filled: Condvar,
     wake: Wake,
+}
+
+#[derive(Default)]
+struct Ready {
+    numbers: Vec<u64>,
+    /// The loop's thread is about to take them: nobody has to wake it.
+    awake: bool,
 }
 
 /// Tells one loop that one operation has ended.
@@ -39,8 +49,8 @@ impl Signal {
             return;
         }
         let mut ready = self.queue.ready.lock();
-        ready.push(self.number);
-        let first = ready.len() == 1;
+        ready.numbers.push(self.number);
+        let first = ready.numbers.len() == 1 && !ready.awake;
         drop(ready);
         if first {
             self.queue.wake.signal();
@@ -59,8 +69,8 @@ impl Waiter {
     fn settle(self, py: Python<'_>) -> PyResult<()> {
         match self {
             Self::Callback(callback) => callback.call0(py).map(drop),
-            Self::Future(future) if future.call_method0(py, "done")?.is_truthy(py)? => Ok(()),
-            Self::Future(future) => future.call_method1(py, "set_result", (py.None(),)).map(drop),
+            Self::Future(future) if future.call_method0(py, intern!(py, "done"))?.is_truthy(py)? => Ok(()),
+            Self::Future(future) => future.call_method1(py, intern!(py, "set_result"), (py.None(),)).map(drop),
         }
     }
 }
@@ -71,6 +81,9 @@ pub(crate) struct Drain {
     queue: Arc<Queue>,
     pid: u32,
     waiters: Mutex<HashMap<u64, Waiter>>,
+    /// How many futures are among them.
+    futures: AtomicUsize,
+    turns: Turns,
 }
 
 #[pymethods]
@@ -78,22 +91,22 @@ impl Drain {
     /// Settles what has ended; runs on the loop's thread.
     fn __call__(&self, py: Python<'_>) {
         self.queue.wake.clear();
-        let ready = std::mem::take(&mut *self.queue.ready.lock());
-        for number in ready {
-            if let Some(Err(error)) = self.take(number).map(|waiter| waiter.settle(py)) {
-                error.write_unraisable(py, None);
-            }
-        }
+        self.settle(py);
+    }
+
+    /// Sends what the tasks of this turn have asked for.
+    fn _send(&self, py: Python<'_>) {
+        self.turning(py, Turns::send);
     }
 
     /// For loops that can't watch a descriptor: blocks a thread that stands in until something has ended, at most a second.
     fn _wait(&self, py: Python<'_>) -> bool {
         py.detach(|| {
             let mut ready = self.queue.ready.lock();
-            if ready.is_empty() {
+            if ready.numbers.is_empty() {
                 self.queue.filled.wait_for(&mut ready, Duration::from_secs(1));
             }
-            !ready.is_empty()
+            !ready.numbers.is_empty()
         })
     }
 
@@ -114,6 +127,51 @@ impl Drain {
 }
 
 impl Drain {
+    /// Does the loop's share of the I/O, and settles what that has ended.
+    pub(crate) fn turning(&self, py: Python<'_>, work: impl FnOnce(&Turns)) {
+        // A forked child may have inherited the loop while it ran: its connections are the parent's.
+        if self.pid == std::process::id() {
+            self.queue.ready.lock().awake = true;
+            work(&self.turns);
+            self.settle(py);
+        }
+    }
+
+    fn settle(&self, py: Python<'_>) {
+        let mut ready = self.queue.ready.lock();
+        ready.awake = false;
+        let numbers = std::mem::take(&mut ready.numbers);
+        drop(ready);
+        for number in numbers {
+            if let Some(Err(error)) = self.take(number).map(|waiter| waiter.settle(py)) {
+                error.write_unraisable(py, None);
+            }
+        }
+    }
+
+    /// Sends `call` off. The loop does the I/O if it can, else the core's thread does.
+    pub(crate) fn start<T: Send + 'static>(
+        slf: &Bound<'_, Self>,
+        event_loop: &Bound<'_, PyAny>,
+        call: Call<T>,
+        receive: impl FnOnce(Result<T, Error>) + Send + 'static,
+    ) -> PyResult<Cancel> {
+        let turns = &slf.get().turns;
+        if !turns.can_watch() {
+            return Ok(call.then(receive));
+        }
+        let (cancel, driver) = call.then_driven(receive);
+        let Some(driver) = driver else { return Ok(cancel) };
+        turns.watch(event_loop, slf, driver)?;
+        // One operation leaves at once; those of many tasks leave together, when each has had its turn.
+        if slf.get().futures.load(Ordering::Relaxed) == 0 {
+            turns.send();
+        } else if turns.is_first_to_send_later() {
+            event_loop.call_method1(intern!(slf.py(), "call_soon"), (slf.getattr(intern!(slf.py(), "_send"))?,))?;
+        }
+        Ok(cancel)
+    }
+
     /// A number for a new operation, and what tells this loop of its end.
     pub(crate) fn signal(&self) -> (u64, Signal) {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -123,6 +181,7 @@ impl Drain {
 
     pub(crate) fn expect_future(&self, number: u64, future: Py<PyAny>) {
         self.waiters.lock().insert(number, Waiter::Future(future));
+        self.futures.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn expect_callback(&self, number: u64, callback: Py<PyAny>) {
@@ -135,7 +194,11 @@ impl Drain {
     }
 
     fn take(&self, number: u64) -> Option<Waiter> {
-        self.waiters.lock().remove(&number)
+        let waiter = self.waiters.lock().remove(&number);
+        if matches!(waiter, Some(Waiter::Future(_))) {
+            self.futures.fetch_sub(1, Ordering::Relaxed);
+        }
+        waiter
     }
 }
 
@@ -155,7 +218,13 @@ pub(crate) fn drain_of<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'p
         return Ok(drain);
     }
     let queue = Queue { ready: Mutex::default(), filled: Condvar::new(), wake: Wake::new()? };
-    let drain = Drain { queue: Arc::new(queue), pid: std::process::id(), waiters: Mutex::default() };
+    let drain = Drain {
+        queue: Arc::new(queue),
+        pid: std::process::id(),
+        waiters: Mutex::default(),
+        futures: AtomicUsize::new(0),
+        turns: Turns::default(),
+    };
     let drain = Bound::new(py, drain)?;
     attach(event_loop, &drain)?;
     note(event_loop, &drain)?;
@@ -188,7 +257,10 @@ fn attach(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<(
     let py = event_loop.py();
     let descriptor = drain.get().queue.wake.descriptor();
     match event_loop.call_method1("add_reader", (descriptor, drain)) {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            drain.get().turns.begin();
+            Ok(())
+        }
         Err(error) if error.is_instance_of::<PyNotImplementedError>(py) => {
             py.import("locktender._asyncio")?.call_method1("stand_in", (event_loop, drain)).map(drop)
         }

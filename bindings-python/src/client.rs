@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::ClientBuilder;
 use parking_lot::Mutex;
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::arguments::{refuse, text};
 use crate::async_held::AsyncHeld;
@@ -17,6 +18,7 @@ use crate::held::Held;
 use crate::lock::Lock;
 use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
+use crate::parts::Parts;
 use crate::scripted::ScriptedServer;
 use crate::values::ServerReport;
 use crate::{context, exit, waiting};
@@ -29,6 +31,8 @@ pub(crate) struct Client {
     on_lost: Option<OnLost>,
     on_event: Mutex<Option<Py<PyAny>>>,
     has_callback: Arc<AtomicBool>,
+    /// What it was made of: what it pickles as.
+    parts: Mutex<Option<Parts>>,
 }
 
 impl Client {
@@ -39,12 +43,14 @@ impl Client {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let choice = ClientChoice::parse(py, options)?;
+        let parts = Parts::new(py, servers, options)?;
         let number = exit::next_number();
         let has_callback = Arc::new(AtomicBool::new(choice.on_event.is_some()));
         let sink = ClientSink { number, has_callback: Arc::clone(&has_callback) };
-        let builder = add_servers(locktender::Client::builder(), servers)?;
+        let builder = add_servers(locktender::Client::builder(), parts.servers(py))?;
         let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).build())?;
-        Ok(Self { core, number, on_lost: choice.lock.on_lost, on_event: Mutex::new(choice.on_event), has_callback })
+        let (on_event, parts) = (Mutex::new(choice.on_event), Mutex::new(Some(parts)));
+        Ok(Self { core, number, on_lost: choice.lock.on_lost, on_event, has_callback, parts })
     }
 
     /// Has the exit of the interpreter close the client.
@@ -164,17 +170,58 @@ impl Client {
         self.close_async()
     }
 
+    /// The client that a redis-py client's settings make.
+    #[classmethod]
+    #[pyo3(
+        signature = (redis, /, **options),
+        text_signature = "($cls, redis, /, *, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
+            unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
+            max_hold=None, on_lost=None, on_event=None)"
+    )]
+    fn from_redis(
+        class: &Bound<'_, PyType>,
+        redis: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Self>> {
+        let py = class.py();
+        let settings = py.import("locktender._redis_py")?.call_method1("settings", (redis,))?;
+        let (url, settings): (Bound<'_, PyAny>, Bound<'_, PyDict>) = settings.extract()?;
+        // What is said here counts more than what the other client was told.
+        options.map_or(Ok(()), |options| settings.update(options.as_mapping()))?;
+        Self::new(py, Some(&url), Some(&settings))
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        let closed = || PyTypeError::new_err("a client that is being collected can't be pickled");
+        self.parts.lock().as_ref().ok_or_else(closed)?.reduced(py)
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    #[getter]
+    fn _is_closed(&self) -> bool {
+        self.core.is_closed()
+    }
+
     fn __repr__(&self) -> String {
         format!("<locktender.Client{}>", if self.core.is_closed() { " (closed)" } else { "" })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let parts = self.parts.try_lock();
+        parts.as_ref().and_then(|parts| parts.as_ref()).map_or(Ok(()), |parts| parts.traverse(&visit))?;
         self.on_event.try_lock().as_ref().map_or(Ok(()), |callback| visit.call(&**callback))
     }
 
     fn __clear__(&self) {
-        let callback = self.on_event.lock().take();
-        drop(callback);
+        let (callback, parts) = (self.on_event.lock().take(), self.parts.lock().take());
+        drop((callback, parts));
     }
 }
 
@@ -190,7 +237,7 @@ fn add_servers(builder: ClientBuilder, servers: Option<&Bound<'_, PyAny>>) -> Py
     if servers.is_instance_of::<PyString>() || servers.is_instance_of::<ScriptedServer>() {
         return add_server(builder, servers);
     }
-    let mut listed = servers.try_iter().map_err(|_| refuse_server(servers))?.peekable();
+    let mut listed = servers.try_iter()?.peekable();
     if listed.peek().is_none() {
         return Err(refuse("url", servers, "an empty list names no server"));
     }
@@ -207,6 +254,6 @@ fn add_server(builder: ClientBuilder, server: &Bound<'_, PyAny>) -> PyResult<Cli
 }
 
 /// Shows the type only: the value may have a password in it.
-fn refuse_server(server: &Bound<'_, PyAny>) -> PyErr {
+pub(crate) fn refuse_server(server: &Bound<'_, PyAny>) -> PyErr {
     refuse("url", server.get_type().as_any(), "must be a URL, a scripted server, or a list of them")
 }

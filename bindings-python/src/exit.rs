@@ -2,11 +2,12 @@
 //! here disturbs what follows.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use locktender::Call;
 use parking_lot::Mutex;
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
@@ -21,6 +22,19 @@ static CLIENTS: Mutex<Option<HashMap<u64, Py<PyWeakrefReference>>>> = Mutex::new
 
 /// Set when the exit begins.
 static OVER: AtomicBool = AtomicBool::new(false);
+
+/// Refuses a second interpreter of this process: clients, loops and the exit are this module's, and what they lead to is one
+/// interpreter's.
+pub(crate) fn settle_in(py: Python<'_>) -> PyResult<()> {
+    static HOME: AtomicUsize = AtomicUsize::new(0);
+    let here = py.import("builtins")?.as_ptr() as usize;
+    match HOME.compare_exchange(0, here, Ordering::SeqCst, Ordering::SeqCst) {
+        Err(home) if home != here => Err(PyImportError::new_err(
+            "locktender is loaded in another interpreter of this process, and works in one: use threads or processes",
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// A number for a new client.
 pub(crate) fn next_number() -> u64 {

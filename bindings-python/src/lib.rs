@@ -3,9 +3,9 @@
 //! | what | where |
 //! | --- | --- |
 //! | the classes | `client`, `lock`, `held`, `async_held`, `values` |
-//! | what users give | `arguments`, `options`; `default` is the client behind the module's own `lock()` |
+//! | what users give | `arguments`, `options`, `parts`; `default` is the client behind the module's own `lock()` |
 //! | what goes wrong | `errors` |
-//! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, woken by `wake` |
+//! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context` |
 //! | the background | `events`, `exit` |
 //! | for users' tests | `scripted` |
@@ -29,7 +29,9 @@ mod held;
 mod lock;
 mod operation;
 mod options;
+mod parts;
 mod scripted;
+mod turns;
 mod values;
 mod waiting;
 mod wake;
@@ -60,6 +62,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::exit::settle_in(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let close_all = module.getattr("_close_all")?;
         module.py().import("atexit")?.call_method1("register", (close_all,)).map(drop)

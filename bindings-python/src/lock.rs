@@ -1,14 +1,16 @@
 //! `Lock`: a name and options; what it acquires is a `Held`, or an `AsyncHeld`.
 
+use locktender::name::Keys;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::arguments::{refuse, text};
 use crate::async_held::AsyncHeld;
 use crate::client::Client;
 use crate::entries::Entries;
-use crate::errors::NotHeldError;
+use crate::errors::{NotHeldError, raised};
 use crate::held::{Held, settle};
 use crate::operation::Operation;
 use crate::options::LockChoice;
@@ -22,6 +24,10 @@ pub(crate) struct Lock {
     client: Option<Py<Client>>,
     name: Name,
     choice: LockChoice,
+    /// The core's lock, checked, once it is known of which client.
+    core: PyOnceLock<locktender::Lock>,
+    /// As they were given: what it pickles with.
+    options: Option<Py<PyDict>>,
     entries: Entries,
 }
 
@@ -29,6 +35,29 @@ enum Name {
     Text(String),
     /// Makes names from the arguments of a decorated function.
     Maker(Py<PyAny>),
+}
+
+impl Name {
+    fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Self::Text(name) => name.into_pyobject(py)?.into_any(),
+            Self::Maker(maker) => maker.bind(py).clone(),
+        })
+    }
+}
+
+/// A name and options that can be a lock's. One with braces may be the template of a decorator, which makes other names of it: of
+/// those the braces are left to the first operation.
+fn checked(name: &Bound<'_, PyAny>, client: Option<&locktender::Client>, choice: &LockChoice) -> PyResult<String> {
+    let (py, text) = (name.py(), text("name", name)?);
+    if text.contains(['{', '}']) {
+        raised(py, Keys::new("", &text.replace(['{', '}'], "_"), 1))?;
+    } else if let Some(client) = client {
+        raised(py, client.lock(&text).settings(choice.settings.clone()).check())?;
+    } else {
+        raised(py, Keys::new("", &text, 1))?;
+    }
+    Ok(text)
 }
 
 /// Makes what Python gets from what the core's lock gave.
@@ -41,8 +70,13 @@ impl Lock {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let choice = LockChoice::parse(name.py(), options)?;
-        let name = if name.is_callable() { Name::Maker(name.clone().unbind()) } else { Name::Text(text("name", name)?) };
-        Ok(Self { client, name, choice, entries: Entries::default() })
+        let options = options.map(|options| options.clone().unbind());
+        let name = if name.is_callable() {
+            Name::Maker(name.clone().unbind())
+        } else {
+            Name::Text(checked(name, client.as_ref().map(|client| client.get().core()), &choice)?)
+        };
+        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default() })
     }
 
     fn client(&self, py: Python<'_>) -> PyResult<Py<Client>> {
@@ -56,7 +90,15 @@ impl Lock {
             Name::Maker(maker) => return Err(refuse("name", maker.bind(py), "a callable names locks only in a decorator")),
         };
         client.listen(py)?;
-        Ok(client.core().lock(name).settings(self.choice.settings.clone()).context(context::current(py)?))
+        let make = || {
+            let lock = client.core().lock(name).settings(self.choice.settings.clone());
+            // Its outcome is kept: who acquires doesn't check again. What is wrong is said by the operation.
+            let _ = lock.check();
+            lock
+        };
+        // The default client may be another one tomorrow.
+        let lock = if self.client.is_some() { self.core.get_or_init(py, make).clone() } else { make() };
+        Ok(lock.context(context::current(py)?))
     }
 
     /// An operation of this lock: `call` starts it when it is awaited.
@@ -167,18 +209,23 @@ impl Lock {
 
     /// The decorator.
     fn __call__(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        let name = match &slf.get().name {
-            Name::Text(name) => name.into_pyobject(py)?.into_any(),
-            Name::Maker(maker) => maker.bind(py).clone(),
-        };
-        Ok(py.import("locktender._decorator")?.call_method1("decorate", (slf, name, function))?.unbind())
+        let name = slf.get().name.object(slf.py())?;
+        Ok(slf.py().import("locktender._decorator")?.call_method1("decorate", (slf, name, function, false))?.unbind())
+    }
+
+    /// The decorator that runs nothing when the lock is busy.
+    #[pyo3(signature = (function, /))]
+    fn skip(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let name = slf.get().name.object(slf.py())?;
+        Ok(slf.py().import("locktender._decorator")?.call_method1("decorate", (slf, name, function, true))?.unbind())
     }
 
     /// The same lock by another name.
     fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Self> {
         let client = self.client.as_ref().map(|client| client.clone_ref(py));
-        Ok(Self { client, name: Name::Text(text("name", name)?), choice: self.choice.clone(), entries: Entries::default() })
+        let options = self.options.as_ref().map(|options| options.clone_ref(py));
+        let (name, choice) = (Name::Text(text("name", name)?), self.choice.clone());
+        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default() })
     }
 
     /// Notes an entry of the calling task.
@@ -189,10 +236,24 @@ impl Lock {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
+        visit.call(&self.options)?;
         if let Name::Maker(maker) = &self.name {
             visit.call(maker)?;
         }
         self.entries.traverse(&visit)
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        let parts = (&self.client, self.name.object(py)?, &self.options);
+        py.import("locktender._pickle")?.call_method1("reduced_lock", parts)?.extract()
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     #[getter]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use locktender::{Call, Cancel, Error};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 
@@ -18,7 +19,7 @@ use crate::{context, exit};
 /// Makes the result for Python, if there is one yet.
 type Take = Box<dyn FnMut(Python<'_>) -> Option<PyResult<Py<PyAny>>> + Send>;
 
-type Start = Box<dyn FnOnce(Python<'_>, Signal) -> PyResult<(Cancel, Take)> + Send>;
+type Start = Box<dyn FnOnce(&Bound<'_, PyAny>, &Bound<'_, Drain>, Signal) -> PyResult<(Cancel, Take)> + Send>;
 
 enum State {
     New(Start),
@@ -49,13 +50,15 @@ impl Operation {
         call: impl FnOnce(Python<'_>) -> PyResult<Call<T>> + Send + 'static,
         convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let start = move |py: Python<'_>, signal: Signal| Ok(send_off(call(py)?, signal, convert));
+        let start = move |event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>, signal: Signal| {
+            send_off(event_loop, drain, call(event_loop.py())?, signal, convert)
+        };
         Self { name, pid: std::process::id(), state: Mutex::new(State::New(Box::new(start))) }
     }
 
     /// An operation that has nothing to wait for.
     pub(crate) fn ready(name: &'static str, make: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static) -> Self {
-        let start = move |_: Python<'_>, _: Signal| {
+        let start = move |_: &Bound<'_, PyAny>, _: &Bound<'_, Drain>, _: Signal| {
             let mut make = Some(make);
             let take: Take = Box::new(move |py| make.take().map(|make| make(py)));
             Ok((Cancel::default(), take))
@@ -78,7 +81,7 @@ impl Operation {
         let event_loop = context::running_loop(py)?.ok_or_else(no_loop)?;
         let drain = drain_of(&event_loop)?;
         let (number, signal) = drain.get().signal();
-        let (cancel, mut take) = start(py, signal)?;
+        let (cancel, mut take) = start(&event_loop, &drain, signal)?;
         if let Some(result) = take(py) {
             return Err(returned(result));
         }
@@ -89,9 +92,10 @@ impl Operation {
 
     /// Gives the task a future to wait for.
     fn suspend(&self, event_loop: &Bound<'_, PyAny>, drain: &Drain, waiting: Waiting) -> PyResult<Py<PyAny>> {
-        let future = event_loop.call_method0("create_future")?;
+        let py = event_loop.py();
+        let future = event_loop.call_method0(intern!(py, "create_future"))?;
         // What `await` does to a future: it tells the task that this is meant.
-        future.setattr("_asyncio_future_blocking", true)?;
+        future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
         drain.expect_future(waiting.number, future.clone().unbind());
         *self.state.lock() = State::Waiting(waiting);
         Ok(future.unbind())
@@ -117,23 +121,25 @@ impl Operation {
 
 /// Starts `call`. Whichever thread ends it leaves the result in a slot and raises the signal; the loop's thread takes it.
 fn send_off<T: Send + 'static>(
+    event_loop: &Bound<'_, PyAny>,
+    drain: &Bound<'_, Drain>,
     call: Call<T>,
     signal: Signal,
     convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> (Cancel, Take) {
+) -> PyResult<(Cancel, Take)> {
     let slot: Arc<Mutex<Option<Result<T, Error>>>> = Arc::default();
     let filled = Arc::clone(&slot);
-    let cancel = call.then(move |result| {
+    let cancel = Drain::start(drain, event_loop, call, move |result| {
         *filled.lock() = Some(result);
         signal.raise();
-    });
+    })?;
     let mut convert = Some(convert);
     let take = move |py: Python<'_>| {
         let result = slot.lock().take()?;
         let convert = convert.take()?;
         Some(raised(py, result).and_then(|value| convert(py, value)))
     };
-    (cancel, Box::new(take))
+    Ok((cancel, Box::new(take)))
 }
 
 impl Waiting {

@@ -8,12 +8,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
+use crate::drive::{self, Drive};
 use crate::error::Error;
 use crate::runtime::at_home;
+use crate::watch::Driver;
 
 /// Undoes an operation whose caller is gone.
 type Canceller = Box<dyn FnOnce() + Send>;
@@ -29,11 +32,13 @@ pub struct Call<T> {
     starter: Option<Starter<T>>,
     slot: Arc<Slot<T>>,
     canceller: Option<Canceller>,
+    /// What a thread that waits drives meanwhile.
+    drive: Option<Arc<Drive>>,
 }
 
 impl<T: Send + 'static> Call<T> {
     pub(crate) fn new(start: impl FnOnce(Responder<T>) -> Option<Canceller> + Send + 'static) -> Self {
-        Self { starter: Some(Box::new(start)), slot: Arc::default(), canceller: None }
+        Self { starter: Some(Box::new(start)), slot: Arc::default(), canceller: None, drive: None }
     }
 
     /// A call that has ended before it began.
@@ -62,32 +67,45 @@ impl<T: Send + 'static> Call<T> {
         }
     }
 
-    /// Blocks this thread until the operation has ended, at most `patience`; `None` if it has not. Call it again to go on
-    /// waiting, drop the call to cancel: what a host language needs to look for signals in between.
+    /// Blocks this thread until the operation has ended, at most `patience`, and less if a signal arrives; `None` if it has
+    /// not. Call it again to go on waiting, drop the call to cancel: what a host language needs to look for signals in between.
     pub fn wait_for(&mut self, patience: Duration) -> Option<Result<T, Error>> {
-        at_home(|| self.start());
         let until = Instant::now() + patience;
-        let mut state = self.slot.state.lock();
-        loop {
-            if let Some(result) = state.take() {
-                self.canceller = None;
-                return Some(result);
-            }
-            state.waiter = Waiter::Thread;
-            if self.slot.parked.wait_until(&mut state, until).timed_out() {
-                let result = state.take();
-                if result.is_some() {
-                    self.canceller = None;
-                }
-                return result;
-            }
+        if self.starter.is_some() {
+            self.drive = drive::start(|| self.start());
         }
+        let mut state = self.slot.state.lock();
+        if state.result.is_none() {
+            state.waiter = Waiter::Thread(thread::current(), self.drive.clone());
+            drop(state);
+            self.slot.park(until, self.drive.as_ref());
+            state = self.slot.state.lock();
+        } else if let Some(drive) = &self.drive {
+            // What it has begun may still be under way.
+            drive.pass_on();
+        }
+        let result = state.take();
+        if result.is_some() {
+            self.canceller = None;
+        }
+        result
     }
 
     /// Sends the operation off: `receive` gets the result, on whatever thread ends it, and must not block. Gives what can
     /// cancel it; dropping that does nothing.
     pub fn then(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
         self.start();
+        self.hand(receive)
+    }
+
+    /// [`Call::then`] for a thread that runs an event loop, which then has to drive what this gives, if it gives something: to
+    /// have it [sent](crate::Watch::send), and to watch. Without a driver the operation needs none.
+    pub fn then_driven(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> (Cancel, Option<Driver>) {
+        let drive = drive::start_on_loop(|| self.start());
+        (self.hand(receive), drive.map(Driver))
+    }
+
+    fn hand(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
         let mut state = self.slot.state.lock();
         if let Some(result) = state.take() {
             drop(state);
@@ -148,6 +166,13 @@ impl Cancel {
             at_home(cancel);
         }
     }
+
+    /// [`Cancel::cancel`] for a thread that runs an event loop, as [`Call::then_driven`]: what undoes the operation goes the same
+    /// way, after it.
+    pub fn cancel_driven(mut self) -> Option<Driver> {
+        let cancel = self.0.take()?;
+        drive::start_on_loop(cancel).map(Driver)
+    }
 }
 
 impl fmt::Debug for Cancel {
@@ -183,7 +208,7 @@ impl<T> Drop for Responder<T> {
 enum Waiter<T> {
     Nobody,
     Task(Waker),
-    Thread,
+    Thread(Thread, Option<Arc<Drive>>),
     Callback(Box<dyn FnOnce(Result<T, Error>) + Send>),
 }
 
@@ -200,16 +225,33 @@ impl<T> State<T> {
 
 struct Slot<T> {
     state: Mutex<State<T>>,
-    parked: Condvar,
 }
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        Self { state: Mutex::new(State { result: None, waiter: Waiter::Nobody }), parked: Condvar::new() }
+        Self { state: Mutex::new(State { result: None, waiter: Waiter::Nobody }) }
     }
 }
 
 impl<T> Slot<T> {
+    fn is_filled(&self) -> bool {
+        self.state.lock().result.is_some()
+    }
+
+    /// Blocks this thread until there is a result, or `until`.
+    fn park(&self, until: Instant, drive: Option<&Arc<Drive>>) {
+        if let Some(drive) = drive {
+            return drive.wait(until, || self.is_filled());
+        }
+        while !self.is_filled() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::park_timeout(left);
+        }
+    }
+
     fn fill(&self, result: Result<T, Error>) {
         let mut state = self.state.lock();
         match std::mem::replace(&mut state.waiter, Waiter::Nobody) {
@@ -222,9 +264,10 @@ impl<T> Slot<T> {
                 drop(state);
                 match waiter {
                     Waiter::Task(waker) => waker.wake(),
-                    Waiter::Thread => {
-                        self.parked.notify_all();
-                    }
+                    // The thread's own doing: it is awake.
+                    Waiter::Thread(thread, _) if thread.id() == thread::current().id() => (),
+                    Waiter::Thread(thread, Some(drive)) => drive.wake(&thread),
+                    Waiter::Thread(thread, None) => thread.unpark(),
                     Waiter::Nobody | Waiter::Callback(_) => (),
                 }
             }

@@ -8,6 +8,7 @@ use arc_swap::ArcSwapOption;
 
 use crate::call::Call;
 use crate::clock::{Now, millis};
+use crate::drive::LazyDrive;
 use crate::error::Error;
 use crate::event::{Event, EventKind, Sink};
 use crate::held::Held;
@@ -226,7 +227,8 @@ impl Client {
     fn make_live(&self) -> Result<Live, Error> {
         let runtime = Runtime::current()?;
         let fleet = self.0.fleet();
-        let servers = self.0.sources.iter().map(|source| self.0.connect(source, &runtime));
+        let drive = Arc::default();
+        let servers = self.0.sources.iter().map(|source| self.0.connect(source, &runtime, &drive));
         let servers = servers.collect::<Result<Vec<_>, Error>>()?;
         Ok(Live::new(runtime, servers, Arc::clone(&self.0.options), fleet, self.0.emitter.clone()))
     }
@@ -238,7 +240,7 @@ impl Inner {
         (servers > 1).then(|| Fleet { servers, max_ttl_ms: millis(self.options.max_ttl) })
     }
 
-    fn connect(&self, source: &Source, runtime: &Runtime) -> Result<Arc<dyn Server>, Error> {
+    fn connect(&self, source: &Source, runtime: &Runtime, drive: &Arc<LazyDrive>) -> Result<Arc<dyn Server>, Error> {
         match source {
             Source::Own(server) => Ok(Arc::clone(server)),
             Source::Url(url) => match memory_name(url) {
@@ -247,7 +249,8 @@ impl Inner {
                     let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
                     let timeout = self.options.response_timeout_for(self.sources.len());
                     let tell = move |state: ServerState| emitter.emit(&server_event(&address, state));
-                    let server = RedisServer::new(url, &self.options, timeout, self.fleet(), runtime.handle().clone(), tell)?;
+                    let (fleet, host) = (self.fleet(), runtime.handle());
+                    let server = RedisServer::driven(url, &self.options, timeout, fleet, host, drive, tell)?;
                     Ok(server)
                 }
             },

@@ -35,6 +35,7 @@
 mod call;
 mod client;
 pub mod clock;
+mod drive;
 pub mod error;
 pub mod event;
 mod held;
@@ -56,6 +57,7 @@ mod tended;
 pub mod validity;
 #[doc(hidden)]
 pub mod wait;
+mod watch;
 
 pub use call::{Call, Cancel};
 pub use client::{Client, ClientBuilder, URL_VARIABLE};
@@ -67,6 +69,7 @@ pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 pub use server::FailureKind;
+pub use watch::{Driver, Watch};
 
 /// The Rust code of the README, compiled.
 #[cfg(doctest)]

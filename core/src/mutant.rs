@@ -127,7 +127,7 @@ mod planted {
         ValidWhileReleasing,
         /// The handle goes on saying it is valid after `max_hold`.
         MaxHoldIgnored,
-        /// The pause between two tries of an extension grows with the ttl without bound, and no timer ends the extend.
+        /// The pause between two tries of an extension grows with the ttl without bound, and no timer cuts it short.
         ExtendOutlasts,
         /// A server that did not answer an extension counts as one that refused it.
         SilenceRefuses,

@@ -17,26 +17,63 @@ use tokio::sync::Notify;
 use crate::clock::Tick;
 use crate::error::Error;
 
-thread_local! {
-    static AT_HOME: Cell<bool> = const { Cell::new(false) };
+/// Who does the I/O that a thread asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doer {
+    /// The runtime of the task that runs on the thread, else the I/O thread.
+    Task,
+    /// The I/O thread.
+    Home,
+    /// The thread itself.
+    Thread,
+    /// The event loop that runs on the thread, which sends what is submitted in one go.
+    Loop,
 }
 
-/// Runs `work` without making use of the caller's own runtime: because the caller is about to block it, or may end it.
-pub(crate) fn at_home<T>(work: impl FnOnce() -> T) -> T {
-    struct Before(bool);
+thread_local! {
+    static DOER: Cell<Doer> = const { Cell::new(Doer::Task) };
+}
+
+fn done_by<T>(doer: Doer, work: impl FnOnce() -> T) -> T {
+    struct Before(Doer);
     impl Drop for Before {
         fn drop(&mut self) {
-            AT_HOME.set(self.0);
+            DOER.set(self.0);
         }
     }
-    let _before = Before(AT_HOME.replace(true));
+    let _before = Before(DOER.replace(doer));
     work()
+}
+
+/// Runs `work` without making use of the caller's own runtime or thread: the caller may be about to end either.
+pub(crate) fn at_home<T>(work: impl FnOnce() -> T) -> T {
+    done_by(Doer::Home, work)
+}
+
+/// Runs `work` on behalf of threads that wait for it and do their I/O themselves.
+pub(crate) fn on_this_thread<T>(work: impl FnOnce() -> T) -> T {
+    done_by(Doer::Thread, work)
+}
+
+/// Runs `work` on behalf of an event loop, which sends later what is submitted now.
+pub(crate) fn on_this_loop<T>(work: impl FnOnce() -> T) -> T {
+    done_by(Doer::Loop, work)
+}
+
+/// Whether this thread does its own I/O.
+pub(crate) fn is_on_this_thread() -> bool {
+    matches!(DOER.get(), Doer::Thread | Doer::Loop)
+}
+
+/// Whether what is submitted is sent later.
+pub(crate) fn sends_later() -> bool {
+    DOER.get() == Doer::Loop
 }
 
 /// The caller's own runtime, if it has one that may do its I/O: a hop to the I/O thread and back costs an uncontended
 /// operation more than everything else together.
 pub(crate) fn of_the_caller() -> Option<tokio::runtime::Handle> {
-    if AT_HOME.get() { None } else { tokio::runtime::Handle::try_current().ok() }
+    if DOER.get() == Doer::Task { tokio::runtime::Handle::try_current().ok() } else { None }
 }
 
 /// The longest sleep of the timer: the runtime's clock stands still while the machine is suspended, ours doesn't.

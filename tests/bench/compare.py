@@ -1,9 +1,10 @@
 """Measures locktender against a floor or a peer: `.venv/bin/python tests/bench/compare.py [GROUP …]`.
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
-own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts the
-table into docs/performance.md. Groups: rust, holds, quorum, waiting, peers, python, node; all but waiting and peers
-unless some are named; waiting by itself goes into a table of its own.
+own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts what was
+measured into the table of docs/performance.md. Groups: rust, holds, quorum, waiting, peers, python, node; all but waiting
+and peers unless some are named; waiting by itself goes into a table of its own. `--rows TEXT` measures the rows with that text in
+their titles.
 """
 
 import argparse
@@ -83,9 +84,11 @@ def table(arguments):
     with fleets(sides.trust) as places:
         server = places["one"][0].name
         for group in groups:
-            rows = [row for row in ROWS if row.group == group]
+            rows = [row for row in ROWS if row.group == group and arguments.rows in row.title]
             if rows:
                 lines += compare(sides, places, rows, arguments.rounds, arguments.seconds)
+            if arguments.rows:
+                continue
             if group == "holds":
                 lines += renewal(sides, places, arguments.rounds)
             if group == "waiting":
@@ -97,9 +100,18 @@ def table(arguments):
     return "\n".join(lines)
 
 
+def merged(old, new):
+    """The old table with what was measured anew in its place; new rows come last."""
+    title = lambda line: line.split("|")[1].strip() if line.startswith("|") else ""
+    measured = {title(line): line for line in new.splitlines() if title(line)}
+    kept = [measured.pop(title(line), line) for line in old.splitlines() if title(line)]
+    return "\n".join([*kept, *measured.values(), "", new.splitlines()[-1]])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], help="what to measure")
+    parser.add_argument("--rows", default="", metavar="TEXT", help="only the rows whose titles contain it")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
@@ -110,7 +122,8 @@ def main():
         mark = "waiting" if arguments.groups == ["waiting"] else "bench"
         begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
         before, rest = PAGE.read_text().split(begin)
-        PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")
+        old, after = rest.split(end)
+        PAGE.write_text(f"{before}{begin}\n{merged(old.strip(), text)}\n{end}{after}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The Python sides: `python python_sides.py <sync|redis-py|asyncio|redis-asyncio|once> <url> <seconds> <callers>`.
+"""The Python sides: `python python_sides.py <sync|redis-py|asyncio|redis-asyncio|once|bare> <url> <seconds> <callers>`.
 
-Everything is imported where it is used: `once` is measured from the start of its process to its end.
+Everything is imported where it is used: `once` and `bare` are measured from the start of their processes to the end.
 """
 
 import sys
@@ -74,6 +74,13 @@ async def redis_asyncio(url, seconds, callers):
     await meter.tasks(seconds, callers, pair_of)
 
 
+def print_memory():
+    """The most memory this process had; what started it doesn't count, as it would in `getrusage`."""
+    with open("/proc/self/status") as status:
+        peak = next(line for line in status if line.startswith("VmHWM:"))
+    print(f"memory_mb={int(peak.split()[1]) / 1024}")
+
+
 def main(side, url, seconds, callers):
     seconds, callers = float(seconds), int(callers)
     if side == "sync":
@@ -93,6 +100,9 @@ def main(side, url, seconds, callers):
 
         with Client(url).lock("bench:once"):
             pass
+        print_memory()
+    elif side == "bare":
+        print_memory()
     else:
         raise SystemExit(f"no side {side}")
 

@@ -24,7 +24,7 @@ ONE = [
     Row("Rust async, 256 callers: throughput / raw loader (50 × 16)", "rust", "async-256", ("raw-50x16",), "pairs_per_second", "≥ 0.6"),
 ]
 
-BLOCKING = Row("Rust blocking, 1 caller: time / raw blocking socket", "rust", "blocking-1", ("raw-1",), "p50_us", "")
+BLOCKING = Row("Rust blocking, 1 caller: time / raw blocking socket", "rust", "blocking-1", ("raw-1",), "p50_us", "≤ 1.4")
 
 PEERS = ("rslock-1@five", "redlock-1@five")
 QUORUM = [
@@ -46,6 +46,7 @@ PYTHON = [
     Row("asyncio, 1 task: throughput / redis.asyncio's Lock", "python", "py-asyncio-1", ("redis-asyncio-1",), "pairs_per_second", "≥ 2.5"),
     Row("asyncio, 256 tasks: throughput / redis.asyncio's Lock", "python", "py-asyncio-256", ("redis-asyncio-256",), "pairs_per_second", "≥ 20"),
     Row("Python, start to exit with one lock / bare python", "python", "py-once-1", ("py-bare-1",), "process_ms", "≤ 3"),
+    Row("Python, memory of that at its peak / bare python", "python", "py-once-1", ("py-bare-1",), "memory_mb", "+ 15 MB"),
 ]
 
 NODE = [

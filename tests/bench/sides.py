@@ -54,7 +54,7 @@ class Sides:
             case "py-sync" | "redis-py" | "py-asyncio" | "redis-asyncio" | "py-once":
                 return [sys.executable, "tests/bench/python_sides.py", name.removeprefix("py-"), where, str(seconds), callers]
             case "py-bare":
-                return [sys.executable, "-c", "pass"]
+                return [sys.executable, "tests/bench/python_sides.py", "bare", where, str(seconds), callers]
         return [self.ours, side, where, str(seconds)]
 
     def run(self, side, servers, seconds):

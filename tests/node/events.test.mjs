@@ -5,7 +5,7 @@ import diagnostics from 'node:diagnostics_channel'
 import { EventEmitter, once } from 'node:events'
 import { after, test } from 'node:test'
 
-import { Client } from 'locktender'
+import { Client, Held } from 'locktender'
 
 import { until } from './support/observe.mjs'
 import { run } from './support/script.mjs'
@@ -141,4 +141,32 @@ test('a client that only its hold remembers still tells its events', async (t) =
     say(held.isValid(), (await Promise.race([lost, sleep(2_000, { reason: 'silence' })])).reason)
     await held[Symbol.asyncDispose]()`
   assert.deepEqual(await run(t, program, server, t.name, { flags: ['--expose-gc'] }), ['true max_hold'])
+})
+
+test('each operation is traced on a channel of its own, from its start to its end', async (t) => {
+  const seen = []
+  const note = (step) => (context) => seen.push([step, context.operation, context.lockName, context.result ?? context.error?.code])
+  const steps = { start: note('start'), asyncEnd: note('asyncEnd'), error: note('error') }
+  const channels = ['acquire', 'extend', 'release'].map((operation) => diagnostics.tracingChannel(`locktender:${operation}`))
+  for (const channel of channels) channel.subscribe(steps)
+  const client = new Client(server.url)
+  const held = await client.lock(t.name).acquire()
+  await assert.rejects(client.lock(t.name, { waitMs: 0 }).acquire(), { code: 'ACQUIRE_TIMEOUT' })
+  assert.equal(await client.lock(t.name).tryAcquire(), null)
+  await held.extend()
+  const released = await held.release()
+  await client.withLock(t.name, () => undefined)
+  for (const channel of channels) channel.unsubscribe(steps)
+  await client.withLock(t.name, () => undefined)
+  await client.close()
+  const told = ([step, operation, lockName, outcome]) => [step, operation, lockName === t.name, outcome instanceof Held ? 'a hold' : outcome]
+  assert.deepEqual(seen.map(told), [
+    ['start', 'acquire', true, undefined], ['asyncEnd', 'acquire', true, 'a hold'],
+    ['start', 'acquire', true, undefined], ['error', 'acquire', true, 'ACQUIRE_TIMEOUT'], ['asyncEnd', 'acquire', true, 'ACQUIRE_TIMEOUT'],
+    ['start', 'acquire', true, undefined], ['asyncEnd', 'acquire', true, undefined],
+    ['start', 'extend', true, undefined], ['asyncEnd', 'extend', true, undefined],
+    ['start', 'release', true, undefined], ['asyncEnd', 'release', true, released],
+    ['start', 'acquire', true, undefined], ['asyncEnd', 'acquire', true, 'a hold'],
+    ['start', 'release', true, undefined], ['asyncEnd', 'release', true, undefined],
+  ])
 })

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
 
 import { Client, InvalidArgumentError, LockLostError, NotHeldError, UnavailableError } from 'locktender'
 import { ScriptedServer } from 'locktender/testing'
@@ -20,7 +21,8 @@ test('name, owner and fence are data', async (t) => {
   const held = await client.lock(t.name).acquire()
   assert.deepEqual([held.name, await server.command('GET', t.name)], [t.name, held.owner])
   assert.ok(Number.isSafeInteger(held.fence) && held.fence > 0)
-  assert.deepEqual(Object.keys(held).sort(), ['fence', 'name', 'owner'])
+  assert.deepEqual(JSON.parse(JSON.stringify(held)), { name: t.name, owner: held.owner, fence: held.fence })
+  assert.match(inspect(held), /^Held \{\n? *name: .*owner: 'host=.*fence: \d+.*remainingMs: \d/s)
   assert.ok(held.isValid() && held.remainingMs() > 9_000 && held.remainingMs() <= 10_000)
   held.check()
   await held.release()

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import test from 'node:test'
 import { promisify } from 'node:util'
@@ -12,6 +13,7 @@ import * as esm from 'locktender'
 import * as esmTesting from 'locktender/testing'
 
 import { root } from './support/checkout.mjs'
+import { startServer } from './support/server.mjs'
 
 const require = createRequire(import.meta.url)
 const manifest = require('locktender/package.json')
@@ -48,12 +50,54 @@ test('what the package names is there, types first, and is packed', async () => 
     for (const each of Object.values(conditions)) assert.deepEqual(Object.keys(each), ['types', 'default'])
   }
   for (const file of ['README.md', 'LICENSE-MIT', 'LICENSE-APACHE', 'bindings-node/native/index.js']) assert.ok(packed.has(file), file)
-  assert.ok([...packed].some((file) => file.endsWith('.node')), 'the addon')
+  // The addon comes in a package of its platform: tests/interop/test_packages.py installs both.
+  assert.deepEqual([...packed].filter((file) => file.endsWith('.node')), [])
   for (const file of packed) assert.match(file, /^(bindings-node\/(dist|native)\/|README|LICENSE|package\.json$)/)
 })
 
+test('publint and Are The Types Wrong find nothing', async () => {
+  const options = { cwd: root, env: { ...process.env, npm_config_offline: 'true' } }
+  const checks = [
+    ['publint/src/cli.js', ['run', '--strict']],
+    // node10 knows no `exports`: there everything but `locktender/testing` works.
+    ['@arethetypeswrong/cli/dist/index.js', ['--pack', '.', '--profile', 'node16', '--no-definitely-typed']],
+  ]
+  for (const [program, words] of checks) {
+    const run = promisify(execFile)(process.execPath, [path.join(root, 'node_modules', program), ...words], options)
+    await run.catch(({ stdout, stderr }) => assert.fail(`${program}: ${stdout}${stderr}`))
+  }
+})
+
+test('two copies in one process exclude each other and end together', async (t) => {
+  const copy = mkdtempSync(path.join(tmpdir(), 'locktender-'))
+  t.after(() => rmSync(copy, { recursive: true }))
+  for (const part of ['package.json', 'bindings-node/dist', 'bindings-node/native']) {
+    cpSync(path.join(root, part), path.join(copy, 'node_modules/locktender', part), { recursive: true })
+  }
+  writeFileSync(path.join(copy, 'two.mjs'), `
+    import assert from 'node:assert/strict'
+    import { createRequire } from 'node:module'
+    import { Client as Other, LockError as OtherError } from 'locktender'
+    const { Client, LockError } = createRequire(process.argv[2])('locktender')
+    assert.notEqual(Client, Other)
+    const [client, other] = [new Client(), new Other()]
+    for (let round = 0; round < 20; round += 1) {
+      const held = await client.lock('two').acquire()
+      assert.equal(await other.lock('two').tryAcquire(), null)
+      const error = await other.lock('two', { waitMs: 0 }).acquire().catch((each) => each)
+      assert.ok(error instanceof OtherError && !(error instanceof LockError))
+      await held.release()
+    }
+    await client.lock('two').acquire()
+    await other.lock('three').acquire()`)
+  const server = await startServer(t)
+  const env = { ...process.env, LOCKTENDER_URL: server.url }
+  await promisify(execFile)(process.execPath, [path.join(copy, 'two.mjs'), path.join(root, 'package.json')], { env })
+  assert.equal(await server.command('EXISTS', 'two', 'three'), 0)
+})
+
 test('the declarations import nothing that is not packed', () => {
-  const declarations = ['client', 'default', 'errors', 'events', 'held', 'index', 'lock', 'options', 'scripted', 'testing']
+  const declarations = ['client', 'default', 'errors', 'events', 'held', 'index', 'ioredis', 'lock', 'options', 'scripted', 'testing', 'tracing']
   for (const name of declarations) {
     const text = readFileSync(path.join(root, 'bindings-node/dist', `${name}.d.ts`), 'utf8')
     const imported = [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map((match) => match[1])
@@ -61,6 +105,22 @@ test('the declarations import nothing that is not packed', () => {
       const own = /^\.\/(\w+)\.js$/.exec(each)
       assert.ok(each.startsWith('node:') || declarations.includes(own?.[1]), `${name}.d.ts imports ${each}`)
     }
+  }
+})
+
+test('no bug can be planted in the addon', () => {
+  const native = path.join(root, 'bindings-node/native')
+  const addons = readdirSync(native).filter((file) => file.endsWith('.node'))
+  assert.ok(addons.length > 0)
+  for (const file of addons) assert.ok(!readFileSync(path.join(native, file)).includes('locktender: bugs can be planted here'), file)
+})
+
+test('a release builds every target, for both languages', () => {
+  const workflow = readFileSync(path.join(root, '.github/workflows/release.yml'), 'utf8')
+  for (const job of ['wheels', 'addons']) {
+    const [, text] = new RegExp(`^  ${job}:\\n(.*?)(?=^  \\w+:)`, 'ms').exec(workflow)
+    const targets = [...text.matchAll(/target: ([\w-]+)/g)].map((match) => match[1])
+    assert.deepEqual(targets.sort(), [...manifest.napi.targets].sort(), job)
   }
 })
 

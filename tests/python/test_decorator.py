@@ -73,6 +73,33 @@ def test_busy_is_an_error(each_client, name):
         work()
 
 
+def test_skip_returns_none_when_busy(each_client, name):
+    @each_client.lock(name + ":{part}").skip
+    def work(part):
+        """Works."""
+        return held_names(each_client, f"{name}:x")
+
+    assert (work.__name__, work.__doc__) == ("work", "Works.")
+    assert work("x") == [f"{name}:x"]
+    with each_client.lock(f"{name}:x"):
+        assert work("x") is None, "and doesn't wait, whatever the lock's wait"
+    assert work(part="x") == [f"{name}:x"]
+
+
+def test_skip_of_coroutine_functions(each_client, name):
+    @each_client.lock(name).skip
+    async def work():
+        return held_names(each_client, name)
+
+    async def main():
+        assert await work() == [name]
+        async with each_client.lock(name):
+            assert await work() is None
+
+    assert inspect.iscoroutinefunction(work)
+    asyncio.run(main())
+
+
 def test_coroutine_functions(each_client, name):
     @each_client.lock(name + ":{part}", wait=0)
     async def work(part):

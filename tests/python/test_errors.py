@@ -138,12 +138,30 @@ def test_names_that_are_no_text_are_refused(value):
         Client("memory://arguments").lock(value)
 
 
-@pytest.mark.parametrize("value", ["", "x" * 1025, "a\0b", "a:~lt:b", "a}", "}a{", "{a}{b}"], ids=lambda value: ascii(value)[:20])
-def test_names_that_cannot_be_a_locks_are_refused(value):
+@pytest.mark.parametrize("value", ["", "x" * 1025, "a\0b", "a:~lt:b", "{a}:~lt:b", "{}\0"], ids=lambda value: ascii(value)[:20])
+def test_names_that_cannot_be_a_locks_are_refused_at_once(value):
+    for make in (Client("memory://arguments").lock, locktender.lock):
+        with pytest.raises(InvalidArgumentError, match="^name"):
+            make(value)
+
+
+def test_the_prefix_counts_for_a_name():
+    with pytest.raises(InvalidArgumentError, match="^name"):
+        Client("memory://arguments", prefix="a:~lt").lock(":b")
+
+
+@pytest.mark.parametrize("value", ["a}", "}a{", "{a}{b}", "{}"])
+def test_braces_that_cannot_be_a_locks_are_refused_by_its_operations(value):
+    """Not before: a decorator would make another name of them."""
     lock = Client("memory://arguments").lock(value)
     for operation in (lock.acquire, lock.try_acquire, lock.inspect):
         with pytest.raises(InvalidArgumentError, match="^name"):
             operation()
+
+
+def test_a_ttl_that_the_quorum_refuses_is_refused_at_once():
+    with pytest.raises(InvalidArgumentError, match="^ttl"):
+        Client(["memory://a", "memory://b", "memory://c"], max_ttl=5).lock("a", ttl=6)
 
 
 @pytest.mark.parametrize(

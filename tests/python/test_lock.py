@@ -5,7 +5,6 @@ import time
 
 import pytest
 from locktender import AcquireTimeoutError, LockLostError, NotHeldError
-from support.observe import until
 
 
 def test_acquire_and_release(each_client, name):

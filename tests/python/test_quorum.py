@@ -45,11 +45,8 @@ def test_a_check_says_what_each_server_guarantees(servers):
 
 
 def test_a_check_says_which_rights_are_missing(servers):
-    server = servers(users={"app": ("pw", "~* &* +@all -pexpire")})
+    server = servers(users={"app": ("pw", "~* &* +@all -pttl")})
     with Client(f"redis://app:pw@127.0.0.1:{server.port}") as client:
         (report,) = client.check()
-    assert report.denied == [
-        "PEXPIRE of :~lt:probe, to renew and extend a lock",
-        "PEXPIRE of {:~lt:probe}:~lt:queue, to forget a queue that nobody waits in",
-    ]
-    assert any("a right is missing: PEXPIRE" in warning for warning in report.warnings)
+    assert report.denied == ["PTTL of :~lt:probe, to tell how long a lock remains"]
+    assert any("a right is missing: PTTL" in warning for warning in report.warnings)

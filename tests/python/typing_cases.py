@@ -60,9 +60,34 @@ def charge(user_id: int, *, amount: float = 0.0) -> str:
     return f"{user_id}: {amount}"
 
 
-@lock(lambda user_id: f"user:{user_id}")
+def name_of(user_id: int) -> str:
+    return f"user:{user_id}"
+
+
+@lock(name_of)
 async def charge_async(user_id: int) -> str:
     return str(user_id)
+
+
+@client.lock("nightly").skip
+def nightly(day: int) -> str:
+    return str(day)
+
+
+@client.lock("nightly").skip
+async def nightly_async(day: int) -> str:
+    return str(day)
+
+
+async def skipping() -> None:
+    assert_type(nightly(day=7), str | None)
+    assert_type(await nightly_async(7), str | None)
+    nightly("seven")  # type: ignore[arg-type]
+
+
+def copied(redis: object) -> None:
+    assert_type(Client.from_redis(redis, ttl=5), Client)
+    Client.from_redis(redis, tll=5)  # type: ignore[call-arg]
 
 
 def decorated() -> None:

@@ -12,21 +12,27 @@ from ._native import Lock
 from .errors import InvalidArgumentError, LockLostError
 
 
-def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, run while holding ``lock``: its name is a template or a callable, filled from the arguments."""
+def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any], skip: bool) -> Callable[..., Any]:
+    """``function``, run while holding ``lock``: its name is a template or a callable, filled from the arguments.
+
+    With ``skip`` it isn't run when the lock is busy.
+    """
     if not callable(function):
         raise InvalidArgumentError(f"{lock!r} decorates functions, and was given {function!r}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidArgumentError(f"a generator can't be decorated with {lock!r}: it runs after the call has returned")
     named = _namer(lock, name, function)
     around = _around_coroutine if inspect.iscoroutinefunction(function) else _around_call
-    return around(named, function)
+    return around(named, function, skip)
 
 
-def _around_call(named: Callable[..., Lock], function: Callable[..., Any]) -> Callable[..., Any]:
+def _around_call(named: Callable[..., Lock], function: Callable[..., Any], skip: bool) -> Callable[..., Any]:
     @functools.wraps(function)
     def locked(*args: Any, **kwargs: Any) -> Any:
-        held = named(*args, **kwargs).acquire()
+        lock = named(*args, **kwargs)
+        held = lock.try_acquire() if skip else lock.acquire()
+        if held is None:
+            return None
         ended = False
         result = None
         try:
@@ -42,10 +48,13 @@ def _around_call(named: Callable[..., Lock], function: Callable[..., Any]) -> Ca
     return locked
 
 
-def _around_coroutine(named: Callable[..., Lock], function: Callable[..., Any]) -> Callable[..., Any]:
+def _around_coroutine(named: Callable[..., Lock], function: Callable[..., Any], skip: bool) -> Callable[..., Any]:
     @functools.wraps(function)
     async def locked(*args: Any, **kwargs: Any) -> Any:
-        held = await named(*args, **kwargs).acquire_async()
+        lock = named(*args, **kwargs)
+        held = await (lock.try_acquire_async() if skip else lock.acquire_async())
+        if held is None:
+            return None
         ended = False
         result = None
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from datetime import timedelta
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, final
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, final, overload
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -113,6 +113,10 @@ class Client:
     ``on_event``
         Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
 
+    It pickles by its configuration, passwords included. A process makes one client of each configuration it unpickles, shares it
+    among all who unpickle the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without
+    ``servers`` the other process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled.
+
     Raises :exc:`InvalidArgumentError` for a wrong option or URL.
     """
 
@@ -137,6 +141,40 @@ class Client:
         on_lost: _OnLost | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> Client: ...
+    @classmethod
+    def from_redis(
+        cls,
+        redis: object,
+        /,
+        *,
+        prefix: str | None = None,
+        app: str | None = None,
+        connect_timeout: _Seconds | None = None,
+        response_timeout: _Seconds | None = None,
+        unavailable_after: _Seconds | None = None,
+        max_ttl: _Seconds | None = None,
+        tls_ca: _Path | None = None,
+        tls_cert: _Path | None = None,
+        tls_key: _Path | None = None,
+        ttl: _Seconds | None = None,
+        wait: _Seconds | None = None,
+        renew: bool | None = None,
+        max_hold: _Seconds | None = None,
+        on_lost: _OnLost | None = None,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> Client:
+        """A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
+
+        Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, or of a connection pool; valkey-py's count
+        as well. Nothing else is shared: it makes connections of its own, takes its own timeouts, and always checks certificates
+        and host names.
+
+            client = Client.from_redis(redis.Redis.from_url("redis://localhost"))
+
+        Raises :exc:`InvalidArgumentError` for a client of Sentinel or of a cluster, a credential provider that isn't just a user and
+        a password, and TLS settings that have no counterpart.
+        """
+
     def lock(
         self,
         name: str | Callable[..., str],
@@ -165,7 +203,8 @@ class Client:
             What a loss does to the body of an ``async with``: ``"cancel"`` (the default) cancels its task, ``"flag"`` leaves it
             alone.
 
-        Raises :exc:`InvalidArgumentError` for a wrong option; what is wrong with the name is said by every operation.
+        Raises :exc:`InvalidArgumentError` for a wrong option or name. Braces in a name, which may be a decorator's template, are judged
+        by the first operation.
         """
 
     def adopt(
@@ -231,6 +270,11 @@ class Client:
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> Coroutine[Any, Any, None]: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Client: ...
+    def __deepcopy__(self, memo: object, /) -> Client: ...
+    @property
+    def _is_closed(self) -> bool: ...
 
 @final
 class Lock:
@@ -245,6 +289,9 @@ class Lock:
 
     As a decorator, and only there, the name is a template (``{{tag}}`` is a literal ``{tag}``) or a callable that makes the name from
     the arguments. A :exc:`LockLostError` of a decorated function carries what it had returned as ``result``.
+
+    It pickles by its configuration, with that of its client (passwords included): see :class:`Client`. A lock of the default client
+    becomes one of the other process's default client.
     """
 
     @property
@@ -295,6 +342,19 @@ class Lock:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> Coroutine[Any, Any, None]: ...
     def __call__(self, function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+    @overload
+    def skip(self, function: Callable[_P, Coroutine[Any, Any, _R]], /) -> Callable[_P, Coroutine[Any, Any, _R | None]]:
+        """The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
+
+            @lock("nightly").skip
+            def nightly() -> None: ...
+        """
+
+    @overload
+    def skip(self, function: Callable[_P, _R], /) -> Callable[_P, _R | None]: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Lock: ...
+    def __deepcopy__(self, memo: object, /) -> Lock: ...
     def _named(self, name: str) -> Lock: ...
     def _opened(self, held: AsyncHeld) -> None: ...
 
@@ -436,11 +496,16 @@ class Loss:
     """How a lock was lost. The fields are those of :exc:`LockLostError`."""
 
     @property
-    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "max_hold", "closed"]: ...
+    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "max_hold", "closed"]:
+        """Why: its validity ran out; its key is gone, somebody else's, or has a newer fence; ``max_hold``; the client was closed."""
+
     @property
-    def rival(self) -> str | None: ...
+    def rival(self) -> str | None:
+        """The owner value of who has it instead, if that is known."""
+
     @property
-    def overrun(self) -> float: ...
+    def overrun(self) -> float:
+        """How many seconds the holder went on after the end of its validity."""
 
 @final
 class LockInfo:
@@ -557,7 +622,9 @@ class Event:
         "server_failed",
         "server_recovered",
         "warning",
-    ]: ...
+    ]:
+        """What happened."""
+
     @property
     def level(self) -> int:
         """As in ``logging``."""

@@ -293,11 +293,11 @@ impl Acquisition {
     /// Notices the end of validity before anything else is done with the hold.
     fn check_validity(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let mut rounds = self.rounds;
-        if let State::Held(hold) = &mut self.state {
-            if now >= hold.validity_end {
-                let loss = hold.wake(recipe, now, &mut rounds, out);
-                self.lose(recipe, loss, out);
-            }
+        if let State::Held(hold) = &mut self.state
+            && now >= hold.validity_end
+        {
+            let loss = hold.wake(recipe, now, &mut rounds, out);
+            self.lose(recipe, loss, out);
         }
     }
 

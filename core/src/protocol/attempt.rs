@@ -149,6 +149,10 @@ impl Attempt {
     /// The line moved on.
     pub(super) fn take_turn(&mut self, turn: Turn, at: Option<Tick>, now: Tick, scene: &mut Scene<'_>) {
         self.waiting.take_turn(turn);
+        if turn == Turn::Front {
+            // The one before it may have had the lock at once, with this one in line already: then nobody listens yet.
+            scene.out.push(Command::Listen);
+        }
         let at = at.map_or(now, |at| at.min(wait::after_busy(now, true, 0, scene.rng)));
         self.next_try = self.next_try.min(at);
         let since = self.waiting.slot().and_then(|slot| slot.unavailable_since());

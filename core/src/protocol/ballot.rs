@@ -157,10 +157,10 @@ impl Ballot {
             (Vote::Cast(cast), Some(token)) => cast == token || (cast > token && mutant!(VoteAboveCounts)),
             _ => false,
         };
-        if let Some(token) = self.token {
-            if self.votes.iter().filter(attested).count() >= self.quorum.needed() {
-                return Standing::Granted(token);
-            }
+        if let Some(token) = self.token
+            && self.votes.iter().filter(attested).count() >= self.quorum.needed()
+        {
+            return Standing::Granted(token);
         }
         let hopeless = |vote: &&Vote| match (**vote, self.token) {
             (Vote::Against, _) => true,

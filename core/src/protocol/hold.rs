@@ -62,6 +62,7 @@ impl Hold {
         let validity_end = validity::end(if mutant!(GrantValidFromReply) { now } else { round.sent }, ttl);
         for (server, late) in round.ballot.others(fence).collect::<Vec<_>>() {
             match late {
+                Late::Confirm if mutant!(NoWriteBack) => (),
                 Late::Confirm => out.push(round.confirm(recipe, server, fence, now)),
                 Late::Release => out.push(round.release(recipe, server, now)),
                 Late::Keep => (),
@@ -120,8 +121,7 @@ impl Hold {
     pub(super) fn wake_at(&self) -> Tick {
         let round = self.extension.as_ref().map(|extension| extension.times_out);
         let next = round.unwrap_or(if self.renewing || !self.wishes.is_empty() { self.next_beat } else { Tick::NEVER });
-        let gives_up = if mutant!(ExtendOutlasts) { Tick::NEVER } else { self.wishes.gives_up() };
-        next.min(gives_up).min(self.validity_end)
+        next.min(self.wishes.gives_up()).min(self.validity_end)
     }
 
     /// An answer to the granted round's acquire or confirm, after the grant: a lower vote is confirmed, a higher released.

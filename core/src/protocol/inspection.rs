@@ -30,7 +30,9 @@ pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Op
     let quorum = Quorum::of(answers.len());
     let answered = answers.iter().filter_map(|answer| answer.as_ref()?.as_ref().ok());
     let (conflicts, replies): (Vec<&Reply>, Vec<&Reply>) = answered.partition(|reply| reply.verdict == Verdict::Conflict);
-    if replies.len() >= quorum.needed() {
+    // A server may lag behind a release or an acquire that a majority has done: while the rest could tell, it is waited for.
+    let pending = answers.iter().filter(|answer| answer.is_none()).count();
+    if replies.len() >= quorum.needed() && (pending == 0 || is_clear(&replies, pending, quorum)) {
         return Some(Ok(shown(&replies, quorum)));
     }
     let failed: Vec<ServerError> = failures(servers, answers);
@@ -43,6 +45,13 @@ pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Op
         Some(conflict) if conflicts.len() > denied => Error::key_conflict(name, conflict.holder.as_deref().unwrap_or_default()),
         _ => Error::denied(Some(name), failed),
     }))
+}
+
+/// Whether a majority shows one holder, or none can any more.
+fn is_clear(replies: &[&Reply], pending: usize, quorum: Quorum) -> bool {
+    let holders = || replies.iter().filter_map(|reply| reply.holder.as_deref());
+    let most = holders().map(|owner| holders().filter(|other| *other == owner).count()).max().unwrap_or(0);
+    most >= quorum.needed() || most + pending < quorum.needed()
 }
 
 /// The holder that most servers show, if a majority could.
@@ -113,6 +122,8 @@ mod tests {
             (vec![reply(None, 1)], Some(None)),
             (vec![reply(Some("x"), 1), None, None], None),
             (vec![reply(Some("x"), 1), reply(Some("x"), 2), None], Some(Some("x"))),
+            (vec![reply(Some("x"), 1), reply(None, 2), None], None),
+            (vec![reply(None, 1), reply(None, 2), None], Some(None)),
             (vec![reply(Some("x"), 1), reply(None, 2), reply(None, 2)], Some(None)),
             (vec![reply(Some("x"), 1), reply(Some("x"), 2), failed()], Some(Some("x"))),
         ] {

@@ -28,12 +28,14 @@ pub(super) struct Waiting {
     look_at: Tick,
     /// When the hint came on which the round was begun.
     pub(super) woken: Option<Tick>,
+    /// The votes of the last round were split: what the servers tell until the next one comes of undoing such rounds.
+    split: bool,
     polls: u32,
 }
 
 impl Waiting {
     pub(super) fn new(recipe: &Recipe, seat: Option<Seat>) -> Self {
-        Self { seat, hints: vec![false; recipe.servers.len()], look_at: Tick::NEVER, woken: None, polls: 0 }
+        Self { seat, hints: vec![false; recipe.servers.len()], look_at: Tick::NEVER, woken: None, split: false, polls: 0 }
     }
 
     pub(super) fn slot(&self) -> Option<&Arc<Slot>> {
@@ -57,6 +59,7 @@ impl Waiting {
     pub(super) fn round_begins(&mut self) {
         self.hints.fill(false);
         self.look_at = Tick::NEVER;
+        self.split = false;
     }
 
     /// The lock is somebody's: when to try again.
@@ -65,6 +68,7 @@ impl Waiting {
         let polls = self.polls;
         self.polls = self.polls.saturating_add(1);
         if !found.by_majority {
+            self.split = true;
             return wait::after_split(now, polls, rng);
         }
         if self.is_called(recipe) {
@@ -92,7 +96,7 @@ impl Waiting {
 
     /// A server told something. The answer is when to try at the latest because of it.
     pub(super) fn hint(&mut self, recipe: &Recipe, (server, hint): (usize, Hint), now: Tick, rng: &mut fastrand::Rng) -> Tick {
-        let Some(seat) = &mut self.seat else { return Tick::NEVER };
+        let Some(seat) = self.seat.as_mut().filter(|_| !self.split) else { return Tick::NEVER };
         if seat.turn == Turn::Parked {
             seat.turn = Turn::Once;
         }
@@ -110,7 +114,7 @@ impl Waiting {
 
     /// A server tells of releases from now on, or no longer: of some it may not have told. Whether this waiter is to look.
     pub(super) fn hears(&mut self, server: usize) -> bool {
-        let is_front = self.seat.as_ref().is_some_and(|seat| seat.turn == Turn::Front);
+        let is_front = !self.split && self.seat.as_ref().is_some_and(|seat| seat.turn == Turn::Front);
         if is_front {
             self.hints[server] = true;
         }

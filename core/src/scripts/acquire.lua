@@ -58,6 +58,7 @@ end
 local holder = found[1]
 local queued = redis.call('EXISTS', KEYS[3]) == 1
 if queued and not holder and not ARGV[8] and redis.call('EXISTS', KEYS[1]) == 0 then
+  local first, is_next, _, wake = queue()
   local head, _, arrival = first(now)
   if head and head ~= ARGV[5] and (string.sub(ARGV[5], 1, 1) == 'f' or is_next(head, arrival, now)) then
     wake(now, true, true)
@@ -69,6 +70,7 @@ local ours = holder and (holder == ARGV[1] or holder == ARGV[4] and holder ~= ''
 if holder and not ours then
   local reply = { 'held', now, fence, holder, redis.call('PTTL', KEYS[1]) }
   if waits then
+    local _, _, line_up = queue()
     reply[6], reply[7] = line_up(ARGV[5], tonumber(ARGV[6]), now)
   end
   return reply
@@ -98,6 +100,7 @@ if waits and queued then
   redis.pcall('ZREM', KEYS[3], ARGV[5])
 end
 if waits and ARGV[7] == '1' then
+  local _, _, line_up = queue()
   reply[6], reply[7] = line_up(ARGV[5], 0, now)
 end
 return reply

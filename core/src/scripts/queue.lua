@@ -3,92 +3,97 @@
 -- KEYS[3] is a sorted set. A waiter is a member '<f|b>:<client>:<number> <who>' (fair, or barging) with its arrival (µs, the
 -- server's clock) as score. A client lives until the time that its member '<client>' has, negated, as score.
 -- Whoever is told leaves the queue; if it comes too late it lines up again, at the arrival it was told and names.
+-- The functions are made only where there is somebody to serve: a lock that nobody waits for pays nothing for them.
 -- Everything here goes through pcall: a queue that can't be served never hides what happened to the lock.
 
 -- Whoever was told has so long (ms), until the next one may come; a client lives so long (ms) after its last sign.
 local CLAIM, ALIVE = 200, 3000
 
-local function number(n)
-  return string.format('%.0f', n)
-end
+local function queue()
+  local function number(n)
+    return string.format('%.0f', n)
+  end
 
--- The first waiter whose client lives, that client, and the arrival. The dead before it are dropped.
-local function first(now)
-  while true do
-    local head = redis.pcall('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    if head.err then
+  -- The first waiter whose client lives, that client, and the arrival. The dead before it are dropped.
+  local function first(now)
+    while true do
+      local head = redis.pcall('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      if head.err then
+        return nil
+      end
+      if not head[1] then
+        redis.pcall('DEL', KEYS[3])
+        return nil
+      end
+      local client = string.match(head[1], '^%a:([^:]*):') or ''
+      local life = redis.pcall('ZSCORE', KEYS[3], client)
+      if type(life) == 'string' and tonumber(life) < 0 and -tonumber(life) >= now then
+        return head[1], client, tonumber(head[2])
+      end
+      if type(redis.pcall('ZREM', KEYS[3], head[1], client)) == 'table' then
+        return nil
+      end
+    end
+  end
+
+  -- Whether the waiter is served before anybody else: by principle, or because it is patient for a second already.
+  local function is_next(entry, arrival, now)
+    return string.sub(entry, 1, 1) == 'f' or now - arrival >= 1000000
+  end
+
+  -- Where the waiter stands, and its arrival; nothing if it can't be lined up.
+  local function line_up(entry, arrival, now)
+    local client = string.match(entry, '^%a:([^:]*):')
+    local known = client and redis.pcall('ZSCORE', KEYS[3], entry)
+    if not client or type(known) == 'table' then
       return nil
     end
-    if not head[1] then
-      redis.pcall('DEL', KEYS[3])
+    if known then
+      arrival = tonumber(known)
+    else
+      local last = redis.pcall('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
+      local tail = math.max(now, last and math.max(tonumber(last), -1) + 1 or 0)
+      if arrival <= 0 or arrival >= tail then
+        arrival = tail
+      end
+    end
+    local added = redis.pcall('ZADD', KEYS[3], number(arrival), entry, '-' .. number(now + ALIVE * 1000), client)
+    if type(added) == 'table' then
       return nil
     end
-    local client = string.match(head[1], '^%a:([^:]*):') or ''
-    local life = redis.pcall('ZSCORE', KEYS[3], client)
-    if type(life) == 'string' and tonumber(life) < 0 and -tonumber(life) >= now then
-      return head[1], client, tonumber(head[2])
-    end
-    if type(redis.pcall('ZREM', KEYS[3], head[1], client)) == 'table' then
+    redis.pcall('PEXPIRE', KEYS[3], 60000)
+    return redis.pcall('ZCOUNT', KEYS[3], 0, '(' .. number(arrival)), arrival
+  end
+
+  -- Tells a waiter what it may do; the error if that is not allowed.
+  local function tell(entry, client, kind)
+    local publish = (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and 'SPUBLISH' or 'PUBLISH'
+    local waiter = string.sub(entry, 1, 1) .. string.match(entry, '^%a:[^:]*:([^ ]*)')
+    local told = redis.pcall(publish, '~lt:wake:' .. client, kind .. ' ' .. CLAIM .. ' ' .. waiter .. ' ' .. KEYS[1])
+    return type(told) == 'table' and told.err or nil
+  end
+
+  -- Tells the first waiter that the lock is free, or keeps it for that one; the second when to look after it. `grants`: no
+  -- other server has a say; `bars`: nobody may pass the first.
+  local function wake(now, grants, bars)
+    local head, client, arrival = first(now)
+    if not head then
       return nil
     end
-  end
-end
-
--- Whether the waiter is served before anybody else: by principle, or because it is patient for a second already.
-local function is_next(entry, arrival, now)
-  return string.sub(entry, 1, 1) == 'f' or now - arrival >= 1000000
-end
-
--- Where the waiter stands, and its arrival; nothing if it can't be lined up.
-local function line_up(entry, arrival, now)
-  local client = string.match(entry, '^%a:([^:]*):')
-  local known = client and redis.pcall('ZSCORE', KEYS[3], entry)
-  if not client or type(known) == 'table' then
-    return nil
-  end
-  if known then
-    arrival = tonumber(known)
-  else
-    local last = redis.pcall('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
-    local tail = math.max(now, last and math.max(tonumber(last), -1) + 1 or 0)
-    if arrival <= 0 or arrival >= tail then
-      arrival = tail
+    redis.pcall('ZREM', KEYS[3], head)
+    local kind = 'free'
+    if grants and (bars or is_next(head, arrival, now)) then
+      kind = 'claim'
+      redis.pcall('SET', KEYS[1], 'claim ' .. head, 'PX', CLAIM)
     end
+    local untold = tell(head, client, kind)
+    local second, other = first(now)
+    if second then
+      untold = untold or tell(second, other, 'next')
+    end
+    return untold
   end
-  local added = redis.pcall('ZADD', KEYS[3], number(arrival), entry, '-' .. number(now + ALIVE * 1000), client)
-  if type(added) == 'table' then
-    return nil
-  end
-  redis.pcall('PEXPIRE', KEYS[3], 60000)
-  return redis.pcall('ZCOUNT', KEYS[3], 0, '(' .. number(arrival)), arrival
-end
 
--- Tells a waiter what it may do; the error if that is not allowed.
-local function tell(entry, client, kind)
-  local publish = (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and 'SPUBLISH' or 'PUBLISH'
-  local waiter = string.sub(entry, 1, 1) .. string.match(entry, '^%a:[^:]*:([^ ]*)')
-  local told = redis.pcall(publish, '~lt:wake:' .. client, kind .. ' ' .. CLAIM .. ' ' .. waiter .. ' ' .. KEYS[1])
-  return type(told) == 'table' and told.err or nil
-end
-
--- Tells the first waiter that the lock is free, or keeps it for that one; the second when to look after it. `grants`: no
--- other server has a say; `bars`: nobody may pass the first.
-local function wake(now, grants, bars)
-  local head, client, arrival = first(now)
-  if not head then
-    return nil
-  end
-  redis.pcall('ZREM', KEYS[3], head)
-  local kind = 'free'
-  if grants and (bars or is_next(head, arrival, now)) then
-    kind = 'claim'
-    redis.pcall('SET', KEYS[1], 'claim ' .. head, 'PX', CLAIM)
-  end
-  local untold = tell(head, client, kind)
-  local second, other = first(now)
-  if second then
-    untold = untold or tell(second, other, 'next')
-  end
-  return untold
+  return first, is_next, line_up, wake
 end
 

@@ -42,6 +42,7 @@ else
   reply = { 'no', now, fence or 0, holder, redis.call('PTTL', KEYS[1]) }
 end
 if (freed or ARGV[2] ~= '' and not holder) and redis.call('EXISTS', KEYS[3]) == 1 then
+  local _, _, _, wake = queue()
   reply[6] = wake(now, ARGV[3] == '1', false)
 end
 return reply

@@ -1,7 +1,10 @@
 // What users write, as the compiler sees it. Compiled by types.test.mjs as an ES module and as CommonJS; never run.
 
+import { tracingChannel } from 'node:diagnostics_channel'
+
+import { Redis } from 'ioredis'
 import { Client, configure, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { ClientOptions, Held, Lock, LockEvent, LockInfo, LockOptions, LossReason, Ran, Release, ServerReport } from 'locktender'
+import type { ClientOptions, Held, Lock, LockEvent, LockInfo, LockOptions, LossReason, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
 import { ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -11,7 +14,10 @@ declare function same<A, B>(proof: Same<A, B>): void
 export async function uses(signal: AbortSignal, maybe: number | undefined): Promise<void> {
   const options: ClientOptions = { prefix: 'p:', app: 'a', ttlMs: 1_000, tlsCa: 'ca.pem', maxTtlMs: 60_000 }
   configure('redis://localhost', options)
-  configure(['redis://a', 'redis://b', 'redis://c'])
+  const made: Client = configure(['redis://a', 'redis://b', 'redis://c'])
+  made.on('lost', (event) => same<typeof event, LockEvent>(true))
+  Client.fromIoredis(new Redis(), { prefix: 'p:' })
+  tracingChannel<string, TraceContext>('locktender:acquire').start.subscribe((context) => (context as TraceContext).operation satisfies TracedOperation)
   await using client = new Client(['redis://a', new ScriptedServer('acquire: busy')] as const)
   new Client()
 

@@ -1,6 +1,7 @@
 """Python programs in processes of their own: what happens at exit, after a fork, on a signal."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -18,7 +19,10 @@ def start(program: str, *arguments: object, warnings: str = "error", env: Mappin
     """Starts it; the caller reads what it prints."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     environment = {**os.environ, **(env or {})}
-    return subprocess.Popen(command(program, *arguments, warnings=warnings), text=True, env=environment, **pipes)
+    # A session of its own: what it has forked can be ended with it.
+    return subprocess.Popen(
+        command(program, *arguments, warnings=warnings), text=True, env=environment, start_new_session=True, **pipes
+    )
 
 
 def run(program: str, *arguments: object, warnings: str = "error", env: Mapping[str, str] | None = None) -> str:
@@ -28,7 +32,7 @@ def run(program: str, *arguments: object, warnings: str = "error", env: Mapping[
         try:
             out, err = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             raise AssertionError(f"it did not end: {out}\n{err}") from None
     assert (process.returncode, err) == (0, ""), f"exit code {process.returncode}\n{out}\n{err}"

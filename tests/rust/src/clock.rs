@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 use std::{env, fs, process};
 
 use crate::checkout::checkout;
@@ -33,6 +33,12 @@ impl ServerClock {
     pub(crate) fn jump(&self, forward: Duration) {
         let forward = i64::try_from(forward.as_micros()).unwrap();
         self.set(self.ahead_us.fetch_add(forward, Ordering::SeqCst) + forward);
+    }
+
+    /// The time it shows, microseconds since the epoch.
+    pub(crate) fn now_us(&self) -> u64 {
+        let now = i64::try_from(UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap();
+        u64::try_from(now + self.ahead_us.load(Ordering::SeqCst)).unwrap()
     }
 
     fn set(&self, ahead_us: i64) {

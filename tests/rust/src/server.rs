@@ -9,10 +9,13 @@ use std::{env, fs, io, process, thread};
 use crate::clock::ServerClock;
 use crate::terminator::Terminator;
 use crate::tether::Tether;
-use crate::{Binary, Connection, Reply, ServerOptions};
+use crate::{Binary, Connection, Reply, ServerOptions, eventually};
 
 /// How long a server may take to start on a busy machine.
 const STARTUP: Duration = Duration::from_secs(20);
+
+/// A server may say a time that it looked up some moments ago.
+const TICK_US: u64 = 200_000;
 
 /// A server of its own process, gone when the value is dropped and when the test process dies.
 pub struct RealServer {
@@ -169,9 +172,19 @@ impl RealServer {
         self.running().resume();
     }
 
-    /// Sets the clock of a server started with one ([`ServerOptions::clock`]) forward by so much.
+    /// Its wall clock, microseconds since the epoch.
+    fn time_us(&self) -> u64 {
+        let Reply::Array(parts) = self.command(&["TIME"]) else { panic!("TIME answers with two numbers") };
+        let [seconds, micros] = [0, 1].map(|part| parts[part].clone().text().unwrap().parse::<u64>().unwrap());
+        seconds * 1_000_000 + micros
+    }
+
+    /// Sets the clock of a server started with one ([`ServerOptions::clock`]) forward by so much, and waits until the server
+    /// goes by it: some versions look at the clock only now and then, and count on from there.
     pub fn jump(&self, forward: Duration) {
-        self.clock.as_ref().expect("the server goes by the machine's clock").jump(forward);
+        let clock = self.clock.as_ref().expect("the server goes by the machine's clock");
+        clock.jump(forward);
+        eventually("the server sees the clock", Duration::from_secs(10), || self.time_us() > clock.now_us() - TICK_US);
     }
 
     /// Kills the server, if it runs, and starts it on the same port with the data it kept on disk.

@@ -69,7 +69,7 @@ async fn connect(settings: &Settings) -> Result<Wire, Failure> {
 
 /// A socket and what was read of the next value.
 struct Wire {
-    socket: Box<dyn Socket>,
+    socket: Socket,
     decoder: combine::stream::Decoder<combine::parser::combinator::AnySendSyncPartialState, combine::stream::PointerOffset<[u8]>>,
 }
 

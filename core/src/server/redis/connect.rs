@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, Value};
+use tokio::io::AsyncWriteExt;
 
 use super::codec::{self, Form};
 use super::dial::{Limit, dial};
 use super::hearing::Audience;
 use super::info;
 use super::link::Link;
-use super::stream::{Greeting, Pulse, Watched};
+use super::sent::Sent;
+use super::stream::{Greeting, Pulse, Socket, Watched};
 use super::url::Target;
 use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
 
@@ -31,12 +32,18 @@ pub(super) struct Settings {
     pub(super) response_timeout: Duration,
 }
 
-/// Connects, and asks what has to be known before the first operation, in one round trip. With an `audience`, messages can
-/// be heard on the connection once it was told to speak RESP3.
+/// A socket whose server knows us, and the run id if it was asked for.
+pub(super) struct Greeted {
+    pub(super) socket: Socket,
+    pub(super) run_id: Option<String>,
+}
+
+/// Connects a lane that runs as a task. With an `audience`, messages can be heard on the connection once it was told to speak
+/// RESP3.
 pub(super) async fn connect(settings: &Settings, audience: Option<Audience>) -> Result<Link, Failure> {
-    let limit = Limit::new(settings.connect_timeout);
+    let Greeted { socket, run_id } = greet(settings).await?;
     let pulse = Pulse::default();
-    // Credentials and database are sent below, not by the crate, which takes any error for a wrong password.
+    // Credentials and database were sent above, not by the crate, which takes any error for a wrong password.
     let mut silent = RedisConnectionInfo::default().set_skip_set_lib_name();
     let mut config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
@@ -54,20 +61,45 @@ pub(super) async fn connect(settings: &Settings, audience: Option<Audience>) -> 
             Ok::<(), ()>(())
         });
     }
-    let stream = Watched { socket: dial(&settings.target, limit).await?, pulse: pulse.clone(), greeting };
+    let stream = Watched { socket, pulse: pulse.clone(), greeting };
     let (connection, driver) = MultiplexedConnection::new_with_config(&silent, stream, config)
         .await
         .map_err(|error| Failure { maybe_applied: false, ..codec::failure(&error, false) })?;
-    let mut link = Link::new(connection.clone(), tokio::spawn(driver), pulse, settings.response_timeout);
+    Ok(Link::new(connection, tokio::spawn(driver), Sent::new(pulse, run_id, settings.response_timeout)))
+}
+
+/// Connects, and asks what has to be known before the first operation, in one round trip.
+pub(super) async fn greet(settings: &Settings) -> Result<Greeted, Failure> {
+    let limit = Limit::new(settings.connect_timeout);
+    let mut socket = dial(&settings.target, limit).await?;
     let questions = questions(settings);
-    let answers = questions.iter().map(|(_, command)| {
-        let mut connection = connection.clone();
-        async move { connection.send_packed_command(command).await }
-    });
-    let answers = limit.keep(FailureKind::Timeout, "connected, but no answer", join_all(answers)).await?;
+    let answers = limit.keep(FailureKind::Timeout, "connected, but no answer", ask(&mut socket, &questions)).await?;
     let steps = questions.iter().map(|(step, _)| *step);
-    link.set_run_id(judge(steps.zip(answers), settings)?);
-    Ok(link)
+    let run_id = judge(steps.zip(answers), settings)?;
+    Ok(Greeted { socket, run_id })
+}
+
+/// The answers, up to the first that doesn't come.
+async fn ask(socket: &mut Socket, questions: &[(Step, Cmd)]) -> Vec<RedisResult<Value>> {
+    let mut bytes = Vec::new();
+    for (_, command) in questions {
+        command.write_packed_command(&mut bytes);
+    }
+    let mut decoder = Default::default();
+    let mut answers = Vec::with_capacity(questions.len());
+    // A server that doesn't read may still have said why: then the error is the end of what it said.
+    if socket.write_all(&bytes).await.is_ok() {
+        let _ = socket.flush().await;
+    }
+    for _ in questions {
+        let answer = redis::parse_redis_value_async(&mut decoder, socket).await;
+        let ended = answer.is_err();
+        answers.push(answer);
+        if ended {
+            break;
+        }
+    }
+    answers
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

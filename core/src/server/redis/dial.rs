@@ -34,9 +34,9 @@ impl Limit {
 }
 
 /// Connects the socket, and shakes hands where it is TLS.
-pub(super) async fn dial(target: &Target, limit: Limit) -> Result<Box<dyn Socket>, Failure> {
+pub(super) async fn dial(target: &Target, limit: Limit) -> Result<Socket, Failure> {
     match &target.endpoint {
-        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port, limit).await?)),
+        Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
         Endpoint::Tls { host, port, name, config } => {
             let stream = tcp(host, *port, limit).await?;
             tls(stream, name.clone(), Arc::clone(config), limit).await
@@ -44,7 +44,7 @@ pub(super) async fn dial(target: &Target, limit: Limit) -> Result<Box<dyn Socket
         #[cfg(unix)]
         Endpoint::Unix { path } => {
             let connected = limit.keep(FailureKind::Timeout, "no connection", tokio::net::UnixStream::connect(path)).await?;
-            Ok(Box::new(connected.map_err(|error| unconnected(&error))?))
+            Ok(Socket::Unix(connected.map_err(|error| unconnected(&error))?))
         }
         #[cfg(not(unix))]
         Endpoint::Unix { .. } => Err(Failure::not_applied(FailureKind::Other, "this system has no unix sockets")),
@@ -90,10 +90,10 @@ async fn tls(
     name: ServerName<'static>,
     config: Arc<rustls::ClientConfig>,
     limit: Limit,
-) -> Result<Box<dyn Socket>, Failure> {
+) -> Result<Socket, Failure> {
     let shaken = limit.keep(FailureKind::Tls, "no TLS handshake", TlsConnector::from(config).connect(name, stream)).await?;
     match shaken {
-        Ok(stream) => Ok(Box::new(stream)),
+        Ok(stream) => Ok(Socket::Tls(Box::new(stream))),
         Err(error) => Err(Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {error}"))),
     }
 }

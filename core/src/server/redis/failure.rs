@@ -8,6 +8,13 @@ pub(super) fn too_late() -> Failure {
     Failure::not_applied(FailureKind::TooLate, "the operation's deadline passed before it could be sent")
 }
 
+/// What an operation gets whose time was up before there was a connection: the reason that the last attempt gave, or that
+/// this one takes too long.
+pub(super) fn no_connection(trouble: Option<&Failure>) -> Failure {
+    let slow = || Failure::not_applied(FailureKind::Timeout, "no connection was made in the time the operation had");
+    trouble.cloned().unwrap_or_else(slow)
+}
+
 pub(super) fn no_answer(timeout: Duration) -> Failure {
     Failure::unknown(FailureKind::Timeout, format!("no answer within {} ms", timeout.as_millis()))
 }

@@ -1,45 +1,58 @@
-//! The one task behind a server: it owns the connection, replaces it, and decides what may be sent on it.
+//! What a way to a server decides: when to connect, what may be sent, and what becomes of it when the connection breaks.
 //!
-//! The home lane also listens, once somebody wants to hear (`ear`).
+//! Whoever runs a lane (a task, or the threads that call) brings it the messages and the news, and waits until it is due.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use redis::{RedisError, Value};
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Sleep, sleep};
+use redis::{RedisError, RedisResult, Value};
 
 use super::aside::Ending;
 use super::backoff::Backoff;
 use super::codec::{self, Form};
-use super::connect::{Settings, connect};
+use super::connect::Settings;
 use super::ear::{Ear, Finding, Word};
-use super::failure::{closed, disconnected, is_servers_fault, no_answer, too_late};
+use super::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
 use super::health::Health;
-use super::hearing::{Audience, Hearing};
-use super::link::{Event, Job, Landing, Link};
 use super::queue::Queue;
-use super::state::{News, State};
+use super::sent::{Job, Landing, Sent};
 use crate::clock::Tick;
 use crate::server::{Answer, Failure, FailureKind, Op};
 
-/// Operations taken from the inbox at once, and so at most in one write.
-const BATCH: usize = 256;
+/// A kind of connection.
+pub(super) trait Wire: Sized {
+    /// An attempt to connect, under way.
+    type Attempt;
 
-/// What a server tells its lane.
-pub(super) enum Message {
-    Submit(Job),
-    Listen(Hearing),
-    Close,
+    /// Sends an operation after those before it.
+    fn send(&mut self, job: Job, form: Form, now: Tick);
+
+    /// What is in flight.
+    fn sent(&self) -> &Sent;
+
+    /// What is in flight, to be changed.
+    fn sent_mut(&mut self) -> &mut Sent;
+
+    /// Asks something for the sake of listening. How long the answer may take is not the connection's concern. Only asked of
+    /// lanes that listen.
+    fn say(&mut self, _word: Word, _channel: &str, _now: Tick) {}
 }
 
+/// Whether there is a connection.
+pub(super) enum State<W: Wire> {
+    Down,
+    Connecting(W::Attempt),
+    Up(W),
+}
+
+/// Begins an attempt to connect.
+type Connect<W> = Box<dyn Fn(&Arc<Settings>) -> <W as Wire>::Attempt + Send>;
+
 /// The lane. `waiting` is empty while the connection is up.
-pub(super) struct Lane {
+pub(super) struct Lane<W: Wire> {
     settings: Arc<Settings>,
-    inbox: UnboundedReceiver<Message>,
     health: Arc<Health>,
-    state: State,
+    connect: Connect<W>,
+    pub(super) state: State<W>,
     waiting: Queue,
     backoff: Backoff,
     /// Why the last attempt failed: the answer of what comes before the next one.
@@ -48,66 +61,35 @@ pub(super) struct Lane {
     wanted: bool,
     /// Set by a close: when to stop waiting for releases.
     closing: Option<Tick>,
-    /// Where this lane's connections leave messages; `None` on a lane that can't listen.
-    audience: Option<Audience>,
     /// Set by the first listener.
-    ear: Option<Ear>,
+    pub(super) ear: Option<Ear>,
 }
 
-impl Lane {
+impl<W: Wire> Lane<W> {
+    /// A lane that connects by `connect`.
     pub(super) fn new(
         settings: Arc<Settings>,
-        inbox: UnboundedReceiver<Message>,
         health: Arc<Health>,
-        audience: Option<Audience>,
+        connect: impl Fn(&Arc<Settings>) -> W::Attempt + Send + 'static,
     ) -> Self {
         Self {
             settings,
-            inbox,
             health,
+            connect: Box::new(connect),
             state: State::Down,
             waiting: Queue::new(),
             backoff: Backoff::default(),
             trouble: None,
             wanted: false,
             closing: None,
-            audience,
             ear: None,
         }
     }
 
-    /// Runs until the server is closed or dropped.
-    pub(super) async fn run(mut self) {
-        let mut batch = Vec::with_capacity(BATCH);
-        let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
-        let mut alarm_at = Tick::NEVER;
-        loop {
-            let due = self.due();
-            if due < alarm_at {
-                // Most operations are answered long before the alarm they would have set, so it is only ever moved forward.
-                alarm.as_mut().reset(tokio::time::Instant::now() + due.since(Tick::now()));
-                alarm_at = due;
-            }
-            tokio::select! {
-                biased;
-                news = self.state.next() => self.hear(news),
-                Some(ending) = ending(&mut self.ear), if self.ear.is_some() => self.end_aside(&ending),
-                count = self.inbox.recv_many(&mut batch, BATCH), if self.closing.is_none() => self.take(&mut batch, count),
-                () = &mut alarm, if alarm_at != Tick::NEVER => {
-                    alarm_at = Tick::NEVER;
-                    self.overdue(Tick::now());
-                }
-            }
-            if self.is_over() {
-                return self.end();
-            }
-        }
-    }
-
     /// The next instant at which something has to happen.
-    fn due(&self) -> Tick {
+    pub(super) fn due(&self) -> Tick {
         let state = match &self.state {
-            State::Up(link) => link.due(),
+            State::Up(link) => link.sent().due(),
             State::Down if self.is_wanted() => self.backoff.until(),
             State::Down | State::Connecting(_) => Tick::NEVER,
         };
@@ -115,23 +97,13 @@ impl Lane {
         state.min(self.waiting.due()).min(ear).min(self.closing.unwrap_or(Tick::NEVER))
     }
 
-    fn take(&mut self, batch: &mut Vec<Message>, count: usize) {
-        let now = Tick::now();
-        for message in batch.drain(..) {
-            match message {
-                Message::Submit(job) => self.accept(job, now),
-                Message::Listen(hearing) => self.listen(hearing, now),
-                Message::Close => self.close(now),
-            }
-        }
-        if count == 0 {
-            // The server was dropped.
-            self.close(now);
-        }
-        self.pursue(now);
+    /// Whether a close has begun.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.is_some()
     }
 
-    fn accept(&mut self, job: Job, now: Tick) {
+    /// Takes an operation; [`Lane::pursue`] is to be called after the last of several.
+    pub(super) fn accept(&mut self, job: Job, now: Tick) {
         if self.closing.is_some() {
             return job.completion.complete(Err(closed(false)));
         }
@@ -154,34 +126,34 @@ impl Lane {
     }
 
     /// Starts connecting, if somebody wants it and the back-off allows it.
-    fn pursue(&mut self, now: Tick) {
+    pub(super) fn pursue(&mut self, now: Tick) {
         if matches!(self.state, State::Down) && self.is_wanted() && now >= self.backoff.until() && self.closing.is_none() {
             self.wanted = false;
-            let settings = Arc::clone(&self.settings);
-            let audience = self.audience.clone();
-            self.state = State::Connecting(Box::pin(async move { connect(&settings, audience).await }));
+            self.state = State::Connecting((self.connect)(&self.settings));
         }
     }
 
-    fn hear(&mut self, news: News) {
-        match news {
-            News::Connected(Ok(link)) => self.connected(link),
-            News::Connected(Err(failure)) => self.unconnected(failure),
-            News::Link(Event::Landed(number, result)) => {
-                let State::Up(link) = &mut self.state else { return };
-                match link.land(number, result) {
-                    Landing::Answered(job, answer) => self.answered(job, answer),
-                    Landing::Unknown(job) => self.resend(job),
-                    Landing::Heard(word, value) => self.heard(word, value),
-                    Landing::Late => {}
-                    Landing::Broken(error) => self.broken(Some(&error)),
-                }
-            }
-            News::Link(Event::Broken) => self.broken(None),
+    /// An attempt to connect has ended.
+    pub(super) fn attempted(&mut self, attempt: Result<W, Failure>) {
+        match attempt {
+            Ok(link) => self.connected(link),
+            Err(failure) => self.unconnected(failure),
         }
     }
 
-    fn connected(&mut self, mut link: Link) {
+    /// The command with this number has its answer, or never will.
+    pub(super) fn landed(&mut self, number: u64, result: RedisResult<Value>) {
+        let State::Up(link) = &mut self.state else { return };
+        match link.sent_mut().land(number, result) {
+            Landing::Answered(job, answer) => self.answered(job, answer),
+            Landing::Unknown(job) => self.resend(job),
+            Landing::Heard(word, value) => self.heard(word, value),
+            Landing::Late => {}
+            Landing::Broken(error) => self.broken(Some(&error)),
+        }
+    }
+
+    fn connected(&mut self, mut link: W) {
         let now = Tick::now();
         self.waiting.drain(now, |job| link.send(job, Form::BySha, now));
         self.state = State::Up(link);
@@ -201,7 +173,7 @@ impl Lane {
         let hopeless = failure.kind == FailureKind::Mismatch;
         self.waiting.refuse(&failure, |job| hopeless || !job.request.op.survives_reconnect());
         if let Some(ear) = &mut self.ear {
-            ear.unconnected(&failure, Tick::now());
+            ear.unconnected(&failure, now);
         }
         self.trouble = Some(failure);
     }
@@ -234,11 +206,12 @@ impl Lane {
         }
     }
 
-    fn broken(&mut self, error: Option<&RedisError>) {
+    /// The connection is of no use any more.
+    pub(super) fn broken(&mut self, error: Option<&RedisError>) {
         let failure = error.map_or_else(disconnected, |error| codec::failure(error, true));
         let State::Up(link) = &self.state else { return };
-        let useful = link.answered();
-        if link.is_busy() {
+        let useful = link.sent().answered();
+        if link.sent().is_busy() {
             self.health.failed(&failure);
         }
         self.leave(&failure, useful);
@@ -251,7 +224,7 @@ impl Lane {
         self.backoff.broke(now, useful, fastrand::f64());
         self.trouble = Some(Failure::not_applied(failure.kind, failure.message.clone()));
         let unknown = Failure { maybe_applied: true, ..failure.clone() };
-        for job in link.take(|_| true) {
+        for job in link.sent_mut().take(|_| true) {
             if self.closing.is_none() && job.request.op.survives_reconnect() && now < job.request.deadline {
                 self.waiting.push(Job { repeated: true, ..job });
             } else {
@@ -266,13 +239,14 @@ impl Lane {
         self.pursue(now);
     }
 
-    fn overdue(&mut self, now: Tick) {
+    /// Does what is due.
+    pub(super) fn overdue(&mut self, now: Tick) {
         if now >= self.waiting.due() {
-            self.waiting.refuse(&too_late(), |job| job.request.deadline <= now);
+            self.waiting.refuse(&no_connection(self.trouble.as_ref()), |job| job.request.deadline <= now);
         }
         let mut half_open = false;
         if let State::Up(link) = &mut self.state {
-            let (late, silent) = link.overdue(now);
+            let (late, silent) = link.sent_mut().overdue(now);
             half_open = silent;
             let failure = no_answer(self.settings.response_timeout);
             if !late.is_empty() {
@@ -289,19 +263,16 @@ impl Lane {
         self.pursue(now);
     }
 
-    fn listen(&mut self, hearing: Hearing, now: Tick) {
-        let hearing = Arc::new(hearing);
-        // Without an audience, or with another listener, there is nobody to hear it.
-        if self.closing.is_none() && self.audience.as_ref().is_some_and(|audience| audience.set(Arc::clone(&hearing)).is_ok()) {
-            self.ear = Some(Ear::new(hearing, Arc::clone(&self.settings)));
-            self.attend(now);
-        }
+    /// Begins to listen, as soon as there is a connection.
+    pub(super) fn listen(&mut self, ear: Ear, now: Tick) {
+        self.ear = Some(ear);
+        self.attend(now);
     }
 
     /// Begins to listen on the connection, if that is what the ear waits for.
     fn attend(&mut self, now: Tick) {
         if let (Some(ear), State::Up(link)) = (&mut self.ear, &mut self.state) {
-            let words = ear.begin(now, link.pulse());
+            let words = ear.begin(now, link.sent().pulse());
             words.iter().for_each(|word| link.say(*word, ear.channel(), now));
         }
     }
@@ -309,7 +280,7 @@ impl Lane {
     fn heard(&mut self, word: Word, value: Value) {
         if let (Some(ear), State::Up(link)) = (&mut self.ear, &mut self.state) {
             let now = Tick::now();
-            let words = ear.answered(word, value, now, link.pulse());
+            let words = ear.answered(word, value, now, link.sent().pulse());
             words.iter().for_each(|word| link.say(*word, ear.channel(), now));
         }
     }
@@ -322,7 +293,7 @@ impl Lane {
             ear.overdue(now, 0);
             return false;
         };
-        match ear.overdue(now, link.pulse()) {
+        match ear.overdue(now, link.sent().pulse()) {
             Finding::HalfOpen => true,
             Finding::Say(words) => {
                 words.iter().for_each(|word| link.say(*word, ear.channel(), now));
@@ -331,57 +302,47 @@ impl Lane {
         }
     }
 
-    fn end_aside(&mut self, ending: &Ending) {
+    /// The ear's second connection has ended.
+    pub(super) fn end_aside(&mut self, ending: &Ending) {
         if let Some(ear) = &mut self.ear {
             ear.ended(ending, Tick::now());
         }
     }
 
     /// From here on only releases count, and only for a moment.
-    fn close(&mut self, now: Tick) {
+    pub(super) fn close(&mut self, now: Tick) {
         if self.closing.is_some() {
             return;
         }
         self.closing = Some(now.after(self.settings.response_timeout));
         self.ear = None;
-        self.inbox.close();
         self.waiting.refuse(&closed(false), |job| !job.request.op.survives_reconnect());
         if let State::Up(link) = &mut self.state {
-            for job in link.take(|job| !job.request.op.survives_reconnect()) {
+            for job in link.sent_mut().take(|job| !job.request.op.survives_reconnect()) {
                 job.completion.complete(Err(closed(true)));
-            }
-        }
-        while let Ok(message) = self.inbox.try_recv() {
-            if let Message::Submit(job) = message {
-                job.completion.complete(Err(closed(false)));
             }
         }
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether nothing is left to do after a close.
+    pub(super) fn is_over(&self) -> bool {
         let Some(until) = self.closing else { return false };
         match &self.state {
             State::Down => true,
             State::Connecting(_) => self.waiting.is_empty() || Tick::now() >= until,
-            State::Up(link) => !link.is_busy() || Tick::now() >= until,
+            State::Up(link) => !link.sent().is_busy() || Tick::now() >= until,
         }
     }
 
-    fn end(mut self) {
+    /// Lets go of the connection, and of whoever still waits.
+    pub(super) fn end(&mut self) {
         self.waiting.refuse(&closed(false), |_| true);
         if let State::Up(link) = &mut self.state {
-            for job in link.take(|_| true) {
+            for job in link.sent_mut().take(|_| true) {
                 job.completion.complete(Err(closed(true)));
             }
         }
-    }
-}
-
-/// Waits for the end of the ear's second connection. Cancel safe.
-async fn ending(ear: &mut Option<Ear>) -> Option<Ending> {
-    match ear {
-        Some(ear) => Some(ear.ending().await),
-        None => None,
+        self.state = State::Down;
     }
 }
 

@@ -1,30 +1,38 @@
-//! The lanes to one server: the home lane on the core's I/O thread, and one on each runtime whose tasks call from it.
+//! The lanes to one server: the home lane on the core's I/O thread, one on each runtime whose tasks call from it, and one
+//! that blocked threads drive.
 //!
-//! Everything in the background (renewals, undone rounds, retries) and everything of callers without a runtime goes home.
-//! An operation that a task of another runtime asks for is sent and answered on that runtime itself, because handing it to
-//! the I/O thread and back costs more than the operation. Between lanes there is no order; the protocol needs none, since a
+//! Everything in the background (renewals, undone rounds, retries) goes home. An operation that a task of another runtime asks
+//! for is sent and answered on that runtime itself, one that a thread waits for by that thread, because handing it to the I/O
+//! thread and back costs more than the operation. Between lanes there is no order; the protocol needs none, since a
 //! success that arrives after its round was undone is undone again. A lane ends with its runtime.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::connect::Settings;
+use super::direct::Direct;
 use super::failure::closed;
 use super::health::Health;
 use super::hearing::{Audience, Hearing};
-use super::lane::{Lane, Message};
-use super::link::Job;
-use crate::runtime::of_the_caller;
+use super::hosted::{self, Message};
+use super::sent::Job;
+use crate::drive::LazyDrive;
+use crate::runtime::{is_on_this_thread, of_the_caller};
 
 pub(super) struct Lanes {
     settings: Arc<Settings>,
     health: Arc<Health>,
-    host: Id,
+    host: Handle,
     home: UnboundedSender<Message>,
     guests: ArcSwap<Vec<Guest>>,
+    drive: Arc<LazyDrive>,
+    /// `None` where no drive could be made: then threads go home, too.
+    direct: OnceLock<Option<Arc<Direct>>>,
+    closed: AtomicBool,
 }
 
 /// A lane on a caller's runtime.
@@ -35,21 +43,36 @@ struct Guest {
 }
 
 impl Lanes {
-    pub(super) fn new(settings: Settings, health: Health, host: &Handle) -> Self {
+    pub(super) fn new(settings: Settings, health: Health, host: &Handle, drive: Arc<LazyDrive>) -> Self {
         let (settings, health) = (Arc::new(settings), Arc::new(health));
         let home = open(&settings, &health, host, Some(Audience::default()));
-        Self { settings, health, host: host.id(), home, guests: ArcSwap::default() }
+        let (host, closed) = (host.clone(), AtomicBool::new(false));
+        Self { settings, health, host, home, guests: ArcSwap::default(), drive, direct: OnceLock::new(), closed }
     }
 
     pub(super) fn submit(&self, job: Job) {
+        if is_on_this_thread()
+            && let Some(direct) = self.direct()
+        {
+            return direct.submit(job);
+        }
         let message = Message::Submit(job);
-        let refused = match of_the_caller().filter(|caller| caller.id() != self.host) {
+        let refused = match of_the_caller().filter(|caller| caller.id() != self.host.id()) {
             Some(caller) => self.guest(&caller, message),
             None => self.home.send(message).err().map(|refused| refused.0),
         };
         if let Some(Message::Submit(job)) = refused {
             job.completion.complete(Err(closed(false)));
         }
+    }
+
+    /// The lane that blocked threads drive.
+    fn direct(&self) -> Option<&Arc<Direct>> {
+        if self.closed.load(Ordering::SeqCst) {
+            return self.direct.get()?.as_ref();
+        }
+        let open = || self.drive.get().map(|drive| Direct::new(&self.settings, &self.health, &self.host, drive));
+        self.direct.get_or_init(open).as_ref()
     }
 
     /// Sends on the caller's lane, or home if that has ended; gives back what neither takes.
@@ -82,6 +105,10 @@ impl Lanes {
     }
 
     pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        if let Some(Some(direct)) = self.direct.get() {
+            direct.close();
+        }
         // A lane that has ended is closed already.
         let _ = self.home.send(Message::Close);
         for guest in self.guests.load().iter() {
@@ -90,8 +117,17 @@ impl Lanes {
     }
 }
 
+/// The other lanes end when they are dropped.
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        if let Some(Some(direct)) = self.direct.get() {
+            direct.close();
+        }
+    }
+}
+
 fn open(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, audience: Option<Audience>) -> UnboundedSender<Message> {
     let (lane, inbox) = unbounded_channel();
-    host.spawn(Lane::new(Arc::clone(settings), inbox, Arc::clone(health), audience).run());
+    host.spawn(hosted::run(Arc::clone(settings), inbox, Arc::clone(health), audience));
     lane
 }

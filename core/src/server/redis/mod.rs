@@ -1,7 +1,7 @@
 //! A Redis or Valkey server.
 //!
-//! One task on the runtime owns the connection (`lane`); [`RedisServer`] only feeds it. The crate `redis` appears nowhere
-//! outside this directory.
+//! What is decided about a connection is in `lane`; `hosted` and `direct` run it as a task and by the threads that call.
+//! [`RedisServer`] only feeds them. The crate `redis` appears nowhere outside this directory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +14,13 @@ mod backoff;
 mod codec;
 mod connect;
 mod dial;
+mod direct;
+mod direct_link;
 mod ear;
 mod failure;
 mod health;
 mod hearing;
+mod hosted;
 mod info;
 mod lane;
 mod lanes;
@@ -25,7 +28,7 @@ mod link;
 mod queue;
 mod rights;
 mod script;
-mod state;
+mod sent;
 mod stream;
 mod subscription;
 mod tls;
@@ -35,8 +38,9 @@ use self::connect::Settings;
 use self::health::Health;
 use self::hearing::Hearing;
 use self::lanes::Lanes;
-use self::link::Job;
+use self::sent::Job;
 use self::url::Target;
+use crate::drive::LazyDrive;
 use crate::error::Error;
 use crate::options::ClientOptions;
 use crate::server::{Completion, Failure, Fleet, Listener, Request, Server};
@@ -51,7 +55,8 @@ pub enum ServerState {
     Recovered,
 }
 
-/// One Redis or Valkey server behind one connection, which is made when it is first needed and replaced when it breaks.
+/// One Redis or Valkey server behind a connection for each kind of caller, which is made when it is first needed and replaced
+/// when it breaks.
 pub struct RedisServer {
     address: String,
     lanes: Lanes,
@@ -60,8 +65,8 @@ pub struct RedisServer {
 impl RedisServer {
     /// A server at `url`: `redis://`, `rediss://` (TLS) or `unix://`. Does no network I/O; the certificate files of `options` are read.
     ///
-    /// `fleet` is the quorum the server belongs to, `None` if it is the only one. Everything happens on `host`, where also
-    /// `on_state` is called, once for every change; it must not block. An operation whose answer takes longer than
+    /// `fleet` is the quorum the server belongs to, `None` if it is the only one. What no caller does itself happens on `host`.
+    /// `on_state` is called once for every change, on any thread; it must not block. An operation whose answer takes longer than
     /// `response_timeout` has an unknown outcome.
     ///
     /// # Errors
@@ -74,10 +79,23 @@ impl RedisServer {
         host: Handle,
         on_state: impl Fn(ServerState) + Send + Sync + 'static,
     ) -> Result<Arc<Self>, Error> {
+        Self::driven(url, options, response_timeout, fleet, &host, &Arc::default(), on_state)
+    }
+
+    /// [`RedisServer::new`] for one of several servers, all of which a blocked thread drives at once.
+    pub(crate) fn driven(
+        url: &str,
+        options: &ClientOptions,
+        response_timeout: Duration,
+        fleet: Option<Fleet>,
+        host: &Handle,
+        drive: &Arc<LazyDrive>,
+        on_state: impl Fn(ServerState) + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, Error> {
         let target = Target::parse(url, options)?;
         let address = target.address.clone();
         let settings = Settings { target, fleet, connect_timeout: options.connect_timeout, response_timeout };
-        let lanes = Lanes::new(settings, Health::new(Box::new(on_state)), &host);
+        let lanes = Lanes::new(settings, Health::new(Box::new(on_state)), host, Arc::clone(drive));
         Ok(Arc::new(Self { address, lanes }))
     }
 }

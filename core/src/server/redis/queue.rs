@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::failure::too_late;
-use super::link::Job;
+use super::sent::Job;
 use crate::clock::Tick;
 use crate::server::Failure;
 
@@ -49,7 +49,9 @@ impl Queue {
         self.due = Tick::NEVER;
         for job in std::mem::take(&mut self.jobs) {
             if unfit(&job) {
-                job.completion.complete(Err(failure.clone()));
+                // What was sent before, on a connection that broke, may have been done then.
+                let maybe_applied = failure.maybe_applied || job.repeated;
+                job.completion.complete(Err(Failure { maybe_applied, ..failure.clone() }));
             } else {
                 self.push(job);
             }

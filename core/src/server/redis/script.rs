@@ -1,18 +1,25 @@
 //! The scripts, one per operation.
 
-use std::sync::LazyLock;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
 
 use crate::server::Op;
 
 /// A script and the hash by which a server that has seen it knows it.
 pub(super) struct Script {
     pub(super) text: &'static str,
-    sha: LazyLock<String>,
+    /// Made when it is first needed. Not by a `LazyLock`: a child forked while another thread makes it would wait for ever.
+    sha: ArcSwapOption<String>,
 }
 
 impl Script {
-    pub(super) fn sha(&self) -> &str {
-        &self.sha
+    pub(super) fn sha(&self) -> Arc<String> {
+        self.sha.load_full().unwrap_or_else(|| {
+            let sha = Arc::new(redis::Script::new(self.text).get_hash().to_owned());
+            self.sha.store(Some(Arc::clone(&sha)));
+            sha
+        })
     }
 
     /// The script of an operation; `Examine` has none.
@@ -36,7 +43,7 @@ macro_rules! scripts {
     ($($name:ident = $($file:literal)+;)*) => {$(
         static $name: Script = Script {
             text: concat!($(include_str!(concat!("../../scripts/", $file))),+),
-            sha: LazyLock::new(|| redis::Script::new($name.text).get_hash().to_owned()),
+            sha: ArcSwapOption::const_empty(),
         };
     )*};
 }

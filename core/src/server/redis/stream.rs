@@ -1,4 +1,4 @@
-//! A connected socket that counts what arrives on it, and answers the crate's greeting itself.
+//! Connected sockets, and one that counts what arrives on it and answers the crate's greeting itself.
 
 use std::io;
 use std::pin::Pin;
@@ -7,11 +7,50 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio_rustls::client::TlsStream;
 
-/// Any kind of connected socket.
-pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
+/// Any kind of connected socket, on a runtime.
+pub(super) enum Socket {
+    Tcp(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Socket for S {}
+/// Calls a method of whichever socket it is.
+macro_rules! each {
+    ($socket:expr, $stream:ident => $call:expr) => {
+        match $socket {
+            Socket::Tcp($stream) => $call,
+            Socket::Tls($stream) => $call,
+            #[cfg(unix)]
+            Socket::Unix($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        each!(&mut *self, stream => Pin::new(stream).poll_read(context, buffer))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        each!(&mut *self, stream => Pin::new(stream).poll_write(context, bytes))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(&mut *self, stream => Pin::new(stream).poll_flush(context))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(&mut *self, stream => Pin::new(stream).poll_shutdown(context))
+    }
+}
 
 /// Counts the reads of a socket that brought something. A connection on which nothing arrived since a question was sent
 /// is half-open; one that is only slow is not.
@@ -21,6 +60,11 @@ pub(super) struct Pulse(Arc<AtomicU64>);
 impl Pulse {
     pub(super) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Something arrived.
+    pub(super) fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -42,7 +86,7 @@ const GREETING: &[u8] = b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
 
 /// A socket with a pulse.
 pub(super) struct Watched {
-    pub(super) socket: Box<dyn Socket>,
+    pub(super) socket: Socket,
     pub(super) pulse: Pulse,
     pub(super) greeting: Greeting,
 }
@@ -57,7 +101,7 @@ impl AsyncRead for Watched {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.socket).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.pulse.0.fetch_add(1, Ordering::Relaxed);
+            self.pulse.beat();
         }
         polled
     }

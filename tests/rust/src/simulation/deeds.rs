@@ -18,7 +18,7 @@ impl World {
         match command {
             Command::Emit(event) => match event.kind {
                 EventKind::Renewed => self.stats.renewals += 1,
-                EventKind::Lost if !self.processes[client].slots[slot].loss.is_none() => {
+                EventKind::Lost if self.processes[client].slots[slot].loss.is_some() => {
                     self.violate(format!("c{client}.{slot}: a second event of the loss"));
                 }
                 _ => (),
@@ -32,8 +32,13 @@ impl World {
                 self.stats.losses += 1;
                 let entry = &mut self.processes[client].slots[slot];
                 let closing = loss.reason == LossReason::Closed;
+                let refused = matches!(loss.reason, LossReason::Missing | LossReason::Taken);
                 let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
                 entry.loss = Some(loss);
+                // After a server forgot, the answers that a heal overtook may be the ones that decide.
+                if refused && !self.forgot && self.keeping(client, slot) >= self.plan.needed() {
+                    self.violate(format!("c{client}.{slot}: lost, and yet a majority keeps it"));
+                }
                 if wrong && !closing {
                     self.violate(format!("c{client}.{slot}: lost twice, or after its end"));
                 }
@@ -61,10 +66,10 @@ impl World {
             Wait::For(span) => Some(span),
             Wait::Forever => None,
         };
-        if let Some(wait) = wait {
-            if !self.in_time(client, started, stopped, wait + recipe.response_timeout) {
-                self.violate(format!("c{client}.{slot}: the acquire outlasted its wait of {wait:?}"));
-            }
+        if let Some(wait) = wait
+            && !self.in_time(client, started, stopped, wait + recipe.response_timeout)
+        {
+            self.violate(format!("c{client}.{slot}: the acquire outlasted its wait of {wait:?}"));
         }
         let waited = Duration::from_micros(self.processes[client].clock.at(self.now) - self.processes[client].clock.at(started));
         let fits = match &result {

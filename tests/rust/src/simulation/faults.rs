@@ -18,6 +18,10 @@ pub(super) enum Fault {
     Pause { client: usize, span: u64 },
     /// The same, but right after its next decision, before that is written to the sockets.
     PauseInside { client: usize, span: u64 },
+    /// The same, but between its next extension and the answer, until validity has ended.
+    PauseBehindExtension { client: usize, after: u64 },
+    /// A connection breaks behind the next acquire, which may still be read.
+    CutBehindAcquire { client: usize, server: usize, read_for: u64 },
     /// A client's machine is suspended; its connections are gone afterwards.
     Suspend { client: usize, span: u64 },
     /// A client's process dies.
@@ -44,8 +48,9 @@ pub(super) fn draw(plan: &mut Plan, rng: &mut fastrand::Rng) {
     for _ in 0..count {
         let at = rng.u64(..plan.busy_us);
         let (client, server) = (rng.usize(..plan.clients), rng.usize(..plan.servers));
-        let span = ms([rng.u64(1..50), rng.u64(50..500), rng.u64(500..4_000)][rng.usize(..3)]);
-        let fault = match rng.u8(..24) {
+        let span =
+            ms([rng.u64(1..50), rng.u64(50..500), rng.u64(500..if plan.servers > 1 { 4_000 } else { 9_000 })][rng.usize(..3)]);
+        let fault = match rng.u8(..28) {
             0..=3 => Fault::Cut { client, server, read_for: [0, 0, rng.u64(..ms(5)), rng.u64(..ms(400))][rng.usize(..4)] },
             4..=6 => Fault::Stall { client, server, span },
             7..=8 => Fault::Isolate { server, span },
@@ -59,6 +64,9 @@ pub(super) fn draw(plan: &mut Plan, rng: &mut fastrand::Rng) {
             21 if plan.servers > 1 => Fault::Forget { server, span },
             22 if plan.servers > 1 => Fault::Restore { server, span, age: ms(rng.u64(1..5_000)) },
             23 if plan.outside => Fault::Jump { server, ahead: ms(rng.u64(5..5_000)) },
+            24..=25 => Fault::PauseBehindExtension { client, after: rng.u64(..ms(20)) },
+            26..=27 => Fault::CutBehindAcquire { client, server, read_for: rng.u64(..ms(400)) },
+            23 if plan.servers > 1 => Fault::Forget { server, span: ms(rng.u64(1..500)) },
             _ => Fault::Cut { client, server, read_for: 0 },
         };
         plan.faults.push((at, fault));
@@ -78,8 +86,15 @@ impl World {
             Fault::Isolate { server, span } => (0..self.plan.clients).for_each(|client| self.stall(client, server, span)),
             Fault::Pause { client, span } => self.pause(client, span),
             Fault::PauseInside { client, span } => self.processes[client].pause_after_next = Some(span),
+            Fault::PauseBehindExtension { client, after } => self.processes[client].pause_behind_extension = Some(after),
+            Fault::CutBehindAcquire { client, server, read_for } => {
+                self.lanes[client][server].cut_behind_acquire = Some(read_for);
+            }
             Fault::Suspend { client, span } => {
                 self.pause(client, span);
+                if self.plan.clocks_stop_in_suspend {
+                    self.processes[client].clock.stop(span);
+                }
                 (0..self.plan.servers).for_each(|server| {
                     self.disturb(client, server, span);
                     self.cut(client, server, 0, true);

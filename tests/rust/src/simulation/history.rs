@@ -1,9 +1,9 @@
 //! What happened in true time, and whether it may have.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use locktender::server::Op;
+use locktender::server::{Op, Reply, Verdict};
 
 use super::clock::Instant;
 use super::world::World;
@@ -40,6 +40,10 @@ pub(super) struct History {
     owners: HashMap<Arc<str>, Whose>,
     /// When a value was last written on a server, and whether by a request nobody could know of any more.
     written: HashMap<(usize, Arc<str>), (Instant, bool)>,
+    /// What each server voted, or confirmed, for a value.
+    attested: HashMap<(Arc<str>, u64), BTreeSet<usize>>,
+    /// Where a value was written by a heal.
+    healed: HashSet<(usize, Arc<str>)>,
 }
 
 impl History {
@@ -60,6 +64,11 @@ impl History {
 
     pub(super) fn written(&self, server: usize, owner: &Arc<str>) -> Option<(Instant, bool)> {
         self.written.get(&(server, owner.clone())).copied()
+    }
+
+    /// How many servers attest a fence.
+    pub(super) fn attested(&self, owner: &Arc<str>, fence: u64) -> usize {
+        self.attested.get(&(owner.clone(), fence)).map_or(0, BTreeSet::len)
     }
 
     /// No two handles of a name are valid at the same instant.
@@ -104,9 +113,29 @@ impl History {
 
 impl World {
     /// A server has done an operation.
-    pub(super) fn applied(&mut self, server: usize, op: &Op, orphan: bool) {
+    pub(super) fn applied(&mut self, server: usize, op: &Op, reply: &Reply, orphan: bool) {
+        if let (Op::Acquire { owner, .. } | Op::Confirm { owner, .. }, Verdict::Vote | Verdict::Ok) = (op, reply.verdict) {
+            self.history.attested.entry((owner.clone(), reply.fence)).or_default().insert(server);
+        }
+        if let (Op::Heal { owner, .. }, Verdict::Ok) = (op, reply.verdict) {
+            self.history.healed.insert((server, owner.clone()));
+        }
+        if let (Op::Acquire { owner, .. }, Verdict::Vote, false) = (op, reply.verdict, orphan)
+            && self.history.healed.contains(&(server, owner.clone()))
+        {
+            self.violate(format!("s{server}: a heal overtook the acquire of {owner}"));
+        }
         if let Op::Acquire { owner, .. } | Op::Heal { owner, .. } = op {
             self.history.written.insert((server, owner.clone()), (self.now, orphan));
+        }
+        // Nothing is taken off a server that a valid hold counts on.
+        if let (Op::Release { owner, .. }, Verdict::Ok) = (op, reply.verdict) {
+            let Some(Whose { client, slot, .. }) = self.history.whose(owner) else { return };
+            let entry = &self.processes[client].slots[slot];
+            let tick = self.read_clocks(client).tick;
+            if entry.valid_until > tick && entry.grant.is_some() {
+                self.servers_keep(client, slot, entry.valid_until);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use locktender::protocol::Grant;
 
 use super::clock::Instant;
 use super::history::{Granted, Stretch};
+use super::node::Node;
 use super::world::World;
 
 impl World {
@@ -28,6 +29,13 @@ impl World {
         }
         if after != over && before != over && tick >= before {
             self.violate(format!("c{client}.{slot}: extended after the old validity had ended"));
+        }
+        let entry = &self.processes[client].slots[slot];
+        let granted =
+            Tick::from_micros(self.processes[client].clock.at(if before == over { self.now } else { entry.granted_at }));
+        let hold_end = entry.recipe.options.max_hold.map(|span| granted.after(span));
+        if hold_end.is_some_and(|end| after > end) {
+            self.violate(format!("c{client}.{slot}: valid until {after:?}, beyond max_hold at {hold_end:?}"));
         }
         self.end_validity(client, slot);
         let now = self.now;
@@ -53,7 +61,7 @@ impl World {
     }
 
     /// A majority must keep the key for as long as the holder believes; a server that forgot is what quarantine is for.
-    fn servers_keep(&mut self, client: usize, slot: usize, until: Tick) {
+    pub(super) fn servers_keep(&mut self, client: usize, slot: usize, until: Tick) {
         if self.plan.outside {
             return;
         }
@@ -72,11 +80,22 @@ impl World {
         }
     }
 
+    /// How many servers have the key of a hold now.
+    pub(super) fn keeping(&self, client: usize, slot: usize) -> usize {
+        let entry = &self.processes[client].slots[slot];
+        let held =
+            |node: &&Node| node.lock(&entry.recipe.keys, self.now).is_some_and(|(held, _)| Some(held) == entry.owner.as_deref());
+        self.nodes.iter().filter(held).count()
+    }
+
     pub(super) fn granted(&mut self, client: usize, slot: usize, grant: &Grant) {
         let tick = self.read_clocks(client).tick;
         let entry = &self.processes[client].slots[slot];
         if tick >= entry.valid_until || entry.valid_until > tick.after(entry.ttl()) {
             self.violate(format!("c{client}.{slot}: granted at {tick:?} with validity until {:?}", entry.valid_until));
+        }
+        if self.history.attested(&grant.owner, grant.fence) < self.plan.needed() {
+            self.violate(format!("c{client}.{slot}: granted with a fence that no majority attests: {grant:?}"));
         }
         let entry = &mut self.processes[client].slots[slot];
         entry.grant = Some(grant.clone());

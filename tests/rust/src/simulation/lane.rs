@@ -66,6 +66,8 @@ pub(super) struct Lane {
     /// The connection on which messages are heard.
     pub(super) subscribed: Option<u32>,
     pub(super) stalled_until: Instant,
+    /// The connection breaks behind the next acquire, which may be read for so long.
+    pub(super) cut_behind_acquire: Option<u64>,
     /// Until when something was wrong with it.
     pub(super) troubled_until: Instant,
     closed: bool,
@@ -92,6 +94,7 @@ impl Lane {
             dead: Vec::new(),
             subscribed: None,
             stalled_until: 0,
+            cut_behind_acquire: None,
             troubled_until: 0,
             closed: false,
         }
@@ -183,7 +186,10 @@ impl World {
                 }
             }
             self.disturb(client, server, 0);
-            return if self.lanes[client][server].waiting.is_empty() { () } else { self.pursue(client, server) };
+            if !self.lanes[client][server].waiting.is_empty() {
+                self.pursue(client, server);
+            }
+            return;
         }
         lane.link = Link::Up;
         lane.failures = 0;
@@ -206,11 +212,18 @@ impl World {
         let lane = &mut self.lanes[client][server];
         lane.jobs[job].stage = Stage::Sent { at: now };
         lane.flying.push_back(job);
-        let at = (now + takes).max(lane.stalled_until).max(lane.out_at);
+        let acquire = matches!(lane.jobs[job].request.op, Op::Acquire { .. });
+        let cut = lane.cut_behind_acquire.take_if(|_| acquire);
+        let on_its_way = cut.map_or(0, |read_for| self.rng.u64(..=read_for));
+        let at = (now + takes).max(lane.stalled_until).max(lane.out_at) + on_its_way;
         lane.out_at = at;
         let conn = lane.conn;
         self.queue.add(at, Happening::Arrive { client, server, job, conn });
         self.queue.add(now + timeout, Happening::Overdue { client, server, job });
+        if let Some(read_for) = cut {
+            self.disturb(client, server, 0);
+            self.cut(client, server, read_for, true);
+        }
     }
 
     pub(super) fn arrive(&mut self, client: usize, server: usize, job: usize, conn: u32) {
@@ -233,7 +246,7 @@ impl World {
         if let Err(why) = verdict {
             self.violate(why);
         }
-        self.applied(server, &op, orphan);
+        self.applied(server, &op, &reply, orphan);
         self.served(&op, &reply);
         let messages = self.nodes[server].state.take_published();
         self.published(server, messages);

@@ -36,6 +36,11 @@ pub struct Plan {
     pub longest_ttl_ms: u64,
     /// Wall clocks of clients are off by up to this much, microseconds.
     pub wall_skew_us: u64,
+    /// Wall clocks of servers are ahead by up to this much, microseconds.
+    pub server_skew_us: u64,
+    /// So far the fences are ahead of the clocks, 0 for not at all: somebody's clock was wrong once. From there servers count up
+    /// one by one, and two of them often differ, or agree, by chance.
+    pub ahead_us: u64,
     /// Clocks run fast or slow by up to this many millionths: two of them differ by less than the drift allowance.
     pub drift_ppm: i64,
     /// How many messages to waiters in a thousand are never heard.
@@ -44,6 +49,8 @@ pub struct Plan {
     pub fair: bool,
     /// Some fault is outside of what exclusion is promised under.
     pub outside: bool,
+    /// Clients measure time on a clock that stops while their machine is suspended: never, but to see that it is noticed.
+    pub clocks_stop_in_suspend: bool,
     /// Nothing goes wrong, but what the network does.
     pub is_calm: bool,
     pub(super) faults: Vec<(u64, Fault)>,
@@ -61,7 +68,7 @@ impl Plan {
         let max_ttl_ms = [1_500, 3_000, 6_000][rng.usize(..3)];
         let mut longest_ttl_ms = [300, 1_000, 3_000][rng.usize(..3)].min(max_ttl_ms);
         // Much longer than anybody waits for an answer; a quorum bounds every ttl.
-        if !quorum && rng.u8(..5) == 0 {
+        if !quorum && rng.u8(..3) == 0 {
             longest_ttl_ms = 120_000;
         }
         let mut plan = Self {
@@ -82,7 +89,10 @@ impl Plan {
             drift_ppm: [0, 100, 4_000][rng.usize(..3)],
             unheard_per_mille: [0, 0, 10, 300][rng.usize(..4)],
             fair: servers == 1 && rng.bool(),
+            server_skew_us: [0, ms(20), ms(2_000), ms(600_000)][rng.usize(..4)],
+            ahead_us: if rng.bool() { rng.u64(..ms(1_800_000)) } else { 0 },
             outside: false,
+            clocks_stop_in_suspend: false,
             is_calm: false,
             faults: Vec::new(),
         };

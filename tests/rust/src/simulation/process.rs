@@ -1,8 +1,8 @@
 //! A client's process: its clocks, its acquisitions, and how it stops and dies.
 
 use locktender::clock::{Now, Tick};
-use locktender::protocol::{Command, Input};
-use locktender::server::Op;
+use locktender::protocol::{Command, Input, Step, Tag};
+use locktender::server::{Op, Verdict};
 use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};
@@ -12,7 +12,7 @@ use super::worker::Worker;
 use super::world::World;
 
 /// More inputs than this for one acquisition at one instant are a busy loop.
-const BUSY: u32 = 300;
+const BUSY: u32 = 3_000;
 
 pub(super) struct Process {
     pub(super) clock: Clock,
@@ -24,6 +24,8 @@ pub(super) struct Process {
     /// How long it has been stopped, or will have been.
     pub(super) stopped: u64,
     pub(super) pause_after_next: Option<u64>,
+    /// It is stopped behind the next extension it sends, until so long after the end of validity.
+    pub(super) pause_behind_extension: Option<u64>,
     /// Decided, but not written yet.
     held_back: Vec<(usize, Command)>,
     pub(super) lines: Lines,
@@ -44,6 +46,7 @@ impl Process {
             stopped_until: 0,
             stopped: 0,
             pause_after_next: None,
+            pause_behind_extension: None,
             held_back: Vec::new(),
             lines,
             listening: false,
@@ -69,6 +72,12 @@ impl World {
             self.trace(|| format!("c{client}.{slot} <- {}", told(&input)));
         }
         let mut commands = std::mem::take(&mut self.commands);
+        if let Input::Answer { tag: Tag { step: Step::Extend, round, .. }, answer: Ok(reply), .. } = &input {
+            let confirmed = usize::from(reply.verdict == Verdict::Ok);
+            let entry = &mut self.processes[client].slots[slot];
+            *entry.extended.entry(*round).or_default() += confirmed;
+            entry.answered_round = *round;
+        }
         let entry = &mut self.processes[client].slots[slot];
         let due = entry.machine.wake_at() <= now.tick;
         entry.machine.handle(now, input, &mut commands);
@@ -82,6 +91,8 @@ impl World {
             self.violate(format!("c{client}.{slot}: a busy loop"));
         }
         self.validity_may_have_changed(client, slot, now.tick);
+        let extends = |command: &Command| matches!(command, Command::Send { tag: Tag { step: Step::Extend, .. }, .. });
+        let behind = if commands.iter().any(extends) { self.processes[client].pause_behind_extension.take() } else { None };
         let sends = commands.iter().any(|command| matches!(command, Command::Send { .. }));
         let pause = if sends { self.processes[client].pause_after_next.take() } else { None };
         for command in commands.drain(..) {
@@ -100,12 +111,26 @@ impl World {
             self.pause(client, span);
             self.queue.add(self.processes[client].stopped_until, Happening::Resume { client });
         }
+        if let Some(after) = behind {
+            let process = &self.processes[client];
+            let ends = process.clock.when(process.slots[slot].valid_until.as_micros());
+            self.pause(client, ends.saturating_sub(self.now) + after);
+        }
         self.set_wake(client, slot, wake_at);
     }
 
     /// Notes whose value a round writes, for those who later find it on a server.
     fn note(&mut self, client: usize, slot: usize, command: &Command) {
-        let Command::Send { server: 0, request, .. } = command else { return };
+        let Command::Send { server, tag, request } = command else { return };
+        if tag.step == Step::Heal {
+            let entry = &self.processes[client].slots[slot];
+            if entry.extended.get(&entry.answered_round).is_none_or(|confirmed| *confirmed < self.plan.needed()) {
+                self.violate(format!("c{client}.{slot}: heals s{server} before a majority has confirmed the extension"));
+            }
+        }
+        if *server != 0 {
+            return;
+        }
         let Op::Acquire { owner, .. } = &request.op else { return };
         self.stats.rounds += 1;
         let entry = &mut self.processes[client].slots[slot];

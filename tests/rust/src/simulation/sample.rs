@@ -17,7 +17,7 @@ impl World {
     pub(super) fn sample(&mut self) {
         for server in 0..self.plan.servers {
             self.look_for_leftovers(server);
-            if self.plan.servers > 1 && self.now % ms(500) == 0 && self.nodes[server].up {
+            if self.plan.servers > 1 && self.now.is_multiple_of(ms(500)) && self.nodes[server].up {
                 self.nodes[server].snapshot(self.now);
             }
         }
@@ -25,6 +25,7 @@ impl World {
             process.live.retain(|slot| process.slots[*slot].is_live());
         }
         (0..self.plan.names).for_each(|name| self.look_for_idle_lock(name));
+        self.allow_for_stragglers();
         self.look_for_forgotten_waiters();
         self.look_for_ghosts();
         for client in 0..self.processes.len() {
@@ -140,6 +141,20 @@ impl World {
             options.ttl = std::time::Duration::from_millis(1_000);
             self.probes.push((name, expires.max(self.now + quarantine) + ms(2_000) + 4 * self.moment()));
             self.acquire(client, name, name, options, false, None);
+        }
+    }
+
+    /// What somebody sent before it died or let go may still prolong its key, once: a probe is to come after that.
+    fn allow_for_stragglers(&mut self) {
+        let client = self.plan.clients;
+        let after = ms(2_000) + 4 * self.moment();
+        for at in 0..self.probes.len() {
+            let keys = &self.keys[self.probes[at].0];
+            let theirs = |owner: &str| self.history.whose(owner).is_some_and(|whose| whose.client != client);
+            let kept = self.nodes.iter().filter_map(|node| node.lock(keys, self.now)).filter(|(owner, _)| theirs(owner));
+            if let Some(gone) = kept.map(|(_, gone)| gone).max() {
+                self.probes[at].1 = self.probes[at].1.max(gone + after);
+            }
         }
     }
 

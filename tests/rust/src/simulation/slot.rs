@@ -1,5 +1,6 @@
 //! One acquisition of a client, and what its user was told so far.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +69,9 @@ pub(super) struct Slot {
     pub(super) left: bool,
     pub(super) calls: Vec<Pending>,
     pub(super) next_call: CallId,
+    /// How many servers have confirmed which round of extension; the round of the last answer.
+    pub(super) extended: BTreeMap<u32, usize>,
+    pub(super) answered_round: u32,
 }
 
 impl Slot {
@@ -94,6 +98,8 @@ impl Slot {
             left: false,
             calls: Vec::new(),
             next_call: 0,
+            extended: BTreeMap::new(),
+            answered_round: 0,
         }
     }
 

@@ -164,6 +164,10 @@ impl World {
         let amount = [Amount::Own, Amount::To(span), Amount::By(span / 2)][self.rng.usize(..3)];
         self.next_while_holding(client, worker, until);
         self.call_extend(client, slot, amount);
+        // Another thread asks, too.
+        if self.rng.u8(..4) == 0 && self.processes[client].stopped_until <= self.now {
+            self.call_extend(client, slot, Amount::Own);
+        }
     }
 
     fn call_extend(&mut self, client: usize, slot: usize, amount: Amount) {
@@ -183,7 +187,9 @@ impl World {
     fn end(&mut self, client: usize, worker: usize, slot: usize) {
         let retry = matches!(self.processes[client].workers[worker].doing, Doing::Leaving { .. });
         self.processes[client].workers[worker].doing = Doing::Leaving { slot };
-        match self.rng.u8(..20) {
+        // A long ttl that is left to run out keeps everybody from the lock for the rest of the run.
+        let ways = if self.processes[client].slots[slot].ttl() > Duration::from_secs(10) { 15 } else { 20 };
+        match self.rng.u8(..ways) {
             _ if retry => self.call_release(client, slot, Manner::Explicit),
             0..=8 => self.call_release(client, slot, Manner::Explicit),
             9..=13 => self.call_release(client, slot, Manner::Leave),

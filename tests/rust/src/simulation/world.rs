@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use locktender::machine::{FENCE_KEPT_MS, Value};
 use locktender::name::Keys;
 use locktender::owner::Signature;
 use locktender::protocol::Command;
@@ -107,7 +108,8 @@ impl World {
         let mut rng = fastrand::Rng::with_seed(plan.seed);
         let epoch_us = 1_800_000_000_000_000 + rng.u64(..1 << 40);
         let drift = plan.drift_ppm;
-        let nodes = (0..plan.servers).map(|_| Node::new(Clock::new(epoch_us + rng.u64(..ms(20)), rng.i64(-drift..=drift))));
+        let nodes =
+            (0..plan.servers).map(|_| Node::new(Clock::new(epoch_us + rng.u64(..=plan.server_skew_us), rng.i64(-drift..=drift))));
         let nodes = nodes.collect();
         let skew = plan.wall_skew_us as i64;
         let signature = Signature::new(None, "sim", 1);
@@ -158,6 +160,14 @@ impl World {
             }
         }
         let plan = self.plan.clone();
+        if plan.ahead_us > 0 {
+            for keys in &self.keys {
+                for node in &mut self.nodes {
+                    let fence = self.epoch_us + plan.ahead_us + self.rng.u64(..4);
+                    node.state.put(keys.fence(), Value::Text(fence.to_string().into()), node.clock.at(0), Some(FENCE_KEPT_MS));
+                }
+            }
+        }
         self.trace(|| format!("{plan:?}"));
         for (at, fault) in std::mem::take(&mut self.plan.faults) {
             self.queue.add(at, Happening::Fault(fault));

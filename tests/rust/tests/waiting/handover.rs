@@ -110,3 +110,21 @@ fn nobody_starves_though_the_releaser_comes_back_at_once() {
     assert!(start.elapsed() < ms(1_600), "{:?}", start.elapsed());
     waiter.join().unwrap();
 }
+
+#[test]
+fn who_joins_the_line_in_the_very_moment_in_which_its_front_leaves_is_not_forgotten() {
+    let server = RealServer::start();
+    let one = Watched::open(&server.url());
+    let turns = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..4_000 {
+                    one.client.lock("a").wait(PATIENCE).acquire_blocking().unwrap().release().wait().unwrap();
+                    turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(turns.into_inner(), 12_000);
+}

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use locktender_tests::RealServer;
 
-use crate::{Watched, ms, pass_through, scripts_run};
+use crate::{PATIENCE, Watched, ms, pass_through, scripts_run};
 
 #[test]
 fn f15_many_waiters_of_one_process_cost_few_commands_and_are_served_in_their_order() {
-    const WAITERS: usize = 100;
+    const WAITERS: usize = 500;
     let server = RealServer::start();
     let mut statistics = server.connection().unwrap();
     let (one, two) = (Watched::open(&server.url()), Watched::open(&server.url()));
@@ -59,5 +59,19 @@ fn a_parked_process_sends_two_commands_a_second_at_most_however_many_of_its_task
         assert!(asked as f64 <= allowed, "{asked} commands in {:?}, fair: {fair}", start.elapsed());
         held.release().wait().unwrap();
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    }
+}
+
+#[test]
+fn threads_of_one_client_that_take_turns_are_all_told() {
+    let server = RealServer::start();
+    for _ in 0..20 {
+        let one = Watched::open(&server.url());
+        let lock = one.client.lock("a").wait(PATIENCE);
+        let start = Instant::now();
+        let take_turns = || (0..20).for_each(|_| drop(lock.acquire_blocking().unwrap().release().wait().unwrap()));
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(take_turns))));
+        // Eighty looks would take more than a minute.
+        assert!(start.elapsed() < ms(5_000), "{:?}", start.elapsed());
     }
 }

@@ -1,0 +1,31 @@
+import { tracingChannel, type TracingChannel } from 'node:diagnostics_channel'
+
+/** What is traced: subscribe to `diagnostics_channel.tracingChannel('locktender:acquire')` and so on. */
+export type TracedOperation = 'acquire' | 'extend' | 'release'
+
+/** The context that subscribers of a tracing channel get: the same object from the start to the end of one operation. */
+export interface TraceContext {
+  readonly operation: TracedOperation
+  readonly lockName: string
+  /** The `Held` (or `null`) of an acquire, the `Release` of a release, once there is one. */
+  result?: unknown
+  /** Why it failed, if it did. */
+  error?: unknown
+}
+
+const channels: Record<TracedOperation, TracingChannel<unknown, TraceContext>> = {
+  acquire: tracingChannel('locktender:acquire'),
+  extend: tracingChannel('locktender:extend'),
+  release: tracingChannel('locktender:release'),
+}
+
+/** Does `work`, and tells who subscribed. @internal */
+export function traced<T>(operation: TracedOperation, lockName: string, work: () => Promise<T>): Promise<T> {
+  const channel = channels[operation]
+  if (!isHeard(channel)) return work()
+  return channel.tracePromise(work, { operation, lockName }) as unknown as Promise<T>
+}
+
+function isHeard({ start, end, asyncStart, asyncEnd, error }: TracingChannel<unknown, TraceContext>): boolean {
+  return start.hasSubscribers || end.hasSubscribers || asyncStart.hasSubscribers || asyncEnd.hasSubscribers || error.hasSubscribers
+}

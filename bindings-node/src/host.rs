@@ -1,0 +1,282 @@
+//! The event loop of Node, which does the I/O of the calls made on its thread: all the unsafe code of this package.
+//!
+//! Node's event loop is libuv's. It watches what each client drives (`uv_poll`), and before it sleeps it sends what was called in
+//! this turn (`uv_prepare`). Neither keeps it alive. The functions are looked up in the running program, because other
+//! runtimes that load Node's addons have no libuv: there the core's I/O thread does all the work.
+//!
+//! Everything here happens on the thread of one environment. When the environment ends its handles have to be closed, which
+//! takes a turn of the loop: so the clean-up hook is asynchronous.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use libloading::os::unix::Library;
+use locktender::{Driver, Watch};
+use napi::bindgen_prelude::{FunctionRef, JsValue};
+use napi::{Env, sys};
+
+use crate::queue::Queue;
+
+type Handle = *mut c_void;
+type OnReady = unsafe extern "C" fn(Handle, c_int, c_int);
+type OnTurn = unsafe extern "C" fn(Handle);
+
+/// From libuv's header, which promises them for all of version 1.
+const READABLE: c_int = 1;
+const POLL_HANDLE: c_int = 8;
+const PREPARE_HANDLE: c_int = 9;
+
+/// libuv's functions.
+#[derive(Clone, Copy)]
+struct Uv {
+    handle_size: unsafe extern "C" fn(c_int) -> usize,
+    unref: unsafe extern "C" fn(Handle),
+    close: unsafe extern "C" fn(Handle, OnTurn),
+    poll_init: unsafe extern "C" fn(*mut c_void, Handle, c_int) -> c_int,
+    poll_start: unsafe extern "C" fn(Handle, c_int, OnReady) -> c_int,
+    prepare_init: unsafe extern "C" fn(*mut c_void, Handle) -> c_int,
+    prepare_start: unsafe extern "C" fn(Handle, OnTurn) -> c_int,
+}
+
+impl Uv {
+    fn find() -> Option<Self> {
+        let program = Library::this();
+        macro_rules! function {
+            ($name:literal) => {
+                // SAFETY: the types above are those of libuv's header.
+                *unsafe { program.get($name) }.ok()?
+            };
+        }
+        Some(Self {
+            handle_size: function!(b"uv_handle_size"),
+            unref: function!(b"uv_unref"),
+            close: function!(b"uv_close"),
+            poll_init: function!(b"uv_poll_init"),
+            poll_start: function!(b"uv_poll_start"),
+            prepare_init: function!(b"uv_prepare_init"),
+            prepare_start: function!(b"uv_prepare_start"),
+        })
+    }
+
+    /// Memory for a handle of this kind.
+    fn allocate(&self, kind: c_int) -> Handle {
+        // SAFETY: asks for a number.
+        let size = unsafe { (self.handle_size)(kind) };
+        Box::into_raw(vec![0_u64; size.div_ceil(8)].into_boxed_slice()).cast()
+    }
+
+    /// # Safety
+    /// `handle` came from `allocate(kind)`, and libuv doesn't know it, or not any more.
+    unsafe fn free(&self, handle: Handle, kind: c_int) {
+        // SAFETY: the length is that of `allocate`.
+        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(handle.cast::<u64>(), (self.handle_size)(kind).div_ceil(8))) });
+    }
+}
+
+/// What a handle belongs to.
+struct Owned {
+    host: Rc<Host>,
+    kind: c_int,
+    watch: Option<Watch>,
+}
+
+/// One environment's event loop.
+pub(crate) struct Host {
+    env: sys::napi_env,
+    uv: Uv,
+    uv_loop: *mut c_void,
+    drain: sys::napi_ref,
+    queue: Arc<Queue>,
+    turn: Cell<Handle>,
+    /// What is watched, by the numbers of the drivers.
+    watched: RefCell<HashMap<u64, Handle>>,
+    /// Handles that the loop has not forgotten.
+    open: Cell<usize>,
+    cleanup: Cell<sys::napi_async_cleanup_hook_handle>,
+}
+
+impl Host {
+    /// Has an environment's loop carry out the calls of its thread, if it can. `drain` is called when something came out.
+    pub(crate) fn start(env: &Env, drain: &FunctionRef<(), ()>, queue: &Arc<Queue>) -> Option<()> {
+        let uv = Uv::find()?;
+        let drain = drain.borrow_back(env).ok()?;
+        let mut reference = ptr::null_mut();
+        // SAFETY: both are of this environment, on its thread.
+        let status = unsafe { sys::napi_create_reference(env.raw(), drain.raw(), 1, &raw mut reference) };
+        let host = Rc::new(Self {
+            env: env.raw(),
+            uv,
+            uv_loop: env.get_uv_event_loop().ok()?.cast(),
+            drain: reference,
+            queue: Arc::clone(queue),
+            turn: Cell::new(ptr::null_mut()),
+            watched: RefCell::default(),
+            open: Cell::new(0),
+            cleanup: Cell::new(ptr::null_mut()),
+        });
+        // A loop that only was prepared has nothing to send.
+        let started = status == sys::Status::napi_ok && host.clean_up_at_the_end() && host.prepare();
+        queue.set_hosted(started);
+        started.then_some(())
+    }
+
+    /// Has the loop send, before it sleeps, what was called in this turn.
+    fn prepare(self: &Rc<Self>) -> bool {
+        let handle = self.uv.allocate(PREPARE_HANDLE);
+        // SAFETY: the memory is the handle's until it is closed, or here if libuv does not take it.
+        unsafe {
+            if (self.uv.prepare_init)(self.uv_loop, handle) != 0 {
+                self.uv.free(handle, PREPARE_HANDLE);
+                return false;
+            }
+            self.own(handle, PREPARE_HANDLE, None);
+            self.turn.set(handle);
+            (self.uv.prepare_start)(handle, on_turn) == 0
+        }
+    }
+
+    /// Sends, and from now on has the loop read, what a client drives.
+    fn send(self: &Rc<Self>, driver: Driver) {
+        let known = self.watched.borrow().get(&driver.id()).copied();
+        match known {
+            // SAFETY: what is watched is not closed.
+            Some(handle) => unsafe { owner(handle) }.watch.iter().for_each(Watch::send),
+            None => self.watch(driver),
+        }
+    }
+
+    fn watch(self: &Rc<Self>, driver: Driver) {
+        self.forget_what_is_over();
+        let (id, watch) = (driver.id(), driver.watch());
+        watch.send();
+        let handle = self.uv.allocate(POLL_HANDLE);
+        // SAFETY: as above; the watch keeps the descriptor open until the handle is closed.
+        unsafe {
+            if (self.uv.poll_init)(self.uv_loop, handle, watch.descriptor()) != 0 {
+                // Then the I/O thread looks after it.
+                return self.uv.free(handle, POLL_HANDLE);
+            }
+            self.own(handle, POLL_HANDLE, Some(watch));
+            (self.uv.poll_start)(handle, READABLE, on_ready);
+        }
+        self.watched.borrow_mut().insert(id, handle);
+    }
+
+    /// Clients come and go; those that are gone say nothing any more.
+    fn forget_what_is_over(&self) {
+        self.watched.borrow_mut().retain(|_, handle| {
+            // SAFETY: what is watched is not closed, and is closed once.
+            let over = unsafe { owner(*handle) }.watch.as_ref().is_none_or(Watch::is_over);
+            if over {
+                unsafe { (self.uv.close)(*handle, on_close) };
+            }
+            !over
+        });
+    }
+
+    /// # Safety
+    /// `handle` was initialised, and is not owned yet.
+    unsafe fn own(self: &Rc<Self>, handle: Handle, kind: c_int, watch: Option<Watch>) {
+        let owned = Box::new(Owned { host: Rc::clone(self), kind, watch });
+        self.open.set(self.open.get() + 1);
+        // SAFETY: see `owner`; `on_close` takes the box back.
+        unsafe {
+            handle.cast::<*mut Owned>().write(Box::into_raw(owned));
+            (self.uv.unref)(handle);
+        }
+    }
+
+    fn clean_up_at_the_end(self: &Rc<Self>) -> bool {
+        let host = Rc::into_raw(Rc::clone(self)).cast_mut().cast();
+        // SAFETY: `on_end` takes the reference back.
+        let status = unsafe { sys::napi_add_async_cleanup_hook(self.env, Some(on_end), host, ptr::null_mut()) };
+        status == sys::Status::napi_ok
+    }
+
+    /// Lets the environment go once it ends and all handles are closed.
+    fn finish(&self) {
+        let hook = self.cleanup.get();
+        if self.open.get() == 0 && !hook.is_null() {
+            self.cleanup.set(ptr::null_mut());
+            // SAFETY: the hook is this host's, and is removed once.
+            unsafe { sys::napi_remove_async_cleanup_hook(hook) };
+        }
+    }
+
+    /// Calls JavaScript's `drain`, and then, as after every callback of Node's own, what waits for its results.
+    fn drain(&self) {
+        let (mut scope, mut drain, mut global) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        // SAFETY: on the environment's thread, while it lives: the handles are closed when it ends.
+        unsafe {
+            sys::napi_open_handle_scope(self.env, &raw mut scope);
+            sys::napi_get_reference_value(self.env, self.drain, &raw mut drain);
+            sys::napi_get_global(self.env, &raw mut global);
+            let status = sys::napi_make_callback(self.env, ptr::null_mut(), global, drain, 0, ptr::null(), ptr::null_mut());
+            if status == sys::Status::napi_pending_exception {
+                let mut exception = ptr::null_mut();
+                sys::napi_get_and_clear_last_exception(self.env, &raw mut exception);
+                sys::napi_fatal_exception(self.env, exception);
+            }
+            sys::napi_close_handle_scope(self.env, scope);
+        }
+    }
+}
+
+/// What a handle belongs to.
+///
+/// # Safety
+/// `own` was called for the handle, and `on_close` was not.
+unsafe fn owner<'a>(handle: Handle) -> &'a Owned {
+    // SAFETY: libuv promises that the user's data is the first member of a handle, where `own` put it.
+    unsafe { &**handle.cast::<*const Owned>() }
+}
+
+/// Something arrived.
+unsafe extern "C" fn on_ready(handle: Handle, _status: c_int, _events: c_int) {
+    // SAFETY: the handle is watched, so it is not closed.
+    let owned = unsafe { owner(handle) };
+    let host = Rc::clone(&owned.host);
+    host.queue.attended(|| {
+        owned.watch.iter().for_each(Watch::attend);
+        if host.queue.has_items() {
+            host.drain();
+        }
+    });
+}
+
+/// The loop is about to sleep.
+unsafe extern "C" fn on_turn(handle: Handle) {
+    // SAFETY: the handle is started, so it is not closed.
+    let host = Rc::clone(unsafe { &owner(handle).host });
+    host.queue.take_unsent().into_iter().for_each(|driver| host.send(driver));
+}
+
+/// The loop has forgotten a handle.
+unsafe extern "C" fn on_close(handle: Handle) {
+    // SAFETY: `own` made the box and put it there, and nobody uses it any more.
+    let Owned { host, kind, .. } = *unsafe { Box::from_raw(*handle.cast::<*mut Owned>()) };
+    // SAFETY: libuv has forgotten it.
+    unsafe { host.uv.free(handle, kind) };
+    host.open.set(host.open.get() - 1);
+    host.finish();
+}
+
+/// The environment ends.
+unsafe extern "C" fn on_end(hook: sys::napi_async_cleanup_hook_handle, host: *mut c_void) {
+    // SAFETY: `clean_up_at_the_end` gave it, for this one call.
+    let host = unsafe { Rc::from_raw(host.cast_const().cast::<Host>()) };
+    host.cleanup.set(hook);
+    // What is under way is left to the I/O thread.
+    host.queue.set_hosted(false);
+    host.queue.take_unsent().iter().for_each(Driver::send);
+    let turn = Some(host.turn.replace(ptr::null_mut())).filter(|turn| !turn.is_null());
+    for handle in host.watched.take().into_values().chain(turn) {
+        // SAFETY: an open handle of this loop's; its memory goes once the loop has forgotten it.
+        unsafe { (host.uv.close)(handle, on_close) };
+    }
+    host.finish();
+}

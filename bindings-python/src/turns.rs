@@ -1,0 +1,98 @@
+//! A loop's share of the I/O: it writes what its tasks ask for and reads the answers, so that an operation needs no other thread.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use locktender::{Driver, Watch};
+use parking_lot::Mutex;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::bridge::Drain;
+
+/// What one loop watches: the connections of every client its tasks have used.
+#[derive(Default)]
+pub(crate) struct Turns {
+    can_watch: AtomicBool,
+    /// Locked by the loop's thread alone, also while the core calls back: that touches nothing of Python.
+    watches: Mutex<Vec<Watch>>,
+    /// A turn to send is scheduled.
+    sends: AtomicBool,
+}
+
+impl Turns {
+    /// The loop can watch descriptors.
+    pub(crate) fn begin(&self) {
+        self.can_watch.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn can_watch(&self) -> bool {
+        self.can_watch.load(Ordering::Relaxed)
+    }
+
+    /// Whether nobody has scheduled a turn to send yet.
+    pub(crate) fn is_first_to_send_later(&self) -> bool {
+        !self.sends.swap(true, Ordering::Relaxed)
+    }
+
+    /// Sends what was sent off since the last time.
+    pub(crate) fn send(&self) {
+        self.sends.store(false, Ordering::Relaxed);
+        self.watches.lock().iter().for_each(Watch::send);
+    }
+
+    fn attend(&self, id: u64) {
+        if let Some(watch) = self.watches.lock().iter().find(|watch| watch.id() == id) {
+            watch.attend();
+        }
+    }
+
+    /// Has the loop watch what `driver` drives, unless it does.
+    #[cfg(unix)]
+    pub(crate) fn watch(&self, event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>, driver: Driver) -> PyResult<()> {
+        let id = driver.id();
+        if self.watches.lock().iter().any(|watch| watch.id() == id) {
+            return Ok(());
+        }
+        self.forget_what_is_over(event_loop)?;
+        let watch = driver.watch();
+        let turn = Bound::new(drain.py(), Turn { drain: drain.clone().unbind(), id })?;
+        event_loop.call_method1(intern!(drain.py(), "add_reader"), (watch.descriptor(), turn))?;
+        self.watches.lock().push(watch);
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn watch(&self, _: &Bound<'_, PyAny>, _: &Bound<'_, Drain>, driver: Driver) -> PyResult<()> {
+        driver.send();
+        Ok(())
+    }
+
+    /// Before their descriptors are closed, or the loop would trip over others with the same numbers.
+    #[cfg(unix)]
+    fn forget_what_is_over(&self, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
+        let over: Vec<_> = self.watches.lock().extract_if(.., |watch| watch.is_over()).collect();
+        for watch in over {
+            event_loop.call_method1(intern!(event_loop.py(), "remove_reader"), (watch.descriptor(),))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the loop calls when there is something to read.
+#[pyclass(module = "locktender._native", name = "_Turn", frozen)]
+struct Turn {
+    drain: Py<Drain>,
+    id: u64,
+}
+
+#[pymethods]
+impl Turn {
+    fn __call__(&self, py: Python<'_>) {
+        self.drain.get().turning(py, |turns| turns.attend(self.id));
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.drain)
+    }
+}

@@ -1,0 +1,388 @@
+//! The I/O that blocked threads do themselves.
+//!
+//! A thread that waits for an operation drives the connections of its client until its own result is there: it sleeps in the
+//! poller instead of on a condition, so nobody has to be woken between the server's answer and the caller. One thread drives
+//! at a time, for all; whoever else waits is parked, is woken by its result alone, and takes over when the driver leaves. If
+//! nobody is left to wait while an answer is still to come, the I/O thread looks in on it.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::{self, Thread, ThreadId};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use mio::{Events, Poll, Registry, Token, Waker};
+use parking_lot::Mutex;
+
+use crate::clock::Tick;
+use crate::error::Error;
+use crate::runtime::{Alarm, Runtime, at_home, on_this_loop, on_this_thread};
+
+/// The token of the waker; those of connections count from zero.
+const WAKE: Token = Token(usize::MAX);
+
+/// How often the I/O thread looks in while nobody drives: what it looks for is nobody's answer any more.
+const LOOK_IN: Duration = Duration::from_millis(5);
+
+/// The same while event loops watch: one of them may be blocked, or closed by now.
+const LOOK_IN_ON_LOOPS: Duration = Duration::from_millis(50);
+
+/// What is driven: a connection, or what will be one.
+pub(crate) trait Driven: Send + Sync {
+    /// Takes note of the poller's news.
+    fn notice(&self, event: &mio::event::Event);
+
+    /// Does what can be done without waiting.
+    fn attend(&self);
+
+    /// When it has to be attended to, whatever the poller says.
+    fn due(&self) -> Tick;
+
+    /// Whether an answer is to come that somebody waits for.
+    fn is_busy(&self) -> bool;
+}
+
+/// The connections of one client that blocked threads drive.
+pub(crate) struct Drive {
+    pid: u32,
+    id: u64,
+    runtime: Arc<Runtime>,
+    registry: Registry,
+    waker: Waker,
+    tokens: AtomicUsize,
+    driven: ArcSwap<Vec<(Token, Weak<dyn Driven>)>>,
+    crew: Mutex<Crew>,
+    /// Only the driver locks it.
+    poller: Mutex<Poller>,
+    /// Until when the driver sleeps, if it does.
+    asleep_until: AtomicU64,
+    /// When the I/O thread will look in.
+    alarm_at: AtomicU64,
+    /// How many event loops watch the poller.
+    watches: AtomicUsize,
+}
+
+/// A drive that is made when a thread first blocks.
+#[derive(Default)]
+pub(crate) struct LazyDrive(OnceLock<Option<Arc<Drive>>>);
+
+impl LazyDrive {
+    /// The drive; `None` if the system has no poller left.
+    pub(crate) fn get(&self) -> Option<&Arc<Drive>> {
+        let make = || Runtime::current().and_then(Drive::new).ok();
+        self.0.get_or_init(make).as_ref()
+    }
+}
+
+/// The threads that wait.
+#[derive(Default)]
+struct Crew {
+    driver: Option<ThreadId>,
+    parked: Vec<Thread>,
+}
+
+impl Crew {
+    fn forget(&mut self, thread: &Thread) {
+        if let Some(at) = self.parked.iter().rposition(|parked| parked.id() == thread.id()) {
+            self.parked.remove(at);
+        }
+    }
+}
+
+struct Poller {
+    poll: Poll,
+    events: Events,
+}
+
+thread_local! {
+    /// The drive that the operation which is being started belongs to.
+    static NOTED: RefCell<Option<Arc<Drive>>> = const { RefCell::new(None) };
+}
+
+/// Starts an operation whose I/O this thread shall do; gives what it is to drive.
+pub(crate) fn start(start: impl FnOnce()) -> Option<Arc<Drive>> {
+    noted(|| on_this_thread(start))
+}
+
+/// Starts an operation whose I/O the event loop of this thread shall do; gives what it is to drive. Nothing is sent yet.
+pub(crate) fn start_on_loop(start: impl FnOnce()) -> Option<Arc<Drive>> {
+    noted(|| on_this_loop(start))
+}
+
+fn noted(start: impl FnOnce()) -> Option<Arc<Drive>> {
+    // What this thread did for others while it drove may have left a note.
+    NOTED.take();
+    start();
+    NOTED.take()
+}
+
+impl Drive {
+    fn new(runtime: Arc<Runtime>) -> Result<Arc<Self>, Error> {
+        let failed = |error: io::Error| Error::internal(None, &format!("no poller could be made: {error}"));
+        let poll = Poll::new().map_err(failed)?;
+        let registry = poll.registry().try_clone().map_err(failed)?;
+        let waker = Waker::new(&registry, WAKE).map_err(failed)?;
+        Ok(Arc::new(Self {
+            pid: std::process::id(),
+            id: runtime.next_id(),
+            runtime,
+            registry,
+            waker,
+            tokens: AtomicUsize::new(0),
+            driven: ArcSwap::default(),
+            crew: Mutex::default(),
+            poller: Mutex::new(Poller { poll, events: Events::with_capacity(64) }),
+            asleep_until: AtomicU64::new(0),
+            alarm_at: AtomicU64::new(u64::MAX),
+            watches: AtomicUsize::new(0),
+        }))
+    }
+
+    /// Where connections are registered.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Adds what `make` makes of its token.
+    pub(crate) fn add<D: Driven + 'static>(&self, make: impl FnOnce(Token) -> Arc<D>) -> Arc<D> {
+        let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
+        let added = make(token);
+        let weak: Weak<dyn Driven> = Arc::downgrade(&added) as Weak<dyn Driven>;
+        self.driven.rcu(|driven| {
+            let mut driven = Vec::clone(driven);
+            driven.push((token, weak.clone()));
+            driven
+        });
+        added
+    }
+
+    /// Has the thread that is starting an operation wait for it here.
+    pub(crate) fn note(self: &Arc<Self>) {
+        NOTED.with_borrow_mut(|noted| {
+            if noted.is_none() {
+                *noted = Some(Arc::clone(self));
+            }
+        });
+    }
+
+    fn each<T>(&self, first: T, fold: impl Fn(T, &dyn Driven) -> T) -> T {
+        self.driven.load().iter().filter_map(|(_, driven)| driven.upgrade()).fold(first, |value, driven| fold(value, &*driven))
+    }
+
+    fn is_busy(&self) -> bool {
+        self.each(false, |busy, driven| busy || driven.is_busy())
+    }
+
+    fn due(&self) -> Tick {
+        self.each(Tick::NEVER, |due, driven| due.min(driven.due()))
+    }
+
+    /// Whether there is anything to drive for: an answer to come, or something to be done in time.
+    fn is_needed(&self) -> bool {
+        self.each(false, |needed, driven| needed || driven.is_busy() || driven.due() != Tick::NEVER)
+    }
+
+    /// Blocks this thread until `ended`, or `until`, or a signal; drives meanwhile unless somebody does.
+    pub(crate) fn wait(self: &Arc<Self>, until: Instant, ended: impl Fn() -> bool) {
+        let inherited = self.pid != std::process::id();
+        let me = thread::current();
+        while !ended() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            if inherited {
+                // The parent's: nothing of it may be touched.
+                thread::park_timeout(left);
+            } else if self.board(&me) {
+                let interrupted = on_this_thread(|| self.drive(until, &ended));
+                self.crew.lock().driver = None;
+                if interrupted {
+                    break;
+                }
+            } else {
+                thread::park_timeout(left);
+                self.crew.lock().forget(&me);
+            }
+        }
+        if !inherited {
+            self.pass_on();
+        }
+    }
+
+    /// Makes this thread the driver, if one is needed, else one that parks.
+    fn board(&self, me: &Thread) -> bool {
+        let needed = self.is_needed();
+        let mut crew = self.crew.lock();
+        if crew.driver.is_none() && needed {
+            crew.driver = Some(me.id());
+            return true;
+        }
+        crew.parked.push(me.clone());
+        false
+    }
+
+    /// Drives until somebody else can; says whether a signal came.
+    fn drive(&self, until: Instant, ended: impl Fn() -> bool) -> bool {
+        while !ended() && self.is_needed() {
+            let now = Instant::now();
+            if now >= until {
+                break;
+            }
+            match self.turn(until - now) {
+                Ok(()) => (),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
+                // It can't be waited for: the connections' timers will say so.
+                Err(_) => thread::sleep(LOOK_IN.min(until - now)),
+            }
+        }
+        false
+    }
+
+    /// Waits for the poller at most `patience`, and attends to what is due.
+    fn turn(&self, patience: Duration) -> io::Result<()> {
+        let mut poller = self.poller.lock();
+        let Poller { poll, events } = &mut *poller;
+        let now = Tick::now();
+        let sleep_until = now.after(patience).min(self.due());
+        self.asleep_until.store(sleep_until.as_micros(), Ordering::SeqCst);
+        // Whoever made something due earlier meanwhile saw nobody asleep.
+        let sleep_until = sleep_until.min(self.due());
+        let polled = poll.poll(events, Some(sleep_until.since(now)));
+        self.asleep_until.store(0, Ordering::SeqCst);
+        polled?;
+        let driven = self.driven.load();
+        for event in events.iter() {
+            let meant = driven.iter().find(|(token, _)| *token == event.token());
+            if let Some(meant) = meant.and_then(|(_, driven)| driven.upgrade()) {
+                meant.notice(event);
+                meant.attend();
+            }
+        }
+        drop(poller);
+        self.attend_to_due();
+        Ok(())
+    }
+
+    fn attend_to_due(&self) {
+        if self.due() == Tick::NEVER {
+            return;
+        }
+        let now = Tick::now();
+        self.each((), |(), driven| {
+            if driven.due() <= now {
+                driven.attend();
+            }
+        });
+    }
+
+    /// Something is due earlier than before: the driver may have to sleep less.
+    pub(crate) fn is_due(&self, at: Tick) {
+        if at.as_micros() < self.asleep_until.load(Ordering::SeqCst) {
+            // It fails only for a counter that is full, and then the driver is awake.
+            let _ = self.waker.wake();
+        }
+    }
+
+    /// Wakes a thread that waits here.
+    pub(crate) fn wake(&self, thread: &Thread) {
+        let mut crew = self.crew.lock();
+        if crew.driver == Some(thread.id()) {
+            let _ = self.waker.wake();
+        } else {
+            // Off the list at once, or it might be asked to drive when it has nothing to wait for any more.
+            crew.forget(thread);
+            drop(crew);
+            thread.unpark();
+        }
+    }
+
+    /// Attends to what there is, unless somebody drives: who does finds it.
+    pub(crate) fn look_in(self: &Arc<Self>) {
+        let mut crew = self.crew.lock();
+        if crew.driver.is_none() {
+            crew.driver = Some(thread::current().id());
+            drop(crew);
+            // What fails here fails again for whoever waits next.
+            let _ = self.turn(Duration::ZERO);
+            self.crew.lock().driver = None;
+        } else {
+            drop(crew);
+        }
+        self.pass_on();
+    }
+
+    /// Sends what was submitted without being sent.
+    pub(crate) fn send(self: &Arc<Self>) {
+        self.each((), |(), driven| driven.attend());
+        self.pass_on();
+    }
+
+    /// Whether the client is gone, with all that could be driven.
+    pub(crate) fn is_over(&self) -> bool {
+        self.each(true, |_, _| false)
+    }
+
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.pid != std::process::id()
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Counts an event loop that watches the poller, or one that has stopped to.
+    pub(crate) fn count_watch(&self, begins: bool) {
+        if begins {
+            self.watches.fetch_add(1, Ordering::SeqCst)
+        } else {
+            self.watches.fetch_sub(1, Ordering::SeqCst)
+        };
+    }
+
+    /// What is readable when there is something to attend to.
+    #[cfg(unix)]
+    pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
+        std::os::fd::AsRawFd::as_raw_fd(&self.registry)
+    }
+
+    /// Sees to it that somebody drives, if need be: one of the parked threads, else the I/O thread.
+    pub(crate) fn pass_on(self: &Arc<Self>) {
+        if !self.is_needed() {
+            return;
+        }
+        let mut crew = self.crew.lock();
+        if crew.driver.is_some() {
+            return;
+        }
+        // The last: the others have waited longer, for something that takes long.
+        if let Some(next) = crew.parked.pop() {
+            return next.unpark();
+        }
+        drop(crew);
+        let pause = if self.watches.load(Ordering::SeqCst) == 0 { LOOK_IN } else { LOOK_IN_ON_LOOPS };
+        let soon = if self.is_busy() { Tick::now().after(pause) } else { Tick::NEVER };
+        let at = self.due().min(soon);
+        if self.alarm_at.fetch_min(at.as_micros(), Ordering::SeqCst) > at.as_micros() {
+            let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as Weak<dyn Alarm>;
+            self.runtime.set_alarm(at, self.id, alarm);
+        }
+    }
+}
+
+/// The I/O thread looks in.
+impl Alarm for Drive {
+    fn ring(self: Arc<Self>) {
+        self.alarm_at.store(u64::MAX, Ordering::SeqCst);
+        at_home(|| self.look_in());
+    }
+}
+
+impl fmt::Debug for Drive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Drive")
+    }
+}

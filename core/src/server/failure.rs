@@ -1,0 +1,128 @@
+//! Why a server does not answer.
+
+use std::fmt;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The connection was refused.
+    Refused,
+    /// The name could not be resolved.
+    Dns,
+    /// The TLS handshake failed.
+    Tls,
+    /// No answer within the response timeout, or no connection within the connect timeout.
+    Timeout,
+    /// The connection broke.
+    Disconnected,
+    /// What answers is not a Redis, or answers what was not asked.
+    Protocol,
+    /// The server is loading its data.
+    Loading,
+    /// The server is a replica.
+    ReadOnly,
+    /// The server refuses writes because it can't persist them.
+    Misconfigured,
+    /// The server is out of memory.
+    OutOfMemory,
+    /// The cluster is down, or the slot is moving.
+    ClusterDown,
+    /// Wrong or missing credentials, or rights.
+    Denied,
+    /// The server is new or lost its data and doesn't vote yet.
+    Quarantine,
+    /// The server's marker says another quorum.
+    Mismatch,
+    /// The operation's deadline passed before it was sent.
+    TooLate,
+    /// The client is closing.
+    Closed,
+    /// Something else.
+    Other,
+}
+
+impl FailureKind {
+    /// Every kind.
+    pub const ALL: [Self; 17] = [
+        Self::Refused,
+        Self::Dns,
+        Self::Tls,
+        Self::Timeout,
+        Self::Disconnected,
+        Self::Protocol,
+        Self::Loading,
+        Self::ReadOnly,
+        Self::Misconfigured,
+        Self::OutOfMemory,
+        Self::ClusterDown,
+        Self::Denied,
+        Self::Quarantine,
+        Self::Mismatch,
+        Self::TooLate,
+        Self::Closed,
+        Self::Other,
+    ];
+
+    /// The kind that [`as_str`](Self::as_str) spells like that.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// The kind as it is spelled in every language.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Dns => "dns",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Disconnected => "disconnected",
+            Self::Protocol => "protocol",
+            Self::Loading => "loading",
+            Self::ReadOnly => "read_only",
+            Self::Misconfigured => "misconfigured",
+            Self::OutOfMemory => "out_of_memory",
+            Self::ClusterDown => "cluster_down",
+            Self::Denied => "denied",
+            Self::Quarantine => "quarantine",
+            Self::Mismatch => "mismatch",
+            Self::TooLate => "too_late",
+            Self::Closed => "closed",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// An operation without an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// What happened.
+    pub kind: FailureKind,
+    /// One sentence, without credentials.
+    pub message: String,
+    /// Whether the server may have applied the operation. `false` is a promise that it did not and will not.
+    pub maybe_applied: bool,
+}
+
+impl Failure {
+    /// A failure after which the operation may have been applied.
+    #[must_use]
+    pub fn unknown(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), maybe_applied: true }
+    }
+
+    /// A failure of an operation that never reached the server, or that the server refused as a whole.
+    #[must_use]
+    pub fn not_applied(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), maybe_applied: false }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

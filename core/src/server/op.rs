@@ -1,0 +1,180 @@
+//! What a server can be asked to do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::name::Keys;
+
+/// An operation on one server. Every one is atomic there, and described in [`machine`](crate::machine).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Op {
+    /// Take the lock if it is free, and cast a vote for a fence.
+    Acquire {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// The value to write.
+        owner: Arc<str>,
+        /// The key's time to live, milliseconds.
+        ttl_ms: u64,
+        /// The fence the client would like, microseconds since the epoch.
+        proposal: u64,
+        /// The key of exactly this owner counts as free.
+        adopt: Option<Arc<str>>,
+        /// Whether to queue by principle: behind every waiter there is, also while the lock is free.
+        fair: bool,
+        /// Where to line up if the lock is another's; `None` for one attempt.
+        place: Option<Place>,
+        /// The quorum the server belongs to; `None` for a client of one server.
+        fleet: Option<Fleet>,
+    },
+    /// Raise the fence to `token`, for a vote below it.
+    Confirm {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// Our value.
+        owner: Arc<str>,
+        /// The attested fence.
+        token: u64,
+    },
+    /// Make at least `ttl_ms` remain.
+    Extend {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// Our value.
+        owner: Arc<str>,
+        /// What shall remain, milliseconds.
+        ttl_ms: u64,
+        /// Our fence.
+        token: u64,
+    },
+    /// Write the key again on a server that lost it; sent only after a majority confirmed the extension.
+    Heal {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// Our value.
+        owner: Arc<str>,
+        /// The key's time to live, milliseconds.
+        ttl_ms: u64,
+        /// Our fence.
+        token: u64,
+    },
+    /// Delete the key if it is ours, and tell the next waiter.
+    Release {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// Our value.
+        owner: Arc<str>,
+        /// A waiter's entry that leaves the queue; what it was told is told to the next one.
+        leave: Option<Arc<str>>,
+        /// Whether this server alone decides who is next, and may keep the lock for a waiter.
+        grants: bool,
+    },
+    /// Look, change nothing.
+    Inspect {
+        /// The lock.
+        keys: Arc<Keys>,
+    },
+    /// Look at the marker: does this server belong to the quorum the client thinks it does?
+    Greet {
+        /// The quorum the client believes in; `None` for a client of one server.
+        fleet: Option<Fleet>,
+    },
+    /// Tell what the server is: the reply's `holder` has the fields version, role, persistence and eviction.
+    Examine,
+    /// Try what the scripts do, on keys that no lock has: the reply's `holder` has a line for each right that is missing.
+    Probe {
+        /// [`Keys::of_no_lock`].
+        keys: Arc<Keys>,
+    },
+    /// Write the marker as trusted since for ever: the server votes at once.
+    Trust {
+        /// The quorum it belongs to.
+        fleet: Fleet,
+    },
+}
+
+impl Op {
+    /// Whether the operation is about the servers themselves, and so waits for the next attempt to connect instead of being
+    /// told why the last one failed.
+    #[must_use]
+    pub const fn asks_afresh(&self) -> bool {
+        matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. })
+    }
+
+    /// Whether the operation may wait for a reconnect: only a release may, everything else dies with its round.
+    #[must_use]
+    pub fn survives_reconnect(&self) -> bool {
+        matches!(self, Self::Release { .. })
+    }
+
+    /// The operation as it is spelled in messages, and in the names of the scripts.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Acquire { .. } => "acquire",
+            Self::Confirm { .. } => "confirm",
+            Self::Extend { .. } => "extend",
+            Self::Heal { .. } => "heal",
+            Self::Release { .. } => "release",
+            Self::Inspect { .. } => "inspect",
+            Self::Greet { .. } => "greet",
+            Self::Examine => "examine",
+            Self::Probe { .. } => "probe",
+            Self::Trust { .. } => "trust",
+        }
+    }
+
+    /// The lock it is about; `None` for what is about the server.
+    #[must_use]
+    pub const fn keys(&self) -> Option<&Arc<Keys>> {
+        match self {
+            Self::Acquire { keys, .. }
+            | Self::Confirm { keys, .. }
+            | Self::Extend { keys, .. }
+            | Self::Heal { keys, .. }
+            | Self::Release { keys, .. }
+            | Self::Inspect { keys } => Some(keys),
+            Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
+        }
+    }
+
+    /// On whose behalf it is done, if on anybody's.
+    #[must_use]
+    pub const fn owner(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Acquire { owner, .. }
+            | Self::Confirm { owner, .. }
+            | Self::Extend { owner, .. }
+            | Self::Heal { owner, .. }
+            | Self::Release { owner, .. } => Some(owner),
+            Self::Inspect { .. } | Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
+        }
+    }
+}
+
+/// A waiter's place in the queue of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The waiter, `<f|b>:<client>:<number> <who>`.
+    pub entry: Arc<str>,
+    /// When it first arrived there, by the server's clock in microseconds; 0 for a newcomer.
+    pub arrival: u64,
+    /// More wait under the same entry: once the lock is granted it goes to the tail.
+    pub stays: bool,
+}
+
+/// The quorum a server belongs to, as the client is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    /// The number of servers.
+    pub servers: u32,
+    /// The longest time a hold may remain, milliseconds.
+    pub max_ttl_ms: u64,
+}
+
+impl fmt::Display for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "n={} max_ttl={}", self.servers, self.max_ttl_ms)
+    }
+}

@@ -1,0 +1,197 @@
+//! What was sent on one connection and has no answer yet: pure bookkeeping.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{PushKind, RedisError, RedisResult, Value};
+
+use super::codec;
+use super::ear::Word;
+use super::script::Script;
+use super::stream::Pulse;
+use super::subscription::Kind;
+use crate::clock::Tick;
+use crate::server::{Answer, Completion, Reply, Request};
+
+/// An operation and who waits for it.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) request: Request,
+    pub(super) completion: Completion,
+    /// It was sent before, on a connection that broke.
+    pub(super) repeated: bool,
+}
+
+/// What a landed command means.
+pub(super) enum Landing {
+    /// The operation is answered.
+    Answered(Job, Answer),
+    /// The server doesn't know the script: to be sent as text.
+    Unknown(Job),
+    /// What was asked for the sake of listening is answered.
+    Heard(Word, Value),
+    /// Its operation was given up before.
+    Late,
+    /// The connection is of no use any more.
+    Broken(RedisError),
+}
+
+/// A command that was sent. Without a job it only keeps the place of an answer that is still to come.
+struct Command {
+    job: Option<Job>,
+    word: Option<Word>,
+    at: Tick,
+    pulse: u64,
+}
+
+/// The commands of one connection. Answers come in the order of the questions, so what is in flight is a queue.
+pub(super) struct Sent {
+    commands: VecDeque<Command>,
+    /// The number of the first of them.
+    first: u64,
+    pulse: Pulse,
+    run_id: Option<Arc<str>>,
+    response_timeout: Duration,
+    answered: bool,
+    /// The operations whose script the server knows.
+    known: Vec<&'static str>,
+    /// The command that finds out whether the server knows another.
+    probe: Option<u64>,
+}
+
+impl Sent {
+    pub(super) fn new(pulse: Pulse, run_id: Option<String>, response_timeout: Duration) -> Self {
+        let run_id = run_id.map(Arc::from);
+        let (commands, known) = (VecDeque::new(), Vec::new());
+        Self { commands, first: 0, pulse, run_id, response_timeout, answered: false, known, probe: None }
+    }
+
+    /// What the server said of itself when the connection was made.
+    pub(super) fn run_id(&self) -> Option<&str> {
+        self.run_id.as_deref()
+    }
+
+    /// Whether an operation was ever answered here.
+    pub(super) fn answered(&self) -> bool {
+        self.answered
+    }
+
+    /// The number of the next command.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.commands.len() as u64
+    }
+
+    /// Notes a command that is sent now.
+    pub(super) fn push(&mut self, job: Job, now: Tick) {
+        let script = job.request.op.name();
+        if Script::of(&job.request.op).is_some() && !self.known.contains(&script) {
+            self.known.push(script);
+            self.probe = Some(self.next());
+        }
+        self.commands.push_back(Command { job: Some(job), word: None, at: now, pulse: self.pulse.count() });
+    }
+
+    /// Notes what is asked now for the sake of listening.
+    pub(super) fn push_word(&mut self, word: Word, now: Tick) {
+        self.commands.push_back(Command { job: None, word: Some(word), at: now, pulse: self.pulse.count() });
+    }
+
+    /// How much has arrived so far.
+    pub(super) fn pulse(&self) -> u64 {
+        self.pulse.count()
+    }
+
+    /// Whether an answer is still to come, also one that nobody waits for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// Whether an answer is to come that may say that its command has to be sent again.
+    pub(super) fn is_probing(&self) -> bool {
+        self.probe.is_some_and(|probe| probe >= self.first)
+    }
+
+    /// Takes the answer of command `number`.
+    pub(super) fn land(&mut self, number: u64, result: RedisResult<Value>) -> Landing {
+        let value = match result {
+            Ok(value) => value,
+            // The crate gives a server's error as a value, so this is the connection's.
+            Err(error) => return Landing::Broken(error),
+        };
+        let command = self.index(number).and_then(|at| self.commands.get_mut(at));
+        let word = command.as_ref().and_then(|command| command.word);
+        if is_out_of_step(word, &value) {
+            let why = (redis::ErrorKind::Parse, "a notice came in the place of an answer");
+            return Landing::Broken(RedisError::from(why));
+        }
+        let job = command.and_then(|command| command.job.take());
+        // A peer that hangs up when it is asked to listen has not been of use by answering the questions before.
+        self.answered |= word.is_none_or(|word| word == Word::Ping);
+        while self.commands.front().is_some_and(|command| command.job.is_none()) && self.first <= number {
+            self.commands.pop_front();
+            self.first += 1;
+        }
+        if let Some(word) = word {
+            return Landing::Heard(word, value);
+        }
+        let Some(job) = job else { return Landing::Late };
+        let answer = match value {
+            Value::ServerError(error) if error.code() == "NOSCRIPT" => return Landing::Unknown(job),
+            Value::ServerError(error) => Err(codec::failure(&error.into(), true)),
+            value => codec::reply(&job.request.op, value).map(|reply| Reply {
+                run_id: self.run_id.clone(),
+                repeated: job.repeated,
+                ..reply
+            }),
+        };
+        Landing::Answered(job, answer)
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
+        number.checked_sub(self.first).and_then(|at| usize::try_from(at).ok())
+    }
+
+    /// When the oldest operation in flight has waited long enough.
+    pub(super) fn due(&self) -> Tick {
+        let oldest = self.commands.iter().find(|command| command.job.is_some());
+        oldest.map_or(Tick::NEVER, |command| command.at.after(self.response_timeout))
+    }
+
+    /// Gives up what has waited long enough, and says whether the connection was silent all that time: half-open.
+    pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Job>, bool) {
+        let (pulse, timeout) = (self.pulse.count(), self.response_timeout);
+        let mut silent = false;
+        let mut late = Vec::new();
+        for command in self.commands.iter_mut().take_while(|command| command.at.after(timeout) <= now) {
+            if let Some(job) = command.job.take() {
+                silent |= command.pulse == pulse;
+                late.push(job);
+            }
+        }
+        (late, silent)
+    }
+
+    /// Takes what is in flight and fits, in order. The answers still keep their places.
+    pub(super) fn take(&mut self, fits: impl Fn(&Job) -> bool) -> Vec<Job> {
+        let taken = |command: &mut Command| if command.job.as_ref().is_some_and(&fits) { command.job.take() } else { None };
+        self.commands.iter_mut().filter_map(taken).collect()
+    }
+
+    /// Whether somebody waits for something in flight.
+    pub(super) fn is_busy(&self) -> bool {
+        self.commands.iter().any(|command| command.job.is_some())
+    }
+}
+
+/// Whether the value can't be the answer to what was sent. The crate takes what a server says of subscriptions for the next
+/// answer, asked for or not; from then on every command would get the answer of the one before it.
+fn is_out_of_step(word: Option<Word>, value: &Value) -> bool {
+    match (word, value) {
+        (Some(Word::Subscribe(_)), Value::ServerError(_)) => false,
+        (Some(Word::Subscribe(Kind::Plain)), Value::Push { kind, .. }) => *kind != PushKind::Subscribe,
+        (Some(Word::Subscribe(Kind::Sharded)), Value::Push { kind, .. }) => *kind != PushKind::SSubscribe,
+        (Some(Word::Subscribe(_)), _) => true,
+        (_, value) => matches!(value, Value::Push { .. }),
+    }
+}

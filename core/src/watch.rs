@@ -1,0 +1,90 @@
+//! Event loops of other languages that do the I/O of their own operations.
+//!
+//! Handing an operation to the I/O thread and being woken by it costs a loop more than the operation. So it writes the request
+//! itself, watches a descriptor, and reads the answer when that is readable. What nobody watches any more, or what takes too
+//! long, the I/O thread looks after.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::drive::Drive;
+use crate::runtime::on_this_thread;
+
+/// What there is to drive for an operation that [`Call::then_driven`](crate::Call::then_driven) sent off.
+pub struct Driver(pub(crate) Arc<Drive>);
+
+impl Driver {
+    /// The same for all operations of a client that one watch serves, and of no other.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.0.id()
+    }
+
+    /// Begins to watch.
+    #[must_use]
+    pub fn watch(self) -> Watch {
+        self.0.count_watch(true);
+        Watch(self.0)
+    }
+
+    /// Sends what was sent off, for a loop that can't watch: the I/O thread looks after the rest.
+    pub fn send(&self) {
+        on_this_thread(|| self.0.send());
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Driver({})", self.id())
+    }
+}
+
+/// A loop's watch over a client's connections. It ends when it is dropped.
+pub struct Watch(Arc<Drive>);
+
+impl Watch {
+    /// As [`Driver::id`].
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.0.id()
+    }
+
+    /// A descriptor that is readable when there is something to [`attend`](Watch::attend) to. It is open as long as this.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn descriptor(&self) -> std::os::fd::RawFd {
+        self.0.descriptor()
+    }
+
+    /// Sends what was sent off since the last time. Doesn't block.
+    pub fn send(&self) {
+        on_this_thread(|| self.0.send());
+    }
+
+    /// Reads what is there, and ends the operations that are answered: their callbacks are called here. Doesn't block.
+    pub fn attend(&self) {
+        on_this_thread(|| self.0.look_in());
+    }
+
+    /// Whether the client is gone, and nothing more will come.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // In a forked child it is the parent's.
+        if !self.0.is_inherited() {
+            self.0.count_watch(false);
+            on_this_thread(|| self.0.send());
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watch({})", self.id())
+    }
+}

@@ -1,0 +1,34 @@
+"""A nightly job in every replica of a service, run by one of them: APScheduler fires it everywhere, the lock lets one in."""
+
+import threading
+import time
+from datetime import datetime
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from locktender import Client
+
+client = Client()
+done = threading.Barrier(3)
+
+
+@client.lock("example:nightly", ttl=10).skip
+def nightly(replica: str) -> str:
+    # As long as clocks may differ, or a late replica would find the lock free again and run a second time.
+    time.sleep(1)
+    return f"{replica} ran the nightly job"
+
+
+def fire(replica: str) -> None:
+    print(nightly(replica) or f"{replica} left it to another", flush=True)
+    done.wait()
+
+
+now = datetime.now()
+replicas = [BackgroundScheduler() for _ in range(2)]
+for number, scheduler in enumerate(replicas, 1):
+    scheduler.add_job(fire, "date", run_date=now, args=[f"replica {number}"], misfire_grace_time=60)
+    scheduler.start()
+done.wait()
+for scheduler in replicas:
+    scheduler.shutdown()
+client.close()

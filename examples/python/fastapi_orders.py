@@ -1,0 +1,40 @@
+"""A FastAPI service that pays an order once at a time: `uvicorn fastapi_orders:app`, or run this file to see two requests meet."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, HTTPException, Request
+from locktender import AcquireTimeoutError, Client, UnavailableError
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with Client() as client:  # LOCKTENDER_URL; one client for the whole process
+        app.state.locks = client
+        yield
+
+
+app = FastAPI(lifespan=lifespan)
+
+
+@app.post("/orders/{order}/pay")
+async def pay(order: int, request: Request) -> dict[str, int]:
+    try:
+        # A request whose client goes away is cancelled, and so is its wait; a lock that is lost cancels the payment.
+        async with request.app.state.locks.lock(f"example:order:{order}", wait=5) as held:
+            await asyncio.sleep(0.1)  # the payment; the database refuses older fences
+            return {"order": order, "fence": held.fence}
+    except AcquireTimeoutError as busy:
+        raise HTTPException(423, "this order is being paid", {"Retry-After": "1"}) from busy
+    except UnavailableError as down:
+        raise HTTPException(503, "no lock server answers") from down
+
+
+if __name__ == "__main__":
+    from fastapi.testclient import TestClient
+
+    with TestClient(app) as service, ThreadPoolExecutor() as threads:
+        for answer in threads.map(lambda _: service.post("/orders/42/pay"), range(2)):
+            print(answer.status_code, answer.json())

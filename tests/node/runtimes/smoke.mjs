@@ -1,0 +1,45 @@
+// What every JavaScript runtime has to do, in its own words; runtimes.test.mjs runs it in each. `await using` is the language's own here.
+
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+
+import { AcquireTimeoutError, Client, LockLostError } from 'locktender'
+
+const commonJs = createRequire(import.meta.url)('locktender')
+assert.equal(commonJs.Client, Client)
+
+const client = new Client()
+const name = `smoke:${process.pid}`
+
+const fence = await client.withLock(name, { ttlMs: 1_000 }, async (held) => {
+  await assert.rejects(client.lock(name, { waitMs: 50 }).acquire(), AcquireTimeoutError)
+  return held.fence
+})
+assert.ok(Number.isSafeInteger(fence))
+
+// One after the other, and all at once.
+for (let round = 0; round < 50; round += 1) await (await client.lock(name).acquire()).release()
+const many = await Promise.all(Array.from({ length: 100 }, (_, number) => client.lock(`${name}:${number}`).acquire()))
+for (const { outcome } of await Promise.all(many.map((held) => held.release()))) assert.equal(outcome, 'released')
+
+{
+  await using held = await client.lock(name).acquire()
+  assert.equal(await client.lock(name).tryAcquire(), null)
+  held.check()
+}
+assert.equal(await client.lock(name).inspect(), null)
+
+const lost = await client.lock(name, { ttlMs: 200, renew: false }).acquire()
+await new Promise((resolve, reject) => {
+  const late = setTimeout(reject, 5_000, new Error('the loss was not told'))
+  lost.signal.addEventListener('abort', () => resolve(clearTimeout(late)))
+})
+assert.ok(lost.signal.reason instanceof LockLostError)
+
+const held = await client.lock(name).acquire()
+const controller = new AbortController()
+const waiting = client.lock(name).acquire({ signal: controller.signal })
+setTimeout(() => controller.abort(new Error('enough')), 50)
+await assert.rejects(waiting, { message: 'enough' })
+assert.ok(held.isValid())
+console.log(`ends with ${name} held`) // by itself, and gives it back

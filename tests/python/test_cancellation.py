@@ -1,0 +1,111 @@
+"""Tasks cancelled at any point: no key is left, and the client stays usable."""
+
+import asyncio
+import random
+
+import anyio
+import pytest
+from locktender import Client
+from support.observe import until
+from support.server import RealServer
+
+
+def test_f24_cancelled_inside_release(servers, proxies, name):
+    server = servers()
+    proxy = proxies(server)
+
+    async def main():
+        async with Client(proxy.url) as client:
+            held = await client.lock(name).acquire_async()
+            proxy.latency(0.1, 0.1)
+            task = asyncio.create_task(held.release())
+            await asyncio.sleep(0.02)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            until(lambda: server.command("EXISTS", name) == 0, within=1)
+
+    asyncio.run(main())
+
+
+def test_f13_cancelled_at_any_point_leaves_no_key_and_a_usable_client(server: RealServer, proxy, name):
+    chance = random.Random(13)
+    proxy.latency(0.002, 0.002)
+
+    async def main():
+        async with Client(proxy.url) as client:
+            lock = client.lock(name, ttl=60)
+            for _ in range(150):
+                task = asyncio.create_task(lock.acquire_async())
+                await asyncio.sleep(chance.uniform(0, 0.012))
+                task.cancel()
+                try:
+                    held = await task
+                except asyncio.CancelledError:
+                    continue
+                await held.release()
+            until(lambda: server.command("EXISTS", name) == 0, within=1)
+            async with client.lock(name, wait=1):
+                pass
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_f13_cancelled_in_the_moment_of_the_grant(server: RealServer, client, name, steps):
+    async def main():
+        task = asyncio.create_task(client.lock(name, ttl=60).acquire_async())
+        await asyncio.sleep(0)
+        until(lambda: server.command("EXISTS", name) == 1)  # the loop stands still: the grant waits in its queue
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        try:
+            await (await task).release()
+        except asyncio.CancelledError:
+            pass
+        until(lambda: server.command("EXISTS", name) == 0, within=1)
+
+    for _ in range(20):
+        asyncio.run(main())
+
+
+def test_f13_waiters_cancelled_at_any_point_leave_no_key(server: RealServer, client, name):
+    chance = random.Random(31)
+    lock = client.lock(name, ttl=60)
+
+    async def body():
+        async with lock:
+            await asyncio.sleep(0.001)
+
+    async def wait_a_little():
+        try:
+            await asyncio.wait_for(body(), chance.uniform(0, 0.02))
+        except asyncio.TimeoutError:
+            pass
+
+    async def main():
+        for _ in range(10):
+            await asyncio.gather(*(wait_a_little() for _ in range(20)))
+        until(lambda: server.command("EXISTS", name) == 0, within=1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_cancel_scope_that_cancels_again_and_again(server: RealServer, client, name, inside):
+    """anyio repeats a cancellation at every await until its scope is left: also in the release."""
+
+    async def main():
+        with anyio.move_on_after(0.05) as scope:
+            async with client.lock(name, ttl=60):
+                if inside:
+                    await anyio.sleep_forever()
+                else:
+                    await client.lock(name, ttl=60).acquire_async()
+        assert scope.cancelled_caught
+        until(lambda: server.command("EXISTS", name) == 0, within=1)
+        async with client.lock(name, wait=0) as held:
+            held.check()
+
+    anyio.run(main)

@@ -1,0 +1,156 @@
+"""Forked children: os.fork and multiprocessing; servers that fork are in test_prefork.py. The numbers are those of test_faults.py."""
+
+from support.script import run
+from support.server import RealServer
+
+FORK = """
+    import os, sys
+    from locktender import Client, ForkedError, InvalidArgumentError
+
+    def in_child(work):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                work()
+                code = 0
+            except BaseException as error:
+                print(repr(error), flush=True)
+            finally:
+                sys.stdout.flush()
+                os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    url, name = sys.argv[1:]
+    client = Client(url)
+"""
+
+
+def test_f33_fork_before_first_use(server: RealServer, name):
+    program = FORK + """
+    def work():
+        with client.lock(name) as held:
+            print(held.is_valid())
+    print(in_child(work))
+    work()
+    """
+    assert run(program, server.url, name) == "True\n0\nTrue\n"
+
+
+def test_f33_fork_after_first_use(server: RealServer, name):
+    program = FORK + """
+    import asyncio, gc, logging
+    logging.basicConfig(level=logging.CRITICAL)
+    parents = client.lock(name, ttl=1)
+    held = parents.acquire()
+    asyncio.run(client.lock("a").inspect_async())
+
+    def work():
+        global held
+        print(held.is_valid(), held.remaining())
+        for call in (held.release, held.extend, held.check, held.hand_over):
+            try:
+                call()
+            except ForkedError as error:
+                print(error.code)
+        print(client.lock(name).try_acquire())
+        with client.lock(name + ":child") as own:
+            print(own.is_valid())
+        async def main():
+            async with client.lock(name + ":async") as own:
+                return own.is_valid()
+        print(asyncio.run(main()))
+        del held
+        gc.collect()
+
+    for _ in range(3):
+        print(in_child(work))
+    print(held.is_valid(), held.release().outcome)
+    """
+    child = "False 0.0\n" + "FORKED\n" * 4 + "None\nTrue\nTrue\n0\n"
+    assert run(program, server.url, name) == child * 3 + "True released\n"
+
+
+def test_f33_fork_while_other_threads_are_at_it(server: RealServer, name):
+    program = FORK + """
+    import threading
+    stop = threading.Event()
+
+    def churn(at):
+        lock = client.lock(f"{name}:{at}")
+        while not stop.is_set():
+            with lock:
+                pass
+
+    threads = [threading.Thread(target=churn, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+
+    def work():
+        with client.lock(name + ":child", wait=5) as own:
+            own.check()
+
+    print([in_child(work) for _ in range(20)] == [0] * 20)
+    stop.set()
+    """
+    assert run(program, server.url, name, warnings="ignore") == "True\n"
+
+
+def test_f33_a_child_that_ends_like_any_program(server: RealServer, name):
+    program = FORK + """
+    held = client.lock(name).acquire()
+    pid = os.fork()
+    if pid == 0:
+        mine = Client(url).lock(name + ":child").acquire()
+        sys.exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    print(code, held.is_valid(), held.release().outcome)
+    """
+    assert run(program, server.url, name) == "0 True released\n"
+    assert server.command("EXISTS", name + ":child") == 0
+
+
+def test_f33_multiprocessing(server: RealServer, name, tmp_path):
+    program = """
+        import multiprocessing, sys
+        from locktender import Client, lock, configure
+        configure(sys.argv[1])
+
+        @lock(sys.argv[2], wait=10)
+        def work(at):
+            return at
+
+        if __name__ == "__main__":
+            work(0)
+            with multiprocessing.get_context("fork").Pool(4) as pool:
+                print(sum(pool.map(work, range(20))))
+    """
+    assert run(program, server.url, name, warnings="ignore") == "190\n"
+
+
+def test_f33_multiprocessing_with_spawn_and_forkserver(server: RealServer, name, tmp_path):
+    """Their children import the program anew."""
+    (tmp_path / "children.py").write_text("""
+import multiprocessing, sys
+from locktender import Client
+
+client = Client(sys.argv[1])
+
+@client.lock(sys.argv[2], wait=10)
+def work(at):
+    return at
+
+if __name__ == "__main__":
+    work(0)
+    for method in ("spawn", "forkserver"):
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            print(sum(pool.map(work, range(10))))
+            pool.close()
+            pool.join()
+""")
+    program = """
+        import runpy, sys
+        sys.argv = sys.argv[1:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    """
+    assert run(program, tmp_path / "children.py", server.url, name, warnings="ignore") == "45\n45\n"

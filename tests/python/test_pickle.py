@@ -1,0 +1,120 @@
+"""Locks and clients pickle by their configuration; holds don't."""
+
+import copy
+import pickle
+
+import pytest
+from locktender import Client, InvalidArgumentError, configure, lock
+from locktender.testing import ScriptedServer
+from support.script import run
+from support.server import RealServer
+
+
+def again(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+def name_of(user_id):
+    return f"user:{user_id}"
+
+
+def test_a_lock_keeps_its_name_its_options_and_its_client(server: RealServer, name):
+    with Client([server.url], prefix="pickled:", ttl=7) as client, again(client.lock(name, wait=0)) as held:
+        assert server.command("GET", f"pickled:{name}") == held.owner
+        assert 6 < held.remaining() <= 7
+        with pytest.raises(TimeoutError):
+            again(client.lock(name, wait=0)).acquire()
+
+
+def test_equal_configurations_share_a_client_for_as_long_as_it_is_open(server: RealServer, name):
+    original = Client(server.url, app="shared")
+    first, second = again(original), again(Client(server.url, app="shared"))
+    assert first is second and first is not original
+    assert again(Client(server.url, app="another")) is not first
+    assert again([original, original.lock(name)])[0] is first
+    original.close()
+    with first.lock(name):
+        pass
+    first.close()
+    third = again(original)
+    assert third is not first
+    with third, third.lock(name):
+        pass
+
+
+def test_a_lock_of_the_default_client_is_one_of_the_other_process(server: RealServer, name):
+    program = """
+        import pickle, sys
+        from locktender import configure
+        configure(sys.argv[1], app="other")
+        with pickle.loads(bytes.fromhex(sys.argv[2])) as held:
+            print(held.owner.split()[0])
+    """
+    configure(server.url, app="this")
+    assert run(program, server.url, pickle.dumps(lock(name, ttl=5)).hex()) == "app=other\n"
+    configure("memory://afterwards")
+
+
+def test_the_name_of_a_decorator_pickles_if_it_is_a_template_or_a_function(server: RealServer):
+    with Client(server.url) as client:
+        assert again(client.lock("user:{user_id}")).name == "user:{user_id}"
+        made = again(client.lock(name_of))(lambda user_id: client.lock(f"user:{user_id}").inspect() is not None)
+        assert made(7)
+        with pytest.raises((pickle.PicklingError, AttributeError)):
+            pickle.dumps(client.lock(lambda user_id: "x"))
+
+
+def test_spawned_processes_get_locks_as_arguments(server: RealServer, name, tmp_path):
+    (tmp_path / "spawning.py").write_text("""
+import multiprocessing, os, sys
+from locktender import Client
+
+def work(lock):
+    with lock as held:
+        return held.fence, os.getpid()
+
+if __name__ == "__main__":
+    with Client(sys.argv[1]) as client, multiprocessing.get_context("spawn").Pool(2) as pool:
+        fences = [fence for fence, _ in pool.map(work, [client.lock(sys.argv[2], wait=10)] * 10)]
+        print(len(set(fences)))
+        pool.close()
+        pool.join()
+""")
+    program = """
+        import runpy, sys
+        sys.argv = sys.argv[1:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    """
+    assert run(program, tmp_path / "spawning.py", server.url, name) == "10\n"
+
+
+def test_what_would_lock_nobody_out_is_refused(name, monkeypatch):
+    for servers in ("memory://a", ["memory://a", "memory://b"]):
+        with Client(servers) as client, pytest.raises(TypeError, match="memory://"):
+            pickle.dumps(client.lock(name))
+    monkeypatch.setenv("LOCKTENDER_URL", "memory://a")
+    with Client() as client, pytest.raises(TypeError, match="memory://"):
+        pickle.dumps(client)
+    with Client(ScriptedServer()) as client, pytest.raises(TypeError):
+        pickle.dumps(client)
+
+
+def test_a_hold_refuses(each_client, name):
+    with each_client.lock(name) as held:
+        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="hand_over"):
+                attempt(held)
+
+
+def test_a_copy_is_the_same(each_client, name):
+    lock = each_client.lock(name)
+    assert copy.copy(lock) is lock and copy.deepcopy({"lock": lock})["lock"] is lock
+    assert copy.deepcopy(each_client) is each_client
+
+
+def test_a_list_of_servers_may_be_an_iterator(servers):
+    urls = [servers().url, servers().url]
+    with Client(iter(urls)) as client:
+        assert [report.server for report in again(client).check()] == urls
+    with pytest.raises(InvalidArgumentError):
+        Client(iter([7]))

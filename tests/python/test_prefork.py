@@ -1,0 +1,136 @@
+"""Servers and workers that load the program, use it, and then fork (F33): gunicorn --preload and Celery's prefork pool."""
+
+import http.client
+import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.observe import until
+from support.prefork import PATIENCE, running
+from support.script import run
+from support.server import RealServer
+
+# What both do: the process that forks has used its client, and holds a lock that its children inherit.
+PROGRAM = """
+import os
+from locktender import Client, ForkedError
+
+name = os.environ["LOCK"]
+client = Client(os.environ["SERVER"])
+boot = None
+
+def before_the_fork():
+    global boot
+    boot = client.lock(name + ":boot", ttl=0.6).acquire()
+
+def work():
+    try:
+        boot.check()
+    except ForkedError as error:
+        inherited = error.code
+    with client.lock(name, wait=20) as held:
+        return f"{os.getpid()} {held.fence} {inherited} {boot.is_valid()} {held.is_valid()}"
+"""
+
+GUNICORN = """
+before_the_fork()
+
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [work().encode()]
+"""
+
+CELERY = """
+from celery import Celery
+from celery.signals import worker_init
+
+app = Celery("prefork", broker=os.environ["SERVER"] + "/5", backend=os.environ["SERVER"] + "/6")
+app.conf.broker_connection_retry_on_startup = True
+
+@worker_init.connect
+def starting(**_):
+    before_the_fork()
+
+app.task(name="work")(work)
+"""
+
+ASK = """
+    from prefork import app
+    sent = [app.send_task("work") for _ in range(12)]
+    print(*(each.get(timeout=30) for each in sent), sep="\\n")
+"""
+
+
+@pytest.fixture
+def environment(server: RealServer, name: str, tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "SERVER": server.url, "LOCK": name, "PYTHONPATH": str(tmp_path)}
+
+
+def judge(lines: list[str], master: int) -> None:
+    """Every answer is a child's: its own hold is valid, what it inherited isn't its."""
+    answers = [line.split() for line in lines]
+    assert {tuple(answer[2:]) for answer in answers} == {("FORKED", "False", "True")}
+    fences = [int(answer[1]) for answer in answers]
+    assert len(set(fences)) == len(fences)
+    assert master not in {int(answer[0]) for answer in answers}
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PATIENCE)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(str(self._path))
+
+
+def test_f33_gunicorn_with_preload(server: RealServer, name, tmp_path, environment):
+    (tmp_path / "prefork.py").write_text(PROGRAM + GUNICORN)
+    path = tmp_path / "http"
+
+    def ask(_: int) -> str:
+        with closing(UnixConnection(path)) as connection:
+            connection.request("GET", "/")
+            with connection.getresponse() as answer:
+                text = answer.read().decode()
+                assert answer.status == 200, text
+                return text
+
+    def listens() -> bool:
+        with closing(UnixConnection(path)) as connection:
+            try:
+                connection.connect()
+            except (FileNotFoundError, ConnectionRefusedError):
+                return False
+            return True
+
+    command = ("gunicorn", "--preload", "--workers=3", f"--bind=unix:{path}", "--no-control-socket", "prefork:app")
+    with running(tmp_path, environment, *command) as master:
+        until(lambda: listens() or master.poll() is not None, within=PATIENCE)
+        owner = server.command("GET", name + ":boot")
+        with ThreadPoolExecutor(6) as threads:
+            lines = list(threads.map(ask, range(24)))
+        judge(lines, master.pid)
+        assert server.command("GET", name + ":boot") == owner, "renewed by the master, untouched by its children"
+    log = (tmp_path / "log").read_text()
+    assert master.returncode == 0 and "Traceback" not in log, log
+    assert server.command("EXISTS", name, name + ":boot") == 0
+
+
+def test_f33_celery_prefork(server: RealServer, name, tmp_path, environment):
+    (tmp_path / "prefork.py").write_text(PROGRAM + CELERY)
+    quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=WARNING")
+    command = ("celery", "--app=prefork", "worker", "--pool=prefork", "--concurrency=3", *quiet)
+    with running(tmp_path, environment, *command) as master:
+        lines = run(ASK, warnings="ignore", env=environment).splitlines()
+        assert len(lines) == 12
+        judge(lines, master.pid)
+        assert server.command("EXISTS", name + ":boot") == 1
+    log = (tmp_path / "log").read_text()
+    assert master.returncode == 0 and "Traceback" not in log, log
+    assert server.command("EXISTS", name, name + ":boot") == 0

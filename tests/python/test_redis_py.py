@@ -1,0 +1,131 @@
+"""Clients made of redis-py's."""
+
+import asyncio
+import ssl
+
+import pytest
+import redis
+import redis.asyncio
+from locktender import Client, InvalidArgumentError
+from redis.asyncio.sentinel import Sentinel as AsyncSentinel
+from redis.credentials import CredentialProvider, UsernamePasswordCredentialProvider
+from redis.sentinel import Sentinel
+from support.checkout import certificate
+from support.server import RealServer
+
+
+def holds(ours: Client, theirs: redis.Redis, name: str) -> bool:
+    """Whether a lock of `ours` is a key of `theirs`."""
+    with ours, ours.lock(name) as held:
+        return theirs.get(name) == held.owner.encode()
+
+
+@pytest.mark.parametrize("flavour", [redis.Redis, redis.asyncio.Redis])
+def test_address_credentials_and_database(servers, name, flavour):
+    server = servers(password="se@cret/:%")
+    for database in (0, 3):
+        theirs = redis.Redis("127.0.0.1", server.port, database, password="se@cret/:%")
+        given = flavour(host="127.0.0.1", port=server.port, db=database, password="se@cret/:%")
+        assert holds(Client.from_redis(given), theirs, name)
+        theirs.close()
+
+
+def test_a_user_of_an_acl(servers, name):
+    server = servers()
+    server.command("ACL", "SETUSER", "wörker", "on", ">p w", "~*", "&*", "+@all")
+    for login in (
+        {"username": "wörker", "password": "p w"},
+        {"credential_provider": UsernamePasswordCredentialProvider("wörker", "p w")},
+    ):
+        with redis.Redis(port=server.port, **login) as theirs:
+            assert holds(Client.from_redis(theirs), theirs, name)
+            theirs.ping()
+            assert "wörker" in {each["user"] for each in theirs.client_list()}
+
+
+@pytest.mark.parametrize("flavour", [redis, redis.asyncio])
+def test_unix_sockets_and_pools(servers, name, flavour):
+    server = servers(password="p&w")
+    path = server.unix_url.removeprefix("unix://").partition("?")[0]
+    pools = [
+        flavour.ConnectionPool.from_url(f"unix://:p%26w@{path}?db=2"),
+        flavour.BlockingConnectionPool(connection_class=flavour.UnixDomainSocketConnection, path=path, db=2, password="p&w"),
+    ]
+    with redis.Redis(unix_socket_path=path, db=2, password="p&w") as theirs:
+        for pool in pools:
+            assert holds(Client.from_redis(pool), theirs, name)
+            assert holds(Client.from_redis(flavour.Redis(connection_pool=pool)), theirs, name)
+
+
+@pytest.mark.parametrize("flavour", [redis.Redis, redis.asyncio.Redis])
+def test_tls(servers, name, flavour):
+    server = servers(tls="server", mutual=True)
+    files = {
+        "ssl_ca_certs": str(certificate("ca.pem")),
+        "ssl_certfile": str(certificate("client.pem")),
+        "ssl_keyfile": str(certificate("client.key")),
+    }
+    port = int(server.url.rpartition(":")[2])
+    theirs = flavour(host="127.0.0.1", port=port, ssl=True, **files)
+    with Client.from_redis(theirs) as client, client.lock(name) as held:
+        assert held.is_valid()
+    for checks in (None, "none", ssl.CERT_NONE):
+        with pytest.raises(InvalidArgumentError, match="ssl_cert_reqs"):
+            Client.from_redis(flavour(port=port, ssl=True, ssl_cert_reqs=checks, ssl_check_hostname=False))
+    with pytest.raises(InvalidArgumentError, match="ssl_ca_data"):
+        Client.from_redis(flavour(port=port, ssl=True, ssl_ca_data="-----BEGIN"))
+
+
+def test_options_are_those_of_a_client(server: RealServer, name):
+    theirs = redis.Redis.from_url(server.url)
+    with Client.from_redis(theirs, prefix="of-redis:", ttl=4) as client, client.lock(name) as held:
+        assert theirs.get(f"of-redis:{name}") == held.owner.encode()
+        assert held.remaining() <= 4
+    with pytest.raises(InvalidArgumentError, match="tll"):
+        Client.from_redis(theirs, tll=4)
+    theirs.close()
+
+
+def test_nothing_but_the_settings_is_shared(server: RealServer, name):
+    async def main():
+        theirs = redis.asyncio.Redis.from_url(server.url)
+        async with Client.from_redis(theirs) as client:
+            await theirs.aclose()
+            async with client.lock(name) as held:
+                assert held.is_valid()
+
+    asyncio.run(main())
+
+
+def test_sentinel_and_cluster_are_refused_clearly():
+    sentinels = [("127.0.0.1", 1)]
+    for sentinel in (Sentinel(sentinels), AsyncSentinel(sentinels)):
+        for given in (sentinel, sentinel.master_for("master")):
+            with pytest.raises(InvalidArgumentError, match="Sentinel isn't supported"):
+                Client.from_redis(given)
+    cluster = redis.RedisCluster.__new__(redis.RedisCluster)  # a real one connects at once
+    with pytest.raises(InvalidArgumentError, match="Cluster isn't supported"):
+        Client.from_redis(cluster)
+    with pytest.raises(InvalidArgumentError, match="Cluster isn't supported"):
+        Client.from_redis(redis.asyncio.RedisCluster(host="127.0.0.1", port=1))
+
+
+def test_what_is_no_client_is_refused_without_showing_it():
+    class Rotating(CredentialProvider):
+        def get_credentials(self):
+            raise AssertionError("nobody asks")
+
+    with pytest.raises(InvalidArgumentError, match="credential provider"):
+        Client.from_redis(redis.Redis(credential_provider=Rotating()))
+    for given in ("redis://:secret@localhost", 7, None, object()):
+        with pytest.raises(InvalidArgumentError, match="must be a redis-py client") as caught:
+            Client.from_redis(given)
+        assert "secret" not in str(caught.value)
+
+
+def test_redis_is_not_imported():
+    import subprocess
+    import sys
+
+    program = "import sys, locktender; assert not {'redis', 'asyncio'} & set(sys.modules), sorted(sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -1,0 +1,102 @@
+//! Planted bugs: the simulation notices each of them within a budget of seeds.
+//!
+//! ```text
+//! cargo test -p locktender-tests --test mutants -- --nocapture every
+//! LOCKTENDER_MUTANT=NoWriteBack cargo test -p locktender-tests --test mutants -- --nocapture every   # one, with its trace
+//! ```
+//!
+//! The bugs are in a build of the core that nobody gets: the last test here and one in each binding's tests say so.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use locktender::mutant::{MARKER, Mutant, plant};
+use locktender_tests::simulation::{Outcome, Plan, run_planned};
+
+/// In how many seeds a bug must show: as many as `tests/run` runs without one. Most show in the first dozen.
+const BUDGET: u64 = 2_000;
+
+fn budget() -> u64 {
+    std::env::var("LOCKTENDER_SEEDS").map_or(BUDGET, |seeds| seeds.parse().unwrap())
+}
+
+/// A bug in the core, or one of the clocks it is given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Bug {
+    Core(Mutant),
+    ClocksStopInSuspend,
+}
+
+impl Bug {
+    fn all() -> Vec<Self> {
+        Mutant::ALL.iter().copied().map(Self::Core).chain([Self::ClocksStopInSuspend]).collect()
+    }
+
+    fn name(self) -> String {
+        if let Self::Core(mutant) = self { format!("{mutant:?}") } else { format!("{self:?}") }
+    }
+
+    fn run(self, seed: u64, trace: bool) -> Outcome {
+        let mut plan = Plan::of(seed);
+        match self {
+            Self::Core(mutant) => plant(mutant, || run_planned(plan, trace)),
+            Self::ClocksStopInSuspend => {
+                plan.clocks_stop_in_suspend = true;
+                run_planned(plan, trace)
+            }
+        }
+    }
+
+    /// The first seed in which it shows, and how.
+    fn caught(self) -> Option<(u64, String)> {
+        (0..budget()).find_map(|seed| Some((seed, self.run(seed, false).violation?)))
+    }
+}
+
+#[test]
+fn every_planted_bug_is_noticed() {
+    let mut bugs = Bug::all();
+    if let Ok(wanted) = std::env::var("LOCKTENDER_MUTANT") {
+        bugs.retain(|bug| bug.name() == wanted);
+        assert!(!bugs.is_empty(), "LOCKTENDER_MUTANT: there is no {wanted}");
+    }
+    let (next, survivors) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match bug.caught() {
+                Some((seed, why)) => {
+                    if bugs.len() == 1 {
+                        bug.run(seed, true).trace.iter().for_each(|line| println!("{line}"));
+                    }
+                    println!("{}: seed {seed} {why}", bug.name());
+                }
+                None => survivors.lock().unwrap().push(bug.name()),
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    let survivors = survivors.into_inner().unwrap();
+    assert!(survivors.is_empty(), "not noticed in {} seeds: {}", budget(), survivors.join(", "));
+}
+
+#[test]
+fn no_package_is_built_with_bugs() {
+    let checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let features = |package: &str, edges: &str| {
+        let tree = ["tree", "--locked", "--offline", "-p", package, "-i", "locktender", "-e", edges];
+        let output = std::process::Command::new(env!("CARGO")).args(tree).current_dir(checkout).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for package in ["locktender", "locktender-python", "locktender-node", "locktender-tests"] {
+        let tree = features(package, "features,normal,build");
+        assert!(tree.starts_with("locktender v") && !tree.contains("mutants"), "{package}:\n{tree}");
+    }
+    let tree = features("locktender-tests", "features");
+    assert!(tree.contains("mutants"), "as a dev-dependency, the only one that has it:\n{tree}");
+    let here = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let marked = here.windows(MARKER.len()).any(|bytes| bytes == MARKER.as_bytes());
+    assert!(marked, "what the bindings' tests look for in their libraries is in this program");
+}
