@@ -52,8 +52,13 @@ impl World {
     /// A server has answered an acquire: on a single one, without faults, fair waiters get the lock in the order in which it
     /// first lined them up.
     pub(super) fn served(&mut self, op: &Op, reply: &Reply) {
-        let Op::Acquire { keys, fair: true, place: Some(place), adopt, .. } = op else { return };
+        let Op::Acquire { keys, fair, place, adopt, .. } = op else { return };
         let Some(name) = self.keys.iter().position(|known| known.lock() == keys.lock()) else { return };
+        if reply.verdict == Verdict::Vote && self.plan.servers == 1 {
+            // It may be free again when somebody looks.
+            self.idle_since[name] = Instant::MAX;
+        }
+        let Some(place) = place.as_ref().filter(|_| *fair) else { return };
         let order = self.watch.order.entry(name).or_default();
         let at = order.iter().position(|entry| *entry == place.entry);
         match (reply.verdict, &reply.queued) {
