@@ -170,9 +170,13 @@ impl Live {
         self.holders.lock().get(owner).copied()
     }
 
-    /// Lines a waiter up behind the others of this client.
-    pub(crate) fn join(&self, lock: &str, waiter: u64, fair: bool) -> Seat {
-        self.lines.lock().join(lock, waiter, fair)
+    /// Lines a waiter up behind the others of this client, and puts it on the roll in the same moment: who leaves the line may
+    /// tell it at once that it is next.
+    pub(crate) fn enlist(&self, lock: &str, id: u64, fair: bool, begin: impl FnOnce(Seat) -> Arc<Tended>) -> Arc<Tended> {
+        let mut lines = self.lines.lock();
+        let tended = begin(lines.join(lock, id, fair));
+        self.enrol(id, &tended);
+        tended
     }
 
     /// A waiter leaves its line; who is next hears of it.

@@ -20,7 +20,7 @@ use crate::live::Live;
 use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe, Release};
 use crate::runtime::Alarm;
 use crate::server::Completion;
-use crate::wait::Departure;
+use crate::wait::{Departure, Seat};
 
 /// An acquisition with its callers.
 pub(crate) struct Tended {
@@ -83,10 +83,31 @@ impl Tended {
     /// Starts an acquisition. `context` tells tasks apart, for the warning of one that waits for itself.
     pub(crate) fn begin(live: Arc<Live>, recipe: Arc<Recipe>, context: Option<u64>, acquirer: Acquirer) -> Arc<Self> {
         let id = live.next_id();
-        let seat = recipe.lines_up().then(|| live.join(recipe.keys.lock(), id, recipe.options.fair));
-        let machine = Acquisition::new(Arc::clone(&recipe), seat, live.seed(), Now::read());
+        let new = |seat| Self::new(Arc::clone(&live), Arc::clone(&recipe), (id, context), seat, acquirer);
+        let tended = if recipe.lines_up() {
+            live.enlist(recipe.keys.lock(), id, recipe.options.fair, |seat| new(Some(seat)))
+        } else {
+            let tended = new(None);
+            live.enrol(id, &tended);
+            tended
+        };
+        tended.feed(Input::Start);
+        // It may have begun in the very moment of a close, too late to be among those that are told.
+        if tended.live.is_closing() {
+            tended.feed(Input::Close);
+        }
+        tended
+    }
+
+    fn new(
+        live: Arc<Live>,
+        recipe: Arc<Recipe>,
+        (id, context): (u64, Option<u64>),
+        seat: Option<Seat>,
+        acquirer: Acquirer,
+    ) -> Arc<Self> {
         let desk = Desk {
-            machine,
+            machine: Acquisition::new(Arc::clone(&recipe), seat, live.seed(), Now::read()),
             inbox: VecDeque::new(),
             busy: false,
             alarm: Tick::NEVER,
@@ -98,7 +119,7 @@ impl Tended {
             watchers: HashMap::new(),
             next_watcher: 0,
         };
-        let tended = Arc::new(Self {
+        Arc::new(Self {
             live,
             recipe,
             id,
@@ -106,14 +127,7 @@ impl Tended {
             owner: OnceLock::new(),
             desk: Mutex::new(desk),
             valid_until: AtomicU64::new(0),
-        });
-        tended.live.enrol(id, &tended);
-        tended.feed(Input::Start);
-        // It may have begun in the very moment of a close, too late to be among those that are told.
-        if tended.live.is_closing() {
-            tended.feed(Input::Close);
-        }
-        tended
+        })
     }
 
     pub(crate) fn valid_until(&self) -> Tick {

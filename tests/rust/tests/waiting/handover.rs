@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use locktender::{EventKind, Remaining};
+use locktender::{Client, EventKind, Remaining};
 use locktender_tests::{RealServer, eventually};
 
 use crate::{PATIENCE, Watched, acquire, ms, queue_length, visit};
@@ -109,4 +109,18 @@ fn nobody_starves_though_the_releaser_comes_back_at_once() {
     // A waiter is granted the lock directly once it has waited for a second.
     assert!(start.elapsed() < ms(1_600), "{:?}", start.elapsed());
     waiter.join().unwrap();
+}
+
+#[test]
+fn who_joins_the_line_in_the_very_moment_in_which_its_front_leaves_is_not_forgotten() {
+    let client = Client::open("memory://moment").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    client.lock("a").wait(PATIENCE).acquire_blocking().unwrap().release().wait().unwrap();
+                }
+            });
+        }
+    });
 }
