@@ -2,7 +2,7 @@
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts what was
-measured into the table of docs/performance.md. Groups: rust, holds, quorum, waiting, peers, python, node; all but waiting
+measured into the table of docs/performance.md, and draws its plots. Groups: rust, holds, quorum, waiting, peers, python, node; all but waiting
 and peers unless some are named; waiting by itself goes into a table of its own. `--rows TEXT` measures the rows with that text in
 their titles.
 """
@@ -17,6 +17,7 @@ import sys
 from datetime import date
 
 from fleets import ROOT, fleets
+from plots import plots
 from rows import ROWS
 from sides import Sides
 from waiting import waiting
@@ -123,7 +124,8 @@ def main():
         begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
         before, rest = PAGE.read_text().split(begin)
         old, after = rest.split(end)
-        PAGE.write_text(f"{before}{begin}\n{merged(old.strip(), text)}\n{end}{after}")
+        page = merged(old.strip(), text)
+        PAGE.write_text(f"{before}{begin}\n{page}\n\n{plots(page)}\n{end}{after}")
 
 
 if __name__ == "__main__":

@@ -186,8 +186,8 @@ impl Farewell {
         }
         self.servers[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => Leave::Deleted,
-            // It came before the acquire after all.
-            Ok(_) if late => Leave::Again { at: now, unsure: true },
+            // It may have come before the acquire; or the vote was only read late, and somebody else took the key away.
+            Ok(_) if late => Leave::Again { at: now, unsure },
             Ok(reply) if (unsure || reply.repeated) && self.within_validity => Leave::Deleted,
             Ok(reply) => reply.holder.clone().map_or(Leave::Gone, Leave::Taken),
             Err(failure) => {
@@ -334,6 +334,17 @@ mod tests {
         farewell.answer((0, SENT), Tick::from_micros(2_000), &say(Verdict::Ok));
         assert!(farewell.is_over());
         assert_eq!(out.len(), 1);
+    }
+
+    #[test]
+    fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_late() {
+        let (recipe, mut out) = (recipe(), Vec::new());
+        let mut farewell = left_early(&recipe, &mut out);
+        let now = Tick::from_micros(2_000);
+        farewell.answer((0, SENT), now, &say(Verdict::No));
+        farewell.wake(&recipe, now, &mut out);
+        farewell.answer((0, now), now, &say(Verdict::No));
+        assert_eq!(farewell.outcome().map(|release| release.outcome), Some(Outcome::Expired));
     }
 
     #[test]
