@@ -11,8 +11,8 @@ use super::slot::Slot;
 use super::worker::Worker;
 use super::world::World;
 
-/// More inputs than this for one acquisition at one instant are a busy loop.
-const BUSY: u32 = 3_000;
+/// More wakes, and inputs that lead to a request, than this for one acquisition at one instant are a busy loop.
+const BUSY: u32 = 300;
 
 pub(super) struct Process {
     pub(super) clock: Clock,
@@ -85,15 +85,18 @@ impl World {
         if wake && due && commands.is_empty() && wake_at <= now.tick {
             self.violate(format!("c{client}.{slot}: a wake that changes nothing, and is due again"));
         }
-        let entry = &mut self.processes[client].slots[slot];
-        entry.brought = if entry.brought.0 == self.now { (self.now, entry.brought.1 + 1) } else { (self.now, 0) };
-        if entry.brought.1 > BUSY {
-            self.violate(format!("c{client}.{slot}: a busy loop"));
-        }
         self.validity_may_have_changed(client, slot, now.tick);
         let extends = |command: &Command| matches!(command, Command::Send { tag: Tag { step: Step::Extend, .. }, .. });
         let behind = if commands.iter().any(extends) { self.processes[client].pause_behind_extension.take() } else { None };
         let sends = commands.iter().any(|command| matches!(command, Command::Send { .. }));
+        // Answers that lead to nothing end: a connection that breaks brings all of its own at once.
+        if wake || sends {
+            let entry = &mut self.processes[client].slots[slot];
+            entry.brought = if entry.brought.0 == self.now { (self.now, entry.brought.1 + 1) } else { (self.now, 0) };
+            if entry.brought.1 > BUSY {
+                self.violate(format!("c{client}.{slot}: a busy loop"));
+            }
+        }
         let pause = if sends { self.processes[client].pause_after_next.take() } else { None };
         for command in commands.drain(..) {
             self.note(client, slot, &command);
