@@ -9,8 +9,8 @@ use crate::call::Responder;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::live::Live;
-use crate::runtime::Alarm;
 use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
+use crate::timers::Alarm;
 
 /// Says what the answers so far come to, or `None` to wait for more. With no answer missing it has to say something.
 type Judge<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync>;

@@ -32,6 +32,7 @@
 //! [`Code`], everything that happens is an [`Event`].
 #![forbid(unsafe_code)]
 
+mod bell;
 mod call;
 mod client;
 pub mod clock;
@@ -53,6 +54,7 @@ pub mod protocol;
 mod runtime;
 pub mod server;
 mod tended;
+mod timers;
 #[doc(hidden)]
 pub mod validity;
 #[doc(hidden)]
