@@ -162,7 +162,7 @@ impl Acquisition {
             State::Held(hold) if tag.round == hold.round_number() => {
                 hold.late_vote(recipe, (server, tag.step), &answer, now, out);
             }
-            State::Lost(hold, _) if ballot && tag.round == hold.round_number() => hold.forget_vote(server, tag.step),
+            State::Lost(hold, _) if tag.round == hold.round_number() => hold.forget_vote((server, tag.step), &answer, now),
             _ => self.straggler(recipe, (server, tag), &answer, now, out),
         }
     }

@@ -120,3 +120,7 @@ impl Released {
 pub(super) fn nothing_to_do() -> Release {
     Release { outcome: Outcome::Released, rival: None, overrun: Duration::ZERO }
 }
+
+#[cfg(test)]
+#[path = "leaving_tests.rs"]
+mod tests;
