@@ -395,3 +395,7 @@ impl Attempt {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "attempt_tests.rs"]
+mod tests;

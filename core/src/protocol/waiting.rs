@@ -139,4 +139,4 @@ impl Waiting {
 
 #[cfg(test)]
 #[path = "waiting_tests.rs"]
-mod tests;
+pub(super) mod tests;
