@@ -1,13 +1,22 @@
 //! Several real servers as one value, each behind a proxy of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::{Client, ClientBuilder, ClientOptions, Held};
 use locktender_tests::{Proxy, RealServer, eventually};
 
+use crate::renewals::Renewals;
+
 pub const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
+
+/// How long anything may take on a busy machine before a test is given up.
+pub const PATIENCE: Duration = ms(20_000);
+
+/// Long enough for a busy machine to be in time with a beat, short enough for a test to see several.
+pub const TTL: Duration = ms(4_500);
 
 /// How long the background may take to clean up: an undo is asked twice, half a second apart.
 pub const TIDY: Duration = ms(2_000);
@@ -58,6 +67,16 @@ impl Ensemble {
         let client = self.trusted_with(change);
         client.lock("acquaintance").acquire_blocking().unwrap().release().wait().unwrap();
         client
+    }
+
+    /// An acquainted client, and its renewals. An answer that a test holds back is never too late.
+    pub fn watched(&self) -> (Client, Renewals) {
+        let (sink, renewals) = Renewals::new();
+        let builder = self.builder().configure(|options| options.response_timeout = Some(PATIENCE)).sink(Arc::new(sink));
+        let client = builder.build().unwrap();
+        client.initialize_quorum().wait().unwrap();
+        client.lock("acquaintance").acquire_blocking().unwrap().release().wait().unwrap();
+        (client, renewals)
     }
 
     pub fn value(&self, server: usize, key: &str) -> Option<String> {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use locktender::machine::{Env, State, apply};
 use locktender::server::{Completion, Request, Server};
-use locktender::{Client, ClientOptions};
+use locktender::Client;
 
 use crate::ensemble::wall_us;
+use crate::renewals::Renewals;
 
 #[derive(Default)]
 pub struct JumpyServer {
@@ -50,9 +51,11 @@ impl Server for JumpyServer {
     }
 }
 
-pub fn trusted(servers: &[Arc<JumpyServer>], change: impl FnOnce(&mut ClientOptions)) -> Client {
+/// A client of servers that vote, and its renewals.
+pub fn watched(servers: &[Arc<JumpyServer>]) -> (Client, Renewals) {
     let builder = servers.iter().fold(Client::builder(), |builder, server| builder.server(Arc::clone(server) as Arc<dyn Server>));
-    let client = builder.configure(change).build().unwrap();
+    let (sink, renewals) = Renewals::new();
+    let client = builder.sink(Arc::new(sink)).build().unwrap();
     client.initialize_quorum().wait().unwrap();
-    client
+    (client, renewals)
 }

@@ -15,6 +15,7 @@ mod hold;
 mod journal;
 mod jumpy;
 mod release;
+mod renewals;
 mod restart;
 mod setup;
 mod votes;
