@@ -12,6 +12,7 @@ mod extension;
 mod farewell;
 mod hold;
 mod inspection;
+mod outage;
 mod round;
 mod survey;
 mod tally;
