@@ -21,6 +21,6 @@ pub use checkout::{certificate, checkout};
 pub use connection::{Connection, Reply};
 pub use link::Fault;
 pub use options::ServerOptions;
-pub use patience::eventually;
+pub use patience::{PATIENCE, TOLERANCE, TTL, eventually};
 pub use proxy::Proxy;
 pub use server::RealServer;
