@@ -14,10 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use locktender::{Client, Event, EventKind, Held, Lock};
-use locktender_tests::{Connection, RealServer, Reply, eventually};
-
-/// How long anything may take before a test is given up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+use locktender_tests::{Connection, PATIENCE, RealServer, Reply, eventually};
 
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -76,6 +73,11 @@ pub(crate) fn pass_through(lock: Lock, who: usize, hold: Duration, order: &mpsc:
 /// How many entries and clients the lock's queue has.
 pub(crate) fn queue_length(server: &RealServer, name: &str) -> i64 {
     server.command(&["ZCARD", &format!("{{{name}}}:~lt:queue")]).int()
+}
+
+/// How many entries it has, of clients alive and dead.
+pub(crate) fn entries(server: &RealServer, name: &str) -> i64 {
+    server.command(&["ZCOUNT", &format!("{{{name}}}:~lt:queue"), "0", "+inf"]).int()
 }
 
 /// How often the server was asked to run a script.
