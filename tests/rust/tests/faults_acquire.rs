@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use locktender::{Client, ClientOptions, Code, Event, EventKind, FailureKind, Outcome, Remaining};
-use locktender_tests::{PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, TTL, eventually};
+use locktender::{Client, ClientOptions, Code, EventKind, FailureKind, Outcome, Remaining};
+use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, TTL, eventually};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -18,19 +16,13 @@ fn open(url: &str) -> Client {
     Client::open(url).unwrap()
 }
 
-/// A client that gives up long after a test would, and how many rounds its acquires took.
-fn counting(url: &str, change: impl FnOnce(&mut ClientOptions)) -> (Client, Arc<AtomicUsize>) {
-    let rounds = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&rounds);
-    let sink = move |event: &Event| {
-        seen.fetch_add(usize::from(event.kind == EventKind::Attempt), Ordering::SeqCst);
-    };
+/// A client that gives up long after a test would.
+fn patient(url: &str, change: impl FnOnce(&mut ClientOptions)) -> (Client, Events) {
     let patient = |options: &mut ClientOptions| {
         options.connect_timeout = ms(60_000);
         options.unavailable_after = ms(60_000);
     };
-    let client = Client::builder().url(url).configure(patient).configure(change).sink(Arc::new(sink)).build().unwrap();
-    (client, rounds)
+    Events::of(Client::builder().url(url).configure(patient).configure(change))
 }
 
 fn exists(server: &RealServer, key: &str) -> bool {
@@ -160,7 +152,7 @@ fn f18_an_unreachable_server_takes_no_longer_than_the_wait_and_a_response_timeou
         format!("redis://{}", gone.local_addr().unwrap())
     };
     for url in [&silent_url, &refused_url, &silent_url.replace("redis:", "rediss:")] {
-        let (client, _) = counting(url, |options| options.response_timeout = Some(ms(300)));
+        let (client, _) = patient(url, |options| options.response_timeout = Some(ms(300)));
         for wait in [0, 400] {
             let start = Instant::now();
             let error = client.lock("a").wait(ms(wait)).acquire_blocking().unwrap_err();
@@ -191,10 +183,10 @@ fn f18_waiting_for_ever_ends_when_the_server_stays_away() {
 #[test]
 fn a_wrong_password_is_denied_at_once_and_never_shown() {
     let server = ServerOptions::new().password("right").start();
-    let (client, rounds) = counting(&format!("redis://:wr0ng@127.0.0.1:{}", server.port()), |_| ());
+    let (client, events) = patient(&format!("redis://:wr0ng@127.0.0.1:{}", server.port()), |_| ());
     let error = client.lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Denied, "{error}");
-    assert_eq!(rounds.load(Ordering::SeqCst), 1, "it is not tried again");
+    assert_eq!(events.count(EventKind::Attempt), 1, "it is not tried again");
     assert!(!format!("{error} {error:?} {client:?}").contains("wr0ng"));
     open(&server.url()).lock("a").acquire_blocking().unwrap();
 }

@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender::{Client, ClientOptions, Code, Event, EventKind, Held, Outcome};
-use locktender_tests::{PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, certificate, eventually};
+use locktender::{Client, ClientOptions, Code, EventKind, Held, Outcome};
+use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, certificate, eventually};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -68,13 +67,8 @@ fn blocking_calls_work_over_tls_and_unix_sockets() {
 fn a_driver_that_gives_up_hands_over_to_those_that_still_wait() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
-    let rounds = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&rounds);
-    let count = move |event: &Event| {
-        seen.fetch_add(usize::from(event.kind == EventKind::Attempt), Ordering::SeqCst);
-    };
     let slow = |options: &mut ClientOptions| options.response_timeout = Some(PATIENCE);
-    let client = Client::builder().url(proxy.url()).configure(slow).sink(Arc::new(count)).build().unwrap();
+    let (client, events) = Events::of(Client::builder().url(proxy.url()).configure(slow));
     pair(&client, "warm");
     proxy.hold_answers();
     thread::scope(|scope| {
@@ -90,7 +84,7 @@ fn a_driver_that_gives_up_hands_over_to_those_that_still_wait() {
         proxy.let_answers_go();
     });
     // An answer that nobody reads is asked for again.
-    assert_eq!(rounds.load(Ordering::SeqCst), 1 + 30 + 30);
+    assert_eq!(events.count(EventKind::Attempt), 1 + 30 + 30);
     eventually("given up", PATIENCE, || server.command(&["EXISTS", "given-up"]).int() == 0);
 }
 

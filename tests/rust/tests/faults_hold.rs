@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use locktender::{Client, Code, Event, EventKind, LossReason, Outcome};
-use locktender_tests::{PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, TTL, eventually};
+use locktender::{Client, Code, EventKind, LossReason, Outcome};
+use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, TTL, eventually};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -16,27 +15,8 @@ fn open(url: &str) -> Client {
     Client::open(url).unwrap()
 }
 
-/// What happened to the locks of a client.
-#[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<EventKind>>>);
-
-impl Events {
-    fn of(url: &str) -> (Client, Self) {
-        let events = Self::default();
-        let seen = events.clone();
-        let sink = move |event: &Event| seen.0.lock().unwrap().push(event.kind);
-        (Client::builder().url(url).sink(Arc::new(sink)).build().unwrap(), events)
-    }
-
-    fn count(&self, kind: EventKind) -> usize {
-        self.0.lock().unwrap().iter().filter(|seen| **seen == kind).count()
-    }
-
-    /// Waits until it happens so many times more.
-    fn more(&self, kind: EventKind, times: usize) {
-        let before = self.count(kind);
-        eventually(kind.as_str(), PATIENCE, || self.count(kind) >= before + times);
-    }
+fn watched(url: &str) -> (Client, Events) {
+    Events::of(Client::builder().url(url))
 }
 
 /// The milliseconds the key remains: negative if it is gone.
@@ -86,7 +66,7 @@ fn f03_a_key_that_vanishes_or_changes_hands_is_a_loss_and_is_not_written_again()
 fn f04_renewals_that_fail_are_no_loss_while_one_succeeds_in_time() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
-    let (client, events) = Events::of(&proxy.url());
+    let (client, events) = watched(&proxy.url());
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     proxy.black_hole();
     events.more(EventKind::ServerFailed, 1);
@@ -161,7 +141,7 @@ fn f08_max_hold_ends_a_hold_whatever_renews_or_extends_it() {
 #[test]
 fn f09_a_server_that_dies_is_a_loss_and_nothing_worse() {
     let mut server = RealServer::start();
-    let (client, events) = Events::of(&server.url());
+    let (client, events) = watched(&server.url());
     let held: Vec<_> = (0..20).map(|n| client.lock(format!("{n}")).ttl(ms(1_500)).acquire_blocking().unwrap()).collect();
     server.kill();
     for held in &held {
@@ -193,7 +173,7 @@ fn f12_no_key_is_left_without_expiry() {
 fn f29_scripts_may_be_flushed_before_any_operation() {
     for binary in locktender_tests::Binary::all() {
         let server = ServerOptions::new().binary(&binary).start();
-        let (client, events) = Events::of(&server.url());
+        let (client, events) = watched(&server.url());
         server.command(&["SCRIPT", "FLUSH"]);
         let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
         server.command(&["SCRIPT", "FLUSH"]);

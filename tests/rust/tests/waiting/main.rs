@@ -9,12 +9,12 @@ mod lost;
 mod many;
 mod quorum;
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use locktender::{Client, Event, EventKind, Held, Lock};
-use locktender_tests::{Connection, PATIENCE, RealServer, Reply, eventually};
+use locktender_tests::{Connection, Events, RealServer, Reply};
 
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -23,29 +23,26 @@ pub(crate) const fn ms(n: u64) -> Duration {
 /// A client, and what happened to its locks.
 pub(crate) struct Watched {
     pub(crate) client: Client,
-    events: Arc<Mutex<Vec<Event>>>,
+    events: Events,
 }
 
 impl Watched {
     pub(crate) fn open(url: &str) -> Self {
-        let events: Arc<Mutex<Vec<Event>>> = Arc::default();
-        let sink = Arc::clone(&events);
-        let note = move |event: &Event| sink.lock().unwrap().push(event.clone());
-        let client = Client::builder().urls(url).sink(Arc::new(note)).build().unwrap();
+        let (client, events) = Events::of(Client::builder().urls(url));
         Self { client, events }
     }
 
     pub(crate) fn count(&self, kind: EventKind) -> usize {
-        self.events.lock().unwrap().iter().filter(|event| event.kind == kind).count()
+        self.events.count(kind)
     }
 
     pub(crate) fn last(&self, kind: EventKind) -> Option<Event> {
-        self.events.lock().unwrap().iter().rev().find(|event| event.kind == kind).cloned()
+        self.events.last(kind)
     }
 
     /// Waits until so many acquires of this client stand in line.
     pub(crate) fn queued(&self, count: usize) {
-        eventually("the waiters stand in line", PATIENCE, || self.count(EventKind::Queued) >= count);
+        self.events.at_least(EventKind::Queued, count);
     }
 }
 
