@@ -49,6 +49,7 @@ pub mod mutant;
 pub mod name;
 pub mod options;
 pub mod owner;
+mod patience;
 #[doc(hidden)]
 pub mod protocol;
 mod runtime;

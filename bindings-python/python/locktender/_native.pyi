@@ -103,7 +103,8 @@ class Client:
     ``connect_timeout``, ``response_timeout``
         How long a connection, and an answer, may take. Default 1 s; an answer of a quorum's server 0.2 s.
     ``unavailable_after``
-        How long an operation keeps trying while no majority can be reached. Default 5 s.
+        How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+        Default 5 s.
     ``max_ttl``
         On a quorum, the longest a hold may remain: how long a server that lost its data doesn't vote. Default 60 s.
     ``tls_ca``, ``tls_cert``, ``tls_key``
