@@ -12,7 +12,7 @@ use crate::arguments::{refuse, seconds};
 use crate::client::Client;
 use crate::errors::{LockError, raised};
 use crate::values::{Loss, Release};
-use crate::waiting;
+use crate::{own, waiting};
 
 /// A lock that is held: until it is released, handed over, or lost.
 #[pyclass(module = "locktender", frozen, weakref)]
@@ -103,7 +103,7 @@ impl Held {
 pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
     match (left, error) {
         (Err(lock_error), Some(error)) if lock_error.is_instance_of::<LockError>(py) => {
-            py.import("locktender._bodies")?.call_method1("attach", (lock_error, error)).map(drop)
+            own::call(py, "_bodies", "attach", (lock_error, error)).map(drop)
         }
         (left, _) => left,
     }

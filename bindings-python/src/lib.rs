@@ -8,6 +8,7 @@
 //! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context` |
 //! | the background | `events`, `exit` |
+//! | the package's Python | `own` |
 //! | for users' tests | `scripted` |
 //!
 //! Two rules keep it from hanging: no thread of the core touches a Python object or waits for the interpreter, and nothing that
@@ -29,6 +30,7 @@ mod held;
 mod lock;
 mod operation;
 mod options;
+mod own;
 mod parts;
 mod scripted;
 mod turns;

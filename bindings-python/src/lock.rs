@@ -11,11 +11,12 @@ use crate::async_held::AsyncHeld;
 use crate::client::Client;
 use crate::entries::Entries;
 use crate::errors::{NotHeldError, raised};
+use crate::exit::Visit;
 use crate::held::{Held, settle};
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::values::LockInfo;
-use crate::{context, default, waiting};
+use crate::{context, default, own, waiting};
 
 /// A lock: a recipe. Does no I/O by itself, and may be shared and used again.
 #[pyclass(module = "locktender", frozen, weakref)]
@@ -89,6 +90,7 @@ impl Lock {
             Name::Text(name) => name,
             Name::Maker(maker) => return Err(refuse("name", maker.bind(py), "a callable names locks only in a decorator")),
         };
+        let _visit = Visit::begin(py)?;
         client.listen(py)?;
         let make = || {
             let lock = client.core().lock(name).settings(self.choice.settings.clone());
@@ -200,7 +202,7 @@ impl Lock {
     }
 
     fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Ok(slf.py().import("locktender._asyncio")?.call_method1("enter_lock", (slf,))?.unbind())
+        Ok(own::call(slf.py(), "_asyncio", "enter_lock", (slf,))?.unbind())
     }
 
     fn __aexit__(&self, py: Python<'_>, kind: Py<PyAny>, error: Py<PyAny>, traceback: Py<PyAny>) -> PyResult<Py<PyAny>> {
@@ -210,14 +212,14 @@ impl Lock {
     /// The decorator.
     fn __call__(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(slf.py().import("locktender._decorator")?.call_method1("decorate", (slf, name, function, false))?.unbind())
+        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, false))?.unbind())
     }
 
     /// The decorator that runs nothing when the lock is busy.
     #[pyo3(signature = (function, /))]
     fn skip(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(slf.py().import("locktender._decorator")?.call_method1("decorate", (slf, name, function, true))?.unbind())
+        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, true))?.unbind())
     }
 
     /// The same lock by another name.
@@ -245,7 +247,7 @@ impl Lock {
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let parts = (&self.client, self.name.object(py)?, &self.options);
-        py.import("locktender._pickle")?.call_method1("reduced_lock", parts)?.extract()
+        own::call(py, "_pickle", "reduced_lock", parts)?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {
