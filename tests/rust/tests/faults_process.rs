@@ -12,13 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use locktender::{Client, Error, Outcome};
-use locktender_tests::{PATIENCE, RealServer, TOLERANCE, eventually};
+use locktender_tests::{PATIENCE, RealServer, TOLERANCE, TTL, eventually};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 const URL: &str = "LOCKTENDER_CHILD_URL";
-
-/// Long enough for a holder on a busy machine to be in time with its beats, short enough to wait for.
-const TTL: Duration = Duration::from_millis(4_000);
 
 fn say(line: &str) {
     // Past the test harness, which would keep it until the end.
