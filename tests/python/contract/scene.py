@@ -17,7 +17,7 @@ from .place import Place
 from .seen import describe, ended, look, show
 
 # How long something that is certain to happen may take, in seconds.
-PATIENCE = 20.0
+PATIENCE = 5.0
 
 
 class Failed(AssertionError):

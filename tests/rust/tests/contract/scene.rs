@@ -7,13 +7,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::{Client, ClientOptions, Error, Event, Held, Lock, LockOptions};
-use locktender_tests::{PATIENCE, certificate};
+use locktender_tests::certificate;
 use serde_json::{Value, json};
 
 use crate::matching::{Variables, mismatch};
 use crate::place::{self, Place};
 use crate::seen::{describe, look, ms, plain, show};
 use crate::wanted::{client_options, duration, lock_settings};
+
+/// How long something that is certain to happen may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 type Kinds = Arc<Mutex<Vec<&'static str>>>;
 
