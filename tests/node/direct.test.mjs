@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { Client, ClosedError, LockLostError } from 'locktender'
 
 import { certificate } from './support/checkout.mjs'
-import { PATIENCE_MS, timed, until } from './support/observe.mjs'
+import { timed, until } from './support/observe.mjs'
 import { startProxy } from './support/proxy.mjs'
 import { startServer } from './support/server.mjs'
 
