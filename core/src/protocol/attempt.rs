@@ -94,7 +94,9 @@ impl Attempt {
 
     /// This process did not run for so long.
     pub(super) fn overslept(&mut self, recipe: &Recipe, late: Duration, now: Tick) {
-        self.outage.overslept(late);
+        if let (Some(since), Some(slot)) = (self.outage.overslept(late), self.waiting.slot()) {
+            slot.set_unavailable_since(Some(since));
+        }
         if let Some(round) = &mut self.round {
             round.overslept(recipe, now);
         }

@@ -24,9 +24,10 @@ impl Outage {
         self.since.get_or_insert(since);
     }
 
-    /// This process did not run for so long: it asked nobody, and heard nobody.
-    pub(super) fn overslept(&mut self, late: Duration) {
+    /// This process did not run for so long: it asked nobody, and heard nobody. Gives since when the outage lasts, without that.
+    pub(super) fn overslept(&mut self, late: Duration) -> Option<Tick> {
         self.since = self.since.map(|since| since.after(late));
+        self.since
     }
 
     /// A round failed of it whose servers had been silent since `silent_since`. Gives since when it lasts.

@@ -217,3 +217,19 @@ fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
     second.answer(disconnected());
     assert!(second.acquired.is_none(), "{:?}", second.acquired);
 }
+
+#[test]
+fn who_takes_a_turn_over_knows_how_long_the_process_stood_still() {
+    let mut lines = Lines::new("c", "", 1);
+    let seats: Vec<Seat> = (1..=2).map(|waiter| lines.join("l", waiter, false)).collect();
+    let mut first = Process::start(Wait::For(ms(3_000)), false, Some(seats[0].clone()));
+    let mut second = Process::start(Wait::Forever, false, Some(seats[1].clone()));
+    first.answer(disconnected());
+    first.stand_still_until(at(60_000));
+    first.answer(disconnected());
+    assert!(matches!(first.acquired, Some(Err(_))), "its wait is over");
+    second.now = at(60_001);
+    second.bring(Input::Turn(Turn::Front, None));
+    second.answer(disconnected());
+    assert!(second.acquired.is_none(), "{:?}", second.acquired);
+}
