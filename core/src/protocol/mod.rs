@@ -14,6 +14,7 @@ mod hold;
 mod inspection;
 mod leaving;
 mod round;
+mod scene;
 mod survey;
 mod tally;
 mod waiting;
