@@ -8,10 +8,11 @@ use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::owner::escape;
-use crate::protocol::attempt::{Attempt, Decision, Scene};
+use crate::protocol::attempt::{Attempt, Decision};
 use crate::protocol::farewell::Farewell;
 use crate::protocol::hold::Hold;
 use crate::protocol::leaving::{Caller, Leaving, Released, nothing_to_do};
+use crate::protocol::scene::Scene;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
 use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
@@ -198,13 +199,16 @@ impl Acquisition {
             _ => slot.has_arrived_at(server),
         };
         let leaves_already = |farewell: &Farewell| farewell.round == tag.round && farewell.leaves.is_some();
-        if stands && !slot.is_used() && !self.farewells.iter().any(leaves_already) {
+        if stands && !slot.is_used() && !mutant!(LateLineUpKept) && !self.farewells.iter().any(leaves_already) {
             out.push(leave(recipe, server, slot.entry(), now));
         }
     }
 
     /// An answer to a round that is over: a success of it is deleted again.
     fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
+        if let (State::Acquiring(attempt), Ok(Reply { verdict: Verdict::Held, .. })) = (&mut self.state, answer) {
+            attempt.waiting.late_refusal(server);
+        }
         let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) else { return };
         match tag.step {
             Step::Acquire if mutant!(LateSuccessKept) => farewell.awaited = farewell.awaited.saturating_sub(1),
@@ -237,13 +241,9 @@ impl Acquisition {
                 out.push(Command::Acquired(Ok(Some(Grant { owner: Arc::clone(hold.owner()), fence: token }))));
                 self.state = State::Held(hold);
             }
-            Decision::Busy => {
+            Decision::Ended(result) => {
                 self.state = State::Ended;
-                out.push(Command::Acquired(Ok(None)));
-            }
-            Decision::Failed(error) => {
-                self.state = State::Ended;
-                out.push(Command::Acquired(Err(error)));
+                out.push(Command::Acquired(result.map(|()| None)));
             }
         }
     }

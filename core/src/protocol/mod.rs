@@ -15,6 +15,7 @@ mod inspection;
 mod leaving;
 mod outage;
 mod round;
+mod scene;
 mod survey;
 mod tally;
 mod waiting;
