@@ -161,6 +161,7 @@ class Client:
         wait: _Seconds | None = None,
         renew: bool | None = None,
         max_hold: _Seconds | None = None,
+        fair: bool | None = None,
         on_lost: _OnLost | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> Client:
