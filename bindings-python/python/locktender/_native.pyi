@@ -4,6 +4,7 @@ All times are seconds: ``float``, ``int`` or ``datetime.timedelta`` where you gi
 """
 
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from os import PathLike
 from types import TracebackType
@@ -161,6 +162,7 @@ class Client:
         wait: _Seconds | None = None,
         renew: bool | None = None,
         max_hold: _Seconds | None = None,
+        fair: bool | None = None,
         on_lost: _OnLost | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> Client:
@@ -357,6 +359,7 @@ class Lock:
     def __copy__(self) -> Lock: ...
     def __deepcopy__(self, memo: object, /) -> Lock: ...
     def _named(self, name: str) -> Lock: ...
+    def _around(self, tries_once: bool) -> AbstractContextManager[Held | None]: ...
     def _opened(self, held: AsyncHeld) -> None: ...
 
 @final
