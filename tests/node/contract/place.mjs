@@ -14,7 +14,7 @@ export function placesOf(at = 'any') {
 }
 
 /** How long clients wait for an answer, where there is one: an attempt that isn't repeated may meet a stalled machine. */
-const patience = { responseTimeoutMs: 20_000, connectTimeoutMs: 20_000 }
+const patience = { responseTimeoutMs: 5_000, connectTimeoutMs: 5_000 }
 
 /** Makes places: `{ name, urls, servers, patience }`. What they need is started when it is first asked for, and closed with `close`. */
 export class Places {

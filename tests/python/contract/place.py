@@ -27,7 +27,7 @@ class Place(NamedTuple):
     @property
     def patience(self) -> dict[str, Any]:
         """How long its clients wait for an answer, where there is one: an attempt that isn't repeated may meet a stalled machine."""
-        return {} if self.name in ("silent", "scripted", "urls") else {"response_timeout": 20, "connect_timeout": 20}
+        return {} if self.name in ("silent", "scripted", "urls") else {"response_timeout": 5, "connect_timeout": 5}
 
 
 def names(at: Any) -> list[Any]:
@@ -88,7 +88,7 @@ class Places:
     @functools.cached_property
     def _quorum(self) -> list[RealServer]:
         servers = [self._start() for _ in range(3)]
-        with Client([server.url for server in servers], response_timeout=20) as client:
+        with Client([server.url for server in servers], response_timeout=5) as client:
             client.initialize_quorum()
         return servers
 

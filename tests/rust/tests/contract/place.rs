@@ -62,8 +62,8 @@ impl Place {
     pub fn options(&self) -> ClientOptions {
         let mut options = ClientOptions::default();
         if !["silent", "scripted", "urls"].contains(&self.name.as_str()) {
-            options.connect_timeout = Duration::from_secs(20);
-            options.response_timeout = Some(Duration::from_secs(20));
+            options.connect_timeout = Duration::from_secs(5);
+            options.response_timeout = Some(Duration::from_secs(5));
         }
         options
     }
