@@ -11,8 +11,9 @@ use crate::owner::escape;
 use crate::protocol::attempt::{Attempt, Decision};
 use crate::protocol::farewell::Farewell;
 use crate::protocol::hold::Hold;
-use crate::protocol::leaving::{Caller, Leaving, Released, nothing_to_do};
+use crate::protocol::leaving::{Caller, Leaving, nothing_to_do};
 use crate::protocol::scene::Scene;
+use crate::protocol::state::State;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
 use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
@@ -30,17 +31,6 @@ pub struct Acquisition {
     state: State,
     /// Values being deleted: of undone rounds, and of the hold once it is released.
     farewells: Vec<Farewell>,
-}
-
-#[derive(Debug)]
-enum State {
-    Acquiring(Attempt),
-    Held(Hold),
-    Lost(Hold, Loss),
-    Leaving(Leaving),
-    Released(Released),
-    HandedOver,
-    Ended,
 }
 
 impl Acquisition {
@@ -394,23 +384,6 @@ impl Acquisition {
         let State::Leaving(leaving) = &self.state else { return };
         if let Some(released) = leaving.conclude(recipe, &self.farewells, now, out) {
             self.state = State::Released(released);
-        }
-    }
-}
-
-impl State {
-    fn why_not_held(&self, recipe: &Recipe) -> Error {
-        let name = recipe.name();
-        match self {
-            Self::Lost(_, loss) => Error::lost(name, loss.clone()),
-            // Lost and given back in the background: its user knows of neither yet.
-            Self::Leaving(Leaving { loss: Some(loss), caller: None, explicit: false, .. })
-            | Self::Released(Released { loss: Some(loss), reported: false, explicit: false, .. }) => {
-                Error::lost(name, loss.clone())
-            }
-            Self::Leaving(_) => Error::not_held(name, "it is being released"),
-            Self::HandedOver => Error::not_held(name, "it was handed over"),
-            _ => Error::not_held(name, "it was already released"),
         }
     }
 }
