@@ -142,3 +142,13 @@ pub struct Seat {
     /// What the acquire may do at first.
     pub turn: Turn,
 }
+
+impl Seat {
+    /// Lets the waiter try at least once.
+    pub(crate) fn may_try(mut self) -> Self {
+        if self.turn == Turn::Parked {
+            self.turn = Turn::Once;
+        }
+        self
+    }
+}

@@ -124,3 +124,19 @@ fn who_joins_the_line_in_the_very_moment_in_which_its_front_leaves_is_not_forgot
         }
     });
 }
+
+#[test]
+fn who_adopts_a_lock_does_not_wait_behind_others_of_its_process() {
+    let server = RealServer::start();
+    let (one, two) = (Watched::open(&server.url()), Watched::open(&server.url()));
+    let held = one.client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
+    let waiter = acquire(two.client.lock("a"));
+    two.queued(1);
+    let ticket = held.hand_over().unwrap();
+    let start = Instant::now();
+    let adopted = two.client.adoption(&ticket).unwrap().wait(PATIENCE).acquire_blocking().unwrap();
+    assert!(start.elapsed() < PATIENCE / 4, "{:?}: it is not the last try before its wait is over", start.elapsed());
+    assert!(adopted.fence() > held.fence());
+    adopted.release().wait().unwrap();
+    waiter.join().unwrap();
+}
