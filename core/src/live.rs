@@ -303,9 +303,11 @@ impl Live {
     }
 }
 
+type Errands = VecDeque<(Arc<Tended>, Input)>;
+
 thread_local! {
     /// What this thread still has to bring, while it brings something.
-    static BROUGHT: RefCell<Option<VecDeque<(Arc<Tended>, Input)>>> = const { RefCell::new(None) };
+    static BROUGHT: RefCell<Option<Errands>> = const { RefCell::new(None) };
 }
 
 /// Brings inputs one after the other, also those that come up meanwhile: who fails at once tells the next one, and a long line
