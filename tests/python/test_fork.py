@@ -99,6 +99,37 @@ def test_f33_fork_while_other_threads_are_at_it(server: RealServer, name):
     assert run(program, server.url, name, warnings="ignore") == "True\n"
 
 
+def test_f33_a_child_has_places_of_its_own_and_leaves_those_of_its_parent(server: RealServer, name):
+    program = FORK + """
+    import threading, time
+    holder = Client(url)
+    held = holder.lock(name, ttl=60).acquire()
+
+    def visit(who):
+        with client.lock(name, ttl=60, fair=True, wait=20):
+            print(who, flush=True)
+
+    def until(waiters):
+        while holder.lock(name).inspect().waiters != waiters:
+            time.sleep(0.01)
+
+    waiter = threading.Thread(target=visit, args=("parent",))
+    waiter.start()
+    until(1)
+    print(in_child(lambda: None), flush=True)
+    until(1)
+    pid = os.fork()
+    if pid == 0:
+        visit("child")
+        os._exit(0)
+    until(2)
+    held.release()
+    waiter.join()
+    print(os.waitpid(pid, 0)[1], holder.lock(name).inspect())
+    """
+    assert run(program, server.url, name, warnings="ignore") == "0\nparent\nchild\n0 None\n"
+
+
 def test_f33_a_child_that_ends_like_any_program(server: RealServer, name):
     program = FORK + """
     held = client.lock(name).acquire()
