@@ -1,5 +1,6 @@
 """Forked children: os.fork and multiprocessing; servers that fork are in test_prefork.py. The numbers are those of test_faults.py."""
 
+import pytest
 from support.script import run
 from support.server import RealServer
 
@@ -188,3 +189,32 @@ if __name__ == "__main__":
         runpy.run_path(sys.argv[0], run_name="__main__")
     """
     assert run(program, tmp_path / "children.py", server.url, name, warnings="ignore") == "45\n45\n"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("whose", ["client", "Client(sys.argv[1])"], ids=["inherited", "own"])
+def test_f33_a_child_of_multiprocessing_gives_back_what_it_holds_at_its_end(server: RealServer, name, tmp_path, method, whose):
+    """The children of most methods end without the handlers of atexit."""
+    (tmp_path / "children.py").write_text(f"""
+import multiprocessing, sys
+from locktender import Client
+
+client = Client(sys.argv[1])
+
+def work():
+    global held
+    held = {whose}.lock(sys.argv[2], ttl=600).acquire()
+
+if __name__ == "__main__":
+    mine = client.lock(sys.argv[2] + ":mine").acquire()
+    child = multiprocessing.get_context("{method}").Process(target=work)
+    child.start()
+    child.join()
+    print(child.exitcode, client.lock(sys.argv[2]).inspect(), mine.is_valid())
+""")
+    program = """
+        import runpy, sys
+        sys.argv = sys.argv[1:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    """
+    assert run(program, tmp_path / "children.py", server.url, name, warnings="ignore") == "0 None True\n"
