@@ -32,6 +32,7 @@
 //! [`Code`], everything that happens is an [`Event`].
 #![forbid(unsafe_code)]
 
+mod bell;
 mod call;
 mod client;
 pub mod clock;
@@ -48,11 +49,13 @@ pub mod mutant;
 pub mod name;
 pub mod options;
 pub mod owner;
+mod patience;
 #[doc(hidden)]
 pub mod protocol;
 mod runtime;
 pub mod server;
 mod tended;
+mod timers;
 #[doc(hidden)]
 pub mod validity;
 #[doc(hidden)]

@@ -25,6 +25,8 @@ pub struct Acquisition {
     slot: Option<Arc<Slot>>,
     rng: fastrand::Rng,
     rounds: u32,
+    /// When this process ran last, as far as one knows.
+    ran: Tick,
     state: State,
     /// Values being deleted: of undone rounds, and of the hold once it is released.
     farewells: Vec<Farewell>,
@@ -49,7 +51,7 @@ impl Acquisition {
         let slot = seat.as_ref().map(|seat| Arc::clone(&seat.slot));
         let attempt = Attempt::new(&recipe, seat, now.tick);
         let rng = fastrand::Rng::with_seed(seed);
-        Self { recipe, slot, rng, rounds: 0, state: State::Acquiring(attempt), farewells: Vec::new() }
+        Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(attempt), farewells: Vec::new() }
     }
 
     /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
@@ -95,6 +97,7 @@ impl Acquisition {
     /// Takes one input, and appends what the shell shall do.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Command>) {
         let recipe = Arc::clone(&self.recipe);
+        self.oversleep(&recipe, now.tick);
         match input {
             Input::Start | Input::Wake => self.wake(&recipe, now, out),
             Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
@@ -112,6 +115,21 @@ impl Acquisition {
         }
         self.conclude(&recipe, now.tick, out);
         self.farewells.retain(|farewell| !farewell.is_over());
+    }
+
+    /// Nobody's patience ends in time in which the process did not run, which shows by something that was due then. Validity does.
+    fn oversleep(&mut self, recipe: &Recipe, now: Tick) {
+        let late = now.since(self.wake_at().max(self.ran));
+        self.ran = now;
+        if late.is_zero() {
+            return;
+        }
+        match &mut self.state {
+            State::Acquiring(attempt) => attempt.overslept(recipe, late, now),
+            State::Held(hold) => hold.overslept(late),
+            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late),
+            _ => (),
+        }
     }
 
     fn wake(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>) {
@@ -233,7 +251,7 @@ impl Acquisition {
     /// The caller of the acquire is gone: undo the round under way. Nobody waits for a command.
     fn cancel(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Acquiring(attempt) => {
+            State::Acquiring(mut attempt) => {
                 let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
                 attempt.abandon(now, &mut scene);
             }

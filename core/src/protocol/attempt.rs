@@ -1,6 +1,7 @@
 //! The acquire loop: rounds until the lock is granted, the wait is over, or trying makes no sense.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Holder, Remaining};
@@ -8,6 +9,7 @@ use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::options::{Wait, wire_millis};
 use crate::protocol::ballot::{Late, Standing};
+use crate::protocol::outage::Outage;
 use crate::protocol::round::{Refusal, Round};
 use crate::protocol::scene::Scene;
 use crate::protocol::tally::Tally;
@@ -36,8 +38,7 @@ pub(super) struct Attempt {
     deadline: Tick,
     round: Option<Round>,
     next_try: Tick,
-    unavailable_since: Option<Tick>,
-    failures: u32,
+    outage: Outage,
     last_fence: u64,
     pub(super) waiting: Waiting,
     /// Whether the servers' queues may know us.
@@ -59,8 +60,7 @@ impl Attempt {
             deadline,
             round: None,
             next_try: waiting.first_try(now, deadline),
-            unavailable_since: None,
-            failures: 0,
+            outage: Outage::default(),
             last_fence: 0,
             waiting,
             lined_up: false,
@@ -73,13 +73,23 @@ impl Attempt {
         self.round.as_ref().map_or(self.next_try, |round| round.ends(recipe))
     }
 
+    /// This process did not run for so long.
+    pub(super) fn overslept(&mut self, recipe: &Recipe, late: Duration, now: Tick) {
+        if let (Some(since), Some(slot)) = (self.outage.overslept(late), self.waiting.slot()) {
+            slot.set_unavailable_since(Some(since));
+        }
+        if let Some(round) = &mut self.round {
+            round.overslept(recipe, now);
+        }
+    }
+
     /// When the hint came that led to the round.
     pub(super) fn woken(&self) -> Option<Tick> {
         self.waiting.woken
     }
 
     /// Ends the loop: undoes the round under way, and leaves the line.
-    pub(super) fn abandon(mut self, now: Tick, scene: &mut Scene<'_>) {
+    pub(super) fn abandon(&mut self, now: Tick, scene: &mut Scene<'_>) {
         self.give_up(now, scene);
         self.quit(Departure::GaveUp, scene);
     }
@@ -113,7 +123,7 @@ impl Attempt {
         self.round.as_ref().is_some_and(|current| current.number == round)
     }
 
-    /// A server told something about the lock. Whether to go on at once.
+    /// A server told something about the lock.
     pub(super) fn hint(&mut self, (server, hint): (usize, Hint), now: Tick, scene: &mut Scene<'_>) {
         if hint.is_now() {
             scene.emit(EventKind::Woken, |_| ());
@@ -138,8 +148,9 @@ impl Attempt {
         }
         let at = at.map_or(now, |at| if mutant!(TurnTrustsTtl) { at } else { at.min(wait::after_busy(now, true, 0, scene.rng)) });
         self.next_try = self.next_try.min(at);
-        let since = self.waiting.slot().and_then(|slot| slot.unavailable_since());
-        self.unavailable_since = self.unavailable_since.or(since.map(|since| since.max(self.started)));
+        if let Some(since) = self.waiting.slot().and_then(|slot| slot.unavailable_since()) {
+            self.outage.join(since.max(self.started));
+        }
     }
 
     /// Starts a round.
@@ -289,6 +300,7 @@ impl Attempt {
     /// at the tail.
     fn leave_line(&self, round: &Round, now: Tick, scene: &mut Scene<'_>) {
         let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
+        slot.set_unavailable_since(None);
         if slot.is_shared() {
             if !round.stays && !mutant!(NextKeepsPlace) {
                 slot.begin_anew();
@@ -316,9 +328,8 @@ impl Attempt {
         }
         let slot = self.waiting.slot();
         if let Some((holder, by_majority)) = tally.holder {
-            self.unavailable_since = None;
-            self.failures = 0;
             slot.inspect(|slot| slot.set_unavailable_since(None));
+            self.outage.end();
             self.tell_busy(&holder, scene);
             if recipe.one_shot {
                 return Decision::Ended(Ok(()));
@@ -326,23 +337,20 @@ impl Attempt {
             let rank = round.ranks.iter().flatten().min().copied();
             self.tell_queued(rank, scene);
             if now >= self.deadline {
+                self.abandon(now, scene);
                 let error = Error::acquire_timeout(recipe.name(), now.since(self.started), holder, rank);
-                return self.gave_up(error, now, scene);
+                return Decision::Ended(Err(error));
             }
             let found = Found { holder: &holder, by_majority, rank };
             self.next_try = self.waiting.after_busy(recipe, found, now, scene.rng).min(self.deadline);
             return Decision::Pending;
         }
-        let since = *self.unavailable_since.get_or_insert(round.sent);
+        let since = self.outage.fail(round.silent_since);
         slot.inspect(|slot| slot.set_unavailable_since(Some(since)));
-        let given_up = now.since(since) >= recipe.unavailable_after;
-        if now >= self.deadline || given_up {
+        let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, scene.rng) else {
             return self.failed(Error::unavailable(Some(recipe.name()), tally.failures), now, scene);
-        }
-        // Try a last time when the wait, or the patience, ends.
-        let latest = self.deadline.min(since.after(recipe.unavailable_after));
-        self.next_try = wait::after_failure(now, self.failures, scene.rng).min(latest);
-        self.failures = self.failures.saturating_add(1);
+        };
+        self.next_try = next_try;
         Decision::Pending
     }
 
@@ -350,12 +358,6 @@ impl Attempt {
     fn failed(&mut self, error: Error, now: Tick, scene: &mut Scene<'_>) -> Decision {
         self.give_up(now, scene);
         self.quit(Departure::Failed, scene);
-        Decision::Ended(Err(error))
-    }
-
-    fn gave_up(&mut self, error: Error, now: Tick, scene: &mut Scene<'_>) -> Decision {
-        self.give_up(now, scene);
-        self.quit(Departure::GaveUp, scene);
         Decision::Ended(Err(error))
     }
 

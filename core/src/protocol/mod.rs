@@ -13,6 +13,7 @@ mod farewell;
 mod hold;
 mod inspection;
 mod leaving;
+mod outage;
 mod round;
 mod scene;
 mod survey;
