@@ -45,6 +45,8 @@ pub struct Slot {
     users: AtomicUsize,
     /// When it arrived at each server, by that server's clock; 0 for not yet.
     arrivals: Box<[AtomicU64]>,
+    /// How often each server has put it in its queue.
+    lineups: Box<[AtomicU64]>,
     /// Since when its waiters get no majority, microseconds of the boot clock; 0 while they do.
     unavailable_since: AtomicU64,
     hearing: Arc<Hearing>,
@@ -58,6 +60,7 @@ impl Slot {
             entry,
             users: AtomicUsize::new(0),
             arrivals: (0..servers).map(|_| AtomicU64::new(0)).collect(),
+            lineups: (0..servers).map(|_| AtomicU64::new(0)).collect(),
             unavailable_since: AtomicU64::new(0),
             hearing,
         }
@@ -96,6 +99,12 @@ impl Slot {
 
     pub(crate) fn arrived(&self, server: usize, arrival: u64) {
         self.arrivals[server].store(arrival, Ordering::Relaxed);
+        self.lineups[server].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often this server has put it in its queue, as far as one knows.
+    pub(crate) fn lineups(&self, server: usize) -> u64 {
+        self.lineups[server].load(Ordering::Relaxed)
     }
 
     /// Whether some server has it in its queue, as far as one knows.

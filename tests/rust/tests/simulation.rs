@@ -23,6 +23,7 @@ const KEPT: &[(u64, &str)] = &[
     (145, "a server that answered after the grant had lined the winner up, and kept it"),
     (54, "a server on which the lock was free told the waiter that undid its vote there to try again, without end"),
     (64, "the same, with the others out of reach"),
+    (17131, "a place was lined up by another of its process after the vote of the one that got the lock, and nobody took it out"),
 ];
 
 fn number(variable: &str) -> Option<u64> {
