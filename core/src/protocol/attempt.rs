@@ -21,6 +21,7 @@ use crate::wait::{self, Departure, Hint, Seat, Turn};
 
 /// What the acquire loop decided.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is moved once, and a grant is the usual end")]
 pub(super) enum Decision {
     /// Go on.
     Pending,
@@ -229,6 +230,9 @@ impl Attempt {
         let standing = match (tag.step, answer) {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
+                if let (Some(slot), Some(lineups)) = (self.waiting.slot(), round.lineups.get_mut(server)) {
+                    *lineups = slot.lineups(server);
+                }
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
                 let (standing, late) = round.ballot.cast(server, reply.fence);
                 match (late, round.ballot.token()) {
@@ -307,10 +311,13 @@ impl Attempt {
             }
             return;
         }
-        // A server that voted took us out, unless another waited here, too. Whoever has not answered yet is seen to then.
+        // A server that voted took us out, unless another waited here, too, then or since. Whoever has not answered yet is seen
+        // to then.
         let standing = (0..round.ranks.len()).filter(|server| {
-            let refused = round.readings[*server].is_none() && !round.ballot.is_pending(*server);
-            round.ranks[*server].is_some() || refused && slot.has_arrived_at(*server)
+            let voted = round.readings[*server].is_some();
+            let refused = !voted && !round.ballot.is_pending(*server);
+            let since = voted && round.lineups.get(*server).is_some_and(|before| slot.lineups(*server) != *before);
+            round.ranks[*server].is_some() || refused && slot.has_arrived_at(*server) || since
         });
         scene.out.extend(standing.map(|server| leave(scene.recipe, server, slot.entry(), now)));
     }

@@ -46,6 +46,8 @@ pub struct Slot {
     users: AtomicUsize,
     /// When it arrived at each server, by that server's clock; 0 for not yet.
     arrivals: Box<[AtomicU64]>,
+    /// How often each server has put it in its queue.
+    lineups: Box<[AtomicU64]>,
     trouble: Arc<Trouble>,
     hearing: Arc<Hearing>,
 }
@@ -53,8 +55,8 @@ pub struct Slot {
 impl Slot {
     pub(super) fn new(number: u64, fair: bool, entry: Arc<str>, servers: usize, line: (Arc<Trouble>, Arc<Hearing>)) -> Self {
         let (trouble, hearing) = line;
-        let arrivals = (0..servers).map(|_| AtomicU64::new(0)).collect();
-        Self { number, fair, entry, users: AtomicUsize::new(0), arrivals, trouble, hearing }
+        let zeros = || (0..servers).map(|_| AtomicU64::new(0)).collect();
+        Self { number, fair, entry, users: AtomicUsize::new(0), arrivals: zeros(), lineups: zeros(), trouble, hearing }
     }
 
     pub(super) fn enter(&self) {
@@ -90,6 +92,12 @@ impl Slot {
 
     pub(crate) fn arrived(&self, server: usize, arrival: u64) {
         self.arrivals[server].store(arrival, Ordering::Relaxed);
+        self.lineups[server].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often this server has put it in its queue, as far as one knows.
+    pub(crate) fn lineups(&self, server: usize) -> u64 {
+        self.lineups[server].load(Ordering::Relaxed)
     }
 
     /// Whether some server has it in its queue, as far as one knows.
