@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use std::{env, thread};
 
-use locktender::{Client, ClientOptions};
 use locktender::server::scripted::ScriptedServer;
+use locktender::{Client, ClientOptions};
 use locktender_tests::{RealServer, ServerOptions};
 use serde_json::Value;
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locktender::Client;
 use locktender::machine::{Env, State, apply};
 use locktender::server::{Completion, Request, Server};
-use locktender::Client;
 
 use crate::ensemble::wall_us;
 use crate::renewals::Renewals;
