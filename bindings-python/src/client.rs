@@ -176,7 +176,7 @@ impl Client {
         signature = (redis, /, **options),
         text_signature = "($cls, redis, /, *, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
             unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-            max_hold=None, on_lost=None, on_event=None)"
+            max_hold=None, fair=None, on_lost=None, on_event=None)"
     )]
     fn from_redis(
         class: &Bound<'_, PyType>,

@@ -26,6 +26,16 @@ impl Held {
     pub(crate) fn new(py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<Self>> {
         Py::new(py, Self { core: Tended(held), client })
     }
+
+    /// Ends a body, which may have failed.
+    pub(crate) fn leave(&self, py: Python<'_>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        settle(py, waiting::block(py, self.core.0.leave()), error)
+    }
+
+    /// Releases in the background, for nobody who could wait.
+    pub(crate) fn give_back(&self) {
+        self.core.0.leave().then(drop);
+    }
 }
 
 #[pymethods]
@@ -83,7 +93,7 @@ impl Held {
     }
 
     fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
-        settle(py, waiting::block(py, self.core.0.leave()), error)
+        self.leave(py, error)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -6,7 +6,7 @@
 //! | what users give | `arguments`, `options`, `parts`; `default` is the client behind the module's own `lock()` |
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
-//! | `with lock` | `entries`, by `context` |
+//! | `with lock` | `entries`, by `context`; `around` for decorators |
 //! | the background | `events`, `exit` |
 //! | the package's Python | `own` |
 //! | for users' tests | `scripted` |
@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod around;
 mod async_held;
 mod bridge;
 mod client;

@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::arguments::{refuse, text};
+use crate::around::Around;
 use crate::async_held::AsyncHeld;
 use crate::client::Client;
 use crate::entries::Entries;
@@ -142,7 +143,7 @@ impl Lock {
 
 #[pymethods]
 impl Lock {
-    fn acquire(&self, py: Python<'_>) -> PyResult<Py<Held>> {
+    pub(crate) fn acquire(&self, py: Python<'_>) -> PyResult<Py<Held>> {
         let client = self.client(py)?;
         let lock = self.core(py, client.get())?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
@@ -155,7 +156,7 @@ impl Lock {
         })
     }
 
-    fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+    pub(crate) fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let client = self.client(py)?;
         let held = waiting::block(py, self.core(py, client.get())?.try_acquire())?;
         held.map(|held| Held::new(py, client, held)).transpose()
@@ -228,6 +229,11 @@ impl Lock {
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
         let (name, choice) = (Name::Text(text("name", name)?), self.choice.clone());
         Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default() })
+    }
+
+    /// Holds it around one call of a decorated function.
+    fn _around(slf: Py<Self>, tries_once: bool) -> Around {
+        Around::new(slf, tries_once)
     }
 
     /// Notes an entry of the calling task.

@@ -19,7 +19,8 @@ use parking_lot::Mutex;
 
 use crate::clock::Tick;
 use crate::error::Error;
-use crate::runtime::{Alarm, Runtime, at_home, on_this_loop, on_this_thread};
+use crate::runtime::{Runtime, at_home, on_this_loop, on_this_thread};
+use crate::timers::Alarm;
 
 /// The token of the waker; those of connections count from zero.
 const WAKE: Token = Token(usize::MAX);

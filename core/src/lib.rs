@@ -32,6 +32,8 @@
 //! [`Code`], everything that happens is an [`Event`].
 #![forbid(unsafe_code)]
 
+mod bell;
+mod builder;
 mod call;
 mod client;
 pub mod clock;
@@ -48,19 +50,22 @@ pub mod mutant;
 pub mod name;
 pub mod options;
 pub mod owner;
+mod patience;
 #[doc(hidden)]
 pub mod protocol;
 mod runtime;
 pub mod server;
 mod tended;
+mod timers;
 #[doc(hidden)]
 pub mod validity;
 #[doc(hidden)]
 pub mod wait;
 mod watch;
 
+pub use builder::ClientBuilder;
 pub use call::{Call, Cancel};
-pub use client::{Client, ClientBuilder, URL_VARIABLE};
+pub use client::{Client, URL_VARIABLE};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use held::Held;

@@ -14,7 +14,7 @@ pub(crate) const MAX_NAME_BYTES: usize = 1024;
 /// The longest prefix, in UTF-8 bytes.
 const MAX_PREFIX_BYTES: usize = 256;
 
-/// The longest value of a text option that ends up in keys or owner values.
+/// The marker of a server of a quorum: one for all locks.
 const MARKER: &str = "{~lt}:marker";
 
 /// The keys of one lock, in the order in which every script receives them.
@@ -44,7 +44,7 @@ impl Keys {
         if name.contains('\0') {
             return refuse("a lock's name must not contain NUL".into());
         }
-        let lock = format!("{prefix}{name}");
+        let lock = [prefix, name].concat();
         if lock.contains(SIDE) {
             return refuse(format!("names containing \"{SIDE}\" are reserved for the lock's own side keys"));
         }
@@ -69,8 +69,9 @@ impl Keys {
 
     fn on(base: &str, name: &str, lock: String, servers: usize) -> Self {
         // One server may be a cluster, where all keys of a script must share a slot; a quorum never is.
-        let marker = if servers > 1 { MARKER.to_owned() } else { format!("{base}{SIDE}marker") };
-        Self { name: name.to_owned(), fence: format!("{base}{SIDE}fence"), queue: format!("{base}{SIDE}queue"), lock, marker }
+        let beside = |what: &str| [base, SIDE, what].concat();
+        let marker = if servers > 1 { MARKER.to_owned() } else { beside("marker") };
+        Self { name: name.to_owned(), fence: beside("fence"), queue: beside("queue"), lock, marker }
     }
 
     /// The name the user gave, without the prefix.
@@ -136,7 +137,7 @@ enum Tags {
 }
 
 fn braced(key: &str) -> String {
-    format!("{{{key}}}")
+    ["{", key, "}"].concat()
 }
 
 /// Counts hash tags by the rule of Redis Cluster: what stands between the first `{` and the first `}` after it, if not empty.

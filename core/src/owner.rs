@@ -43,7 +43,9 @@ impl Signature {
         let [_, _, _, _, _, _, entropy @ ..] = random.to_be_bytes();
         let id = uuid::Builder::from_unix_timestamp_millis(wall_us / 1_000, &entropy).into_uuid();
         let at = humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(wall_us.min(MAX_WALL_US)));
-        format!("{}at={at} id={id}", self.prefix).into()
+        let mut owner = String::with_capacity(self.prefix.len() + 70);
+        let _ = write!(owner, "{}at={at} id={id}", self.prefix);
+        owner.into()
     }
 }
 

@@ -1,21 +1,18 @@
-//! The core's own I/O thread, and the timers that run on it.
+//! The core's own I/O thread.
 //!
 //! One thread a process, started by the first operation and keyed by the process id: after a fork the child's first operation
 //! starts its own, because threads don't survive a fork and a runtime without its thread hangs whoever waits for it. Renewals
 //! and the end of validity run here, whatever the host's threads, event loops and interpreter locks do.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::timers::{Alarm, Timers};
 
 /// Who does the I/O that a thread asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,14 +73,6 @@ pub(crate) fn of_the_caller() -> Option<tokio::runtime::Handle> {
     if DOER.get() == Doer::Task { tokio::runtime::Handle::try_current().ok() } else { None }
 }
 
-/// The longest sleep of the timer: the runtime's clock stands still while the machine is suspended, ours doesn't.
-const LONGEST_SLEEP: Duration = Duration::from_millis(500);
-
-/// Something to wake.
-pub(crate) trait Alarm: Send + Sync {
-    fn ring(self: Arc<Self>);
-}
-
 /// The I/O thread of one process.
 pub(crate) struct Runtime {
     pid: u32,
@@ -118,7 +107,10 @@ impl Runtime {
         let failed = |error: std::io::Error| Error::internal(None, &format!("the I/O thread could not be started: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();
-        let timers = Arc::new(Timers::default());
+        let timers = {
+            let _entered = runtime.enter();
+            Arc::new(Timers::new())
+        };
         let keeper = Arc::clone(&timers);
         let run = move || runtime.block_on(keeper.run());
         std::thread::Builder::new().name("locktender-io".to_owned()).spawn(run).map_err(failed)?;
@@ -143,71 +135,5 @@ impl Runtime {
     /// would be most of a busy client's memory.
     pub(crate) fn cancel_alarm(&self, at: Tick, id: u64) {
         self.timers.cancel(at, id);
-    }
-}
-
-#[derive(Default)]
-struct Timers {
-    queue: Mutex<Queue>,
-    earlier: Notify,
-}
-
-#[derive(Default)]
-struct Queue {
-    alarms: BTreeMap<(Tick, u64), Weak<dyn Alarm>>,
-    /// Until when the thread sleeps, if it does: an alarm after that needs no wake-up call.
-    sleeps_until: Option<Tick>,
-}
-
-impl Timers {
-    fn set(&self, at: Tick, id: u64, alarm: Weak<dyn Alarm>) {
-        let mut queue = self.queue.lock();
-        queue.alarms.insert((at, id), alarm);
-        if queue.sleeps_until.is_some_and(|until| at < until) {
-            queue.sleeps_until = None;
-            drop(queue);
-            self.earlier.notify_one();
-        }
-    }
-
-    fn cancel(&self, at: Tick, id: u64) {
-        let cancelled = self.queue.lock().alarms.remove(&(at, id));
-        drop(cancelled);
-    }
-
-    async fn run(&self) {
-        let mut due = Vec::new();
-        loop {
-            let until = self.collect(&mut due);
-            if due.is_empty() {
-                let pause = until.since(Tick::now());
-                // Half a millisecond short sleeps would be rounded up by the runtime's timer; that is on the late side by < 1 ms.
-                tokio::select! {
-                    biased;
-                    () = self.earlier.notified() => (),
-                    () = tokio::time::sleep(pause.min(LONGEST_SLEEP)), if until != Tick::NEVER => (),
-                }
-                continue;
-            }
-            // All that is due at once is rung in one go, so that what it sends leaves in one write per server.
-            for alarm in due.drain(..) {
-                alarm.ring();
-            }
-            tokio::task::yield_now().await;
-        }
-    }
-
-    fn collect(&self, due: &mut Vec<Arc<dyn Alarm>>) -> Tick {
-        let now = Tick::now();
-        let mut queue = self.queue.lock();
-        queue.sleeps_until = None;
-        while let Some(first) = queue.alarms.first_entry().filter(|first| first.key().0 <= now) {
-            due.extend(first.remove().upgrade());
-        }
-        let until = queue.alarms.first_key_value().map_or(Tick::NEVER, |((at, _), _)| *at);
-        if due.is_empty() {
-            queue.sleeps_until = Some(until);
-        }
-        until
     }
 }

@@ -18,8 +18,8 @@ use crate::event::{Event, EventKind};
 use crate::held::Held;
 use crate::live::Live;
 use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe, Release};
-use crate::runtime::Alarm;
 use crate::server::Completion;
+use crate::timers::Alarm;
 use crate::wait::{Departure, Seat};
 
 /// An acquisition with its callers.

@@ -1,9 +1,12 @@
 """Ctrl-C, wherever it strikes. The numbers are those of tests/faults/README.md."""
 
+import itertools
 import signal
 import statistics
+import sys
 import time
 
+import pytest
 from support.observe import PATIENCE, until
 from support.script import run, start
 from support.server import RealServer
@@ -62,6 +65,42 @@ def test_f34_ctrl_c_at_any_point_of_many_acquires(server: RealServer, name):
     lines = [line[8:] for line in program.splitlines()]
     assert run(interrupting + "\n".join(lines), server.url, name) == "60\n"
     until(lambda: server.command("EXISTS", name) == 0)
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_f34_ctrl_c_on_any_line_of_a_decorated_call_leaves_no_key(client, name, skip):
+    """A trace function stands in for the signal: it strikes wherever it is told to."""
+    lock = client.lock(name, ttl=600)
+
+    @(lock.skip if skip else lock)
+    def work():
+        return "done"
+
+    def call(strike: int) -> bool:
+        """Whether it was interrupted, on that line of it."""
+        lines = itertools.count()
+
+        def trace(frame, event, _):
+            if frame.f_code is not work.__code__:
+                return None
+            if event == "line" and next(lines) == strike:
+                raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            return work() != "done"
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+
+    struck = 0
+    while call(struck):
+        struck += 1
+        until(lambda: lock.inspect() is None)
+    assert struck > 5
 
 
 def test_f24_ctrl_c_inside_the_body(server: RealServer, name):

@@ -8,9 +8,12 @@ use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::owner::escape;
-use crate::protocol::attempt::{Attempt, Decision, Scene};
-use crate::protocol::farewell::{Farewell, Outcome, Release, Value};
+use crate::protocol::attempt::{Attempt, Decision};
+use crate::protocol::farewell::Farewell;
 use crate::protocol::hold::Hold;
+use crate::protocol::leaving::{Caller, Leaving, nothing_to_do};
+use crate::protocol::scene::Scene;
+use crate::protocol::state::State;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
 use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
@@ -23,44 +26,11 @@ pub struct Acquisition {
     slot: Option<Arc<Slot>>,
     rng: fastrand::Rng,
     rounds: u32,
+    /// When this process ran last, as far as one knows.
+    ran: Tick,
     state: State,
     /// Values being deleted: of undone rounds, and of the hold once it is released.
     farewells: Vec<Farewell>,
-}
-
-#[derive(Debug)]
-enum State {
-    Acquiring(Attempt),
-    Held(Hold),
-    Lost(Hold, Loss),
-    Leaving(Leaving),
-    /// `reported`: somebody was told the outcome; `explicit`: by a release of their own.
-    Released {
-        release: Release,
-        loss: Option<Loss>,
-        reported: bool,
-        explicit: bool,
-    },
-    HandedOver,
-    Ended,
-}
-
-/// A hold being given back. Its farewell is among the others.
-#[derive(Debug)]
-struct Leaving {
-    hold: Hold,
-    loss: Option<Loss>,
-    caller: Option<Caller>,
-    /// An explicit release was asked for: leaving the body has nothing more to do.
-    explicit: bool,
-}
-
-/// Who waits for the outcome of a release, and how long.
-#[derive(Clone, Copy, Debug)]
-struct Caller {
-    call: CallId,
-    manner: Manner,
-    gives_up: Tick,
 }
 
 impl Acquisition {
@@ -71,7 +41,7 @@ impl Acquisition {
         let slot = seat.as_ref().map(|seat| Arc::clone(&seat.slot));
         let attempt = Attempt::new(&recipe, seat, now.tick);
         let rng = fastrand::Rng::with_seed(seed);
-        Self { recipe, slot, rng, rounds: 0, state: State::Acquiring(attempt), farewells: Vec::new() }
+        Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(attempt), farewells: Vec::new() }
     }
 
     /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
@@ -99,7 +69,7 @@ impl Acquisition {
     /// Whether nothing is left to do, and no handle can ask for more than a fixed answer.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        matches!(self.state, State::Released { .. } | State::HandedOver | State::Ended) && self.farewells.is_empty()
+        matches!(self.state, State::Released(_) | State::HandedOver | State::Ended) && self.farewells.is_empty()
     }
 
     /// Whether the lock is held at `now`, and if not why.
@@ -117,6 +87,7 @@ impl Acquisition {
     /// Takes one input, and appends what the shell shall do.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Command>) {
         let recipe = Arc::clone(&self.recipe);
+        self.oversleep(&recipe, now.tick);
         match input {
             Input::Start | Input::Wake => self.wake(&recipe, now, out),
             Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
@@ -136,6 +107,21 @@ impl Acquisition {
         self.farewells.retain(|farewell| !farewell.is_over());
     }
 
+    /// Nobody's patience ends in time in which the process did not run, which shows by something that was due then. Validity does.
+    fn oversleep(&mut self, recipe: &Recipe, now: Tick) {
+        let late = now.since(self.wake_at().max(self.ran));
+        self.ran = now;
+        if late.is_zero() {
+            return;
+        }
+        match &mut self.state {
+            State::Acquiring(attempt) => attempt.overslept(recipe, late, now),
+            State::Held(hold) => hold.overslept(late),
+            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late),
+            _ => (),
+        }
+    }
+
     fn wake(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>) {
         for farewell in &mut self.farewells {
             farewell.wake(recipe, now.tick, out);
@@ -152,7 +138,7 @@ impl Acquisition {
             }
             State::Leaving(leaving) => {
                 if let Some(caller) = leaving.caller.take_if(|caller| now.tick >= caller.gives_up) {
-                    self.stop_waiting(recipe, caller, out);
+                    leaving.stop_waiting(recipe, caller, &self.farewells, out);
                 }
             }
             _ => (),
@@ -185,7 +171,7 @@ impl Acquisition {
             State::Held(hold) if tag.round == hold.round_number() => {
                 hold.late_vote(recipe, (server, tag.step), &answer, now, out);
             }
-            State::Lost(hold, _) if ballot && tag.round == hold.round_number() => hold.forget_vote(server, tag.step),
+            State::Lost(hold, _) if tag.round == hold.round_number() => hold.forget_vote((server, tag.step), &answer, now),
             _ => self.straggler(recipe, (server, tag), &answer, now, out),
         }
     }
@@ -203,13 +189,16 @@ impl Acquisition {
             _ => slot.has_arrived_at(server),
         };
         let leaves_already = |farewell: &Farewell| farewell.round == tag.round && farewell.leaves.is_some();
-        if stands && !slot.is_used() && !self.farewells.iter().any(leaves_already) {
+        if stands && !slot.is_used() && !mutant!(LateLineUpKept) && !self.farewells.iter().any(leaves_already) {
             out.push(leave(recipe, server, slot.entry(), now));
         }
     }
 
     /// An answer to a round that is over: a success of it is deleted again.
     fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
+        if let (State::Acquiring(attempt), Ok(Reply { verdict: Verdict::Held, .. })) = (&mut self.state, answer) {
+            attempt.waiting.late_refusal(server);
+        }
         let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) else { return };
         match tag.step {
             Step::Acquire if mutant!(LateSuccessKept) => farewell.awaited = farewell.awaited.saturating_sub(1),
@@ -242,13 +231,9 @@ impl Acquisition {
                 out.push(Command::Acquired(Ok(Some(Grant { owner: Arc::clone(hold.owner()), fence: token }))));
                 self.state = State::Held(hold);
             }
-            Decision::Busy => {
+            Decision::Ended(result) => {
                 self.state = State::Ended;
-                out.push(Command::Acquired(Ok(None)));
-            }
-            Decision::Failed(error) => {
-                self.state = State::Ended;
-                out.push(Command::Acquired(Err(error)));
+                out.push(Command::Acquired(result.map(|()| None)));
             }
         }
     }
@@ -256,7 +241,7 @@ impl Acquisition {
     /// The caller of the acquire is gone: undo the round under way. Nobody waits for a command.
     fn cancel(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Acquiring(attempt) => {
+            State::Acquiring(mut attempt) => {
                 let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
                 attempt.abandon(now, &mut scene);
             }
@@ -352,16 +337,8 @@ impl Acquisition {
             out.push(Command::Acquired(Err(Error::closed(Some(recipe.name())))));
         }
         self.check_validity(recipe, now, out);
-        let until = self.held_until();
         self.lose(recipe, Some(Loss { reason: LossReason::Closed, rival: None, overrun: Duration::ZERO }), out);
-        self.leave(recipe, None, false, until, now, out);
-    }
-
-    fn held_until(&self) -> Tick {
-        match &self.state {
-            State::Held(hold) | State::Lost(hold, _) => hold.validity_end,
-            _ => Tick::default(),
-        }
+        self.leave(recipe, None, false, now, out);
     }
 
     fn release(&mut self, recipe: &Recipe, call: CallId, manner: Manner, now: Tick, out: &mut Vec<Command>) {
@@ -371,9 +348,8 @@ impl Acquisition {
         let explicit = manner == Manner::Explicit;
         match &mut self.state {
             State::Held(_) | State::Lost(..) => {
-                let until = self.held_until();
                 let caller = (manner != Manner::Background).then_some(caller);
-                self.leave(recipe, caller, explicit, until, now, out);
+                self.leave(recipe, caller, explicit, now, out);
             }
             // Nobody waits to be told.
             _ if manner == Manner::Background => (),
@@ -382,105 +358,32 @@ impl Acquisition {
                 leaving.caller = Some(caller);
                 leaving.explicit |= explicit;
             }
-            State::Released { release, loss, reported, explicit: before } if !*reported && (explicit || !*before) => {
-                *reported = true;
-                let result = result_of(recipe, manner, release.clone(), loss.as_ref());
-                out.push(Command::Released(call, result));
+            State::Released(released) if !released.reported && (explicit || !released.explicit) => {
+                released.reported = true;
+                out.push(Command::Released(call, released.tell(recipe, manner)));
             }
             _ if explicit => out.push(Command::Released(call, Err(self.state.why_not_held(recipe)))),
             _ => out.push(Command::Released(call, Ok(nothing_to_do()))),
         }
     }
 
-    /// Starts the farewell of a hold (held or lost).
-    fn leave(&mut self, recipe: &Recipe, caller: Option<Caller>, explicit: bool, until: Tick, now: Tick, out: &mut Vec<Command>) {
-        let (mut hold, loss) = match std::mem::replace(&mut self.state, State::Ended) {
+    /// Gives a hold (held or lost) back.
+    fn leave(&mut self, recipe: &Recipe, caller: Option<Caller>, explicit: bool, now: Tick, out: &mut Vec<Command>) {
+        let (hold, loss) = match std::mem::replace(&mut self.state, State::Ended) {
             State::Held(hold) => (hold, None),
             State::Lost(hold, loss) => (hold, Some(loss)),
             other => return self.state = other,
         };
-        let not_held = || Error::not_held(recipe.name(), "it is being released");
-        out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
-        let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None };
-        let mut farewell =
-            Farewell::begin(recipe, value, now, Some(until), hold.kept_until(), |server| hold.concern(server, now), out);
-        farewell.awaited = (0..recipe.servers.len()).filter(|server| hold.ballot().is_pending(*server)).count();
-        self.farewells.push(farewell);
-        self.state = State::Leaving(Leaving { hold, loss, caller, explicit });
+        let mut leaving = Leaving { hold, loss, caller, explicit };
+        self.farewells.push(leaving.begin(recipe, now, out));
+        self.state = State::Leaving(leaving);
     }
 
     /// Ends the release if its outcome is known.
     fn conclude(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let State::Leaving(leaving) = &self.state else { return };
-        let round = leaving.hold.round_number();
-        let Some(release) = self.farewells.iter().find(|farewell| farewell.round == round).and_then(Farewell::outcome) else {
-            return;
-        };
-        let kind = match release.outcome {
-            Outcome::Released => EventKind::Released,
-            Outcome::Expired => EventKind::Expired,
-            Outcome::Taken => EventKind::Race,
-        };
-        let mut event = leaving.hold.event(recipe, kind);
-        event.rival.clone_from(&release.rival);
-        event.took = Some(if kind == EventKind::Race { release.overrun } else { now.since(leaving.hold.granted) });
-        out.push(Command::Emit(event));
-        let loss = leaving.loss.clone();
-        let reported = leaving.caller.is_some();
-        if let Some(caller) = leaving.caller {
-            out.push(Command::Released(caller.call, result_of(recipe, caller.manner, release.clone(), loss.as_ref())));
-        }
-        self.state = State::Released { release, loss, reported, explicit: leaving.explicit };
-    }
-
-    /// The caller of a release has waited long enough for its outcome; the release goes on in the background.
-    fn stop_waiting(&mut self, recipe: &Recipe, caller: Caller, out: &mut Vec<Command>) {
-        let State::Leaving(leaving) = &self.state else { return };
-        let round = leaving.hold.round_number();
-        let silent = self.farewells.iter().find(|farewell| farewell.round == round);
-        let errors = silent.map(|farewell| farewell.errors(recipe)).unwrap_or_default();
-        let result = match (caller.manner, &leaving.loss) {
-            (Manner::Explicit, _) => Err(Error::unavailable(Some(recipe.name()), errors)),
-            (_, Some(loss)) => Err(Error::lost(recipe.name(), loss.clone())),
-            (_, None) => {
-                let mut event = leaving.hold.event(recipe, EventKind::Warning);
-                event.message =
-                    Some("the release is not confirmed yet; it goes on in the background until the key expires".to_owned());
-                out.push(Command::Emit(event));
-                Ok(nothing_to_do())
-            }
-        };
-        out.push(Command::Released(caller.call, result));
-    }
-}
-
-/// What the caller of a release is told: leaving a body after a loss is an error, an explicit release tells what it found.
-fn result_of(recipe: &Recipe, manner: Manner, release: Release, loss: Option<&Loss>) -> Result<Release, Error> {
-    if manner == Manner::Explicit || (loss.is_none() && release.outcome == Outcome::Released) {
-        return Ok(release);
-    }
-    let found = if release.outcome == Outcome::Taken { LossReason::Taken } else { LossReason::Missing };
-    let reason = loss.map_or(found, |loss| loss.reason);
-    let rival = release.rival.or_else(|| loss.and_then(|loss| loss.rival.clone()));
-    Err(Error::lost(recipe.name(), Loss { reason, rival, overrun: release.overrun }))
-}
-
-/// Leaving a body whose lock is already given back.
-fn nothing_to_do() -> Release {
-    Release { outcome: Outcome::Released, rival: None, overrun: Duration::ZERO }
-}
-
-impl State {
-    fn why_not_held(&self, recipe: &Recipe) -> Error {
-        let name = recipe.name();
-        match self {
-            Self::Lost(_, loss) => Error::lost(name, loss.clone()),
-            // Lost and given back in the background: its user knows of neither yet.
-            Self::Leaving(Leaving { loss: Some(loss), caller: None, explicit: false, .. })
-            | Self::Released { loss: Some(loss), reported: false, explicit: false, .. } => Error::lost(name, loss.clone()),
-            Self::Leaving(_) => Error::not_held(name, "it is being released"),
-            Self::HandedOver => Error::not_held(name, "it was handed over"),
-            _ => Error::not_held(name, "it was already released"),
+        if let Some(released) = leaving.conclude(recipe, &self.farewells, now, out) {
+            self.state = State::Released(released);
         }
     }
 }

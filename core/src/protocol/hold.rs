@@ -124,6 +124,11 @@ impl Hold {
         next.min(self.wishes.gives_up()).min(self.validity_end)
     }
 
+    /// This process did not run for so long: its callers wait longer.
+    pub(super) fn overslept(&mut self, late: Duration) {
+        self.wishes.overslept(late);
+    }
+
     /// An answer to the granted round's acquire or confirm, after the grant: a lower vote is confirmed, a higher released.
     pub(super) fn late_vote(
         &mut self,
@@ -143,16 +148,17 @@ impl Hold {
                     Late::Keep => (),
                 }
             }
-            Err(failure) if failure.maybe_applied && matches!(step, Step::Acquire | Step::Heal) => {
-                self.forget_vote(server, step);
-                self.unsure_until[server] = now.after(STRAGGLER);
-            }
-            _ => self.forget_vote(server, step),
+            _ => self.forget_vote((server, step), answer, now),
         }
     }
 
-    /// An answer to the granted round after the hold was lost: the key is left to expire, or to the release.
-    pub(super) fn forget_vote(&mut self, server: usize, step: Step) {
+    /// An answer to the granted round that doesn't count, after the hold was lost any: the key is left to expire, or to the
+    /// release, which has to know whether the server may still write it.
+    pub(super) fn forget_vote(&mut self, (server, step): (usize, Step), answer: &Answer, now: Tick) {
+        let writes = matches!(step, Step::Acquire | Step::Heal);
+        if writes && matches!(answer, Err(failure) if failure.maybe_applied) {
+            self.unsure_until[server] = now.after(STRAGGLER);
+        }
         if step == Step::Acquire && self.round.ballot.is_pending(server) {
             self.round.ballot.oppose(server);
         }

@@ -4,24 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::clock::Now;
 use crate::error::Remaining;
 use crate::name::Keys;
-use crate::options::{LockOptions, Wait};
+use crate::options::LockOptions;
 use crate::owner::Signature;
-use crate::protocol::{Acquisition, Command, Input, Step, Tag};
-use crate::server::{Op, Reply, Verdict};
-use crate::wait::{Departure, Lines};
+use crate::wait::Lines;
 
-const fn ms(n: u64) -> Duration {
+pub(in crate::protocol) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-const fn at(n: u64) -> Tick {
+pub(in crate::protocol) const fn at(n: u64) -> Tick {
     Tick::from_micros(n * 1_000)
 }
 
-fn recipe(servers: usize) -> Recipe {
+pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
     Recipe {
         keys: Arc::new(Keys::new("", "l", servers).unwrap()),
         servers: (0..servers).map(|server| format!("s{server}")).collect(),
@@ -229,198 +226,31 @@ fn the_place_is_named_where_each_server_put_it() {
     assert!(alone.place(0).is_none() && alone.queued(0, &Queued::At { rank: 0, arrival: 1 }).is_none());
 }
 
-/// A whole acquire, whose servers answer what a test says.
-struct Acquire {
-    machine: Acquisition,
-    round: u32,
-    now: Tick,
-}
-
-impl Acquire {
-    fn new(seat: Option<Seat>, options: LockOptions) -> Self {
-        let recipe = Recipe { options, ..recipe(1) };
-        let now = Now { tick: at(0), wall_us: 0 };
-        Self { machine: Acquisition::new(Arc::new(recipe), seat, 1, now), round: 0, now: at(0) }
-    }
-
-    fn bring(&mut self, input: Input) -> Vec<Command> {
-        let mut out = Vec::new();
-        self.machine.handle(Now { tick: self.now, wall_us: 0 }, input, &mut out);
-        let acquires =
-            |command: &&Command| matches!(command, Command::Send { request, .. } if matches!(request.op, Op::Acquire { .. }));
-        self.round += out.iter().filter(acquires).count() as u32;
-        out
-    }
-
-    fn answer(&mut self, verdict: Verdict, queued: Queued) -> Vec<Command> {
-        let tag = Tag { round: self.round, step: Step::Acquire, sent: self.now };
-        let reply = Reply::new(verdict, 0, 7, Some("x".into()), Remaining::For(ms(60_000)));
-        self.bring(Input::Answer { server: 0, tag, answer: Ok(Reply { queued, ..reply }) })
-    }
-
-    fn held(&mut self) -> Vec<Command> {
-        self.answer(Verdict::Held, Queued::At { rank: 2, arrival: 9 })
-    }
-}
-
-fn departure(commands: &[Command]) -> Option<Departure> {
-    commands.iter().find_map(|command| if let Command::Quit(departure) = command { Some(*departure) } else { None })
-}
-
-/// Who is taken off the server, and who is asked for there.
-fn leaving(commands: &[Command]) -> Vec<String> {
-    let leaves = |command: &Command| match command {
-        Command::Send { request, .. } => match &request.op {
-            Op::Release { leave, .. } => leave.as_ref().map(ToString::to_string),
-            _ => None,
-        },
-        _ => None,
-    };
-    commands.iter().filter_map(leaves).collect()
-}
-
-fn seats(count: u64, fair: bool) -> (Lines, Vec<Seat>) {
-    let mut lines = Lines::new("c", "", 1);
-    let seats = (1..=count).map(|waiter| lines.join("l", waiter, fair)).collect();
-    (lines, seats)
-}
-
 #[test]
-fn a_parked_acquire_sends_nothing_until_its_wait_is_over_and_then_fails_with_its_rank() {
-    let (_lines, seats) = seats(2, false);
-    let mut acquire = Acquire::new(Some(seats[1].clone()), LockOptions { wait: Wait::For(ms(300)), ..LockOptions::default() });
-    assert_eq!(acquire.bring(Input::Start).len(), 0);
-    assert_eq!(acquire.machine.wake_at(), at(300));
-    acquire.now = at(300);
-    acquire.bring(Input::Wake);
-    assert_eq!(acquire.round, 1, "one last try");
-    let ended = acquire.held();
-    let error = ended.iter().find_map(|command| if let Command::Acquired(Err(error)) = command { Some(error) } else { None });
-    assert_eq!(error.and_then(crate::Error::rank), Some(2));
-    assert_eq!((departure(&ended), leaving(&ended)), (Some(Departure::GaveUp), vec![]), "another shares the place");
+fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unless_it_has_a_majority_with_it() {
+    let mut bench = Bench::new(3, Turn::Front);
+    bench.waiting.round_begins();
+    bench.waiting.round_failed([true, true, false].into_iter());
+    assert_eq!(bench.hint(0, Hint::Free, at(1)), Tick::NEVER, "it is told what we undo, or another that tried as we did");
+    assert_eq!(bench.waiting.woken, None);
+    assert_eq!(bench.hint(1, Hint::Free, at(2)), at(2), "two of three");
+
+    let mut bench = Bench::new(3, Turn::Front);
+    bench.waiting.round_failed([true, true, false].into_iter());
+    bench.waiting.late_refusal(1);
+    assert!(bench.hint(1, Hint::Free, at(3)) <= at(8), "it refused us in the end: there the lock was somebody's");
+
+    let mut bench = Bench::new(3, Turn::Front);
+    bench.waiting.round_failed([true, true, true].into_iter());
+    bench.waiting.round_begins();
+    assert!(bench.hint(0, Hint::Free, at(4)) <= at(9), "what was true for the last round");
 }
 
+#[cfg(feature = "mutants")]
 #[test]
-fn an_acquire_that_gives_up_takes_its_place_off_the_servers() {
-    for fair in [false, true] {
-        let (_lines, seats) = seats(1, fair);
-        let entry = seats[0].slot.entry().to_string();
-        let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions { fair, ..LockOptions::default() });
-        acquire.bring(Input::Start);
-        acquire.held();
-        let ended = acquire.bring(Input::Cancel);
-        assert_eq!((departure(&ended), leaving(&ended)), (Some(Departure::GaveUp), vec![entry]), "{fair}");
-    }
-}
-
-#[test]
-fn an_acquire_that_nobody_lined_up_has_nothing_to_take_off() {
-    let (_lines, seats) = seats(1, false);
-    let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
-    acquire.bring(Input::Start);
-    acquire.answer(Verdict::Held, Queued::Nothing);
-    let ended = acquire.bring(Input::Cancel);
-    assert_eq!((departure(&ended), leaving(&ended)), (Some(Departure::GaveUp), vec![]));
-}
-
-#[test]
-fn a_grant_tells_how_long_the_line_has_to_wait_and_whether_it_stands_in_the_queue() {
-    for (behind, stays) in [(0, false), (1, true)] {
-        let (_lines, seats) = seats(1 + behind, false);
-        let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
-        acquire.bring(Input::Start);
-        let ended = acquire.answer(Verdict::Vote, Queued::Nothing);
-        let Some(Departure::Granted { until, stays: told }) = departure(&ended) else { panic!("it was granted") };
-        assert_eq!((until, told), (acquire.machine.valid_until(), stays));
-    }
-}
-
-#[test]
-fn the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for() {
-    let (_lines, seats) = seats(2, false);
-    let mut acquire = Acquire::new(Some(seats[1].clone()), LockOptions::default());
-    acquire.bring(Input::Start);
-    acquire.bring(Input::Turn(Turn::Front, Some(at(60_000))));
-    assert!(acquire.machine.wake_at() <= at(1_000), "{:?}", acquire.machine.wake_at());
-    acquire.now = at(5);
-    acquire.bring(Input::Turn(Turn::Front, None));
-    assert_eq!(acquire.round, 1, "at once, if it has to line up");
-}
-
-#[test]
-fn events_tell_once_that_it_waits_in_line_and_that_it_was_told() {
-    let (_lines, seats) = seats(1, false);
-    let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
-    let mut kinds = Vec::new();
-    let mut note = |commands: Vec<Command>| {
-        let emitted = |command| if let Command::Emit(event) = command { Some(event) } else { None };
-        kinds.extend(commands.into_iter().filter_map(emitted).map(|event| (event.kind.as_str(), event.rank)));
-    };
-    note(acquire.bring(Input::Start));
-    note(acquire.held());
-    acquire.now = at(990);
-    note(acquire.bring(Input::Wake));
-    acquire.now = at(1_001);
-    note(acquire.bring(Input::Wake));
-    note(acquire.held());
-    note(acquire.bring(Input::Hint(0, Hint::Free)));
-    note(acquire.answer(Verdict::Vote, Queued::Nothing));
-    let expected = [
-        ("attempt", None),
-        ("busy", None),
-        ("queued", Some(2)),
-        ("attempt", None),
-        ("busy", None),
-        ("woken", None),
-        ("attempt", None),
-        ("acquired", None),
-        ("handed_over", None),
-    ];
-    assert_eq!(kinds, expected);
-}
-
-#[test]
-fn who_gives_up_takes_off_the_place_that_another_of_its_process_had_lined_up() {
-    let (mut lines, seats) = seats(2, false);
-    let mut first = Acquire::new(Some(seats[0].clone()), LockOptions::default());
-    let mut second = Acquire::new(Some(seats[1].clone()), LockOptions::default());
-    first.bring(Input::Start);
-    second.bring(Input::Start);
-    first.answer(Verdict::Vote, Queued::At { rank: 0, arrival: 9 });
-    lines.quit("l", 1, Departure::Granted { until: at(9_998), stays: true });
-    let ended = second.bring(Input::Cancel);
-    assert_eq!(leaving(&ended), [seats[1].slot.entry().to_string()]);
-}
-
-#[test]
-fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
-    for (queued, behind, leaves) in [
-        (Queued::At { rank: 0, arrival: 9 }, false, true),
-        (Queued::At { rank: 0, arrival: 9 }, true, false),
-        (Queued::Nothing, false, false),
-    ] {
-        let mut lines = Lines::new("c", "", 3);
-        let seat = lines.join("l", 1, false);
-        let entry = seat.slot.entry().to_string();
-        let recipe = Arc::new(recipe(3));
-        let mut machine = Acquisition::new(recipe, Some(seat), 1, Now { tick: at(0), wall_us: 0 });
-        let bring = |machine: &mut Acquisition, input| {
-            let mut out = Vec::new();
-            machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut out);
-            out
-        };
-        bring(&mut machine, Input::Start);
-        let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
-        let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
-        bring(&mut machine, Input::Answer { server: 0, tag, answer: vote() });
-        let granted = bring(&mut machine, Input::Answer { server: 1, tag, answer: vote() });
-        assert!(departure(&granted).is_some());
-        if behind {
-            lines.join("l", 2, false);
-        }
-        lines.quit("l", 1, Departure::Granted { until: at(9_998), stays: false });
-        let held = Reply::new(Verdict::Held, 0, 7, Some("x".into()), Remaining::For(ms(60_000)));
-        let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
-        assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
-    }
+fn bugs_planted_in_a_waiter_are_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::SpeakerDemoted, who_speaks_for_the_line_does_so_until_it_leaves);
+    assert_noticed(Mutant::HearsIgnored, a_server_that_begins_or_ceases_to_tell_makes_the_front_look);
+    assert_noticed(Mutant::MinorityIgnored, on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause);
 }

@@ -204,3 +204,13 @@ fn a_client_hears_enough_while_a_majority_is_not_known_to_be_silent() {
         assert_eq!(hearing.suffices(2), enough, "{server} {hears}");
     }
 }
+
+#[cfg(feature = "mutants")]
+#[test]
+fn bugs_planted_in_a_line_are_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::FairSharesPlace, waiters_share_one_place_and_fair_ones_have_one_each);
+    assert_noticed(Mutant::TurnNotLinedUp, when_the_front_leaves_the_next_one_is_told);
+    assert_noticed(Mutant::FailureKept, a_line_of_which_one_failed_dissolves_each_finds_out_for_itself);
+    assert_noticed(Mutant::YieldKept, a_waiter_that_cannot_make_use_of_its_turn_lets_the_others_try);
+}

@@ -80,11 +80,14 @@ impl World {
         }
     }
 
-    /// How many servers have the key of a hold now.
+    /// How many servers have the key of a hold now, and no newer vote.
     pub(super) fn keeping(&self, client: usize, slot: usize) -> usize {
         let entry = &self.processes[client].slots[slot];
-        let held =
-            |node: &&Node| node.lock(&entry.recipe.keys, self.now).is_some_and(|(held, _)| Some(held) == entry.owner.as_deref());
+        let keys = &entry.recipe.keys;
+        let held = |node: &&Node| {
+            let ours = node.lock(keys, self.now).is_some_and(|(held, _)| Some(held) == entry.owner.as_deref());
+            ours && node.fence(keys, self.now) <= entry.grant.as_ref().map_or(u64::MAX, |grant| grant.fence)
+        };
         self.nodes.iter().filter(held).count()
     }
 

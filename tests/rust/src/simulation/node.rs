@@ -70,6 +70,11 @@ impl Node {
         Some((entry.text()?, entry.expires_ms.map_or(Instant::MAX, |at| self.gone_at(at))))
     }
 
+    /// The highest vote for a lock.
+    pub(super) fn fence(&self, keys: &Keys, now: Instant) -> u64 {
+        self.state.get(keys.fence(), self.wall_us(now)).and_then(|entry| entry.text()?.parse().ok()).unwrap_or(0)
+    }
+
     /// Remembers what a snapshot would hold.
     pub(super) fn snapshot(&mut self, now: Instant) {
         self.snapshots.push_back((now, self.state.clone()));

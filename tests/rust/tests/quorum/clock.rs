@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use locktender::{LossReason, Outcome};
-use locktender_tests::{RealServer, ServerOptions};
+use locktender::{EventKind, LossReason, Outcome};
+use locktender_tests::{PATIENCE, RealServer, ServerOptions, TTL};
 
-use crate::ensemble::{Ensemble, PATIENCE, TTL, ms};
+use crate::ensemble::{Ensemble, ms};
 use crate::jumpy::{JumpyServer, watched};
 use crate::votes::scripts_run;
 
@@ -14,12 +14,11 @@ const HOUR: std::time::Duration = ms(3_600_000);
 #[test]
 fn a_jump_on_a_minority_costs_nothing() {
     let servers = JumpyServer::several(5);
-    let (client, renewals) = watched(&servers);
+    let (client, events) = watched(&servers);
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     servers[0].jump(HOUR);
     servers[3].jump(HOUR);
-    renewals.next(PATIENCE);
-    renewals.next(PATIENCE);
+    events.next_beat();
     assert!(held.is_valid(), "{:?}", held.check());
     assert_eq!((servers[0].count("heal"), servers[1].count("heal")), (1, 0), "their keys expired, and were written again");
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -30,16 +29,16 @@ fn a_jump_on_a_minority_costs_nothing() {
 #[test]
 fn a_server_that_jumped_counts_once_it_has_confirmed_again() {
     let servers = JumpyServer::several(5);
-    let (client, renewals) = watched(&servers);
+    let (client, events) = watched(&servers);
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
-    renewals.next(PATIENCE);
+    events.more(EventKind::Renewed, 1);
     let before = servers[4].count("extend");
     // Less than remains, so no key is lost; but each is gone a third of a second before its holder believes.
     servers[..3].iter().for_each(|server| server.jump(ms(330)));
-    renewals.next(PATIENCE);
+    events.more(EventKind::Renewed, 1);
     assert_eq!(servers[4].count("extend") - before, 2, "the first round found the jump, the second confirmed");
     assert!(held.is_valid());
-    renewals.next(PATIENCE);
+    events.more(EventKind::Renewed, 1);
     assert_eq!(servers[4].count("extend") - before, 3, "and all is as before");
 }
 
@@ -90,8 +89,8 @@ fn a_real_server_that_jumps_expires_its_key_and_nobody_else_is_granted_the_lock(
 #[test]
 fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
     let quorum = of_which_jump(3, 2);
-    let (client, renewals) = quorum.watched();
-    let held = client.lock("a").ttl(ms(6_000)).acquire_blocking().unwrap();
+    let (client, events) = quorum.watched();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     // A check is answered behind everything that was sent before it, and is a script itself.
     let scripts = || {
@@ -100,11 +99,11 @@ fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
     };
     let extensions = || {
         let before = scripts();
-        renewals.next(PATIENCE);
+        events.more(EventKind::Renewed, 1);
         scripts() - before - 1
     };
     // From here on every server knows the scripts.
-    renewals.next(PATIENCE);
+    events.more(EventKind::Renewed, 1);
     assert_eq!(extensions(), 1);
     // Less than remains, so no key is lost; but two of three are gone a second before their holder believes.
     quorum.servers[..2].iter().for_each(|server| server.jump(ms(1_000)));

@@ -1,25 +1,16 @@
 //! Several real servers as one value, each behind a proxy of its own.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::{Client, ClientBuilder, ClientOptions, Held};
-use locktender_tests::{Proxy, RealServer, eventually};
-
-use crate::renewals::Renewals;
+use locktender_tests::{Events, PATIENCE, Proxy, RealServer, TOLERANCE, eventually};
 
 pub const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// How long anything may take on a busy machine before a test is given up.
-pub const PATIENCE: Duration = ms(20_000);
-
-/// Long enough for a busy machine to be in time with a beat, short enough for a test to see several.
-pub const TTL: Duration = ms(4_500);
-
-/// How long the background may take to clean up: an undo is asked twice, half a second apart.
-pub const TIDY: Duration = ms(2_000);
+/// The ttl of locks for which a test says nothing: whatever is gone before was taken off.
+const LONG: Duration = ms(60_000);
 
 /// The servers of a quorum. `servers[i]` is what the test looks at, `proxies[i]` is what its clients connect to.
 pub struct Ensemble {
@@ -44,7 +35,10 @@ impl Ensemble {
 
     /// A client over the proxies. What is slow here is the machine, unless a test says otherwise.
     pub fn builder(&self) -> ClientBuilder {
-        through(&self.proxies).configure(|options| options.response_timeout = Some(ms(1_000)))
+        through(&self.proxies).configure(|options| {
+            options.response_timeout = Some(TOLERANCE);
+            options.lock.ttl = LONG;
+        })
     }
 
     /// A client whose servers vote at once.
@@ -64,19 +58,19 @@ impl Ensemble {
     }
 
     pub fn acquainted_with(&self, change: impl FnOnce(&mut ClientOptions)) -> Client {
-        let client = self.trusted_with(change);
-        client.lock("acquaintance").acquire_blocking().unwrap().release().wait().unwrap();
-        client
+        self.watched_with(change).0
     }
 
-    /// An acquainted client, and its renewals. An answer that a test holds back is never too late.
-    pub fn watched(&self) -> (Client, Renewals) {
-        let (sink, renewals) = Renewals::new();
-        let builder = self.builder().configure(|options| options.response_timeout = Some(PATIENCE)).sink(Arc::new(sink));
-        let client = builder.build().unwrap();
+    /// An acquainted client, and its events. An answer that a test holds back is never too late.
+    pub fn watched(&self) -> (Client, Events) {
+        self.watched_with(|options| options.response_timeout = Some(PATIENCE))
+    }
+
+    pub fn watched_with(&self, change: impl FnOnce(&mut ClientOptions)) -> (Client, Events) {
+        let (client, events) = Events::of(self.builder().configure(change));
         client.initialize_quorum().wait().unwrap();
         client.lock("acquaintance").acquire_blocking().unwrap().release().wait().unwrap();
-        (client, renewals)
+        (client, events)
     }
 
     pub fn value(&self, server: usize, key: &str) -> Option<String> {
@@ -94,13 +88,13 @@ impl Ensemble {
 
     /// Waits until every server has the hold, and the client has heard so: what is asked behind the acquire is answered after it.
     pub fn settled(&self, client: &Client, held: &Held) {
-        eventually("every server has it", TIDY, || self.count(held.name(), held.owner()) == self.servers.len());
+        eventually("every server has it", PATIENCE, || self.count(held.name(), held.owner()) == self.servers.len());
         assert!(client.check().wait().unwrap().iter().all(|report| report.error.is_none()));
     }
 
     /// Waits until no server has the key.
     pub fn left_clean(&self, key: &str) {
-        eventually(&format!("no server has {key}"), TIDY, || self.values(key).iter().all(Option::is_none));
+        eventually(&format!("no server has {key}"), PATIENCE, || self.values(key).iter().all(Option::is_none));
     }
 
     /// The last fence a server has issued.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use locktender::Client;
 use locktender::machine::{Env, State, apply};
 use locktender::server::{Completion, Request, Server};
+use locktender_tests::Events;
 
 use crate::ensemble::wall_us;
-use crate::renewals::Renewals;
 
 #[derive(Default)]
 pub struct JumpyServer {
@@ -51,11 +51,10 @@ impl Server for JumpyServer {
     }
 }
 
-/// A client of servers that vote, and its renewals.
-pub fn watched(servers: &[Arc<JumpyServer>]) -> (Client, Renewals) {
+/// A client of servers that vote, and its events.
+pub fn watched(servers: &[Arc<JumpyServer>]) -> (Client, Events) {
     let builder = servers.iter().fold(Client::builder(), |builder, server| builder.server(Arc::clone(server) as Arc<dyn Server>));
-    let (sink, renewals) = Renewals::new();
-    let client = builder.sink(Arc::new(sink)).build().unwrap();
+    let (client, events) = Events::of(builder);
     client.initialize_quorum().wait().unwrap();
-    (client, renewals)
+    (client, events)
 }

@@ -15,7 +15,6 @@ mod hold;
 mod journal;
 mod jumpy;
 mod release;
-mod renewals;
 mod restart;
 mod setup;
 mod votes;

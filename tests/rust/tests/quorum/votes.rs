@@ -1,9 +1,9 @@
 //! Fences on servers whose counters differ, and answers that come after the grant.
 
 use locktender::Outcome;
-use locktender_tests::{RealServer, eventually};
+use locktender_tests::{PATIENCE, RealServer, TTL, eventually};
 
-use crate::ensemble::{Ensemble, PATIENCE, TTL, ms, wall_us};
+use crate::ensemble::{Ensemble, wall_us};
 
 const SECOND: u64 = 1_000_000;
 
@@ -34,7 +34,7 @@ fn fences_rise_however_the_counters_are_skewed() {
 #[test]
 fn a_late_vote_below_the_token_is_confirmed() {
     let quorum = Ensemble::start(3);
-    let (client, renewals) = quorum.watched();
+    let (client, events) = quorum.watched();
     let ahead = wall_us() + 600 * SECOND;
     quorum.set_fence(0, "a", ahead);
     quorum.set_fence(1, "a", ahead);
@@ -48,7 +48,7 @@ fn a_late_vote_below_the_token_is_confirmed() {
     assert_eq!(quorum.value(2, "a").as_deref(), Some(held.owner()));
     // It counts from now on: with it and another one alone the hold goes on.
     quorum.servers[0].pause();
-    renewals.next_to_begin(PATIENCE);
+    events.next_beat();
     assert!(held.is_valid(), "{:?}", held.check());
     quorum.servers[0].resume();
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -58,7 +58,7 @@ fn a_late_vote_below_the_token_is_confirmed() {
 #[test]
 fn a_late_vote_above_the_token_is_released_there_and_never_counts() {
     let quorum = Ensemble::start(3);
-    let (client, renewals) = quorum.watched();
+    let (client, events) = quorum.watched();
     let ahead = wall_us() + 600 * SECOND;
     quorum.set_fence(2, "a", ahead);
     quorum.proxies[2].hold_answers();
@@ -68,7 +68,7 @@ fn a_late_vote_above_the_token_is_released_there_and_never_counts() {
     eventually("it votes, though nothing is known of its vote yet", PATIENCE, voted);
     quorum.proxies[2].let_answers_go();
     eventually("released there", PATIENCE, || quorum.value(2, "a").is_none());
-    renewals.next_to_begin(PATIENCE);
+    events.next_beat();
     assert!(held.is_valid(), "{:?}", held.check());
     assert_eq!(quorum.value(2, "a"), None, "no heartbeat writes it again");
     assert_eq!(quorum.fence(2, "a"), ahead + 1);
@@ -89,7 +89,7 @@ fn unequal_votes_take_a_second_round_and_the_third_server_is_confirmed_with_it()
         quorum.set_fence(server, "a", wall_us() + ahead * SECOND);
     }
     let before = quorum.fence(1, "a");
-    let held = client.lock("a").ttl(ms(5_000)).acquire_blocking().unwrap();
+    let held = client.lock("a").acquire_blocking().unwrap();
     assert!(held.fence() > before, "the largest of a majority's votes");
     eventually("settled", PATIENCE, || {
         let exact =

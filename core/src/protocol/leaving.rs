@@ -1,0 +1,126 @@
+//! A hold being given back, and what its user is told of that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::error::{Error, Loss, LossReason};
+use crate::event::EventKind;
+use crate::protocol::farewell::{Farewell, Outcome, Release, Value};
+use crate::protocol::hold::Hold;
+use crate::protocol::{CallId, Command, Manner, Recipe};
+
+/// A hold being given back. Its farewell is among the others of its acquisition.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    pub(super) hold: Hold,
+    pub(super) loss: Option<Loss>,
+    pub(super) caller: Option<Caller>,
+    /// An explicit release was asked for: leaving the body has nothing more to do.
+    pub(super) explicit: bool,
+}
+
+/// Who waits for the outcome of a release, and how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller {
+    pub(super) call: CallId,
+    pub(super) manner: Manner,
+    pub(super) gives_up: Tick,
+}
+
+/// A hold that was given back.
+#[derive(Debug)]
+pub(super) struct Released {
+    release: Release,
+    pub(super) loss: Option<Loss>,
+    /// Somebody was told the outcome.
+    pub(super) reported: bool,
+    /// By a release of their own.
+    pub(super) explicit: bool,
+}
+
+impl Leaving {
+    /// Starts the farewell.
+    pub(super) fn begin(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) -> Farewell {
+        let hold = &mut self.hold;
+        let not_held = || Error::not_held(recipe.name(), "it is being released");
+        out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
+        let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None };
+        let until = Some(hold.validity_end);
+        let mut farewell = Farewell::begin(recipe, value, now, until, hold.kept_until(), |server| hold.concern(server, now), out);
+        farewell.awaited = (0..recipe.servers.len()).filter(|server| hold.ballot().is_pending(*server)).count();
+        farewell
+    }
+
+    fn farewell<'a>(&self, farewells: &'a [Farewell]) -> Option<&'a Farewell> {
+        farewells.iter().find(|farewell| farewell.round == self.hold.round_number())
+    }
+
+    /// Tells the outcome of the release if it is known.
+    pub(super) fn conclude(
+        &self,
+        recipe: &Recipe,
+        farewells: &[Farewell],
+        now: Tick,
+        out: &mut Vec<Command>,
+    ) -> Option<Released> {
+        let release = self.farewell(farewells).and_then(Farewell::outcome)?;
+        let kind = match release.outcome {
+            Outcome::Released => EventKind::Released,
+            Outcome::Expired => EventKind::Expired,
+            Outcome::Taken => EventKind::Race,
+        };
+        let mut event = self.hold.event(recipe, kind);
+        event.rival.clone_from(&release.rival);
+        event.took = Some(if kind == EventKind::Race { release.overrun } else { now.since(self.hold.granted) });
+        out.push(Command::Emit(event));
+        let released = Released { release, loss: self.loss.clone(), reported: self.caller.is_some(), explicit: self.explicit };
+        if let Some(caller) = self.caller {
+            out.push(Command::Released(caller.call, released.tell(recipe, caller.manner)));
+        }
+        Some(released)
+    }
+
+    /// The caller of a release has waited long enough for its outcome; the release goes on in the background.
+    pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, farewells: &[Farewell], out: &mut Vec<Command>) {
+        let result = match (caller.manner, &self.loss) {
+            (Manner::Explicit, _) => {
+                let errors = self.farewell(farewells).map(|farewell| farewell.errors(recipe)).unwrap_or_default();
+                Err(Error::unavailable(Some(recipe.name()), errors))
+            }
+            (_, Some(loss)) => Err(Error::lost(recipe.name(), loss.clone())),
+            (_, None) => {
+                let mut event = self.hold.event(recipe, EventKind::Warning);
+                event.message =
+                    Some("the release is not confirmed yet; it goes on in the background until the key expires".to_owned());
+                out.push(Command::Emit(event));
+                Ok(nothing_to_do())
+            }
+        };
+        out.push(Command::Released(caller.call, result));
+    }
+}
+
+impl Released {
+    /// What the caller of a release is told: leaving a body after a loss is an error, an explicit release tells what it found.
+    pub(super) fn tell(&self, recipe: &Recipe, manner: Manner) -> Result<Release, Error> {
+        let release = self.release.clone();
+        let loss = self.loss.as_ref();
+        if manner == Manner::Explicit || (loss.is_none() && release.outcome == Outcome::Released) {
+            return Ok(release);
+        }
+        let found = if release.outcome == Outcome::Taken { LossReason::Taken } else { LossReason::Missing };
+        let reason = loss.map_or(found, |loss| loss.reason);
+        let rival = release.rival.or_else(|| loss.and_then(|loss| loss.rival.clone()));
+        Err(Error::lost(recipe.name(), Loss { reason, rival, overrun: release.overrun }))
+    }
+}
+
+/// What leaving a body gives whose lock is already given back.
+pub(super) fn nothing_to_do() -> Release {
+    Release { outcome: Outcome::Released, rival: None, overrun: Duration::ZERO }
+}
+
+#[cfg(test)]
+#[path = "leaving_tests.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+//! A hold that is given back, in virtual time: how often a server is asked.
+
+use std::sync::Arc;
+
+use crate::clock::{Now, Tick};
+use crate::error::Remaining;
+use crate::protocol::farewell::STRAGGLER;
+use crate::protocol::waiting::tests::{at, ms, recipe};
+use crate::protocol::{Acquisition, Command, Input, Manner, Step, Tag};
+use crate::server::{Answer, Failure, FailureKind, Reply, Verdict};
+
+/// Lets a majority of three servers grant a lock at the origin, which nobody renews.
+struct Bench {
+    machine: Acquisition,
+    /// When which server was asked to release.
+    asked: Vec<(Tick, usize)>,
+}
+
+impl Bench {
+    fn held() -> Self {
+        let mut recipe = recipe(3);
+        recipe.options.renew = false;
+        let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0 });
+        let mut bench = Self { machine, asked: Vec::new() };
+        bench.bring(at(0), Input::Start);
+        for server in [0, 1] {
+            bench.answer(at(1), server, Step::Acquire, at(0), Ok(reply(Verdict::Vote)));
+        }
+        assert!(bench.machine.check(at(1)).is_ok(), "granted");
+        bench
+    }
+
+    fn bring(&mut self, now: Tick, input: Input) {
+        let mut out = Vec::new();
+        self.machine.handle(Now { tick: now, wall_us: 0 }, input, &mut out);
+        for command in out {
+            if let Command::Send { server, tag: Tag { step: Step::Release, .. }, .. } = command {
+                self.asked.push((now, server));
+            }
+        }
+    }
+
+    fn answer(&mut self, now: Tick, server: usize, step: Step, sent: Tick, answer: Answer) {
+        self.bring(now, Input::Answer { server, tag: Tag { round: 1, step, sent }, answer });
+    }
+}
+
+fn reply(verdict: Verdict) -> Reply {
+    Reply::new(verdict, 0, 7, None, Remaining::Gone)
+}
+
+#[test]
+fn a_server_whose_acquire_went_down_with_its_connection_is_asked_twice_also_after_a_loss() {
+    for step in [Step::Acquire, Step::Heal] {
+        // Long enough ago the server has read it, or never will; the validity ends between the other two.
+        for (broke, maybe_applied) in [(9_000, true), (9_850, true), (9_950, true), (9_950, false), (9_850, false)] {
+            let broke = at(broke);
+            let mut bench = Bench::held();
+            let lost = at(9_900);
+            let failure = Failure { maybe_applied, ..Failure::unknown(FailureKind::Disconnected, "broke") };
+            if broke < lost {
+                bench.answer(broke, 2, step, at(0), Err(failure.clone()));
+            }
+            bench.bring(lost, Input::Wake);
+            assert!(bench.machine.check(lost).is_err(), "lost");
+            if broke > lost {
+                bench.answer(broke, 2, step, at(0), Err(failure));
+            }
+            let left = broke.max(lost).after(ms(40));
+            bench.bring(left, Input::Release(1, Manner::Leave));
+            for server in 0..3 {
+                bench.answer(left, server, Step::Release, left, Ok(reply(Verdict::No)));
+            }
+            while bench.machine.wake_at() < Tick::NEVER {
+                let now = bench.machine.wake_at();
+                bench.bring(now, Input::Wake);
+                bench.answer(now, 2, Step::Release, now, Ok(reply(Verdict::No)));
+            }
+            let times = bench.asked.iter().filter(|(_, server)| *server == 2).count();
+            let unsure = maybe_applied && broke.after(STRAGGLER) > left;
+            assert_eq!(times, 1 + usize::from(unsure), "{step:?} {broke:?} {maybe_applied}: {:?}", bench.asked);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The timers of the I/O thread.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::bell::Bell;
+use crate::clock::Tick;
+
+/// Something to wake.
+pub(crate) trait Alarm: Send + Sync {
+    fn ring(self: Arc<Self>);
+}
+
+/// Alarms by the time at which they ring.
+pub(crate) struct Timers {
+    queue: Mutex<Queue>,
+    bell: Bell,
+}
+
+#[derive(Default)]
+struct Queue {
+    alarms: BTreeMap<(Tick, u64), Weak<dyn Alarm>>,
+    /// Until when the thread sleeps, if it does: an alarm after that is no reason to sleep less.
+    sleeps_until: Option<Tick>,
+}
+
+impl Timers {
+    /// Called in the context of the runtime that [runs](Timers::run) them.
+    pub(crate) fn new() -> Self {
+        Self::with(Bell::new())
+    }
+
+    fn with(bell: Bell) -> Self {
+        Self { queue: Mutex::default(), bell }
+    }
+
+    pub(crate) fn set(&self, at: Tick, id: u64, alarm: Weak<dyn Alarm>) {
+        let mut queue = self.queue.lock();
+        queue.alarms.insert((at, id), alarm);
+        if queue.sleeps_until.is_some_and(|until| at < until) {
+            queue.sleeps_until = Some(at);
+            self.bell.bring_forward(at);
+        }
+    }
+
+    pub(crate) fn cancel(&self, at: Tick, id: u64) {
+        let cancelled = self.queue.lock().alarms.remove(&(at, id));
+        drop(cancelled);
+    }
+
+    /// Rings the alarms, for ever.
+    pub(crate) async fn run(&self) {
+        let mut due = Vec::new();
+        loop {
+            let until = self.collect(&mut due);
+            if due.is_empty() {
+                self.bell.rings(until).await;
+                continue;
+            }
+            // All that is due at once is rung in one go, so that what it sends leaves in one write per server.
+            for alarm in due.drain(..) {
+                alarm.ring();
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Takes what is due; gives until when to sleep if nothing is.
+    fn collect(&self, due: &mut Vec<Arc<dyn Alarm>>) -> Tick {
+        let now = Tick::now();
+        let mut queue = self.queue.lock();
+        queue.sleeps_until = None;
+        while let Some(first) = queue.alarms.first_entry().filter(|first| first.key().0 <= now) {
+            due.extend(first.remove().upgrade());
+        }
+        let next = queue.alarms.first_key_value().map_or(Tick::NEVER, |((at, _), _)| *at);
+        if !due.is_empty() {
+            return next;
+        }
+        let until = self.bell.set(next, now);
+        queue.sleeps_until = Some(until);
+        until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    struct Told(Sender<(u64, Tick)>, u64);
+
+    impl Alarm for Told {
+        fn ring(self: Arc<Self>) {
+            self.0.send((self.1, Tick::now())).unwrap();
+        }
+    }
+
+    /// Timers that run on a thread of their own, as long as the process.
+    fn running(bell: fn() -> Bell) -> Arc<Timers> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let timers = {
+            let _entered = runtime.enter();
+            Arc::new(Timers::with(bell()))
+        };
+        let keeper = Arc::clone(&timers);
+        std::thread::spawn(move || runtime.block_on(keeper.run()));
+        timers
+    }
+
+    /// Sets an alarm once the thread sleeps.
+    fn set(timers: &Timers, tell: &Sender<(u64, Tick)>, id: u64, at: Tick) -> Arc<dyn Alarm> {
+        let alarm: Arc<dyn Alarm> = Arc::new(Told(tell.clone(), id));
+        while timers.queue.lock().sleeps_until.is_none() {
+            std::thread::yield_now();
+        }
+        timers.set(at, id, Arc::downgrade(&alarm));
+        alarm
+    }
+
+    fn rung(told: &Receiver<(u64, Tick)>) -> (u64, Tick) {
+        told.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+
+    fn the_earliest_rings_first_whenever_it_was_set(bell: fn() -> Bell) {
+        let timers = running(bell);
+        let (tell, told) = channel();
+        let now = Tick::now();
+        let at = |millis| now.after(Duration::from_millis(millis));
+        let _last = set(&timers, &tell, 1, at(300));
+        let _never = set(&timers, &tell, 2, at(250));
+        let _first = set(&timers, &tell, 3, at(200));
+        timers.cancel(at(250), 2);
+        for (id, due) in [(3, at(200)), (1, at(300))] {
+            let (rang, when) = rung(&told);
+            assert_eq!(rang, id);
+            assert!(when >= due, "{id} rang {:?} too early", due.since(when));
+        }
+        let gone = set(&timers, &tell, 4, Tick::now().after(Duration::from_millis(20)));
+        drop(gone);
+        let _past = set(&timers, &tell, 5, Tick::now().after(Duration::from_millis(40)));
+        assert_eq!(rung(&told).0, 5, "an alarm nobody keeps is silent");
+    }
+
+    #[test]
+    fn the_earliest_rings_first_by_the_systems_timer() {
+        the_earliest_rings_first_whenever_it_was_set(Bell::new);
+    }
+
+    #[test]
+    fn the_earliest_rings_first_by_the_runtimes_timer() {
+        the_earliest_rings_first_whenever_it_was_set(|| Bell::Runtime(Notify::new()));
+    }
+}
