@@ -1,4 +1,4 @@
-"""Forked children: os.fork and multiprocessing; servers that fork are in test_prefork.py. The numbers are those of test_faults.py."""
+"""Forked children: os.fork and multiprocessing; servers that fork are in test_prefork.py. The numbers are those of tests/faults/README.md."""
 
 import pytest
 from support.script import run
