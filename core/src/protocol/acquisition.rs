@@ -141,15 +141,14 @@ impl Acquisition {
 
     /// Nobody's patience ends in time in which the process did not run, which shows by something that was due then. Validity does.
     fn oversleep(&mut self, recipe: &Recipe, now: Tick) {
-        let late = now.since(self.wake_at().max(self.ran));
-        self.ran = now;
-        if late.is_zero() {
-            return;
-        }
+        let ran = std::mem::replace(&mut self.ran, now);
+        let late = |due: Tick| now.since(due.max(ran));
+        let all = self.wake_at();
         match &mut self.state {
-            State::Acquiring(attempt) => attempt.overslept(recipe, late, now),
-            State::Held(hold) => hold.overslept(late),
-            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late),
+            // Not by what undoes earlier rounds: the more there is to do, the longer would a machine that is always late go on.
+            State::Acquiring(attempt) => attempt.overslept(recipe, late(attempt.wake_at(recipe)), now),
+            State::Held(hold) => hold.overslept(late(hold.wake_at())),
+            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late(all)),
             _ => (),
         }
     }
@@ -422,7 +421,7 @@ impl Acquisition {
         let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None };
         let mut farewell =
             Farewell::begin(recipe, value, now, Some(until), hold.kept_until(), |server| hold.concern(server, now), out);
-        farewell.awaited = (0..recipe.servers.len()).filter(|server| hold.ballot().is_pending(*server)).count();
+        farewell.await_acquires(recipe, |server| hold.ballot().is_pending(server), now);
         self.farewells.push(farewell);
         self.state = State::Leaving(Leaving { hold, loss, caller, explicit });
     }
