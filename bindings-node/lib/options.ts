@@ -30,7 +30,10 @@ export interface ClientOptions extends LockOptions {
   connectTimeoutMs?: number | undefined
   /** How long an answer may take. Default 1 s; 200 ms with more than one server. */
   responseTimeoutMs?: number | undefined
-  /** How long an operation keeps trying while no majority can be reached. Default 5 s. */
+  /**
+   * How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+   * Default 5 s.
+   */
   unavailableAfterMs?: number | undefined
   /** On a quorum, the longest a hold may remain: how long a server that lost its data must not vote. Default 60 s. */
   maxTtlMs?: number | undefined

@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use crate::arguments::seconds;
 use crate::bridge::drain_of;
 use crate::client::Client;
-use crate::context;
 use crate::errors::raised;
 use crate::held::Tended;
 use crate::operation::Operation;
 use crate::options::OnLost;
 use crate::values::{Loss, Release};
+use crate::{context, own};
 
 /// A lock that is held: until it is released, handed over, or lost.
 #[pyclass(module = "locktender", frozen, weakref)]
@@ -103,7 +103,7 @@ impl AsyncHeld {
             Some(loss) => Ok(Py::new(py, Loss::from(loss))?.into_any()),
             None => Ok(py.None()),
         });
-        Ok(slf.py().import("locktender._asyncio")?.call_method1("wait_lost", (ended, timeout))?.unbind())
+        Ok(own::call(slf.py(), "_asyncio", "wait_lost", (ended, timeout))?.unbind())
     }
 
     fn release(slf: &Bound<'_, Self>) -> Operation {
@@ -120,12 +120,12 @@ impl AsyncHeld {
     }
 
     fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Ok(slf.py().import("locktender._asyncio")?.call_method1("enter", (slf,))?.unbind())
+        Ok(own::call(slf.py(), "_asyncio", "enter", (slf,))?.unbind())
     }
 
     fn __aexit__(slf: &Bound<'_, Self>, _kind: Py<PyAny>, error: Py<PyAny>, _traceback: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let body = slf.get().body.lock().take();
-        Ok(slf.py().import("locktender._asyncio")?.call_method1("leave", (slf, body, error))?.unbind())
+        Ok(own::call(slf.py(), "_asyncio", "leave", (slf, body, error))?.unbind())
     }
 
     /// `release()` as the end of a body does it.

@@ -15,7 +15,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
-use crate::exit;
+use crate::exit::{self, Visit};
+use crate::own;
 use crate::turns::Turns;
 use crate::wake::Wake;
 
@@ -89,14 +90,16 @@ pub(crate) struct Drain {
 #[pymethods]
 impl Drain {
     /// Settles what has ended; runs on the loop's thread.
-    fn __call__(&self, py: Python<'_>) {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        let _visit = Visit::begin(py)?;
         self.queue.wake.clear();
         self.settle(py);
+        Ok(())
     }
 
     /// Sends what the tasks of this turn have asked for.
-    fn _send(&self, py: Python<'_>) {
-        self.turning(py, Turns::send);
+    fn _send(&self, py: Python<'_>) -> PyResult<()> {
+        self.turning(py, Turns::send)
     }
 
     /// For loops that can't watch a descriptor: blocks a thread that stands in until something has ended, at most a second.
@@ -128,13 +131,15 @@ impl Drain {
 
 impl Drain {
     /// Does the loop's share of the I/O, and settles what that has ended.
-    pub(crate) fn turning(&self, py: Python<'_>, work: impl FnOnce(&Turns)) {
+    pub(crate) fn turning(&self, py: Python<'_>, work: impl FnOnce(&Turns)) -> PyResult<()> {
+        let _visit = Visit::begin(py)?;
         // A forked child may have inherited the loop while it ran: its connections are the parent's.
         if self.pid == std::process::id() {
             self.queue.ready.lock().awake = true;
             work(&self.turns);
             self.settle(py);
         }
+        Ok(())
     }
 
     fn settle(&self, py: Python<'_>) {
@@ -217,6 +222,7 @@ pub(crate) fn drain_of<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     if let Some(drain) = known(event_loop) {
         return Ok(drain);
     }
+    let _visit = Visit::begin(py)?;
     let queue = Queue { ready: Mutex::default(), filled: Condvar::new(), wake: Wake::new()? };
     let drain = Drain {
         queue: Arc::new(queue),
@@ -262,7 +268,7 @@ fn attach(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<(
             Ok(())
         }
         Err(error) if error.is_instance_of::<PyNotImplementedError>(py) => {
-            py.import("locktender._asyncio")?.call_method1("stand_in", (event_loop, drain)).map(drop)
+            own::call(py, "_asyncio", "stand_in", (event_loop, drain)).map(drop)
         }
         Err(error) => Err(error),
     }

@@ -21,7 +21,7 @@ use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
 use crate::scripted::ScriptedServer;
 use crate::values::ServerReport;
-use crate::{context, exit, waiting};
+use crate::{context, exit, own, waiting};
 
 /// The connection to one lock server, or to a quorum of independent ones.
 #[pyclass(module = "locktender", frozen, weakref)]
@@ -176,7 +176,7 @@ impl Client {
         signature = (redis, /, **options),
         text_signature = "($cls, redis, /, *, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
             unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-            max_hold=None, on_lost=None, on_event=None)"
+            max_hold=None, fair=None, on_lost=None, on_event=None)"
     )]
     fn from_redis(
         class: &Bound<'_, PyType>,
@@ -184,7 +184,7 @@ impl Client {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Self>> {
         let py = class.py();
-        let settings = py.import("locktender._redis_py")?.call_method1("settings", (redis,))?;
+        let settings = own::call(py, "_redis_py", "settings", (redis,))?;
         let (url, settings): (Bound<'_, PyAny>, Bound<'_, PyDict>) = settings.extract()?;
         // What is said here counts more than what the other client was told.
         options.map_or(Ok(()), |options| settings.update(options.as_mapping()))?;

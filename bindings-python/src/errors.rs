@@ -6,6 +6,8 @@ use locktender::{Code, Error, Remaining};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
+use crate::exit::Visit;
+
 mod class {
     use pyo3::import_exception;
 
@@ -42,6 +44,7 @@ fn class_of(py: Python<'_>, code: Code) -> Bound<'_, PyType> {
 /// The exception for `error`, with all its fields.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let build = || {
+        let _visit = Visit::begin(py)?;
         let fields = fields(py, error)?;
         class_of(py, error.code()).call((error.to_string(),), Some(&fields))
     };

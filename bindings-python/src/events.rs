@@ -13,8 +13,8 @@ use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::exit;
 use crate::values::Event;
+use crate::{exit, own};
 
 /// How many events may wait; more of them drop the oldest.
 const CAPACITY: usize = 4096;
@@ -95,7 +95,7 @@ pub(crate) fn refresh(py: Python<'_>, has_callback: bool) -> PyResult<()> {
     LOGGED.store(logged, Ordering::Relaxed);
     let pid = std::process::id();
     if (logged < u8::MAX || has_callback) && DELIVERS.swap(pid, Ordering::Relaxed) != pid {
-        py.import("locktender._events")?.call_method0("start")?;
+        own::call(py, "_events", "start", ())?;
     }
     Ok(())
 }
@@ -138,9 +138,7 @@ pub(crate) fn stop(py: Python<'_>) {
     queue.waiting.lock().stopped = true;
     queue.filled.notify_all();
     if DELIVERS.load(Ordering::Relaxed) == std::process::id() {
-        let joined = py
-            .import("locktender._events")
-            .and_then(|events| events.call_method1("join", (Duration::from_secs(1).as_secs_f64(),)));
+        let joined = own::call(py, "_events", "join", (Duration::from_secs(1).as_secs_f64(),));
         drop(joined);
     }
 }

@@ -1,8 +1,9 @@
 //! The end of the interpreter: clients are closed, which gives their locks back, within a bound; and no thread that waits in
 //! here disturbs what follows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::Call;
@@ -22,6 +23,17 @@ static CLIENTS: Mutex<Option<HashMap<u64, Py<PyWeakrefReference>>>> = Mutex::new
 
 /// Set when the exit begins.
 static OVER: AtomicBool = AtomicBool::new(false);
+
+/// The daemon threads of the exit: whoever else was there when it began had already ended.
+static DAEMONS: Mutex<Option<Daemons>> = Mutex::new(None);
+
+struct Daemons {
+    get_ident: Py<PyAny>,
+    idents: HashSet<u64>,
+}
+
+/// How many threads visit this module with the interpreter: the process they are of, and their number.
+static VISITS: Mutex<(u32, usize)> = Mutex::new((0, 0));
 
 /// Refuses a second interpreter of this process: clients, loops and the exit are this module's, and what they lead to is one
 /// interpreter's.
@@ -63,7 +75,8 @@ pub(crate) fn client<'py>(py: Python<'py>, number: u64) -> Option<Bound<'py, Cli
 
 /// Closes every client; called by `atexit`, when the main thread has ended and the interpreter still works.
 #[pyfunction(name = "_close_all")]
-pub(crate) fn close_all(py: Python<'_>) {
+pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
+    *DAEMONS.lock() = Some(daemons(py)?);
     OVER.store(true, Ordering::SeqCst);
     let numbers: Vec<u64> = CLIENTS.lock().iter().flat_map(|clients| clients.keys().copied()).collect();
     let clients = numbers.iter().filter_map(|number| client(py, *number));
@@ -75,8 +88,12 @@ pub(crate) fn close_all(py: Python<'_>) {
         for call in &mut calls {
             let _ = call.wait_for(until.saturating_duration_since(Instant::now()));
         }
+        while Visit::is_any() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
     });
     events::stop(py);
+    Ok(())
 }
 
 /// Whether the exit has begun.
@@ -84,15 +101,64 @@ pub(crate) fn is_over() -> bool {
     OVER.load(Ordering::SeqCst)
 }
 
-/// Keeps daemon threads out once the exit has begun: they would print errors nobody can act on, or be torn down in the middle
-/// of this library by an interpreter that is ending. They sleep until the process is gone.
-pub(crate) fn stay_away(py: Python<'_>) -> PyResult<()> {
-    if is_over() && py.import("threading")?.call_method0("current_thread")?.getattr("daemon")?.is_truthy()? {
-        py.detach(|| {
-            loop {
-                std::thread::park();
-            }
-        });
+/// Every thread but this one. The interpreter has waited for all that are no daemons.
+fn daemons(py: Python<'_>) -> PyResult<Daemons> {
+    let get_ident = py.import("_thread")?.getattr("get_ident")?;
+    let here: u64 = get_ident.call0()?.extract()?;
+    let frames: HashMap<u64, Bound<'_, PyAny>> = py.import("sys")?.call_method0("_current_frames")?.extract()?;
+    let idents = frames.into_keys().filter(|ident| *ident != here).collect();
+    Ok(Daemons { get_ident: get_ident.unbind(), idents })
+}
+
+/// Whether this thread is one of them; found out without running any Python code, in which it could be interrupted.
+fn is_daemon(py: Python<'_>) -> PyResult<bool> {
+    let daemons = DAEMONS.lock();
+    let Some(daemons) = &*daemons else { return Ok(false) };
+    Ok(daemons.idents.contains(&daemons.get_ident.bind(py).call0()?.extract()?))
+}
+
+/// A thread's stay in here during which Python code may run.
+///
+/// An interpreter that ends unwinds the stacks of daemon threads that run Python code, and aborts if there is Rust on them. So
+/// the exit waits for visits to end, and once it has begun no daemon thread begins another: it would only print errors that
+/// nobody can act on. Such a thread sleeps until the process is gone.
+pub(crate) struct Visit {
+    pid: u32,
+}
+
+impl Visit {
+    pub(crate) fn begin(py: Python<'_>) -> PyResult<Self> {
+        if is_over() && is_daemon(py)? {
+            py.detach(|| {
+                loop {
+                    thread::park();
+                }
+            });
+        }
+        let pid = std::process::id();
+        let mut visits = VISITS.lock();
+        // In a forked child the parent's visitors aren't there.
+        *visits = if visits.0 == pid { (pid, visits.1 + 1) } else { (pid, 1) };
+        Ok(Self { pid })
     }
-    Ok(())
+
+    /// Goes on, unless the exit has begun meanwhile.
+    pub(crate) fn go_on(self, py: Python<'_>) -> PyResult<Self> {
+        drop(self);
+        Self::begin(py)
+    }
+
+    fn is_any() -> bool {
+        let (pid, number) = *VISITS.lock();
+        number > 0 && pid == std::process::id()
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let mut visits = VISITS.lock();
+        if visits.0 == self.pid {
+            visits.1 -= 1;
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::arguments::{refuse, seconds};
 use crate::client::Client;
 use crate::errors::{LockError, raised};
 use crate::values::{Loss, Release};
-use crate::waiting;
+use crate::{own, waiting};
 
 /// A lock that is held: until it is released, handed over, or lost.
 #[pyclass(module = "locktender", frozen, weakref)]
@@ -25,6 +25,16 @@ pub(crate) struct Held {
 impl Held {
     pub(crate) fn new(py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<Self>> {
         Py::new(py, Self { core: Tended(held), client })
+    }
+
+    /// Ends a body, which may have failed.
+    pub(crate) fn leave(&self, py: Python<'_>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        settle(py, waiting::block(py, self.core.0.leave()), error)
+    }
+
+    /// Releases in the background, for nobody who could wait.
+    pub(crate) fn give_back(&self) {
+        self.core.0.leave().then(drop);
     }
 }
 
@@ -83,7 +93,7 @@ impl Held {
     }
 
     fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
-        settle(py, waiting::block(py, self.core.0.leave()), error)
+        self.leave(py, error)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -103,7 +113,7 @@ impl Held {
 pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
     match (left, error) {
         (Err(lock_error), Some(error)) if lock_error.is_instance_of::<LockError>(py) => {
-            py.import("locktender._bodies")?.call_method1("attach", (lock_error, error)).map(drop)
+            own::call(py, "_bodies", "attach", (lock_error, error)).map(drop)
         }
         (left, _) => left,
     }

@@ -6,8 +6,9 @@
 //! | what users give | `arguments`, `options`, `parts`; `default` is the client behind the module's own `lock()` |
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
-//! | `with lock` | `entries`, by `context` |
+//! | `with lock` | `entries`, by `context`; `around` for decorators |
 //! | the background | `events`, `exit` |
+//! | the package's Python | `own` |
 //! | for users' tests | `scripted` |
 //!
 //! Two rules keep it from hanging: no thread of the core touches a Python object or waits for the interpreter, and nothing that
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod around;
 mod async_held;
 mod bridge;
 mod client;
@@ -29,6 +31,7 @@ mod held;
 mod lock;
 mod operation;
 mod options;
+mod own;
 mod parts;
 mod scripted;
 mod turns;

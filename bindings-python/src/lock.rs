@@ -7,15 +7,17 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::arguments::{refuse, text};
+use crate::around::Around;
 use crate::async_held::AsyncHeld;
 use crate::client::Client;
 use crate::entries::Entries;
 use crate::errors::{NotHeldError, raised};
+use crate::exit::Visit;
 use crate::held::{Held, settle};
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::values::LockInfo;
-use crate::{context, default, waiting};
+use crate::{context, default, own, waiting};
 
 /// A lock: a recipe. Does no I/O by itself, and may be shared and used again.
 #[pyclass(module = "locktender", frozen, weakref)]
@@ -89,6 +91,7 @@ impl Lock {
             Name::Text(name) => name,
             Name::Maker(maker) => return Err(refuse("name", maker.bind(py), "a callable names locks only in a decorator")),
         };
+        let _visit = Visit::begin(py)?;
         client.listen(py)?;
         let make = || {
             let lock = client.core().lock(name).settings(self.choice.settings.clone());
@@ -140,7 +143,7 @@ impl Lock {
 
 #[pymethods]
 impl Lock {
-    fn acquire(&self, py: Python<'_>) -> PyResult<Py<Held>> {
+    pub(crate) fn acquire(&self, py: Python<'_>) -> PyResult<Py<Held>> {
         let client = self.client(py)?;
         let lock = self.core(py, client.get())?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
@@ -153,7 +156,7 @@ impl Lock {
         })
     }
 
-    fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+    pub(crate) fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let client = self.client(py)?;
         let held = waiting::block(py, self.core(py, client.get())?.try_acquire())?;
         held.map(|held| Held::new(py, client, held)).transpose()
@@ -200,7 +203,7 @@ impl Lock {
     }
 
     fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Ok(slf.py().import("locktender._asyncio")?.call_method1("enter_lock", (slf,))?.unbind())
+        Ok(own::call(slf.py(), "_asyncio", "enter_lock", (slf,))?.unbind())
     }
 
     fn __aexit__(&self, py: Python<'_>, kind: Py<PyAny>, error: Py<PyAny>, traceback: Py<PyAny>) -> PyResult<Py<PyAny>> {
@@ -210,14 +213,14 @@ impl Lock {
     /// The decorator.
     fn __call__(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(slf.py().import("locktender._decorator")?.call_method1("decorate", (slf, name, function, false))?.unbind())
+        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, false))?.unbind())
     }
 
     /// The decorator that runs nothing when the lock is busy.
     #[pyo3(signature = (function, /))]
     fn skip(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(slf.py().import("locktender._decorator")?.call_method1("decorate", (slf, name, function, true))?.unbind())
+        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, true))?.unbind())
     }
 
     /// The same lock by another name.
@@ -226,6 +229,11 @@ impl Lock {
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
         let (name, choice) = (Name::Text(text("name", name)?), self.choice.clone());
         Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default() })
+    }
+
+    /// Holds it around one call of a decorated function.
+    fn _around(slf: Py<Self>, tries_once: bool) -> Around {
+        Around::new(slf, tries_once)
     }
 
     /// Notes an entry of the calling task.
@@ -245,7 +253,7 @@ impl Lock {
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let parts = (&self.client, self.name.object(py)?, &self.options);
-        py.import("locktender._pickle")?.call_method1("reduced_lock", parts)?.extract()
+        own::call(py, "_pickle", "reduced_lock", parts)?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

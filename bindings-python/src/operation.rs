@@ -13,8 +13,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bridge::{Drain, Signal, drain_of};
+use crate::context;
 use crate::errors::raised;
-use crate::{context, exit};
+use crate::exit::Visit;
 
 /// Makes the result for Python, if there is one yet.
 type Take = Box<dyn FnMut(Python<'_>) -> Option<PyResult<Py<PyAny>>> + Send>;
@@ -67,21 +68,23 @@ impl Operation {
     }
 
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let visit = Visit::begin(py)?;
         let state = std::mem::replace(&mut *self.state.lock(), State::Done);
         match state {
-            State::New(start) => self.start(py, start),
+            State::New(start) => self.start(py, start, visit),
             State::Waiting(waiting) => self.look(py, waiting),
             State::Done => Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
         }
     }
 
-    fn start(&self, py: Python<'_>, start: Start) -> PyResult<Py<PyAny>> {
-        exit::stay_away(py)?;
+    fn start(&self, py: Python<'_>, start: Start, visit: Visit) -> PyResult<Py<PyAny>> {
         let no_loop = || PyRuntimeError::new_err("no running event loop");
         let event_loop = context::running_loop(py)?.ok_or_else(no_loop)?;
         let drain = drain_of(&event_loop)?;
         let (number, signal) = drain.get().signal();
         let (cancel, mut take) = start(&event_loop, &drain, signal)?;
+        // The exit may have begun in any of these calls. From here on the signal keeps quiet about the closed client.
+        let _visit = visit.go_on(py)?;
         if let Some(result) = take(py) {
             return Err(returned(result));
         }

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::client::refuse_server;
+use crate::own;
 use crate::scripted::ScriptedServer;
 
 /// The arguments of a client, as they were given.
@@ -34,7 +35,7 @@ impl Parts {
     /// What makes the client again, as `__reduce__` says it.
     pub(crate) fn reduced(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let options = self.options.as_ref().map_or_else(|| PyDict::new(py), |options| options.bind(py).clone());
-        let reduced = py.import("locktender._pickle")?.call_method1("reduced_client", (self.servers(py), options))?;
+        let reduced = own::call(py, "_pickle", "reduced_client", (self.servers(py), options))?;
         reduced.extract()
     }
 

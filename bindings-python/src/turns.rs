@@ -88,8 +88,8 @@ struct Turn {
 
 #[pymethods]
 impl Turn {
-    fn __call__(&self, py: Python<'_>) {
-        self.drain.get().turning(py, |turns| turns.attend(self.id));
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        self.drain.get().turning(py, |turns| turns.attend(self.id))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

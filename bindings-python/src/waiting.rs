@@ -7,8 +7,9 @@ use locktender::Call;
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
+use crate::context;
 use crate::errors::raised;
-use crate::{context, exit};
+use crate::exit::Visit;
 
 /// How long a signal may go unnoticed.
 const SLICE: Duration = Duration::from_millis(50);
@@ -52,7 +53,7 @@ pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, pa
 
 fn slice<T: Send + 'static>(py: Python<'_>, call: &mut Call<T>, patience: Duration) -> PyResult<Option<T>> {
     let result = py.detach(|| call.wait_for(patience));
-    exit::stay_away(py)?;
+    let _visit = Visit::begin(py)?;
     // Also with a result: an interrupt that comes with the grant drops the grant, which gives the lock back.
     py.check_signals()?;
     result.map(|result| raised(py, result)).transpose()

@@ -9,6 +9,8 @@ use crate::call::Responder;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::live::Live;
+use crate::patience::Patience;
+use crate::runtime::Runtime;
 use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
 use crate::timers::Alarm;
 
@@ -17,12 +19,15 @@ type Judge<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send
 
 /// Questions to all servers. The servers' completions keep it alive.
 pub(crate) struct Inquiry<T> {
+    id: u64,
     judge: Judge<T>,
+    most: Duration,
     no_answer: Failure,
     state: Mutex<State<T>>,
 }
 
 struct State<T> {
+    patience: Patience,
     answers: Vec<Option<Answer>>,
     responder: Option<Responder<T>>,
 }
@@ -41,9 +46,15 @@ impl<T: Send + 'static> Inquiry<T> {
         let until = Tick::now().after(patience);
         let message = format!("no answer within {} ms", patience.as_millis());
         let inquiry = Arc::new(Self {
+            id: live.next_id(),
             judge: Box::new(judge),
+            most: patience,
             no_answer: Failure::unknown(FailureKind::Timeout, message),
-            state: Mutex::new(State { answers: vec![None; servers * ops.len()], responder: Some(responder) }),
+            state: Mutex::new(State {
+                patience: Patience::until(until),
+                answers: vec![None; servers * ops.len()],
+                responder: Some(responder),
+            }),
         });
         for (number, (op, server)) in ops.iter().flat_map(|op| (0..servers).map(move |server| (op, server))).enumerate() {
             let keep = Arc::clone(&inquiry);
@@ -54,8 +65,12 @@ impl<T: Send + 'static> Inquiry<T> {
             });
             live.server(server).submit(Request::new(op.clone(), until), completion);
         }
-        let alarm: Weak<dyn Alarm> = Arc::downgrade(&inquiry) as _;
-        live.runtime().set_alarm(until, live.next_id(), alarm);
+        inquiry.set_alarm(live.runtime(), until);
+    }
+
+    fn set_alarm(self: &Arc<Self>, runtime: &Runtime, at: Tick) {
+        let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as _;
+        runtime.set_alarm(at, self.id, alarm);
     }
 
     fn step(&self, change: impl FnOnce(&mut [Option<Answer>])) {
@@ -72,6 +87,16 @@ impl<T: Send + 'static> Inquiry<T> {
 
 impl<T: Send + 'static> Alarm for Inquiry<T> {
     fn ring(self: Arc<Self>) {
+        let now = Tick::now();
+        let mut state = self.state.lock();
+        state.patience.overslept(now, self.most);
+        let ends = state.patience.ends();
+        drop(state);
+        if now < ends
+            && let Ok(runtime) = Runtime::current()
+        {
+            return self.set_alarm(&runtime, ends);
+        }
         self.step(|answers| {
             for answer in answers {
                 answer.get_or_insert_with(|| Err(self.no_answer.clone()));

@@ -27,6 +27,9 @@ pub(crate) use mutant;
 #[cfg(feature = "mutants")]
 pub(crate) use planted::is_planted;
 
+#[cfg(all(test, feature = "mutants"))]
+pub(crate) use planted::assert_noticed;
+
 #[cfg(feature = "mutants")]
 mod planted {
     use std::cell::Cell;
@@ -56,6 +59,14 @@ mod planted {
         PLANTED.get() == Some(mutant)
     }
 
+    /// Asserts that a table passes, and fails with a bug planted.
+    #[cfg(test)]
+    pub fn assert_noticed(mutant: Mutant, table: fn()) {
+        assert!(Mutant::IN_TABLES.contains(&mutant), "{mutant:?} is left to the simulation");
+        table();
+        assert!(std::panic::catch_unwind(|| plant(mutant, table)).is_err(), "{mutant:?} is not noticed");
+    }
+
     macro_rules! mutants {
         ($($(#[$doc:meta])* $name:ident,)*) => {
             /// A bug, named after what is done wrong.
@@ -67,6 +78,19 @@ mod planted {
             impl Mutant {
                 /// Every bug.
                 pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+                /// Those that a table with the bug planted notices, where it would take the simulation too long.
+                pub const IN_TABLES: &[Self] =
+                    &[
+                        Self::FairSharesPlace,
+                        Self::TurnNotLinedUp,
+                        Self::FailureKept,
+                        Self::YieldKept,
+                        Self::FrontIsDeaf,
+                        Self::SpeakerDemoted,
+                        Self::MinorityIgnored,
+                        Self::HearsIgnored,
+                    ];
             }
         };
     }
@@ -131,5 +155,95 @@ mod planted {
         ExtendOutlasts,
         /// A server that did not answer an extension counts as one that refused it.
         SilenceRefuses,
+
+        // The queue on a server.
+        /// A newcomer that queues by principle takes a free lock although somebody waits.
+        FairNewcomerPasses,
+        /// A lock is not kept for a waiter that queues by principle.
+        FairPassed,
+        /// A waiter may be passed however long it has waited.
+        PatientPassed,
+        /// The waiters of a dead process are told.
+        DeadHeadTold,
+        /// A look doesn't prolong a client's life.
+        LifeNotProlonged,
+        /// A waiter that looks goes to the tail.
+        LookLosesPlace,
+        /// A waiter that was told, and came too late, goes to the tail.
+        PlaceForgotten,
+        /// A place that others wait in, too, stays where it was with a grant.
+        GrantKeepsPlace,
+        /// A waiter that has the lock stays in the queue.
+        WinnerStaysInLine,
+        /// A waiter that was told stays in the queue.
+        ToldStaysInLine,
+        /// The clients' lives count as waiters.
+        RankCountsClients,
+        /// The second waiter is not told when to look after the first.
+        SecondUntold,
+        /// A lock is kept for a waiter for longer than the claim window.
+        ClaimOutlasts,
+        /// Anybody may take a lock that is kept for a waiter.
+        ClaimIsAnybodys,
+        /// Not even the waiter for which a lock is kept may take it.
+        OwnClaimRefused,
+        /// A lock is kept for a waiter where other servers have a say, too.
+        QuorumClaims,
+        /// A lock is kept from newcomers where other servers have a say, too.
+        QuorumBars,
+        /// A release tells nobody.
+        ReleaseTellsNobody,
+        /// A waiter that was told, and leaves, doesn't pass that on.
+        LeaverKeepsHint,
+        /// A waiter for which the lock is kept, and that leaves, doesn't give it up.
+        LeaverKeepsClaim,
+
+        // The line in a process.
+        /// Waiters that queue by principle share one place.
+        FairSharesPlace,
+        /// Whoever speaks for a line leaves, and nobody takes over.
+        TurnKept,
+        /// Whoever takes over where no place is lined up waits until the lock would be free at best.
+        TurnNotLinedUp,
+        /// Whoever takes over trusts that the lock is free no sooner than its ttl ends.
+        TurnTrustsTtl,
+        /// A waiter fails, and the others of its line don't hear of it.
+        FailureKept,
+        /// A waiter can't make use of its turn, and no other takes it.
+        YieldKept,
+        /// A hint finds nobody although its receiver waits.
+        HintMissed,
+        /// Whoever takes over at once doesn't listen.
+        FrontIsDeaf,
+        /// Whoever speaks for the line is told of another turn, and ceases.
+        SpeakerDemoted,
+
+        // A waiter.
+        /// A waiter that is told of releases doesn't look by itself.
+        NoLook,
+        /// Nobody looks when the holder's key expires.
+        ExpiryUnnoticed,
+        /// A hint that comes while a round is under way is lost.
+        HintDuringRoundLost,
+        /// The second doesn't look after the first.
+        NextIgnored,
+        /// A hint of fewer than a majority is no reason to try.
+        MinorityIgnored,
+        /// What is told of undoing a round whose votes were split makes everybody try again.
+        SplitStirs,
+        /// What a server tells that voted in vain makes a waiter try again.
+        UndoneStirs,
+        /// A subscription that begins, or breaks off, is no reason to look.
+        HearsIgnored,
+        /// A waiter that gives up stays in the queue.
+        LeaverStays,
+        /// A waiter that gives up leaves a place in the queue that another of its process had lined up.
+        LinedUpByAnother,
+        /// A waiter that has the lock stays in the queues of servers that had no say in it.
+        WinnerNotTakenOut,
+        /// A server that lines a waiter up after its grant keeps it.
+        LateLineUpKept,
+        /// Whoever comes next in a place names the arrival of the one that had the lock.
+        NextKeepsPlace,
     }
 }

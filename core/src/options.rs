@@ -131,7 +131,8 @@ pub struct ClientOptions {
     pub connect_timeout: Duration,
     /// How long an answer may take. Default 1 s; 200 ms with more than one server.
     pub response_timeout: Option<Duration>,
-    /// How long an operation keeps trying while no majority can be reached. Default 5 s.
+    /// How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+    /// Default 5 s.
     pub unavailable_after: Duration,
     /// On a quorum, the longest a hold may remain: how long a server that lost its data must not vote. Default 60 s.
     pub max_ttl: Duration,

@@ -38,7 +38,7 @@ class Clean:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=180,
+            timeout=600,
         )
         assert process.returncode == 0, f"{command} ended with {process.returncode}:\n{process.stdout[-4000:]}"
         return process.stdout

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from support.checkout import ROOT, prepared
+from support.observe import PATIENCE
 
 HERE = Path(__file__).parent
 PROGRAMS: dict[str, list[str | Path]] = {
@@ -35,7 +36,7 @@ class Peer:
     def receive(self) -> dict[str, Any]:
         assert self._process.stdout
         line = self._process.stdout.readline()
-        assert line, f"{self.library} ended with {self._process.wait(10)}"
+        assert line, f"{self.library} ended with {self._process.wait(PATIENCE)}"
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -47,7 +48,7 @@ class Peer:
         """Ends it as a crash does."""
         assert self._process.stdin and self._process.stdout
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(PATIENCE)
         self._process.stdin.close()
         self._process.stdout.close()
 
@@ -58,7 +59,7 @@ class Peer:
         assert self._process.stdin and self._process.stdout
         self._process.stdin.close()
         self._process.stdout.close()
-        assert self._process.wait(10) == 0
+        assert self._process.wait(PATIENCE) == 0
 
 
 class Peers(dict[str, Peer]):

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from support.checkout import ROOT, prepared
+from support.observe import PATIENCE
 
 FIGHT: list[str | Path] = [prepared("bin/python"), ROOT / "examples/sweetroll"]
 WHO = ("Diego (Python)", "Gorn (Node)", "Milten (Rust)")
 
 
 def demo(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*FIGHT, *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([*FIGHT, *arguments], capture_output=True, text=True, timeout=PATIENCE)
 
 
 def line(fence: int, who: str, since: float, until: float, at: float, event: str = "bites") -> dict[str, Any]:
@@ -27,7 +28,7 @@ def judged(file: Path, *lines: dict[str, Any]) -> subprocess.CompletedProcess[st
 
 def test_three_languages_fight_and_nobody_overlaps(tmp_path: Path):
     shared = tmp_path / "shared.jsonl"
-    fight = demo("--seconds", "5", "--keep", shared)
+    fight = demo("--seconds", "8", "--keep", shared)
     assert fight.returncode == 0, fight.stdout + fight.stderr
     rows = [row for row in fight.stdout.splitlines() if row.startswith(WHO)]
     assert len(rows) == 3
@@ -41,7 +42,7 @@ def test_three_languages_fight_and_nobody_overlaps(tmp_path: Path):
 
 
 def test_the_fight_goes_on_while_two_of_five_servers_are_killed_and_come_back():
-    fight = demo("--quorum", "--seconds", "6", "--plain")
+    fight = demo("--quorum", "--seconds", "9", "--plain")
     assert fight.returncode == 0, fight.stdout + fight.stderr
     events = [(at, who, event) for at, who, event in map(shown, fight.stdout.splitlines()) if event]
     outages = [at for at, who, event in events if (who, event) == ("Servers", "two die")]

@@ -8,13 +8,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { AcquireTimeoutError, Client, InvalidArgumentError } from 'locktender'
 import { ScriptedServer } from 'locktender/testing'
 
-import { timed, until } from './support/observe.mjs'
+import { PATIENCE_MS, until } from './support/observe.mjs'
 import { startProxy } from './support/proxy.mjs'
 import { sharedServer } from './support/server.mjs'
 
 const server = await sharedServer()
-const client = new Client(server.url)
-const rival = new Client(server.url)
+// An attempt that isn't repeated may meet a stalled machine.
+const patient = { responseTimeoutMs: PATIENCE_MS }
+const client = new Client(server.url, patient)
+const rival = new Client(server.url, patient)
 after(() => Promise.all([client.close(), rival.close()]))
 
 // Everything that takes a signal: it is called with the client, a name and the signal, and gives what it held or did.
@@ -43,21 +45,21 @@ for (const [entrance, enter] of Object.entries(entrances)) {
 
   test(`aborted during: ${entrance} rejects with the reason at once, and leaves no key`, async (t) => {
     const proxy = await startProxy(t, server)
-    const slow = new Client(proxy.url)
+    const slow = new Client(proxy.url, patient)
     const held = await slow.lock(`${t.name} ticket`).acquire()
     slow.ticket = held.handOver()
-    await proxy.latency(0, 600)
+    await proxy.holdAnswers()
+    const before = await proxy.clientBytes()
     const abort = new AbortController()
     const reason = { any: 'value' }
     const work = enter(slow, t.name, abort.signal)
     assert.equal(listeners(abort.signal), 1)
-    await until(async () => entrance === 'adopt' || await server.command('EXISTS', t.name))
+    await until(async () => (await proxy.clientBytes()) > before && (entrance === 'adopt' || await server.command('EXISTS', t.name)))
     abort.abort(reason)
-    const { tookMs } = await timed(() => assert.rejects(work, (error) => error === reason))
-    assert.ok(tookMs < 100, `took ${tookMs} ms`)
+    await assert.rejects(work, (error) => error === reason) // and no answer has come
     assert.equal(listeners(abort.signal), 0)
-    await until(async () => !(await server.command('EXISTS', t.name)), 1_000)
-    await proxy.latency()
+    await until(async () => !(await server.command('EXISTS', t.name)))
+    await proxy.letAnswersGo()
     assert.equal((await slow.lock(t.name).acquire()).isValid(), true)
     await slow.close()
   })
@@ -83,12 +85,8 @@ test('an abort ends the wait for a busy lock, which is otherwise unchanged', asy
   assert.equal(listeners(abort.signal), 1, 'more than ten are a warning of Node')
   const ends = Promise.allSettled(waits)
   const other = client.lock(t.name).acquire()
-  await sleep(30) // into the wait
-  const { tookMs } = await timed(() => {
-    abort.abort()
-    return ends
-  })
-  assert.ok(tookMs < 100, `took ${tookMs} ms`)
+  await until(async () => (await server.line(t.name)).length) // into the wait
+  abort.abort()
   assert.ok((await ends).every(({ reason }) => reason === abort.signal.reason && reason.name === 'AbortError'))
   assert.equal(await server.command('GET', t.name), held.owner)
   await held.release()
@@ -149,7 +147,7 @@ test('f13: aborts at any moment of an acquire leave no key', async (t) => {
   const attempt = async (at, span) => {
     const abort = new AbortController()
     const timer = setTimeout(() => abort.abort(), (at % 12) * span)
-    await far.withLock(`${t.name} ${at % 40}`, { ttlMs: 60_000, signal: abort.signal }, () => void granted++).catch((error) => {
+    await far.withLock(`${t.name} ${at % 40}`, { ttlMs: 600_000, signal: abort.signal }, () => void granted++).catch((error) => {
       assert.equal(error, abort.signal.reason)
       aborted++
     })
@@ -158,7 +156,7 @@ test('f13: aborts at any moment of an acquire leave no key', async (t) => {
   // From moments that no machine can beat to some that the slowest does.
   for (const span of [1, 1, 2, 4, 8, 16, 32]) await Promise.all(Array.from({ length: 60 }, (_, at) => attempt(at, span)))
   assert.ok(granted > 10 && aborted > 10, `${granted} granted, ${aborted} aborted`)
-  await until(async () => !(await server.command('KEYS', `${t.name} *`)).length, 1_000)
+  await until(async () => !(await server.command('KEYS', `${t.name} *`)).length)
   await far.close()
 })
 
@@ -169,11 +167,11 @@ test('f13: a grant whose answer was cut off, and the caller gone, is undone', as
   await proxy.cutAfterApply(1, 'evalsha')
   await proxy.refuse() // or its next attempt may be granted before anybody sees the first cut off
   const abort = new AbortController()
-  const waiting = assert.rejects(cut.lock(t.name, { ttlMs: 60_000 }).acquire({ signal: abort.signal }), { name: 'AbortError' })
+  const waiting = assert.rejects(cut.lock(t.name, { ttlMs: 600_000 }).acquire({ signal: abort.signal }), { name: 'AbortError' })
   await until(() => server.command('EXISTS', t.name))
   abort.abort()
   await waiting
   await proxy.accept()
-  await until(async () => !(await server.command('EXISTS', t.name)), 1_000)
+  await until(async () => !(await server.command('EXISTS', t.name)))
   await cut.close()
 })

@@ -7,13 +7,14 @@ import test from 'node:test'
 import { Client, ClosedError, InvalidArgumentError, LockLostError, configure, lock, tryWithLock, withLock } from 'locktender'
 import { ScriptedServer } from 'locktender/testing'
 
-import { timed, until } from './support/observe.mjs'
+import { LOAD_MS, PATIENCE_MS, timed, until } from './support/observe.mjs'
 import { startProxy } from './support/proxy.mjs'
 import { run } from './support/script.mjs'
 import { sharedServer, startServer } from './support/server.mjs'
 
 async function clientOf(t, options) {
-  const client = new Client((await sharedServer()).url, options)
+  // An attempt that isn't repeated may meet a stalled machine.
+  const client = new Client((await sharedServer()).url, { responseTimeoutMs: PATIENCE_MS, ...options })
   t.after(() => client.close())
   return client
 }
@@ -29,11 +30,11 @@ test('a client does no I/O before its first operation', async (t) => {
 })
 
 test('prefix, app and defaults for locks are the client\'s options', async (t) => {
-  const client = await clientOf(t, { prefix: 'p:', app: 'billing', ttlMs: 3_000, waitMs: 0 })
+  const client = await clientOf(t, { prefix: 'p:', app: 'billing', ttlMs: 30_000, waitMs: 0 })
   const held = await client.lock(t.name).acquire()
   assert.match(held.owner, /^app=billing host=\S+ pid=\d+ at=\S+Z id=[0-9a-f-]{36}$/)
   assert.equal(await (await sharedServer()).command('GET', `p:${t.name}`), held.owner)
-  assert.ok(held.remainingMs() > 2_000 && held.remainingMs() <= 3_000)
+  assert.ok(held.remainingMs() > 20_000 && held.remainingMs() <= 30_000)
   await assert.rejects(client.lock(t.name).acquire(), { code: 'ACQUIRE_TIMEOUT' })
   await held.release()
 })
@@ -57,11 +58,11 @@ test('several servers are a quorum, as a list or as one string', async (t) => {
 
 test('check tells what a server guarantees', async (t) => {
   const client = await clientOf(t)
-  const [report] = await client.check()
+  const { tookMs, value: [report] } = await timed(() => client.check())
   assert.equal(report.error, null)
   assert.match(report.version, /^(redis|valkey) \d+\.\d+/)
   assert.deepEqual([report.role, report.persistence, report.eviction], ['master', 'none', 'noeviction'])
-  assert.ok(Math.abs(report.clockOffsetMs) < 100)
+  assert.ok(Math.abs(report.clockOffsetMs) <= tookMs + 1) // one clock, read at two moments
   assert.deepEqual([report.denied, Array.isArray(report.warnings)], [[], true])
 })
 
@@ -100,10 +101,10 @@ test('the default client is made of LOCKTENDER_URL at the first operation', asyn
 
 test('configure sets the default client, and locks that were used before keep theirs', async (t) => {
   const [one, other] = [`memory://${randomUUID()}`, `memory://${randomUUID()}`]
-  const client = configure(one, { ttlMs: 2_000 })
+  const client = configure(one, { ttlMs: 200_000 })
   assert.ok(client instanceof Client)
   const first = await lock(t.name).acquire()
-  assert.ok(first.remainingMs() <= 2_000)
+  assert.ok(first.remainingMs() > 20_000 && first.remainingMs() <= 200_000)
   assert.deepEqual(await tryWithLock(t.name, () => 1), { ran: false })
   configure(other)
   assert.deepEqual(await tryWithLock(t.name, { ttlMs: 5_000 }, (held) => held.name), { ran: true, value: t.name })
@@ -115,7 +116,7 @@ test('configure sets the default client, and locks that were used before keep th
 test('closing loses and gives back what is held, and ends what waits', async (t) => {
   const server = await sharedServer()
   const client = new Client(server.url)
-  const held = await client.lock(t.name).acquire()
+  const held = await client.lock(t.name, { ttlMs: 600_000 }).acquire()
   const { signal } = held
   const waiting = assert.rejects(client.lock(t.name).acquire(), ClosedError)
   await client.close()
@@ -147,8 +148,8 @@ test('await using closes a client', async (t) => {
 
 test('f28: close with everything under way is ordered and touches no foreign key', async (t) => {
   const server = await sharedServer()
-  const client = new Client(server.url)
-  const held = await Promise.all(Array.from({ length: 20 }, (_, at) => client.lock(`${t.name} ${at}`, { ttlMs: 30_000 }).acquire()))
+  const client = new Client(server.url, { responseTimeoutMs: PATIENCE_MS, ttlMs: 600_000 })
+  const held = await Promise.all(Array.from({ length: 20 }, (_, at) => client.lock(`${t.name} ${at}`).acquire()))
   await server.command('SET', t.name, 'foreign')
   const waiting = Array.from({ length: 5 }, () => client.lock(t.name).acquire())
   const body = client.withLock(`${t.name} body`, ({ signal }) => new Promise((_, reject) => {
@@ -157,7 +158,7 @@ test('f28: close with everything under way is ordered and touches no foreign key
   const ends = Promise.allSettled([...waiting, body])
   await until(async () => await server.command('EXISTS', `${t.name} body`))
   const { tookMs } = await timed(() => client.close())
-  assert.ok(tookMs < 2_000, `took ${tookMs} ms`)
+  assert.ok(tookMs < LOAD_MS, `took ${tookMs} ms`)
   assert.deepEqual((await ends).map(({ reason }) => reason.code), [...Array(5).fill('CLOSED'), 'LOCK_LOST'])
   assert.ok(held.every((each) => !each.isValid()))
   for (const each of held) assert.equal(await server.command('EXISTS', each.name), 0)
@@ -171,7 +172,7 @@ test('f28: close is bounded while the server is silent', async (t) => {
   server.pause()
   const { tookMs } = await timed(() => client.close())
   server.resume()
-  assert.ok(tookMs < 1_000, `took ${tookMs} ms`)
+  assert.ok(tookMs < 300 + LOAD_MS, `took ${tookMs} ms`)
   assert.equal(held.isValid(), false)
 })
 

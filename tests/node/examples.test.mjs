@@ -16,7 +16,7 @@ for (const example of readdirSync(examples)) {
   test(example, async (t) => {
     const { url } = await startServer(t)
     const env = { ...process.env, LOCKTENDER_URL: url }
-    const { stderr } = await promisify(execFile)(process.execPath, [path.join(examples, example)], { env, timeout: 20_000 })
+    const { stderr } = await promisify(execFile)(process.execPath, [path.join(examples, example)], { env, timeout: 60_000 })
     assert.equal(stderr, '')
   })
 }

@@ -8,6 +8,7 @@ import test from 'node:test'
 import tls from 'node:tls'
 
 import { binaries, certificate } from './support/checkout.mjs'
+import { until } from './support/observe.mjs'
 import { RealServer, sharedServer, startServer } from './support/server.mjs'
 import { startProxy } from './support/proxy.mjs'
 
@@ -131,9 +132,23 @@ test('proxy: black hole', async (t) => {
   const socket = await connect(proxy.port)
   await proxy.blackHole()
   const answer = ask(socket, 'SET hole 1')
-  while ((await proxy.clientReads()) === 0);
+  await until(() => proxy.clientReads())
   assert.equal(await server.command('GET', 'hole'), null)
   await proxy.restore()
+  assert.equal(await answer, '+OK\r\n')
+  socket.destroy()
+})
+
+test('proxy: answers are held, requests are not', async (t) => {
+  const server = await sharedServer()
+  const proxy = await startProxy(t, server)
+  const socket = await connect(proxy.port)
+  await proxy.holdAnswers()
+  let answered = false
+  const answer = ask(socket, 'SET hold 1').finally(() => (answered = true))
+  await until(() => server.command('GET', 'hold'))
+  assert.equal(answered, false)
+  await proxy.letAnswersGo()
   assert.equal(await answer, '+OK\r\n')
   socket.destroy()
 })

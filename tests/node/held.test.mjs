@@ -8,11 +8,12 @@ import { inspect } from 'node:util'
 import { Client, InvalidArgumentError, LockLostError, NotHeldError, UnavailableError } from 'locktender'
 import { ScriptedServer } from 'locktender/testing'
 
-import { timed, until } from './support/observe.mjs'
+import { LOAD_MS, PATIENCE_MS, timed, until } from './support/observe.mjs'
 import { sharedServer, startServer } from './support/server.mjs'
 
 const server = await sharedServer()
-const client = new Client(server.url)
+// An attempt that isn't repeated may meet a stalled machine.
+const client = new Client(server.url, { responseTimeoutMs: PATIENCE_MS })
 after(() => client.close())
 
 const pttl = (name) => server.command('PTTL', name)
@@ -31,8 +32,8 @@ test('name, owner and fence are data', async (t) => {
 })
 
 test('a held lock is renewed far beyond its ttl', async (t) => {
-  const held = await client.lock(t.name, { ttlMs: 300 }).acquire()
-  const end = performance.now() + 1_000
+  const held = await client.lock(t.name, { ttlMs: 1_500 }).acquire()
+  const end = performance.now() + 3_000
   await until(() => {
     held.check()
     return performance.now() > end
@@ -42,14 +43,14 @@ test('a held lock is renewed far beyond its ttl', async (t) => {
 
 test('without renew it ends with its ttl', async (t) => {
   const held = await client.lock(t.name, { ttlMs: 300, renew: false }).acquire()
-  await until(() => held.signal.aborted, 1_000)
+  await until(() => held.signal.aborted)
   assert.equal(held.signal.reason.reason, 'expired')
   await until(async () => !(await server.command('EXISTS', t.name)))
   assert.deepEqual({ ...(await held.release()), overrunMs: 0 }, { outcome: 'expired', rival: null, overrunMs: 0 })
 })
 
 test('extend makes at least so much remain, and never shortens', async (t) => {
-  const held = await client.lock(t.name, { ttlMs: 1_000, renew: false }).acquire()
+  const held = await client.lock(t.name, { ttlMs: 10_000, renew: false }).acquire()
   await held.extend(60_000)
   assert.ok(held.remainingMs() > 55_000 && (await pttl(t.name)) > 55_000)
   await held.extend()
@@ -63,16 +64,16 @@ test('extend makes at least so much remain, and never shortens', async (t) => {
 test('extensions at the same time all succeed, in order', async (t) => {
   const held = await client.lock(t.name).acquire()
   await Promise.all([held.extend(20_000), held.extendBy(20_000), held.extend(30_000), held.extendBy(1_000)])
-  assert.ok(held.remainingMs() > 29_000)
+  assert.ok(held.remainingMs() > 25_000)
   await held.release()
 })
 
 test('an end of the hold that extends cannot pass', async (t) => {
-  const held = await client.lock(t.name, { ttlMs: 300, maxHoldMs: 500 }).acquire()
+  const held = await client.lock(t.name, { ttlMs: 2_500, maxHoldMs: 3_000 }).acquire()
   const { signal } = held
   await held.extend(60_000)
-  assert.ok(held.remainingMs() <= 500)
-  await until(() => signal.aborted, 1_500)
+  assert.ok(held.remainingMs() <= 3_000)
+  await until(() => signal.aborted)
   assert.equal(signal.reason.reason, 'max_hold')
   await assert.rejects(held.extend(), LockLostError)
   await assert.rejects(held.extendBy(10), LockLostError)
@@ -114,7 +115,7 @@ for (const [change, [command, ...values]] of Object.entries(changes)) {
     held.signal.addEventListener('abort', () => told.push(held.isValid()))
     await server.command('DEL', t.name)
     if (command !== 'DEL') await server.command(command, t.name, ...values)
-    await until(() => told.length, 1_000)
+    await until(() => told.length)
     assert.equal(held.signal.reason.code, 'LOCK_LOST')
     assert.throws(() => held.check(), LockLostError)
     await assert.rejects(held.extend(), LockLostError)
@@ -123,8 +124,8 @@ for (const [change, [command, ...values]] of Object.entries(changes)) {
     assert.equal(await server.command('TYPE', t.name), kind)
     assert.deepEqual([told, held.isValid()], [[false], false])
     await server.command('DEL', t.name)
-    const again = await client.lock(t.name, { ttlMs: 300 }).acquire()
-    await sleep(700)
+    const again = await client.lock(t.name, { ttlMs: 1_500 }).acquire()
+    await sleep(2_000)
     again.check()
     await again.release()
   })
@@ -184,11 +185,11 @@ test('a disposal gives back, and never rejects', async (t) => {
 
 test('a disposal while the server is gone ends, and frees the process', async (t) => {
   const own = await startServer(t)
-  const cut = new Client(own.url, { responseTimeoutMs: 100, unavailableAfterMs: 300, ttlMs: 500 })
-  const held = await cut.lock(t.name).acquire()
+  const cut = new Client(own.url, { responseTimeoutMs: 500 })
+  const held = await cut.lock(t.name, { ttlMs: 600_000 }).acquire()
   await own.kill()
   const { tookMs } = await timed(() => held[Symbol.asyncDispose]())
-  assert.ok(tookMs < 1_000, `took ${tookMs} ms`)
+  assert.ok(tookMs < 500 + LOAD_MS, `took ${tookMs} ms`)
   await cut.close()
 })
 
@@ -208,11 +209,11 @@ test('f09: a server killed under many holds is a loss for each, and no unhandled
   const note = (error) => unhandled.push(error)
   process.on('unhandledRejection', note)
   t.after(() => process.off('unhandledRejection', note))
-  const cut = new Client(own.url, { responseTimeoutMs: 100, ttlMs: 500 })
+  const cut = new Client(own.url, { responseTimeoutMs: 500, ttlMs: 2_500 })
   const holds = await Promise.all(Array.from({ length: 50 }, (_, at) => cut.lock(`${t.name} ${at}`).acquire()))
   const watched = holds.slice(0, 25).map((held) => held.signal)
   await own.kill()
-  await until(() => watched.every((signal) => signal.aborted), 1_500)
+  await until(() => watched.every((signal) => signal.aborted))
   assert.ok(watched.every(({ reason }) => reason instanceof LockLostError && reason.reason === 'expired'))
   assert.ok(holds.every((held) => !held.isValid()))
   await cut.close()

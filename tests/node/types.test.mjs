@@ -7,6 +7,9 @@ import path from 'node:path'
 import test from 'node:test'
 import { promisify } from 'node:util'
 
+import { Client } from 'locktender'
+import typescript from 'typescript'
+
 import { publicTypes, committed } from '../../bindings-node/public-types.mjs'
 import { root } from './support/checkout.mjs'
 
@@ -23,6 +26,23 @@ test("users' code compiles, as an ES module and as CommonJS, with the library's 
   const command = [path.join(root, 'node_modules/typescript/bin/tsc'), ...STRICT, ...files]
   const { code = 0, stdout } = await promisify(execFile)(process.execPath, command, { cwd: root }).catch((error) => error)
   assert.deepEqual([code, stdout], [0, ''])
+})
+
+test('`await using` gives a lock back where the language has to be compiled down', async () => {
+  const written = `
+    export async function uses(client: Client): Promise<[number, boolean | null]> {
+      await using held = await client.lock('down').acquire()
+      return [held.fence, await client.lock('down').tryAcquire().then((busy) => busy === null)]
+    }
+    type Client = import('locktender').Client`
+  const { outputText } = typescript.transpileModule(written, { compilerOptions: { target: typescript.ScriptTarget.ES2022, module: typescript.ModuleKind.ESNext } })
+  assert.doesNotMatch(outputText, /await using/)
+  const { uses } = await import(`data:text/javascript,${encodeURIComponent(outputText)}`)
+  const client = new Client('memory://compiled-down')
+  const [fence, busy] = await uses(client)
+  assert.ok(fence > 0 && busy)
+  assert.equal(await client.lock('down').inspect(), null)
+  await client.close()
 })
 
 test('the public types are those that are committed', () => {

@@ -6,27 +6,26 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { AcquireTimeoutError, Client, InvalidArgumentError, lock } from 'locktender'
 
-import { timed, until } from './support/observe.mjs'
+import { LOAD_MS, PATIENCE_MS, timed, until } from './support/observe.mjs'
 import { start } from './support/script.mjs'
 import { sharedServer } from './support/server.mjs'
 
 const server = await sharedServer()
-const client = new Client(server.url)
-const rival = new Client(server.url)
+// An attempt that isn't repeated may meet a stalled machine.
+const patient = { responseTimeoutMs: PATIENCE_MS }
+const client = new Client(server.url, patient)
+const rival = new Client(server.url, patient)
 after(() => Promise.all([client.close(), rival.close()]))
 
-const PATIENCE_MS = 10_000
-// What a claim costs, and what a busy machine adds.
-const A_CLAIM_OR_SO_MS = 900
+// What a claim costs.
+const CLAIM_MS = 200
 
-/** Who stands in line for the lock. */
-const line = (name) => server.command('ZRANGEBYSCORE', `{${name}}:~lt:queue`, '0', '+inf')
-const isEmpty = async (name) => (await line(name)).length === 0
+const isEmpty = async (name) => (await server.line(name)).length === 0
 const visit = async (recipe) => (await recipe.acquire()).release()
 
 test('a timeout tells the rank', async (t) => {
   await client.withLock(t.name, async () => {
-    const waiting = rival.lock(t.name, { waitMs: 50 }).acquire()
+    const waiting = rival.lock(t.name, { waitMs: 200 }).acquire()
     await assert.rejects(waiting, (error) => error instanceof AcquireTimeoutError && error.rank === 0)
   })
 })
@@ -82,7 +81,7 @@ test('fair is an option wherever options are', async (t) => {
   ]) {
     const abort = new AbortController()
     const waiting = assert.rejects(wait(abort.signal), { name: 'AbortError' })
-    assert.match(await until(async () => (await line(t.name))[0]), /^f:/)
+    assert.match(await until(async () => (await server.line(t.name))[0]), /^f:/)
     abort.abort()
     await waiting
     await until(() => isEmpty(t.name))
@@ -92,7 +91,7 @@ test('fair is an option wherever options are', async (t) => {
 
 for (const fair of [false, true]) {
   test(`f13: an aborted wait leaves the line at once, fair: ${fair}`, async (t) => {
-    const held = await client.lock(t.name, { ttlMs: 60_000 }).acquire()
+    const held = await client.lock(t.name, { ttlMs: 600_000 }).acquire()
     for (let round = 0; round < 40; round++) {
       const abort = new AbortController()
       const waiters = [1, 2, 3].map(() => rival.lock(t.name, { fair }).acquire({ signal: abort.signal }))
@@ -101,56 +100,59 @@ for (const fair of [false, true]) {
       abort.abort()
       await rejected
     }
-    await until(() => isEmpty(t.name), 2_000)
+    await until(() => isEmpty(t.name))
     await held.release()
   })
 }
 
 test('f13: a wait aborted while the lock is handed over passes it on', async (t) => {
+  const took = []
   for (let round = 0; round < 25; round++) {
-    const held = await client.lock(t.name, { ttlMs: 60_000 }).acquire()
+    const held = await client.lock(t.name, { ttlMs: 600_000 }).acquire()
     const abort = new AbortController()
-    const quitter = rival.lock(t.name, { ttlMs: 60_000, fair: true }).acquire({ signal: abort.signal })
+    const quitter = rival.lock(t.name, { ttlMs: 600_000, fair: true }).acquire({ signal: abort.signal })
     const quit = quitter.then((got) => got.release(), (error) => assert.equal(error.name, 'AbortError'))
-    await until(async () => (await line(t.name)).length === 1)
-    const heir = visit(client.lock(t.name, { ttlMs: 60_000, fair: true }))
-    await until(async () => (await line(t.name)).length === 2)
+    await until(async () => (await server.line(t.name)).length === 1)
+    const heir = visit(client.lock(t.name, { ttlMs: 600_000, fair: true }))
+    await until(async () => (await server.line(t.name)).length === 2)
     const release = held.release()
     await sleep(Math.random() * 3)
     abort.abort()
     await Promise.all([quit, release])
-    const { tookMs } = await timed(() => heir)
-    assert.ok(tookMs < A_CLAIM_OR_SO_MS, `took ${tookMs} ms`)
+    took.push((await timed(() => heir)).tookMs)
   }
-  await until(async () => (await isEmpty(t.name)) && !(await server.command('EXISTS', t.name)), 2_000)
+  took.sort((one, other) => one - other)
+  // A claim window of whoever left, at most: not a look, and not a ttl. The machine may stall in some.
+  assert.ok(took.at(-5) < 700 && took.at(-1) < 1_000 + LOAD_MS, `took ${took} ms`)
+  await until(async () => (await isEmpty(t.name)) && !(await server.command('EXISTS', t.name)))
 })
 
 for (const signal of ['SIGTERM', 'SIGKILL']) {
   test(`f20, f28: a waiter that got ${signal} delays the next one by a claim at most`, async (t) => {
-    const held = await client.lock(t.name, { ttlMs: 60_000 }).acquire()
-    const script = start(t, 'await new Client(url).lock(name, { ttlMs: 60_000, fair: true }).acquire()', server, t.name)
-    await until(async () => (await line(t.name)).length === 1, PATIENCE_MS)
-    const waiting = visit(rival.lock(t.name, { ttlMs: 60_000, fair: true }))
-    await until(async () => (await line(t.name)).length === 2)
+    const held = await client.lock(t.name, { ttlMs: 600_000 }).acquire()
+    const script = start(t, 'await new Client(url).lock(name, { ttlMs: 600_000, fair: true }).acquire()', server, t.name)
+    await until(async () => (await server.line(t.name)).length === 1)
+    const waiting = visit(rival.lock(t.name, { ttlMs: 600_000, fair: true }))
+    await until(async () => (await server.line(t.name)).length === 2)
     script.signal(signal)
     await script.ending(signal)
     const { tookMs } = await timed(async () => {
       await held.release()
       await waiting
     })
-    assert.ok(tookMs < A_CLAIM_OR_SO_MS, `took ${tookMs} ms`)
+    assert.ok(tookMs < CLAIM_MS + LOAD_MS, `took ${tookMs} ms`)
     await until(async () => !(await server.command('EXISTS', t.name, `{${t.name}}:~lt:queue`)))
   })
 }
 
 test('f28: close() ends the waits, and takes them out of the line', async (t) => {
-  const held = await client.lock(t.name, { ttlMs: 60_000 }).acquire()
+  const held = await client.lock(t.name, { ttlMs: 600_000 }).acquire()
   const closing = new Client(server.url)
   const waiters = [true, false, true, false].map((fair) => closing.lock(t.name, { fair }).acquire())
   const rejected = Promise.all(waiters.map((waiter) => assert.rejects(waiter, { code: 'CLOSED' })))
-  await until(async () => (await line(t.name)).length === 3)
+  await until(async () => (await server.line(t.name)).length === 3)
   await closing.close()
   await rejected
-  await until(() => isEmpty(t.name), 2_000)
+  await until(() => isEmpty(t.name))
   await held.release()
 })

@@ -7,13 +7,14 @@ import { Worker } from 'node:worker_threads'
 
 import { Client } from 'locktender'
 
-import { until } from './support/observe.mjs'
+import { LOAD_MS, PATIENCE_MS, until } from './support/observe.mjs'
 import { startProxy } from './support/proxy.mjs'
 import { run } from './support/script.mjs'
 import { sharedServer } from './support/server.mjs'
 
 const server = await sharedServer()
-const client = new Client(server.url)
+// An attempt that isn't repeated may meet a stalled machine.
+const client = new Client(server.url, { responseTimeoutMs: PATIENCE_MS })
 after(() => client.close())
 
 /** Starts a worker that runs `program` with `Client`, `post`, `url` and `name`. */
@@ -53,16 +54,16 @@ test('a worker is configured by its own environment', async (t) => {
 })
 
 test('a worker that ends by itself while it holds gives its lock back', async (t) => {
-  const worker = work(`await new Client(url).lock(name, { ttlMs: 60_000 }).acquire()`, t.name)
+  const worker = work(`await new Client(url).lock(name, { ttlMs: 600_000 }).acquire()`, t.name)
   assert.deepEqual(await once(worker, 'exit'), [0])
-  assert.equal(await server.command('EXISTS', t.name), 0)
+  await until(async () => !(await server.command('EXISTS', t.name)))
 })
 
 test('a worker that is terminated while it holds gives its lock back', async (t) => {
-  const worker = work(`globalThis.held = await new Client(url).lock(name, { ttlMs: 60_000 }).acquire(); post('held'); setInterval(() => {}, 1_000)`, t.name)
+  const worker = work(`globalThis.held = await new Client(url).lock(name, { ttlMs: 600_000 }).acquire(); post('held'); setInterval(() => {}, 1_000)`, t.name)
   assert.equal(await message(worker), 'held')
   await worker.terminate()
-  await until(async () => !(await server.command('EXISTS', t.name)), 500)
+  await until(async () => !(await server.command('EXISTS', t.name)))
 })
 
 test('a worker that is terminated before its garbage is looked at gives that back too', async (t) => {
@@ -70,7 +71,7 @@ test('a worker that is terminated before its garbage is looked at gives that bac
     require('node:v8').setFlagsFromString('--expose-gc')
     const gc = require('node:vm').runInNewContext('gc')
     const client = new Client(url)
-    await (async () => { await client.lock(name, { ttlMs: 60_000 }).acquire() })()
+    await (async () => { await client.lock(name, { ttlMs: 600_000 }).acquire() })()
     await new Promise(setImmediate)
     gc()
     post(name)
@@ -78,14 +79,14 @@ test('a worker that is terminated before its garbage is looked at gives that bac
   const worker = work(program, t.name)
   await message(worker)
   await worker.terminate()
-  await until(async () => !(await server.command('EXISTS', t.name)), 1_000)
+  await until(async () => !(await server.command('EXISTS', t.name)))
 })
 
 test('a worker in a busy loop keeps its lock', async (t) => {
   const worker = work(`
-    const held = await new Client(url).lock(name, { ttlMs: 300 }).acquire()
+    const held = await new Client(url).lock(name, { ttlMs: 1_200 }).acquire()
     post('held')
-    for (const end = performance.now() + 1_000; performance.now() < end;);
+    for (const end = performance.now() + 3_000; performance.now() < end;);
     post([held.isValid(), (await held.release()).outcome])`, t.name)
   assert.equal(await message(worker), 'held')
   assert.equal(await client.lock(t.name).tryAcquire(), null)
@@ -98,7 +99,7 @@ test('terminate in the middle of acquires, a hundred times, leaves no key and a 
   const program = `
     const client = new Client(url)
     post('up')
-    for (let at = 0; ; at++) await Promise.all([1, 2, 3, 4].map((each) => client.withLock(name + each, { ttlMs: 60_000 }, () => undefined)))`
+    for (let at = 0; ; at++) await Promise.all([1, 2, 3, 4].map((each) => client.withLock(name + each, { ttlMs: 600_000 }, () => undefined)))`
   for (let round = 0; round < 100; round += 4) {
     const workers = [0, 1, 2, 3].map((at) => work(program, `${t.name} ${round} ${at} `, proxy.url))
     await Promise.all(workers.map(async (worker, at) => {
@@ -107,21 +108,21 @@ test('terminate in the middle of acquires, a hundred times, leaves no key and a 
       await worker.terminate()
     }))
   }
-  await until(async () => !(await server.command('KEYS', `${t.name} * ? ?`)).length, 1_000)
+  await until(async () => !(await server.command('KEYS', `${t.name} * ? ?`)).length)
   assert.equal(await client.withLock(t.name, () => 'sound'), 'sound')
 })
 
 test('many workers at once do not wait for each other to end', async (t) => {
   const workers = Array.from({ length: 8 }, (_, at) => work(`
-    const client = new Client(url)
+    const client = new Client(url, { ttlMs: 600_000 })
     await client.lock(name).acquire()
     client.lock(name).acquire().catch(() => {}) // would wait for ever
     post('waits')`, `${t.name} ${at}`))
   await Promise.all(workers.map(message))
   const began = performance.now()
   await Promise.all(workers.map((worker) => worker.terminate()))
-  assert.ok(performance.now() - began < 2_000)
-  assert.deepEqual(await server.command('KEYS', `${t.name} ?`), [])
+  assert.ok(performance.now() - began < 2_000 + LOAD_MS)
+  await until(async () => !(await server.command('KEYS', `${t.name} ?`)).length)
 })
 
 test('a process that exits while its workers hold gives their locks back', async (t) => {
@@ -131,10 +132,10 @@ test('a process that exits while its workers hold gives their locks back', async
       import { Client } from 'locktender'
       import { parentPort, workerData } from 'node:worker_threads'
       const [url, name] = workerData
-      const client = new Client(url, { ttlMs: 60_000 })
+      const client = new Client(url, { ttlMs: 600_000 })
       client.lock(name).acquire().then((held) => { globalThis.held = held; client.lock(name).acquire().catch(() => {}); parentPort.postMessage('held') })
     \`, { eval: true, workerData: [url, name] })
     worker.once('message', () => process.exit(0))`
   assert.deepEqual(await run(t, program, server, t.name), [])
-  assert.equal(await server.command('EXISTS', t.name), 0)
+  await until(async () => !(await server.command('EXISTS', t.name)))
 })

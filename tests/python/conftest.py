@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from locktender import Client
+from support.loops import LOOPS, Main
+from support.observe import PATIENCE
 from support.proxy import Proxy
 from support.server import RealServer
 
@@ -50,9 +52,15 @@ def proxy(server: RealServer, proxies: Callable[[RealServer], Proxy]) -> Proxy:
 
 @pytest.fixture
 def client(server: RealServer) -> Iterator[Client]:
-    """A client of the shared server."""
-    with Client(server.url) as client:
+    """A client of the shared server, which waits for its answers: an attempt that isn't repeated may meet a stalled machine."""
+    with Client(server.url, response_timeout=PATIENCE) as client:
         yield client
+
+
+@pytest.fixture(params=LOOPS)
+def on_each_loop(request: pytest.FixtureRequest) -> Callable[[Main], None]:
+    """on_each_loop(main) runs a program of coroutines, on every kind of event loop."""
+    return LOOPS[request.param]
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -62,5 +70,5 @@ def each_client(request: pytest.FixtureRequest) -> Iterator[Client]:
         url = f"memory://{uuid.uuid4()}"
     else:
         url = request.getfixturevalue("server").url
-    with Client(url) as client:
+    with Client(url, response_timeout=PATIENCE) as client:
         yield client

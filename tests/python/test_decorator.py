@@ -1,6 +1,7 @@
 """The decorator: names from arguments, signatures, results."""
 
 import asyncio
+import functools
 import inspect
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_loss_carries_the_result_of_a_coroutine(client, server: RealServer, na
     @client.lock(name, ttl=0.3, on_lost="flag")
     async def work():
         server.command("DEL", name)
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0)
         return "done"
 
     with pytest.raises(LockLostError) as caught:
@@ -190,6 +191,36 @@ def test_generators_are_refused(each_client, name):
             each_client.lock(name)(function)
     with pytest.raises(InvalidArgumentError, match="decorates functions"):
         each_client.lock(name)(7)
+
+
+def test_objects_that_are_called_are_functions_too(each_client, name):
+    class Work:
+        def __call__(self):
+            return held_names(each_client, name)
+
+    class AsyncWork:
+        async def __call__(self):
+            await asyncio.sleep(0)
+            return held_names(each_client, name)
+
+    assert each_client.lock(name)(Work())() == [name]
+    assert asyncio.run(each_client.lock(name)(AsyncWork())()) == [name]
+    assert asyncio.run(each_client.lock(name)(functools.partial(AsyncWork().__call__))()) == [name]
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_coroutine_that_would_run_without_the_lock_is_refused(each_client, name, skip):
+    """What hides a coroutine function behind a plain one: most decorators of other packages."""
+    ran = []
+
+    async def work():
+        ran.append(1)
+
+    lock = each_client.lock(name)
+    locked = (lock.skip if skip else lock)(lambda: work())
+    with pytest.raises(InvalidArgumentError, match="without the lock"):
+        locked()
+    assert ran == [] and lock.inspect() is None
 
 
 def test_wrong_arguments_are_the_functions_own_error(each_client):

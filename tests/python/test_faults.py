@@ -11,22 +11,14 @@ import time
 
 import pytest
 from locktender import AcquireTimeoutError, Client, UnavailableError
-from support.observe import until
-from support.script import PATIENCE, start
+from support.observe import LOAD, PATIENCE, until
+from support.script import start
 from support.server import RealServer, free_port
 
 BUSY_SLEEP = ctypes.PyDLL(None).usleep  # C code that keeps the interpreter
 
 
-def test_f01_c_code_holds_the_interpreter_for_five_ttls(client, name):
-    with client.lock(name, ttl=0.3) as held:
-        for _ in range(3):
-            BUSY_SLEEP(500_000)
-            assert held.is_valid()
-        held.check()
-
-
-def test_f01_nobody_else_acquires_meanwhile(server: RealServer, client, name):
+def test_f01_c_code_holds_the_interpreter_for_five_ttls_and_nobody_else_acquires(server: RealServer, client, name):
     rival = """
         import sys
         from locktender import Client
@@ -34,11 +26,12 @@ def test_f01_nobody_else_acquires_meanwhile(server: RealServer, client, name):
             print("ready", flush=True)
             print(client.lock(sys.argv[2]).acquire().fence)
     """
-    with client.lock(name, ttl=0.3) as held:
+    with client.lock(name, ttl=1.2) as held:
         process = start(rival, server.url, name)
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        BUSY_SLEEP(1_500_000)
-        assert held.is_valid() and process.poll() is None
+        for _ in range(3):
+            BUSY_SLEEP(2_000_000)
+            assert held.is_valid() and process.poll() is None
         held.check()
     out, _ = process.communicate(timeout=PATIENCE)
     assert int(out) > held.fence
@@ -54,7 +47,7 @@ def test_f02_a_stopped_process_knows_that_it_lost(server: RealServer, client, na
         print("held", flush=True)
         input()
         print(held.is_valid(), held.remaining(), flush=True)
-        loss = held.wait_lost(5)
+        loss = held.wait_lost()
         release = held.release()
         print(loss.reason, release.outcome, release.rival, release.overrun > 0)
         client.close()
@@ -79,7 +72,7 @@ def test_f02_a_stopped_process_knows_that_it_lost(server: RealServer, client, na
 def test_f07_a_dropped_hold_is_no_longer_renewed_and_warns(server: RealServer, name):
     seen = []
     with Client(server.url, on_event=seen.append) as client:
-        held = client.lock(name, ttl=0.5).acquire()
+        held = client.lock(name, ttl=3).acquire()
         with pytest.warns(ResourceWarning, match="without release"):
             del held
             gc.collect()
@@ -96,38 +89,40 @@ def test_f07_a_hold_in_a_cycle_is_collected(client, name):
         gc.collect()
 
 
-def test_f07_a_body_keeps_its_lock_alive(client, name):
-    with client.lock(name, ttl=0.3):
+def test_f07_a_body_keeps_its_lock_alive(server: RealServer, client, name):
+    seen = []
+    with Client(server.url, on_event=seen.append) as own, own.lock(name, ttl=2):
         gc.collect()
-        time.sleep(0.5)
+        until(lambda: [event.kind for event in list(seen)].count("renewed") > 3)  # past its ttl
         assert client.lock(name).try_acquire() is None
 
 
 def test_f18_an_unreachable_server(name):
-    with Client(f"redis://127.0.0.1:{free_port()}", unavailable_after=0.4) as client:
-        for wait, longest in ((None, 0.4), (0.2, 0.2), (0, 0.0)):
+    url = f"redis://127.0.0.1:{free_port()}"
+    for wait, unavailable_after, longest in ((None, 0.4, 0.4), (0.2, PATIENCE, 0.2), (0, PATIENCE, 0.0)):
+        with Client(url, unavailable_after=unavailable_after) as client:
             began = time.monotonic()
             with pytest.raises(UnavailableError) as caught:
                 client.lock(name, wait=wait).acquire()
-            assert time.monotonic() - began < longest + 1.2, "wait, and one response timeout"
+            assert time.monotonic() - began < longest + 1 + LOAD, "the wait, and one response timeout"
             assert [each.kind for each in caught.value.servers] == ["refused"]
 
 
 def test_f18_a_silent_server(server: RealServer, proxy, name):
-    with Client(proxy.url, response_timeout=0.2, unavailable_after=0.6, connect_timeout=0.2) as client:
-        proxy.black_hole()
-        for wait in (None, 0.3, 0):
+    proxy.black_hole()
+    for wait, unavailable_after, longest in ((None, 0.6, 0.6), (0.3, PATIENCE, 0.3), (0, PATIENCE, 0.0)):
+        with Client(proxy.url, response_timeout=0.2, connect_timeout=0.2, unavailable_after=unavailable_after) as client:
             began = time.monotonic()
             with pytest.raises(UnavailableError):
                 client.lock(name, wait=wait).acquire()
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < longest + 0.2 + LOAD, "the wait, and one response timeout"
     proxy.restore()
     until(lambda: server.command("EXISTS", name) == 0)
 
 
 def test_f28_close_with_everything_under_way(server: RealServer, name):
-    client = Client(server.url)
-    mine = [client.lock(f"{name}:{at}", ttl=30).acquire() for at in range(20)]
+    client = Client(server.url, response_timeout=PATIENCE)
+    mine = [client.lock(f"{name}:{at}", ttl=600).acquire() for at in range(20)]
     server.command("SET", name, "foreign")
     ended = []
 
@@ -140,11 +135,12 @@ def test_f28_close_with_everything_under_way(server: RealServer, name):
     threads = [threading.Thread(target=wait) for _ in range(4)]
     for thread in threads:
         thread.start()
+    until(lambda: server.line(name))
     began = time.monotonic()
     client.close()
     for thread in threads:
-        thread.join(5)
-    assert time.monotonic() - began < 2
+        thread.join(PATIENCE)
+    assert time.monotonic() - began < LOAD
     assert ended == ["ClosedError"] * 4
     assert not any(held.is_valid() for held in mine)
     assert all(server.command("EXISTS", held.name) == 0 for held in mine)
@@ -158,7 +154,7 @@ def test_f28_close_while_the_server_is_silent_is_bounded(servers, name):
     server.pause()
     began = time.monotonic()
     client.close()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 0.3 + LOAD
     assert not held.is_valid()
     server.resume()
 
@@ -176,8 +172,8 @@ def test_f08_a_killed_owner_frees_the_lock_within_a_ttl(server: RealServer, clie
     process.kill()
     process.communicate()
     began = time.monotonic()
-    with client.lock(name, wait=5):
-        assert time.monotonic() - began < 1.5
+    with client.lock(name):
+        assert time.monotonic() - began < 1 + LOAD
 
 
 def test_a_subprocess_is_not_disturbed(client, name):

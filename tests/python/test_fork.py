@@ -41,7 +41,7 @@ def test_f33_fork_after_first_use(server: RealServer, name):
     program = FORK + """
     import asyncio, gc, logging
     logging.basicConfig(level=logging.CRITICAL)
-    parents = client.lock(name, ttl=1)
+    parents = client.lock(name, ttl=3)
     held = parents.acquire()
     asyncio.run(client.lock("a").inspect_async())
 
@@ -65,6 +65,9 @@ def test_f33_fork_after_first_use(server: RealServer, name):
 
     for _ in range(3):
         print(in_child(work))
+    left = held.remaining()
+    while held.remaining() <= left:  # it is still renewed
+        pass
     print(held.is_valid(), held.release().outcome)
     """
     child = "False 0.0\n" + "FORKED\n" * 4 + "None\nTrue\nTrue\n0\n"
@@ -87,7 +90,7 @@ def test_f33_fork_while_other_threads_are_at_it(server: RealServer, name):
         thread.start()
 
     def work():
-        with client.lock(name + ":child", wait=5) as own:
+        with client.lock(name + ":child") as own:
             own.check()
 
     print([in_child(work) for _ in range(20)] == [0] * 20)
@@ -147,7 +150,7 @@ def test_f33_multiprocessing(server: RealServer, name, tmp_path):
         from locktender import Client, lock, configure
         configure(sys.argv[1])
 
-        @lock(sys.argv[2], wait=10)
+        @lock(sys.argv[2], wait=60)
         def work(at):
             return at
 
@@ -167,7 +170,7 @@ from locktender import Client
 
 client = Client(sys.argv[1])
 
-@client.lock(sys.argv[2], wait=10)
+@client.lock(sys.argv[2], wait=60)
 def work(at):
     return at
 

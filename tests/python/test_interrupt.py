@@ -1,10 +1,14 @@
 """Ctrl-C, wherever it strikes. The numbers are those of test_faults.py."""
 
+import itertools
 import signal
+import statistics
+import sys
 import time
 
-from support.observe import until
-from support.script import PATIENCE, run, start
+import pytest
+from support.observe import PATIENCE, until
+from support.script import run, start
 from support.server import RealServer
 
 
@@ -13,26 +17,29 @@ def test_f34_ctrl_c_ends_a_blocking_acquire_and_leaves_no_key(server: RealServer
         import sys, time
         from locktender import Client
         client = Client(sys.argv[1])
-        lock = client.lock(sys.argv[2], ttl=60)
-        print("waiting", flush=True)
-        try:
-            lock.acquire()
-        except KeyboardInterrupt:
-            print(time.time(), flush=True)
-        input()
+        lock = client.lock(sys.argv[2], ttl=600)
+        for _ in range(5):
+            try:
+                lock.acquire()
+            except KeyboardInterrupt:
+                print(time.time(), flush=True)
+            input()
         print(lock.acquire().release().outcome)
     """
-    held = client.lock(name).acquire()
-    process = start(program, server.url, name)
-    assert process.stdout is not None and process.stdin is not None
-    assert process.stdout.readline() == "waiting\n"
-    time.sleep(0.3)  # somewhere in the wait
-    sent = time.time()
-    process.send_signal(signal.SIGINT)
-    assert float(process.stdout.readline()) - sent < 0.2
-    held.release()
-    time.sleep(0.3)
-    assert server.command("EXISTS", name) == 0, "the attempt was given up"
+    took = []
+    with client.lock(name):
+        process = start(program, server.url, name)
+        assert process.stdout is not None and process.stdin is not None
+        for _ in range(5):
+            until(lambda: server.line(name))  # it waits
+            sent = time.time()
+            process.send_signal(signal.SIGINT)
+            took.append(float(process.stdout.readline()) - sent)
+            until(lambda: not server.line(name))
+            if len(took) < 5:
+                print(file=process.stdin, flush=True)
+    assert statistics.median(took) < 0.2, took  # a machine may stall in some
+    assert server.command("EXISTS", name) == 0, "the attempts were given up"
     out, err = process.communicate("\n", timeout=PATIENCE)
     assert (out, err, process.returncode) == ("released\n", "", 0)
 
@@ -42,7 +49,7 @@ def test_f34_ctrl_c_at_any_point_of_many_acquires(server: RealServer, name):
         import signal, sys
         from locktender import Client
         client = Client(sys.argv[1])
-        lock = client.lock(sys.argv[2], ttl=60)
+        lock = client.lock(sys.argv[2], ttl=600)
         interrupted = 0
         for at in range(60):
             signal.setitimer(signal.ITIMER_REAL, 0.0005 + at * 0.00004)
@@ -57,7 +64,43 @@ def test_f34_ctrl_c_at_any_point_of_many_acquires(server: RealServer, name):
     interrupting = "import signal; signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
     lines = [line[8:] for line in program.splitlines()]
     assert run(interrupting + "\n".join(lines), server.url, name) == "60\n"
-    until(lambda: server.command("EXISTS", name) == 0, within=1)
+    until(lambda: server.command("EXISTS", name) == 0)
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_f34_ctrl_c_on_any_line_of_a_decorated_call_leaves_no_key(client, name, skip):
+    """A trace function stands in for the signal: it strikes wherever it is told to."""
+    lock = client.lock(name, ttl=600)
+
+    @(lock.skip if skip else lock)
+    def work():
+        return "done"
+
+    def call(strike: int) -> bool:
+        """Whether it was interrupted, on that line of it."""
+        lines = itertools.count()
+
+        def trace(frame, event, _):
+            if frame.f_code is not work.__code__:
+                return None
+            if event == "line" and next(lines) == strike:
+                raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            return work() != "done"
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+
+    struck = 0
+    while call(struck):
+        struck += 1
+        until(lambda: lock.inspect() is None)
+    assert struck > 5
 
 
 def test_f24_ctrl_c_inside_the_body(server: RealServer, name):
@@ -66,7 +109,7 @@ def test_f24_ctrl_c_inside_the_body(server: RealServer, name):
         from locktender import Client
         client = Client(sys.argv[1])
         try:
-            with client.lock(sys.argv[2], ttl=60):
+            with client.lock(sys.argv[2], ttl=600):
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(10)
         except KeyboardInterrupt:

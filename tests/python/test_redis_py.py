@@ -1,12 +1,13 @@
 """Clients made of redis-py's."""
 
 import asyncio
+import inspect
 import ssl
 
 import pytest
 import redis
 import redis.asyncio
-from locktender import Client, InvalidArgumentError
+from locktender import Client, InvalidArgumentError, configure
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.credentials import CredentialProvider, UsernamePasswordCredentialProvider
 from redis.sentinel import Sentinel
@@ -84,6 +85,11 @@ def test_options_are_those_of_a_client(server: RealServer, name):
     with pytest.raises(InvalidArgumentError, match="tll"):
         Client.from_redis(theirs, tll=4)
     theirs.close()
+
+
+def test_help_shows_the_same_options_everywhere():
+    ours, copied, default = (list(inspect.signature(each).parameters) for each in (Client, Client.from_redis, configure))
+    assert ours[1:] == copied[1:] == default[1:]
 
 
 def test_nothing_but_the_settings_is_shared(server: RealServer, name):

@@ -8,15 +8,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from locktender import AcquireTimeoutError, Client, InvalidArgumentError, lock
-from support.observe import until
-from support.script import PATIENCE, start
+from locktender import AcquireTimeoutError, Client, ClosedError, InvalidArgumentError, lock
+from support.observe import LOAD, PATIENCE, until
+from support.script import start
 from support.server import RealServer
-
-
-def line(server: RealServer, name: str) -> list[str]:
-    """Who stands in line for the lock."""
-    return server.command("ZRANGEBYSCORE", f"{{{name}}}:~lt:queue", "0", "+inf")
 
 
 @pytest.fixture
@@ -27,7 +22,7 @@ def threads():
 
 def test_a_timeout_tells_the_rank_and_pickles(each_client, name):
     with each_client.lock(name), pytest.raises(AcquireTimeoutError) as caught:
-        each_client.lock(name, wait=0.05).acquire()
+        each_client.lock(name, wait=0.2).acquire()
     assert (caught.value.rank, pickle.loads(pickle.dumps(caught.value)).rank) == (0, 0)
     assert AcquireTimeoutError("text").rank is None
 
@@ -49,7 +44,7 @@ def test_events_tell_the_rank_and_how_long_a_hand_over_took(server: RealServer, 
         for _ in range(2):  # the second time its subscription stands for sure
             held = client.lock(name).acquire()
             visit = threads.submit(lambda: rival.lock(name).acquire().release())
-            until(lambda: line(server, name))
+            until(lambda: server.line(name))
             held.release()
             visit.result(PATIENCE)
         until(lambda: any(event.kind == "handed_over" for event in list(seen)))
@@ -69,26 +64,29 @@ def test_fair_is_a_yes_or_a_no(value):
         Client("memory://fair", fair=value)
 
 
-def adopting(client: Client, name: str, **options: object) -> None:
+def adopt(client: Client, name: str, **options: object) -> None:
     """Adopts a lock that somebody else adopted meanwhile."""
     client.adopt(f"locktender=1 name={name} ttl=10000 owner=somebody", **options)
 
 
-@pytest.mark.parametrize("mode", ["lock", "client", "decorator", "adopt"])
+FAIR = {
+    "lock": lambda client, name: client.lock(name, fair=True).acquire(),
+    "client": lambda client, name: client.lock(name, fair=None).acquire(),
+    "decorator": lambda client, name: client.lock(name, fair=True)(print)(),
+    "adopt": lambda client, name: adopt(client, name, fair=True),
+}
+
+
+@pytest.mark.parametrize("mode", FAIR)
 def test_fair_is_an_option_wherever_options_are(server: RealServer, client, threads, name, mode):
-    with client.lock(name), Client(server.url, fair=True) as fair:
-        waits = {
-            "lock": lambda: client.lock(name, wait=2, fair=True).acquire(),
-            "client": lambda: fair.lock(name, wait=2, fair=None).acquire(),
-            "decorator": lambda: client.lock(name, wait=2, fair=True)(print)(),
-            "adopt": lambda: adopting(client, name, wait=2, fair=True),
-        }
-        waiter = threads.submit(waits[mode])
-        [entry] = until(lambda: line(server, name))
+    with client.lock(name), Client(server.url, fair=mode == "client") as waiting:
+        waiter = threads.submit(FAIR[mode], waiting, name)
+        [entry] = until(lambda: server.line(name))
         assert entry.startswith("f:")
-        with pytest.raises(AcquireTimeoutError):
+        waiting.close()
+        with pytest.raises(ClosedError):
             waiter.result(PATIENCE)
-        until(lambda: not line(server, name))
+        until(lambda: not server.line(name))
 
 
 @pytest.mark.parametrize("fair", [False, True])
@@ -105,23 +103,24 @@ def test_f13_a_cancelled_wait_leaves_the_line_at_once(server: RealServer, client
                 ended = await asyncio.gather(*tasks, return_exceptions=True)
                 assert all(isinstance(end, asyncio.CancelledError) for end in ended)
             # Still open: it is the cancellation that takes them out, not the end of the client.
-            until(lambda: not line(server, name), within=2)
+            until(lambda: not server.line(name))
 
-    with client.lock(name, ttl=60):
+    with client.lock(name, ttl=600):
         asyncio.run(main())
 
 
 def test_f13_a_wait_cancelled_while_the_lock_is_handed_over_passes_it_on(server: RealServer, client, threads, name):
     chance = random.Random(31)
+    took = []
 
     async def main():
         async with Client(server.url, fair=True) as waiting:
             for _ in range(25):
-                held = await client.lock(name, ttl=60).acquire_async()
-                quitter = asyncio.create_task(waiting.lock(name, ttl=60).acquire_async())
-                await asyncio.to_thread(until, lambda: line(server, name))
-                heir = threads.submit(lambda: client.lock(name, ttl=60, fair=True).acquire().release())
-                await asyncio.to_thread(until, lambda: len(line(server, name)) == 2)
+                held = await client.lock(name, ttl=600).acquire_async()
+                quitter = asyncio.create_task(waiting.lock(name, ttl=600).acquire_async())
+                await asyncio.to_thread(until, lambda: server.line(name))
+                heir = threads.submit(lambda: client.lock(name, ttl=600, fair=True).acquire().release())
+                await asyncio.to_thread(until, lambda: len(server.line(name)) == 2)
                 release = asyncio.create_task(held.release())
                 await asyncio.sleep(chance.uniform(0, 0.003))
                 quitter.cancel()
@@ -132,11 +131,12 @@ def test_f13_a_wait_cancelled_while_the_lock_is_handed_over_passes_it_on(server:
                 await release
                 began = time.monotonic()
                 await asyncio.wrap_future(heir)
-                # A claim window of whoever left, at most: not a look, and not a ttl.
-                assert time.monotonic() - began < 0.7
+                took.append(time.monotonic() - began)
 
     asyncio.run(main())
-    until(lambda: not line(server, name) and not server.command("EXISTS", name), within=2)
+    # A claim window of whoever left, at most: not a look, and not a ttl. The machine may stall in some.
+    assert sorted(took)[-5] < 0.7 and max(took) < 1 + LOAD, took
+    until(lambda: not server.line(name) and not server.command("EXISTS", name))
 
 
 @pytest.mark.parametrize("fair", [False, True])
@@ -146,18 +146,18 @@ def test_f34_ctrl_c_in_a_wait_leaves_the_line(server: RealServer, client, name, 
         from locktender import Client
         client = Client(sys.argv[1], fair=sys.argv[3] == "True")
         try:
-            client.lock(sys.argv[2], ttl=60).acquire()
+            client.lock(sys.argv[2], ttl=600).acquire()
         except KeyboardInterrupt:
             print("interrupted", flush=True)
         input()
     """
-    with client.lock(name, ttl=60):
+    with client.lock(name, ttl=600):
         process = start(program, server.url, name, fair)
         assert process.stdout is not None
-        until(lambda: line(server, name), PATIENCE)
+        until(lambda: server.line(name))
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"
-        until(lambda: not line(server, name), within=2)
+        until(lambda: not server.line(name))
         assert process.communicate("\n", timeout=PATIENCE) == ("", "")
 
 
@@ -166,18 +166,18 @@ def test_f20_f28_a_killed_waiter_delays_the_next_one_by_a_claim_at_most(server: 
     program = """
         import sys
         from locktender import Client
-        Client(sys.argv[1]).lock(sys.argv[2], ttl=60, fair=True).acquire()
+        Client(sys.argv[1]).lock(sys.argv[2], ttl=600, fair=True).acquire()
     """
-    held = client.lock(name, ttl=60).acquire()
+    held = client.lock(name, ttl=600).acquire()
     process = start(program, server.url, name)
-    until(lambda: line(server, name), PATIENCE)
-    waiter = threads.submit(lambda: client.lock(name, ttl=60, fair=True).acquire().release())
-    until(lambda: len(line(server, name)) == 2)
+    until(lambda: server.line(name))
+    waiter = threads.submit(lambda: client.lock(name, ttl=600, fair=True).acquire().release())
+    until(lambda: len(server.line(name)) == 2)
     process.send_signal(end)
     process.communicate(timeout=PATIENCE)
     assert process.returncode == -end
     began = time.monotonic()
     held.release()
     waiter.result(PATIENCE)
-    assert time.monotonic() - began < 0.9  # 0.2 s, and what a busy machine adds
+    assert time.monotonic() - began < 0.2 + LOAD
     until(lambda: not server.command("EXISTS", name, f"{{{name}}}:~lt:queue"))

@@ -22,22 +22,28 @@ def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[...,
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidArgumentError(f"a generator can't be decorated with {lock!r}: it runs after the call has returned")
     named = _namer(lock, name, function)
-    around = _around_coroutine if inspect.iscoroutinefunction(function) else _around_call
+    around = _around_coroutine if _is_coroutine_function(function) else _around_call
     return around(named, function, skip)
+
+
+def _is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Also an object whose class has an ``async def __call__``."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
 
 
 def _around_call(named: Callable[..., Lock], function: Callable[..., Any], skip: bool) -> Callable[..., Any]:
     @functools.wraps(function)
     def locked(*args: Any, **kwargs: Any) -> Any:
-        lock = named(*args, **kwargs)
-        held = lock.try_acquire() if skip else lock.acquire()
-        if held is None:
-            return None
         ended = False
         result = None
         try:
-            with held:
+            with named(*args, **kwargs)._around(skip) as held:
+                if held is None:
+                    return None
                 result = function(*args, **kwargs)
+                if inspect.iscoroutine(result):
+                    result.close()
+                    raise _not_yet_run(function)
                 ended = True
         except LockLostError as lost:
             if ended:
@@ -46,6 +52,14 @@ def _around_call(named: Callable[..., Lock], function: Callable[..., Any], skip:
         return result
 
     return locked
+
+
+def _not_yet_run(function: Callable[..., Any]) -> InvalidArgumentError:
+    name = getattr(function, "__qualname__", repr(function))
+    return InvalidArgumentError(
+        f"{name}() isn't a coroutine function, and returned a coroutine, which would run without the lock: "
+        "decorate the coroutine function itself"
+    )
 
 
 def _around_coroutine(named: Callable[..., Lock], function: Callable[..., Any], skip: bool) -> Callable[..., Any]:

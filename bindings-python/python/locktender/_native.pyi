@@ -4,6 +4,7 @@ All times are seconds: ``float``, ``int`` or ``datetime.timedelta`` where you gi
 """
 
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from os import PathLike
 from types import TracebackType
@@ -103,7 +104,8 @@ class Client:
     ``connect_timeout``, ``response_timeout``
         How long a connection, and an answer, may take. Default 1 s; an answer of a quorum's server 0.2 s.
     ``unavailable_after``
-        How long an operation keeps trying while no majority can be reached. Default 5 s.
+        How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+        Default 5 s.
     ``max_ttl``
         On a quorum, the longest a hold may remain: how long a server that lost its data doesn't vote. Default 60 s.
     ``tls_ca``, ``tls_cert``, ``tls_key``
@@ -160,6 +162,7 @@ class Client:
         wait: _Seconds | None = None,
         renew: bool | None = None,
         max_hold: _Seconds | None = None,
+        fair: bool | None = None,
         on_lost: _OnLost | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> Client:
@@ -356,6 +359,7 @@ class Lock:
     def __copy__(self) -> Lock: ...
     def __deepcopy__(self, memo: object, /) -> Lock: ...
     def _named(self, name: str) -> Lock: ...
+    def _around(self, tries_once: bool) -> AbstractContextManager[Held | None]: ...
     def _opened(self, held: AsyncHeld) -> None: ...
 
 @final

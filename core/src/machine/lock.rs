@@ -25,7 +25,9 @@ pub(super) struct Wish<'a> {
 impl Wish<'_> {
     fn counts_as_free(&self, holder: &str) -> bool {
         let adopted = self.adopt.is_some_and(|adopt| !adopt.is_empty() && adopt == holder);
-        holder == &**self.owner || adopted || self.place.is_some_and(|place| queue::claim(&place.entry) == holder)
+        let is_kept = |place: &Place| queue::claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
+        let anybodys = mutant!(ClaimIsAnybodys) && holder.starts_with("claim ");
+        holder == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
     }
 }
 
@@ -34,7 +36,7 @@ pub(super) fn acquire(state: &mut State, keys: &Keys, wish: &Wish<'_>, now_us: u
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.is_none() && wish.grants {
+    if found.holder.is_none() && (wish.grants || mutant!(QuorumBars)) {
         let head = queue::first(state, keys, now_us);
         let passes = |head: &queue::Head| !wish.place.is_some_and(|place| head.is_or_came_after(place));
         if head.is_some_and(|head| passes(&head) && head.bars(wish.fair, now_us)) {
@@ -110,7 +112,8 @@ pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option
         Err(conflict) => return conflict,
     };
     let owned = found.holder.as_deref() == Some(owner) || mutant!(ReleaseUnowned);
-    if !owned && leave.is_some_and(|entry| found.holder.as_deref() == Some(&queue::claim(entry))) {
+    let gives_up_claim = leave.is_some_and(|entry| found.holder.as_deref() == Some(&queue::claim(entry)));
+    if !owned && gives_up_claim && !mutant!(LeaverKeepsClaim) {
         found = Found { holder: None, left_ms: None, ..found };
         state.remove(keys.lock());
     }
@@ -118,7 +121,8 @@ pub(super) fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option
         state.remove(keys.lock());
     }
     // Who leaves may have been told that the lock is free: the next one is told in its stead.
-    if owned || leave.is_some() && found.holder.is_none() {
+    let passes_on = leave.is_some() && found.holder.is_none() && !mutant!(LeaverKeepsHint);
+    if owned && !mutant!(ReleaseTellsNobody) || passes_on {
         queue::wake(state, keys, grants, false, now_us);
     }
     if !owned {

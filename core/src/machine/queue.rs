@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use super::state::{State, Value};
+use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::server::{Place, Queued};
 
@@ -68,11 +69,12 @@ impl Head {
 
     /// Whether nobody may pass it: neither a newcomer that queues by principle nor one that would make it starve.
     pub(super) fn bars(&self, newcomer_is_fair: bool, now_us: u64) -> bool {
-        newcomer_is_fair || self.is_served_directly(now_us)
+        newcomer_is_fair && !mutant!(FairNewcomerPasses) || self.is_served_directly(now_us)
     }
 
     fn is_served_directly(&self, now_us: u64) -> bool {
-        is_fair(&self.entry) || now_us.saturating_sub(self.arrival) >= PATIENT_US
+        let is_patient = now_us.saturating_sub(self.arrival) >= PATIENT_US && !mutant!(PatientPassed);
+        is_fair(&self.entry) && !mutant!(FairPassed) || is_patient
     }
 }
 
@@ -85,7 +87,7 @@ pub(super) fn first(state: &mut State, keys: &Keys, now_us: u64) -> Option<Head>
             return None;
         };
         let client = address(entry).map_or("", |(client, _)| client);
-        if is_alive(members.score(client), now_us) {
+        if is_alive(members.score(client), now_us) || mutant!(DeadHeadTold) {
             return Some(Head { entry: Arc::clone(entry), arrival: arrival.unsigned_abs() });
         }
         let (entry, client) = (Arc::clone(entry), client.to_owned());
@@ -108,15 +110,19 @@ pub(super) fn line_up(state: &mut State, keys: &Keys, place: &Place, now_us: u64
     let tail = tail.unsigned_abs().max(now_us);
     let known = state.members(keys.queue(), now_us).and_then(|members| members.score(&place.entry));
     let arrival = match known {
-        Some(arrival) => arrival.unsigned_abs(),
-        None if place.arrival > 0 && place.arrival < tail => place.arrival,
-        None => tail,
+        Some(arrival) if !mutant!(LookLosesPlace) => arrival.unsigned_abs(),
+        None if place.arrival > 0 && place.arrival < tail && !mutant!(PlaceForgotten) => place.arrival,
+        _ => tail,
     };
     let life = now_us + ALIVE_MS * 1_000;
     state.put_member(keys.queue(), &place.entry, signed(arrival), now_us);
-    state.put_member(keys.queue(), client, -signed(life), now_us);
+    let lives = |state: &State| state.members(keys.queue(), now_us).is_some_and(|members| members.score(client).is_some());
+    if !mutant!(LifeNotProlonged) || !lives(state) {
+        state.put_member(keys.queue(), client, -signed(life), now_us);
+    }
     state.expire(keys.queue(), now_us, KEPT_MS);
-    let rank = state.members(keys.queue(), now_us).map_or(0, |members| members.between(0, signed(arrival)));
+    let lowest = if mutant!(RankCountsClients) { i64::MIN } else { 0 };
+    let rank = state.members(keys.queue(), now_us).map_or(0, |members| members.between(lowest, signed(arrival)));
     Queued::At { rank, arrival }
 }
 
@@ -127,23 +133,29 @@ pub(super) fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) {
 
 /// The waiter got the lock. If more wait behind it under the same entry, that goes to the tail.
 pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, now_us: u64) -> Queued {
-    leave(state, keys, &place.entry, now_us);
+    if !mutant!(WinnerStaysInLine) {
+        leave(state, keys, &place.entry, now_us);
+    }
     if !place.stays {
         return Queued::Nothing;
     }
-    line_up(state, keys, &Place { arrival: 0, ..place.clone() }, now_us)
+    let arrival = if mutant!(GrantKeepsPlace) { place.arrival } else { 0 };
+    line_up(state, keys, &Place { arrival, ..place.clone() }, now_us)
 }
 
 /// Tells the first waiter that the lock is free, or keeps it for that one, and tells the second when to look after it.
 pub(super) fn wake(state: &mut State, keys: &Keys, grants: bool, bars: bool, now_us: u64) {
     let Some(head) = first(state, keys, now_us) else { return };
-    leave(state, keys, &head.entry, now_us);
-    let direct = grants && (bars || head.is_served_directly(now_us));
+    if !mutant!(ToldStaysInLine) {
+        leave(state, keys, &head.entry, now_us);
+    }
+    let direct = (grants || mutant!(QuorumClaims)) && (bars || head.is_served_directly(now_us));
     if direct {
-        state.put(keys.lock(), Value::Text(claim(&head.entry).into()), now_us, Some(CLAIM_MS));
+        let window = if mutant!(ClaimOutlasts) { 10 * CLAIM_MS } else { CLAIM_MS };
+        state.put(keys.lock(), Value::Text(claim(&head.entry).into()), now_us, Some(window));
     }
     tell(state, keys, &head.entry, if direct { "claim" } else { "free" });
-    if let Some(second) = first(state, keys, now_us) {
+    if let Some(second) = first(state, keys, now_us).filter(|_| !mutant!(SecondUntold)) {
         tell(state, keys, &second.entry, "next");
     }
 }

@@ -8,10 +8,12 @@ use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::owner::escape;
-use crate::protocol::attempt::{Attempt, Decision, Scene};
+use crate::protocol::attempt::{Attempt, Decision};
 use crate::protocol::farewell::Farewell;
 use crate::protocol::hold::Hold;
-use crate::protocol::leaving::{Caller, Leaving, Released, nothing_to_do};
+use crate::protocol::leaving::{Caller, Leaving, nothing_to_do};
+use crate::protocol::scene::Scene;
+use crate::protocol::state::State;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
 use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
@@ -24,20 +26,11 @@ pub struct Acquisition {
     slot: Option<Arc<Slot>>,
     rng: fastrand::Rng,
     rounds: u32,
+    /// When this process ran last, as far as one knows.
+    ran: Tick,
     state: State,
     /// Values being deleted: of undone rounds, and of the hold once it is released.
     farewells: Vec<Farewell>,
-}
-
-#[derive(Debug)]
-enum State {
-    Acquiring(Attempt),
-    Held(Hold),
-    Lost(Hold, Loss),
-    Leaving(Leaving),
-    Released(Released),
-    HandedOver,
-    Ended,
 }
 
 impl Acquisition {
@@ -48,7 +41,7 @@ impl Acquisition {
         let slot = seat.as_ref().map(|seat| Arc::clone(&seat.slot));
         let attempt = Attempt::new(&recipe, seat, now.tick);
         let rng = fastrand::Rng::with_seed(seed);
-        Self { recipe, slot, rng, rounds: 0, state: State::Acquiring(attempt), farewells: Vec::new() }
+        Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(attempt), farewells: Vec::new() }
     }
 
     /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
@@ -94,6 +87,7 @@ impl Acquisition {
     /// Takes one input, and appends what the shell shall do.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Command>) {
         let recipe = Arc::clone(&self.recipe);
+        self.oversleep(&recipe, now.tick);
         match input {
             Input::Start | Input::Wake => self.wake(&recipe, now, out),
             Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
@@ -111,6 +105,21 @@ impl Acquisition {
         }
         self.conclude(&recipe, now.tick, out);
         self.farewells.retain(|farewell| !farewell.is_over());
+    }
+
+    /// Nobody's patience ends in time in which the process did not run, which shows by something that was due then. Validity does.
+    fn oversleep(&mut self, recipe: &Recipe, now: Tick) {
+        let late = now.since(self.wake_at().max(self.ran));
+        self.ran = now;
+        if late.is_zero() {
+            return;
+        }
+        match &mut self.state {
+            State::Acquiring(attempt) => attempt.overslept(recipe, late, now),
+            State::Held(hold) => hold.overslept(late),
+            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late),
+            _ => (),
+        }
     }
 
     fn wake(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>) {
@@ -180,13 +189,16 @@ impl Acquisition {
             _ => slot.has_arrived_at(server),
         };
         let leaves_already = |farewell: &Farewell| farewell.round == tag.round && farewell.leaves.is_some();
-        if stands && !slot.is_used() && !self.farewells.iter().any(leaves_already) {
+        if stands && !slot.is_used() && !mutant!(LateLineUpKept) && !self.farewells.iter().any(leaves_already) {
             out.push(leave(recipe, server, slot.entry(), now));
         }
     }
 
     /// An answer to a round that is over: a success of it is deleted again.
     fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
+        if let (State::Acquiring(attempt), Ok(Reply { verdict: Verdict::Held, .. })) = (&mut self.state, answer) {
+            attempt.waiting.late_refusal(server);
+        }
         let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) else { return };
         match tag.step {
             Step::Acquire if mutant!(LateSuccessKept) => farewell.awaited = farewell.awaited.saturating_sub(1),
@@ -219,13 +231,9 @@ impl Acquisition {
                 out.push(Command::Acquired(Ok(Some(Grant { owner: Arc::clone(hold.owner()), fence: token }))));
                 self.state = State::Held(hold);
             }
-            Decision::Busy => {
+            Decision::Ended(result) => {
                 self.state = State::Ended;
-                out.push(Command::Acquired(Ok(None)));
-            }
-            Decision::Failed(error) => {
-                self.state = State::Ended;
-                out.push(Command::Acquired(Err(error)));
+                out.push(Command::Acquired(result.map(|()| None)));
             }
         }
     }
@@ -233,7 +241,7 @@ impl Acquisition {
     /// The caller of the acquire is gone: undo the round under way. Nobody waits for a command.
     fn cancel(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Acquiring(attempt) => {
+            State::Acquiring(mut attempt) => {
                 let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
                 attempt.abandon(now, &mut scene);
             }
@@ -376,23 +384,6 @@ impl Acquisition {
         let State::Leaving(leaving) = &self.state else { return };
         if let Some(released) = leaving.conclude(recipe, &self.farewells, now, out) {
             self.state = State::Released(released);
-        }
-    }
-}
-
-impl State {
-    fn why_not_held(&self, recipe: &Recipe) -> Error {
-        let name = recipe.name();
-        match self {
-            Self::Lost(_, loss) => Error::lost(name, loss.clone()),
-            // Lost and given back in the background: its user knows of neither yet.
-            Self::Leaving(Leaving { loss: Some(loss), caller: None, explicit: false, .. })
-            | Self::Released(Released { loss: Some(loss), reported: false, explicit: false, .. }) => {
-                Error::lost(name, loss.clone())
-            }
-            Self::Leaving(_) => Error::not_held(name, "it is being released"),
-            Self::HandedOver => Error::not_held(name, "it was handed over"),
-            _ => Error::not_held(name, "it was already released"),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! The acquire loop: rounds until the lock is granted, the wait is over, or trying makes no sense.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Holder, Remaining};
-use crate::event::{Event, EventKind};
+use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::options::{Wait, wire_millis};
 use crate::protocol::ballot::{Late, Standing};
-use crate::protocol::farewell::Farewell;
+use crate::protocol::outage::Outage;
 use crate::protocol::round::{Refusal, Round};
+use crate::protocol::scene::Scene;
 use crate::protocol::tally::Tally;
 use crate::protocol::waiting::{Found, Waiting};
 use crate::protocol::{Command, Recipe, Step, Tag, leave};
@@ -24,27 +26,8 @@ pub(super) enum Decision {
     Pending,
     /// The round grants the lock with this token.
     Granted(Round, u64),
-    /// The lock is somebody's, and one attempt was all that was wanted.
-    Busy,
-    /// It failed for good.
-    Failed(Error),
-}
-
-/// What a step of the loop works with.
-pub(super) struct Scene<'a> {
-    pub(super) recipe: &'a Recipe,
-    pub(super) rng: &'a mut fastrand::Rng,
-    pub(super) farewells: &'a mut Vec<Farewell>,
-    pub(super) out: &'a mut Vec<Command>,
-}
-
-impl Scene<'_> {
-    fn emit(&mut self, kind: EventKind, fill: impl FnOnce(&mut Event)) {
-        let mut event = Event::new(kind);
-        event.lock = Some(self.recipe.name().to_owned());
-        fill(&mut event);
-        self.out.push(Command::Emit(event));
-    }
+    /// The lock is somebody's, and one attempt was all that was wanted; or it failed for good.
+    Ended(Result<(), Error>),
 }
 
 /// The state of the loop.
@@ -55,10 +38,9 @@ pub(super) struct Attempt {
     deadline: Tick,
     round: Option<Round>,
     next_try: Tick,
-    unavailable_since: Option<Tick>,
-    failures: u32,
+    outage: Outage,
     last_fence: u64,
-    waiting: Waiting,
+    pub(super) waiting: Waiting,
     /// Whether the servers' queues may know us.
     lined_up: bool,
     told_queued: bool,
@@ -78,8 +60,7 @@ impl Attempt {
             deadline,
             round: None,
             next_try: waiting.first_try(now, deadline),
-            unavailable_since: None,
-            failures: 0,
+            outage: Outage::default(),
             last_fence: 0,
             waiting,
             lined_up: false,
@@ -92,25 +73,37 @@ impl Attempt {
         self.round.as_ref().map_or(self.next_try, |round| round.ends(recipe))
     }
 
+    /// This process did not run for so long.
+    pub(super) fn overslept(&mut self, recipe: &Recipe, late: Duration, now: Tick) {
+        if let (Some(since), Some(slot)) = (self.outage.overslept(late), self.waiting.slot()) {
+            slot.set_unavailable_since(Some(since));
+        }
+        if let Some(round) = &mut self.round {
+            round.overslept(recipe, now);
+        }
+    }
+
     /// When the hint came that led to the round.
     pub(super) fn woken(&self) -> Option<Tick> {
         self.waiting.woken
     }
 
     /// Ends the loop: undoes the round under way, and leaves the line.
-    pub(super) fn abandon(mut self, now: Tick, scene: &mut Scene<'_>) {
+    pub(super) fn abandon(&mut self, now: Tick, scene: &mut Scene<'_>) {
         self.give_up(now, scene);
         self.quit(Departure::GaveUp, scene);
     }
 
     /// Takes us off the servers, unless others of this process wait in the same slot.
     fn give_up(&mut self, now: Tick, scene: &mut Scene<'_>) {
-        let entry = self.waiting.slot().filter(|slot| !slot.is_shared()).map(|slot| Arc::clone(slot.entry()));
+        let entry =
+            self.waiting.slot().filter(|slot| !slot.is_shared() && !mutant!(LeaverStays)).map(|slot| Arc::clone(slot.entry()));
         match self.round.take() {
             Some(round) => round.undo(scene.recipe, now, entry, scene.farewells, scene.out),
             None => {
                 // Its place may have been lined up by another of this process, who has the lock by now.
-                let stands = self.lined_up || self.waiting.slot().is_some_and(|slot| slot.has_arrived());
+                let stands =
+                    self.lined_up || self.waiting.slot().is_some_and(|slot| slot.has_arrived()) && !mutant!(LinedUpByAnother);
                 if let Some(entry) = entry.filter(|_| stands) {
                     let servers = 0..scene.recipe.servers.len();
                     scene.out.extend(servers.map(|server| leave(scene.recipe, server, &entry, now)));
@@ -130,7 +123,7 @@ impl Attempt {
         self.round.as_ref().is_some_and(|current| current.number == round)
     }
 
-    /// A server told something about the lock. Whether to go on at once.
+    /// A server told something about the lock.
     pub(super) fn hint(&mut self, (server, hint): (usize, Hint), now: Tick, scene: &mut Scene<'_>) {
         if hint.is_now() {
             scene.emit(EventKind::Woken, |_| ());
@@ -149,14 +142,15 @@ impl Attempt {
     /// The line moved on.
     pub(super) fn take_turn(&mut self, turn: Turn, at: Option<Tick>, now: Tick, scene: &mut Scene<'_>) {
         self.waiting.take_turn(turn);
-        if turn == Turn::Front {
+        if turn == Turn::Front && !mutant!(FrontIsDeaf) {
             // The one before it may have had the lock at once, with this one in line already: then nobody listens yet.
             scene.out.push(Command::Listen);
         }
-        let at = at.map_or(now, |at| at.min(wait::after_busy(now, true, 0, scene.rng)));
+        let at = at.map_or(now, |at| if mutant!(TurnTrustsTtl) { at } else { at.min(wait::after_busy(now, true, 0, scene.rng)) });
         self.next_try = self.next_try.min(at);
-        let since = self.waiting.slot().and_then(|slot| slot.unavailable_since());
-        self.unavailable_since = self.unavailable_since.or(since.map(|since| since.max(self.started)));
+        if let Some(since) = self.waiting.slot().and_then(|slot| slot.unavailable_since()) {
+            self.outage.join(since.max(self.started));
+        }
     }
 
     /// Starts a round.
@@ -305,9 +299,10 @@ impl Attempt {
     /// The lock is ours. Where we still stand in a queue nobody must be told in vain; whoever else waits in our slot begins
     /// at the tail.
     fn leave_line(&self, round: &Round, now: Tick, scene: &mut Scene<'_>) {
-        let Some(slot) = self.waiting.slot() else { return };
+        let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
+        slot.set_unavailable_since(None);
         if slot.is_shared() {
-            if !round.stays {
+            if !round.stays && !mutant!(NextKeepsPlace) {
                 slot.begin_anew();
             }
             return;
@@ -326,38 +321,36 @@ impl Attempt {
         let Some(round) = self.round.take() else { return Decision::Pending };
         let tally = Tally::of(recipe, &round);
         round.undo(recipe, now, None, scene.farewells, scene.out);
+        let voted = |server: usize| round.readings[server].is_some() || round.ballot.is_pending(server);
+        self.waiting.round_failed((0..recipe.servers.len()).map(voted));
         if let Some(error) = tally.final_error(recipe) {
             return self.failed(error, now, scene);
         }
         let slot = self.waiting.slot();
         if let Some((holder, by_majority)) = tally.holder {
-            self.unavailable_since = None;
-            self.failures = 0;
             slot.inspect(|slot| slot.set_unavailable_since(None));
+            self.outage.end();
             self.tell_busy(&holder, scene);
             if recipe.one_shot {
-                return Decision::Busy;
+                return Decision::Ended(Ok(()));
             }
             let rank = round.ranks.iter().flatten().min().copied();
             self.tell_queued(rank, scene);
             if now >= self.deadline {
+                self.abandon(now, scene);
                 let error = Error::acquire_timeout(recipe.name(), now.since(self.started), holder, rank);
-                return self.gave_up(error, now, scene);
+                return Decision::Ended(Err(error));
             }
             let found = Found { holder: &holder, by_majority, rank };
             self.next_try = self.waiting.after_busy(recipe, found, now, scene.rng).min(self.deadline);
             return Decision::Pending;
         }
-        let since = *self.unavailable_since.get_or_insert(round.sent);
+        let since = self.outage.fail(round.silent_since);
         slot.inspect(|slot| slot.set_unavailable_since(Some(since)));
-        let given_up = now.since(since) >= recipe.unavailable_after;
-        if now >= self.deadline || given_up {
+        let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, scene.rng) else {
             return self.failed(Error::unavailable(Some(recipe.name()), tally.failures), now, scene);
-        }
-        // Try a last time when the wait, or the patience, ends.
-        let latest = self.deadline.min(since.after(recipe.unavailable_after));
-        self.next_try = wait::after_failure(now, self.failures, scene.rng).min(latest);
-        self.failures = self.failures.saturating_add(1);
+        };
+        self.next_try = next_try;
         Decision::Pending
     }
 
@@ -365,13 +358,7 @@ impl Attempt {
     fn failed(&mut self, error: Error, now: Tick, scene: &mut Scene<'_>) -> Decision {
         self.give_up(now, scene);
         self.quit(Departure::Failed, scene);
-        Decision::Failed(error)
-    }
-
-    fn gave_up(&mut self, error: Error, now: Tick, scene: &mut Scene<'_>) -> Decision {
-        self.give_up(now, scene);
-        self.quit(Departure::GaveUp, scene);
-        Decision::Failed(error)
+        Decision::Ended(Err(error))
     }
 
     fn tell_busy(&mut self, holder: &Holder, scene: &mut Scene<'_>) {

@@ -121,7 +121,8 @@ fn the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for(
     let (_lines, seats) = seats(2, false);
     let mut acquire = Acquire::new(Some(seats[1].clone()), LockOptions::default());
     acquire.bring(Input::Start);
-    acquire.bring(Input::Turn(Turn::Front, Some(at(60_000))));
+    let told = acquire.bring(Input::Turn(Turn::Front, Some(at(60_000))));
+    assert!(told.iter().any(|command| matches!(command, Command::Listen)), "the one before it may never have had to");
     assert!(acquire.machine.wake_at() <= at(1_000), "{:?}", acquire.machine.wake_at());
     acquire.now = at(5);
     acquire.bring(Input::Turn(Turn::Front, None));
@@ -204,4 +205,11 @@ fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
         let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
         assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
     }
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn bugs_planted_in_an_acquire_are_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::FrontIsDeaf, the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for);
 }

@@ -124,6 +124,11 @@ impl Hold {
         next.min(self.wishes.gives_up()).min(self.validity_end)
     }
 
+    /// This process did not run for so long: its callers wait longer.
+    pub(super) fn overslept(&mut self, late: Duration) {
+        self.wishes.overslept(late);
+    }
+
     /// An answer to the granted round's acquire or confirm, after the grant: a lower vote is confirmed, a higher released.
     pub(super) fn late_vote(
         &mut self,

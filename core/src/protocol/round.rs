@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Holder, Remaining};
 use crate::mutant::mutant;
+use crate::patience::Patience;
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::farewell::{Concern, Farewell, Value};
 use crate::protocol::{Command, Recipe, Step, Tag, release};
@@ -36,7 +37,9 @@ pub(super) struct Round {
     pub(super) refusals: Vec<Option<Refusal>>,
     /// Who the servers say they are.
     pub(super) run_ids: Vec<Option<Arc<str>>>,
-    pub(super) times_out: Tick,
+    patience: Patience,
+    /// Since when whoever has not answered is silent: from when it was asked, without the time in which this process did not run.
+    pub(super) silent_since: Tick,
 }
 
 impl Round {
@@ -52,15 +55,24 @@ impl Round {
             stays,
             refusals: vec![None; servers],
             run_ids: vec![None; servers],
-            times_out: now.after(recipe.response_timeout),
+            patience: Patience::until(now.after(recipe.response_timeout)),
+            silent_since: now,
         }
     }
 
     /// When to stop waiting for answers. Hearing every server out must not use validity up.
     pub(super) fn ends(&self, recipe: &Recipe) -> Tick {
         match self.ballot.standing() {
-            Standing::Granted(_) => self.times_out.min(self.sent.after(recipe.options.ttl / 2)),
-            _ => self.times_out,
+            Standing::Granted(_) => self.patience.ends().min(self.sent.after(recipe.options.ttl / 2)),
+            _ => self.patience.ends(),
+        }
+    }
+
+    /// This process goes on. What is won needs no other answer.
+    pub(super) fn overslept(&mut self, recipe: &Recipe, now: Tick) {
+        if !matches!(self.ballot.standing(), Standing::Granted(_)) {
+            let late = self.patience.overslept(now, recipe.response_timeout);
+            self.silent_since = self.silent_since.after(late);
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::error::Holder;
+use crate::mutant::mutant;
 use crate::protocol::Recipe;
 use crate::server::{Place, Queued};
 use crate::wait::{self, Hint, Seat, Slot, Turn};
@@ -30,12 +31,16 @@ pub(super) struct Waiting {
     pub(super) woken: Option<Tick>,
     /// The votes of the last round were split: what the servers tell until the next one comes of undoing such rounds.
     split: bool,
+    /// The servers that voted for the last round, in vain, or may yet: there the lock is free, and whoever undoes such a round
+    /// has them tell the next one so, but it isn't where it counts.
+    in_vain: Vec<bool>,
     polls: u32,
 }
 
 impl Waiting {
     pub(super) fn new(recipe: &Recipe, seat: Option<Seat>) -> Self {
-        Self { seat, hints: vec![false; recipe.servers.len()], look_at: Tick::NEVER, woken: None, split: false, polls: 0 }
+        let none = vec![false; recipe.servers.len()];
+        Self { seat, hints: none.clone(), look_at: Tick::NEVER, woken: None, split: false, in_vain: none, polls: 0 }
     }
 
     pub(super) fn slot(&self) -> Option<&Arc<Slot>> {
@@ -60,6 +65,17 @@ impl Waiting {
         self.hints.fill(false);
         self.look_at = Tick::NEVER;
         self.split = false;
+        self.in_vain.fill(false);
+    }
+
+    /// A round has failed: which servers voted for it, or may yet.
+    pub(super) fn round_failed(&mut self, in_vain: impl Iterator<Item = bool>) {
+        self.in_vain = in_vain.collect();
+    }
+
+    /// A server says after the end of a round that the lock is somebody's there.
+    pub(super) fn late_refusal(&mut self, server: usize) {
+        self.in_vain[server] = false;
     }
 
     /// The lock is somebody's: when to try again.
@@ -68,8 +84,11 @@ impl Waiting {
         let polls = self.polls;
         self.polls = self.polls.saturating_add(1);
         if !found.by_majority {
-            self.split = true;
+            self.split = !mutant!(SplitStirs);
             return wait::after_split(now, polls, rng);
+        }
+        if mutant!(HintDuringRoundLost) {
+            self.round_begins();
         }
         if self.is_called(recipe) {
             self.woken = Some(now);
@@ -80,8 +99,9 @@ impl Waiting {
         match seat.turn {
             Turn::Front => {
                 let is_told = found.rank.is_some() && seat.slot.hearing().suffices(recipe.quorum().needed());
-                let again = wait::after_busy(now, is_told, polls, rng);
-                again.min(wait::after_expiry(now, found.holder.remaining, found.rank.unwrap_or(0), rng)).min(look_at)
+                let again = if is_told && mutant!(NoLook) { Tick::NEVER } else { wait::after_busy(now, is_told, polls, rng) };
+                let expiry = wait::after_expiry(now, found.holder.remaining, found.rank.unwrap_or(0), rng);
+                again.min(if mutant!(ExpiryUnnoticed) { Tick::NEVER } else { expiry }).min(look_at)
             }
             Turn::Once | Turn::Parked => {
                 seat.turn = Turn::Parked;
@@ -101,11 +121,18 @@ impl Waiting {
             seat.turn = Turn::Once;
         }
         let at = match hint {
+            Hint::Next(_) if mutant!(NextIgnored) => Tick::NEVER,
             Hint::Next(window) => wait::after_hint(now, window, rng),
             Hint::Free | Hint::Claim => {
                 self.hints[server] = true;
-                self.woken.get_or_insert(now);
-                if self.is_called(recipe) { now } else { wait::soon(now, rng) }
+                match self.is_called(recipe) {
+                    false if self.in_vain[server] && !mutant!(UndoneStirs) => return Tick::NEVER,
+                    false if mutant!(MinorityIgnored) => return Tick::NEVER,
+                    called => {
+                        self.woken.get_or_insert(now);
+                        if called { now } else { wait::soon(now, rng) }
+                    }
+                }
             }
         };
         self.look_at = self.look_at.min(at);
@@ -114,7 +141,7 @@ impl Waiting {
 
     /// A server tells of releases from now on, or no longer: of some it may not have told. Whether this waiter is to look.
     pub(super) fn hears(&mut self, server: usize) -> bool {
-        let is_front = !self.split && self.seat.as_ref().is_some_and(|seat| seat.turn == Turn::Front);
+        let is_front = !self.split && !mutant!(HearsIgnored) && self.seat.as_ref().is_some_and(|seat| seat.turn == Turn::Front);
         if is_front {
             self.hints[server] = true;
         }
@@ -124,7 +151,7 @@ impl Waiting {
     /// The line moved on, or the servers are gone.
     pub(super) fn take_turn(&mut self, turn: Turn) {
         // Who speaks for the line does so until it leaves, in whatever order it hears of its turns.
-        if let Some(seat) = self.seat.as_mut().filter(|seat| seat.turn != Turn::Front) {
+        if let Some(seat) = self.seat.as_mut().filter(|seat| seat.turn != Turn::Front || mutant!(SpeakerDemoted)) {
             seat.turn = turn;
         }
     }

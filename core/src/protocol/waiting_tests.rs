@@ -225,3 +225,32 @@ fn the_place_is_named_where_each_server_put_it() {
     let alone = Waiting::new(&bench.recipe, None);
     assert!(alone.place(0).is_none() && alone.queued(0, &Queued::At { rank: 0, arrival: 1 }).is_none());
 }
+
+#[test]
+fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unless_it_has_a_majority_with_it() {
+    let mut bench = Bench::new(3, Turn::Front);
+    bench.waiting.round_begins();
+    bench.waiting.round_failed([true, true, false].into_iter());
+    assert_eq!(bench.hint(0, Hint::Free, at(1)), Tick::NEVER, "it is told what we undo, or another that tried as we did");
+    assert_eq!(bench.waiting.woken, None);
+    assert_eq!(bench.hint(1, Hint::Free, at(2)), at(2), "two of three");
+
+    let mut bench = Bench::new(3, Turn::Front);
+    bench.waiting.round_failed([true, true, false].into_iter());
+    bench.waiting.late_refusal(1);
+    assert!(bench.hint(1, Hint::Free, at(3)) <= at(8), "it refused us in the end: there the lock was somebody's");
+
+    let mut bench = Bench::new(3, Turn::Front);
+    bench.waiting.round_failed([true, true, true].into_iter());
+    bench.waiting.round_begins();
+    assert!(bench.hint(0, Hint::Free, at(4)) <= at(9), "what was true for the last round");
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn bugs_planted_in_a_waiter_are_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::SpeakerDemoted, who_speaks_for_the_line_does_so_until_it_leaves);
+    assert_noticed(Mutant::HearsIgnored, a_server_that_begins_or_ceases_to_tell_makes_the_front_look);
+    assert_noticed(Mutant::MinorityIgnored, on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause);
+}

@@ -30,6 +30,14 @@ impl Wishes {
         self.0.push_back(Wish { call, span, round: None, last_try, gives_up: last_try.after(recipe.response_timeout) });
     }
 
+    /// This process did not run for so long.
+    pub(super) fn overslept(&mut self, late: Duration) {
+        for wish in &mut self.0 {
+            wish.last_try = wish.last_try.after(late);
+            wish.gives_up = wish.gives_up.after(late);
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

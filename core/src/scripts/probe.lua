@@ -1,7 +1,7 @@
 -- Tries commands, to learn which of them the user may not run.
 --
 -- KEYS     lock, fence, queue, marker, of a name that no lock can have
--- ARGV     commands, their words separated by one space; K1 to K4 stand for the keys
+-- ARGV     commands, their words separated by one space; K1 to K4 stand for the keys; SPUBLISH is PUBLISH before version 7
 -- returns  {'info', time (µs), 0, nil, -2}               all of them were run
 --          {'info', time, 0, 'number error', -2}         a line for each that failed; the time is 0 if that can't be told
 -- always   no lock and no marker is touched: it is for the commands to leave nothing behind
@@ -11,6 +11,9 @@ for number, command in ipairs(ARGV) do
   local words = {}
   for word in string.gmatch(command, '[^ ]+') do
     words[#words + 1] = KEYS[tonumber(string.match(word, '^K(%d)$') or 0)] or word
+  end
+  if words[1] == 'SPUBLISH' and (redis.REDIS_VERSION_NUM or 0) < 0x00070000 then
+    words[1] = 'PUBLISH'
   end
   local reply = redis.pcall(unpack(words))
   if type(reply) == 'table' and reply.err then

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::clock::Tick;
+use crate::mutant::mutant;
 use crate::wait::trouble::Trouble;
 use crate::wait::{Hearing, Hint, Hinted, Seat, Slot, Turn};
 
@@ -93,7 +94,7 @@ impl Lines {
     pub fn join(&mut self, lock: &str, waiter: u64, fair: bool) -> Seat {
         let known = self.lines.get(lock);
         let is_first = known.is_none_or(|line| line.waiters.is_empty());
-        let shared = known.and_then(|line| line.shared.clone()).filter(|_| !fair);
+        let shared = known.and_then(|line| line.shared.clone()).filter(|_| !fair || mutant!(FairSharesPlace));
         // A new slot has to be made known to the servers.
         let turn = match (is_first, &shared) {
             (true, _) => Turn::Front,
@@ -121,9 +122,6 @@ impl Lines {
         if slot.quit() && !slot.fair {
             line.shared = None;
         }
-        if matches!(departure, Departure::Granted { .. }) {
-            line.trouble.end();
-        }
         let told = line.after(at == 0, &slot, departure);
         if line.waiters.is_empty() {
             self.lines.remove(lock);
@@ -135,14 +133,14 @@ impl Lines {
     #[must_use]
     pub fn pass(&self, lock: &str, waiter: u64) -> Vec<Told> {
         let others = self.lines.get(lock).into_iter().flat_map(|line| &line.waiters).filter(|(other, _)| *other != waiter);
-        others.map(|(other, _)| Told { waiter: *other, turn: Turn::Once, at: None }).collect()
+        others.filter(|_| !mutant!(YieldKept)).map(|(other, _)| Told { waiter: *other, turn: Turn::Once, at: None }).collect()
     }
 
     /// Who is meant by a hint; `None` if nobody waits there any more.
     #[must_use]
     pub fn find(&self, hinted: &Hinted<'_>) -> Option<u64> {
         let line = self.lines.get(hinted.lock)?;
-        let is_meant = |slot: &Slot| slot.number == hinted.number && slot.fair == hinted.fair;
+        let is_meant = |slot: &Slot| slot.number == hinted.number && slot.fair == hinted.fair && !mutant!(HintMissed);
         line.waiters.iter().find(|(_, slot)| is_meant(slot)).map(|(waiter, _)| *waiter)
     }
 
@@ -161,17 +159,17 @@ impl Lines {
 impl Line {
     fn after(&self, was_front: bool, slot: &Arc<Slot>, departure: Departure) -> Vec<Told> {
         // They all try at once then; that the next of them fails, too, is no news.
-        if departure == Departure::Failed && self.trouble.spreads() {
+        if departure == Departure::Failed && !mutant!(FailureKept) && self.trouble.spreads() {
             let others = self.waiters.iter().enumerate();
             return others
                 .map(|(at, (waiter, _))| Told { waiter: *waiter, turn: if at == 0 { Turn::Front } else { Turn::Once }, at: None })
                 .collect();
         }
-        let Some((waiter, next)) = self.waiters.front().filter(|_| was_front) else { return Vec::new() };
+        let Some((waiter, next)) = self.waiters.front().filter(|_| was_front && !mutant!(TurnKept)) else { return Vec::new() };
         let same = Arc::ptr_eq(next, slot);
         let at = match departure {
             // Whoever has a slot of its own is lined up already.
-            Departure::Granted { until, stays } if stays || !same => Some(until),
+            Departure::Granted { until, stays } if stays || !same || mutant!(TurnNotLinedUp) => Some(until),
             Departure::Granted { .. } | Departure::GaveUp | Departure::Failed => None,
         };
         vec![Told { waiter: *waiter, turn: Turn::Front, at }]

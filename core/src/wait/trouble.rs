@@ -20,9 +20,9 @@ impl Trouble {
         }
     }
 
-    /// One of them gets no majority since then. Whoever noticed first counts.
+    /// One of them gets no majority since then.
     pub(super) fn begin(&self, since: Tick) {
-        let _ = self.since.compare_exchange(0, since.as_micros().max(1), Ordering::Relaxed, Ordering::Relaxed);
+        self.since.store(since.as_micros().max(1), Ordering::Relaxed);
     }
 
     /// One of them had a majority.

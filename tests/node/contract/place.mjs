@@ -13,7 +13,10 @@ export function placesOf(at = 'any') {
   return at === 'any' ? (process.env.LOCKTENDER_CONTRACT_PLACES ?? 'memory,redis,quorum').split(',') : [at]
 }
 
-/** Makes places: `{ name, urls, servers }`. What they need is started when it is first asked for, and closed with `close`. */
+/** How long clients wait for an answer, where there is one: an attempt that isn't repeated may meet a stalled machine. */
+const patience = { responseTimeoutMs: 5_000, connectTimeoutMs: 5_000 }
+
+/** Makes places: `{ name, urls, servers, patience }`. What they need is started when it is first asked for, and closed with `close`. */
 export class Places {
   #started = new Map()
   #listeners = []
@@ -26,7 +29,7 @@ export class Places {
       return { name: 'scripted', urls: [scripted], servers: [], scripted }
     }
     if (typeof at === 'object') return { name: 'urls', urls: at.urls, servers: [] }
-    return { name: at, servers: [], ...(await this.#parts[at]()) }
+    return { name: at, servers: [], patience: at === 'silent' ? {} : patience, ...(await this.#parts[at]()) }
   }
 
   #start(name, options) {
@@ -64,7 +67,7 @@ export class Places {
 
   async #startQuorum() {
     const servers = await Promise.all(['first', 'second', 'third'].map((name) => this.#start(name, {})))
-    const client = new Client(servers.map(({ url }) => url))
+    const client = new Client(servers.map(({ url }) => url), patience)
     await client.initializeQuorum()
     await client.close()
     return servers

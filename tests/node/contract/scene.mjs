@@ -11,7 +11,7 @@ import { mismatch, spelled, Variables } from './matching.mjs'
 import { describe, ended, look, show } from './seen.mjs'
 
 /** How long something that is certain to happen may take. */
-const PATIENCE_MS = 5_000
+const PATIENCE_MS = 20_000
 
 /** The steps that open a client, if there is none yet. */
 const USES_A_CLIENT = new Set(['open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close'])
@@ -91,7 +91,7 @@ export class Scene {
 
   #client({ client: name = 'client' }) {
     if (!this.#clients.has(name)) {
-      const wanted = options(this.#variables.fill(this.#case.clients?.[name] ?? {}))
+      const wanted = { ...this.#place.patience, ...options(this.#variables.fill(this.#case.clients?.[name] ?? {})) }
       const client = new Client(this.#place.urls.length ? this.#place.urls : undefined, wanted)
       const kinds = []
       client.on('event', ({ kind }) => kinds.push(kind))

@@ -3,8 +3,14 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+/** How long anything that is certain to come may take: a machine may stall, and only a test that fails waits for all of it. */
+export const PATIENCE_MS = 60_000
+
+/** What a loaded machine may add to a time that is promised. Where a bound matters, what breaks it takes longer than that. */
+export const LOAD_MS = 3_000
+
 /** What `observed` comes to once it is true; fails when that takes longer than `withinMs`. */
-export async function until(observed, withinMs = 5_000) {
+export async function until(observed, withinMs = PATIENCE_MS) {
   const deadline = performance.now() + withinMs
   for (;;) {
     const value = await observed()
@@ -20,4 +26,3 @@ export async function timed(work) {
   const value = await work()
   return { tookMs: performance.now() - began, value }
 }
-

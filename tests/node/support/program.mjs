@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import path from 'node:path'
 
 import { root } from './checkout.mjs'
+import { PATIENCE_MS } from './observe.mjs'
 
 /** A program that prints one number when it is ready and ends with its standard input. It keeps no process alive. */
 export class Program {
@@ -84,7 +85,7 @@ export class Tether extends Program {
   pause() {
     process.kill(this.pid, 'SIGSTOP')
     const status = `/proc/${this.pid}/stat`
-    const deadline = Date.now() + 10_000
+    const deadline = Date.now() + PATIENCE_MS
     // Where there is no /proc the signal has to be trusted.
     while (existsSync(status) && !readFileSync(status, 'utf8').split(') ').at(-1).startsWith('T')) {
       if (Date.now() > deadline) throw new Error(`pid ${this.pid} does not stop`)

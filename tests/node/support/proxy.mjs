@@ -49,6 +49,16 @@ export class Proxy {
     await this.#program.ask('restore')
   }
 
+  /** Holds back what the server says from now on; it gets every request. */
+  async holdAnswers() {
+    await this.#program.ask('hold_answers')
+  }
+
+  /** Lets the answers go that are held; they arrive now. */
+  async letAnswersGo() {
+    await this.#program.ask('let_answers_go')
+  }
+
   /** The next requests that contain the needle, in any case, are not passed on, their connections closed. */
   async cutBeforeApply(requests = 1, needle = '') {
     await this.#program.ask('cut_before_apply', requests, needle)

@@ -6,8 +6,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 import { root } from './checkout.mjs'
-
-const PATIENCE_MS = 20_000
+import { PATIENCE_MS } from './observe.mjs'
 
 // An unhandled rejection ends a program with an error; a warning is on its standard error: both fail `ending`.
 const HEAD = `

@@ -10,9 +10,8 @@ import path from 'node:path'
 import { Redis } from 'ioredis'
 
 import { binary, prepared, root } from './checkout.mjs'
+import { PATIENCE_MS } from './observe.mjs'
 import { Program, Tether } from './program.mjs'
-
-const STARTUP_MS = 20_000
 
 /**
  * A server of its own process, gone when closed and when the test process dies. It keeps no process alive.
@@ -82,7 +81,7 @@ export class RealServer {
   }
 
   async #becomesReady() {
-    const deadline = Date.now() + STARTUP_MS
+    const deadline = Date.now() + PATIENCE_MS
     // It listens on the port before it answers on the socket, which nobody else can have.
     while (Date.now() < deadline && !this.#tether.ended) {
       if (await this.command('PING').then((reply) => reply === 'PONG', () => false)) return true
@@ -121,7 +120,7 @@ export class RealServer {
 
   /** Asks the server directly, past the library under test: RESP2 replies, rejected with an error reply. */
   async command(name, ...words) {
-    const patience = { connectTimeout: 5_000, commandTimeout: 5_000, retryStrategy: null, lazyConnect: true }
+    const patience = { connectTimeout: PATIENCE_MS, commandTimeout: PATIENCE_MS, retryStrategy: null, lazyConnect: true }
     const client = new Redis({ path: this.socket, password: this.password, protocol: 2, ...patience })
     client.on('error', () => {}) // told by the rejection too
     try {
@@ -130,6 +129,11 @@ export class RealServer {
     } finally {
       client.disconnect()
     }
+  }
+
+  /** Who stands in line for the lock of this name. */
+  line(name) {
+    return this.command('ZRANGEBYSCORE', `{${name}}:~lt:queue`, '0', '+inf')
   }
 
   /** Kills the server, as a crash would. */

@@ -24,6 +24,11 @@ class Place(NamedTuple):
     servers: list[RealServer]
     scripted: ScriptedServer | None = None
 
+    @property
+    def patience(self) -> dict[str, Any]:
+        """How long its clients wait for an answer, where there is one: an attempt that isn't repeated may meet a stalled machine."""
+        return {} if self.name in ("silent", "scripted", "urls") else {"response_timeout": 5, "connect_timeout": 5}
+
 
 def names(at: Any) -> list[Any]:
     """The places of a case's `at`."""
@@ -83,7 +88,7 @@ class Places:
     @functools.cached_property
     def _quorum(self) -> list[RealServer]:
         servers = [self._start() for _ in range(3)]
-        with Client([server.url for server in servers]) as client:
+        with Client([server.url for server in servers], response_timeout=5) as client:
             client.initialize_quorum()
         return servers
 

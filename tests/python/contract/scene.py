@@ -17,7 +17,7 @@ from .place import Place
 from .seen import describe, ended, look, show
 
 # How long something that is certain to happen may take, in seconds.
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 
 class Failed(AssertionError):
@@ -104,7 +104,7 @@ class Scene:
             wanted = options(self._variables.fill(self._case.get("clients", {}).get(name, {})))
             kinds = self._kinds.setdefault(name, [])
             # Under asyncio a loss would cancel the body, which is to go on here.
-            wanted = {"on_lost": "flag", "on_event": lambda event: kinds.append(event.kind), **wanted}
+            wanted = {"on_lost": "flag", "on_event": lambda event: kinds.append(event.kind), **self._place.patience, **wanted}
             self._clients[name] = client = Client(self._place.urls or None, **wanted)
             if self._place.name == "quorum":
                 # So that no attempt has to make three connections within the time that an answer may take.

@@ -3,12 +3,10 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 from .checkout import ROOT
-
-PATIENCE = 10.0
+from .observe import PATIENCE, until
 
 
 class Program:
@@ -70,10 +68,8 @@ class Tether(Program):
         """Stops the server and waits until it stands still."""
         os.kill(self.pid, signal.SIGSTOP)
         status = Path(f"/proc/{self.pid}/stat")
-        deadline = time.monotonic() + PATIENCE
         # Where there is no /proc the signal has to be trusted.
-        while status.exists() and not status.read_text().rpartition(") ")[2].startswith("T"):
-            assert time.monotonic() < deadline, f"pid {self.pid} does not stop"
+        until(lambda: not status.exists() or status.read_text().rpartition(") ")[2].startswith("T"))
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)

@@ -41,6 +41,14 @@ class Proxy:
         """Ends the black hole; what was held back arrives now."""
         self._program.ask("restore")
 
+    def hold_answers(self) -> None:
+        """Holds back what the server says from now on; it gets every request."""
+        self._program.ask("hold_answers")
+
+    def let_answers_go(self) -> None:
+        """Lets the answers go that are held; they arrive now."""
+        self._program.ask("let_answers_go")
+
     def cut_before_apply(self, requests: int = 1, needle: str = "") -> None:
         """The next requests that contain the needle, in any case, are not passed on, their connections closed."""
         self._program.ask("cut_before_apply", requests, needle)

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Mapping
 
-PATIENCE = 20.0
+from .observe import PATIENCE
 
 
 def command(program: str, *arguments: object, warnings: str = "error") -> list[str]:

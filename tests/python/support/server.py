@@ -13,9 +13,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from .checkout import ROOT, Binary, binary, prepared
+from .observe import PATIENCE
 from .program import Program, Tether
-
-STARTUP = 20.0
 
 
 def free_port() -> int:
@@ -87,7 +86,7 @@ class RealServer:
                 raise RuntimeError(f"{self.binary.name} did not start:\n{log}")
 
     def _wait_until_ready(self, tether: Tether) -> bool:
-        deadline = time.monotonic() + STARTUP
+        deadline = time.monotonic() + PATIENCE
         # It listens on the port before it answers on the socket, which nobody else can have.
         while time.monotonic() < deadline and not tether.ended():
             try:
@@ -127,11 +126,16 @@ class RealServer:
 
     def command(self, *words: str | int) -> Any:
         """Asks the server directly, past the library under test: RESP2 replies, text for strings, errors raised."""
-        options: dict[str, Any] = {"password": self.password, "socket_timeout": 5, "decode_responses": True}
+        options: dict[str, Any] = {"password": self.password, "socket_timeout": PATIENCE, "decode_responses": True}
         options["retry"] = Retry(NoBackoff(), 0)
         with redis.Redis(unix_socket_path=str(self.socket), protocol=2, **options) as client:
             client.response_callbacks.clear()
             return client.execute_command(*words)
+
+    def line(self, name: str) -> list[str]:
+        """Who stands in line for the lock of this name."""
+        line: list[str] = self.command("ZRANGEBYSCORE", f"{{{name}}}:~lt:queue", "0", "+inf")
+        return line
 
     def kill(self) -> None:
         """Kills the server, as a crash would."""

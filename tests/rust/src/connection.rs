@@ -4,10 +4,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
-/// How long a server may take for a raw command before the test is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::PATIENCE;
 
 /// One reply of a server, as RESP2 says it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,6 +25,7 @@ pub(crate) struct Weather {
     pub(crate) to_server: Duration,
     pub(crate) to_client: Duration,
     pub(crate) black_hole: bool,
+    pub(crate) answers_held: bool,
     /// What befalls the next requests, how many of them, and what they contain (in lower case).
     pub(crate) fault: Option<(Fault, usize, Vec<u8>)>,
     pub(crate) links: Vec<Arc<Link>>,
@@ -50,8 +51,9 @@ impl Sky {
         self.changed.notify_all();
     }
 
-    fn wait_while_dark(&self, link: &Link) {
-        let dark = |weather: &mut Weather| weather.black_hole && !link.closed.load(SeqCst);
+    /// Waits until the weather lets bytes of the link pass.
+    fn wait_while_dark(&self, link: &Link, is_dark: fn(&Weather) -> bool) {
+        let dark = |weather: &mut Weather| is_dark(weather) && !link.closed.load(SeqCst);
         drop(self.changed.wait_while(self.weather(), dark).unwrap());
     }
 }
@@ -172,21 +174,22 @@ impl Link {
     }
 
     fn write_server(&self, sky: &Sky, parcels: Receiver<Parcel>) -> io::Result<()> {
-        self.write(&self.server, sky, &parcels)
+        self.write(&self.server, &parcels, || sky.wait_while_dark(self, |weather| weather.black_hole))
     }
 
     fn write_client(&self, sky: &Sky, parcels: Receiver<Parcel>) -> io::Result<()> {
-        self.write(&self.client, sky, &parcels)
+        let is_dark = |weather: &Weather| weather.black_hole || weather.answers_held;
+        self.write(&self.client, &parcels, || sky.wait_while_dark(self, is_dark))
     }
 
-    fn write(&self, mut target: &TcpStream, sky: &Sky, parcels: &Receiver<Parcel>) -> io::Result<()> {
+    fn write(&self, mut target: &TcpStream, parcels: &Receiver<Parcel>, wait_while_dark: impl Fn()) -> io::Result<()> {
         for parcel in parcels {
             thread::sleep(parcel.due.saturating_duration_since(Instant::now()));
-            sky.wait_while_dark(self);
+            wait_while_dark();
             target.write_all(&parcel.bytes)?;
         }
         // The other side closed; while it is dark nobody learns of that either.
-        sky.wait_while_dark(self);
+        wait_while_dark();
         Ok(())
     }
 }

@@ -110,6 +110,16 @@ impl Proxy {
         self.sky.change(|weather| weather.black_hole = false);
     }
 
+    /// Holds back what the server says from now on: it gets every request, and the client no answer until they are let go.
+    pub fn hold_answers(&self) {
+        self.sky.change(|weather| weather.answers_held = true);
+    }
+
+    /// Lets the answers go that are held; they arrive now.
+    pub fn let_answers_go(&self) {
+        self.sky.change(|weather| weather.answers_held = false);
+    }
+
     /// Brings the fault on the connections of the next `requests` writes that contain `needle` (in any case; empty for
     /// any). A request is what one read gets, so a pipeline counts once; replies to earlier requests that are still
     /// under way are lost with it.

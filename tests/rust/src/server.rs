@@ -9,10 +9,7 @@ use std::{env, fs, io, process, thread};
 use crate::clock::ServerClock;
 use crate::terminator::Terminator;
 use crate::tether::Tether;
-use crate::{Binary, Connection, Reply, ServerOptions, eventually};
-
-/// How long a server may take to start on a busy machine.
-const STARTUP: Duration = Duration::from_secs(20);
+use crate::{Binary, Connection, PATIENCE, Reply, ServerOptions, eventually};
 
 /// A server may say a time that it looked up some moments ago.
 const TICK_US: u64 = 200_000;
@@ -86,7 +83,7 @@ impl RealServer {
     }
 
     fn wait_until_ready(&self, tether: &mut Tether) -> bool {
-        let deadline = Instant::now() + STARTUP;
+        let deadline = Instant::now() + PATIENCE;
         // It listens on the port before it answers on the socket, which nobody else can have.
         while Instant::now() < deadline && !tether.ended() {
             if self.try_command(&["PING"]).is_ok_and(|reply| reply == Reply::Status("PONG".to_owned())) {
@@ -184,7 +181,7 @@ impl RealServer {
     pub fn jump(&self, forward: Duration) {
         let clock = self.clock.as_ref().expect("the server goes by the machine's clock");
         clock.jump(forward);
-        eventually("the server sees the clock", Duration::from_secs(10), || self.time_us() > clock.now_us() - TICK_US);
+        eventually("the server sees the clock", PATIENCE, || self.time_us() > clock.now_us() - TICK_US);
     }
 
     /// Kills the server, if it runs, and starts it on the same port with the data it kept on disk.

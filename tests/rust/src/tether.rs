@@ -3,11 +3,12 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::PATIENCE;
 use crate::checkout::checkout;
 
 /// A running program with its own directory.
@@ -54,7 +55,7 @@ impl Tether {
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
         let status = format!("/proc/{}/stat", self.pid());
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + PATIENCE;
         // Where there is no /proc the signal has to be trusted.
         while let Ok(stat) = fs::read_to_string(&status) {
             if stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')) {

@@ -5,8 +5,8 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use locktender::{Client, Code, FailureKind, Outcome, Remaining};
-use locktender_tests::{Proxy, RealServer, ServerOptions, eventually};
+use locktender::{Client, ClientOptions, Code, EventKind, FailureKind, Outcome, Remaining};
+use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, TTL, eventually};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -14,6 +14,15 @@ const fn ms(n: u64) -> Duration {
 
 fn open(url: &str) -> Client {
     Client::open(url).unwrap()
+}
+
+/// A client that gives up long after a test would.
+fn patient(url: &str, change: impl FnOnce(&mut ClientOptions)) -> (Client, Events) {
+    let patient = |options: &mut ClientOptions| {
+        options.connect_timeout = ms(60_000);
+        options.unavailable_after = ms(60_000);
+    };
+    Events::of(Client::builder().url(url).configure(patient).configure(change))
 }
 
 fn exists(server: &RealServer, key: &str) -> bool {
@@ -44,14 +53,13 @@ fn f13_a_link_cut_after_the_server_applied_the_acquire_leaves_no_key() {
     let client = open(&proxy.url());
     client.lock("warm").acquire_blocking().unwrap();
     proxy.cut_after_apply(1, "{a}:~lt:fence");
-    let start = Instant::now();
     let error = client.lock("a").ttl(ms(60_000)).try_acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
-    eventually("the undo reached the server", ms(1_000), || !exists(&server, "a"));
+    eventually("the undo reached the server", PATIENCE, || !exists(&server, "a"));
     // Waiting, the same is only a delay.
     proxy.cut_after_apply(1, "{a}:~lt:fence");
-    let held = client.lock("a").ttl(ms(60_000)).wait(ms(5_000)).acquire_blocking().unwrap();
-    assert!(held.is_valid() && start.elapsed() < ms(3_000), "{:?}", start.elapsed());
+    let held = client.lock("a").ttl(ms(60_000)).wait(PATIENCE).acquire_blocking().unwrap();
+    assert!(held.is_valid(), "long before the first attempt's key would have expired");
 }
 
 #[test]
@@ -64,9 +72,14 @@ fn f13_an_acquire_dropped_at_any_moment_leaves_no_key() {
     let mut rng = fastrand::Rng::with_seed(13);
     let mut granted = 0;
     runtime.block_on(async {
+        // One that connects, and one that shows how long an acquire takes on this machine.
+        drop(client.lock("first").acquire().await.unwrap());
+        let start = Instant::now();
+        drop(client.lock("second").acquire().await.unwrap());
+        let usual = start.elapsed();
         for n in 0..200 {
             let lock = client.lock(format!("drop:{n}")).ttl(ms(60_000));
-            let patience = Duration::from_micros(rng.u64(0..12_000));
+            let patience = usual.mul_f64(2.0 * rng.f64());
             if tokio::time::timeout(patience, lock.acquire()).await.is_ok() {
                 granted += 1;
             }
@@ -74,7 +87,7 @@ fn f13_an_acquire_dropped_at_any_moment_leaves_no_key() {
     });
     assert!(granted > 0 && granted < 200, "{granted}: both must happen");
     let left = || (0..200).filter(|n| exists(&server, &format!("drop:{n}"))).count();
-    eventually("every key is gone", ms(1_000), || left() == 0);
+    eventually("every key is gone", PATIENCE, || left() == 0);
     client.lock("usable").acquire().wait().unwrap();
 }
 
@@ -86,7 +99,7 @@ fn f14_the_undo_of_a_round_never_touches_a_later_one() {
     for n in 0..30 {
         let name = format!("undo:{n}");
         proxy.cut_after_apply(1, "~lt:fence");
-        let held = client.lock(&name).ttl(ms(30_000)).wait(ms(10_000)).acquire_blocking().unwrap();
+        let held = client.lock(&name).ttl(ms(30_000)).wait(PATIENCE).acquire_blocking().unwrap();
         // Undos of the failed rounds go on for half a second after the cut.
         if n % 10 == 0 {
             std::thread::sleep(ms(700));
@@ -100,15 +113,15 @@ fn f14_the_undo_of_a_round_never_touches_a_later_one() {
 fn f15_an_acquire_that_waited_longer_than_its_ttl_has_full_validity() {
     let server = RealServer::start();
     let client = open(&server.url());
-    let first = client.lock("a").ttl(ms(1_000)).acquire_blocking().unwrap();
+    let first = client.lock("a").acquire_blocking().unwrap();
     let waiter = {
         let client = client.clone();
-        std::thread::spawn(move || client.lock("a").ttl(ms(200)).acquire_blocking().unwrap())
+        std::thread::spawn(move || client.lock("a").ttl(TTL).acquire_blocking().unwrap().remaining())
     };
-    std::thread::sleep(ms(600));
+    std::thread::sleep(TTL + ms(100));
     first.release().wait().unwrap();
-    let held = waiter.join().unwrap();
-    assert!(held.is_valid());
+    let remaining = waiter.join().unwrap();
+    assert!(remaining > TTL / 3, "{remaining:?}");
 }
 
 #[test]
@@ -121,7 +134,7 @@ fn f15_a_reply_slower_than_the_ttl_is_no_success_and_is_undone() {
     let error = client.lock("a").ttl(ms(200)).wait(ms(0)).acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
     proxy.latency(ms(0), ms(0));
-    eventually("undone", ms(1_000), || !exists(&server, "a"));
+    eventually("undone", PATIENCE, || !exists(&server, "a"));
 }
 
 #[test]
@@ -139,19 +152,18 @@ fn f18_an_unreachable_server_takes_no_longer_than_the_wait_and_a_response_timeou
         format!("redis://{}", gone.local_addr().unwrap())
     };
     for url in [&silent_url, &refused_url, &silent_url.replace("redis:", "rediss:")] {
-        let client =
-            Client::builder().url(url.as_str()).configure(|options| options.response_timeout = Some(ms(300))).build().unwrap();
+        let (client, _) = patient(url, |options| options.response_timeout = Some(ms(300)));
         for wait in [0, 400] {
             let start = Instant::now();
             let error = client.lock("a").wait(ms(wait)).acquire_blocking().unwrap_err();
             assert_eq!(error.code(), Code::Unavailable, "{url}: {error}");
             assert_eq!(error.servers().len(), 1, "{url}");
-            assert!(start.elapsed() < ms(wait + 300 + 150), "{url}: {:?}", start.elapsed());
+            assert!(start.elapsed() < ms(wait + 300) + TOLERANCE, "{url}: {:?}", start.elapsed());
         }
         let start = Instant::now();
         let error = client.lock("a").try_acquire_blocking().unwrap_err();
         assert_eq!(error.code(), Code::Unavailable, "{error}");
-        assert!(start.elapsed() < ms(450), "{url}: {:?}", start.elapsed());
+        assert!(start.elapsed() < ms(300) + TOLERANCE, "{url}: {:?}", start.elapsed());
     }
 }
 
@@ -165,17 +177,16 @@ fn f18_waiting_for_ever_ends_when_the_server_stays_away() {
     let error = client.lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable);
     assert_eq!(error.servers()[0].kind, FailureKind::Refused, "{error}");
-    assert!(start.elapsed() >= ms(500) && start.elapsed() < ms(1_700), "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ms(500) && start.elapsed() < ms(1_500) + TOLERANCE, "{:?}", start.elapsed());
 }
 
 #[test]
 fn a_wrong_password_is_denied_at_once_and_never_shown() {
     let server = ServerOptions::new().password("right").start();
-    let client = open(&format!("redis://:wr0ng@127.0.0.1:{}", server.port()));
-    let start = Instant::now();
+    let (client, events) = patient(&format!("redis://:wr0ng@127.0.0.1:{}", server.port()), |_| ());
     let error = client.lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Denied, "{error}");
-    assert!(start.elapsed() < ms(900));
+    assert_eq!(events.count(EventKind::Attempt), 1, "it is not tried again");
     assert!(!format!("{error} {error:?} {client:?}").contains("wr0ng"));
     open(&server.url()).lock("a").acquire_blocking().unwrap();
 }
@@ -192,7 +203,7 @@ fn a_busy_lock_tells_who_holds_it_and_is_taken_when_it_is_free() {
     let info = theirs.lock("a").inspect_blocking().unwrap().unwrap();
     assert_eq!((info.owner.as_str(), info.fence), (held.owner(), held.fence()));
     drop(held);
-    let next = theirs.lock("a").wait(ms(2_000)).acquire_blocking().unwrap();
+    let next = theirs.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
     assert!(next.fence() > info.fence);
 }
 
@@ -203,5 +214,5 @@ fn a_holder_that_dies_frees_the_lock_within_its_ttl() {
     server.command(&["SET", "a", "dead", "PX", "700"]);
     let start = Instant::now();
     client.lock("a").acquire_blocking().unwrap();
-    assert!(start.elapsed() >= ms(650) && start.elapsed() < ms(760), "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ms(650) && start.elapsed() < ms(700) + TOLERANCE, "{:?}", start.elapsed());
 }

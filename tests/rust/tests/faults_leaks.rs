@@ -8,10 +8,9 @@
 #![cfg(target_os = "linux")]
 
 use std::net::TcpListener;
-use std::time::Duration;
 
 use locktender::{Client, Code};
-use locktender_tests::{RealServer, eventually};
+use locktender_tests::{PATIENCE, RealServer, eventually};
 
 /// What a process holds of the machine.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ impl Holdings {
 
     /// Fails unless this process is back at what it had. Connections and their closing take a moment.
     fn are_back(&self, what: &str) {
-        eventually(what, Duration::from_secs(5), || {
+        eventually(what, PATIENCE, || {
             let now = Self::now();
             now.descriptors <= self.descriptors && now.threads <= self.threads
         });
@@ -91,5 +90,5 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
     let before = Holdings::now();
     reopen(500);
     before.are_back("after clients that were dropped");
-    eventually("their connections are closed", Duration::from_secs(5), || clients_of(&server) == 1);
+    eventually("their connections are closed", PATIENCE, || clients_of(&server) == 1);
 }

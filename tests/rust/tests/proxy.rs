@@ -1,9 +1,13 @@
 //! The proxy fixture does what it says.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender_tests::{Connection, Proxy, RealServer, Reply};
+use locktender_tests::{Connection, Proxy, RealServer, Reply, eventually};
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 fn start() -> (RealServer, Proxy) {
     let server = RealServer::start();
@@ -30,15 +34,16 @@ fn latency_delays_each_direction_but_not_the_rate() {
     let mut connection = proxy.connect();
     proxy.latency(Duration::from_millis(60), Duration::from_millis(40));
     let began = Instant::now();
-    for _ in 0..20 {
+    for _ in 0..200 {
         connection.send(&["PING"]).unwrap();
     }
-    for _ in 0..20 {
+    for _ in 0..200 {
         connection.reply().unwrap();
     }
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(100), "{took:?}");
-    assert!(took < Duration::from_millis(1_000), "{took:?}");
+    // One after the other they would take twenty seconds.
+    assert!(took < PATIENCE, "{took:?}");
 }
 
 #[test]
@@ -79,6 +84,28 @@ fn a_black_hole_is_silent_until_it_ends() {
     proxy.restore();
     assert_eq!(connection.reply().unwrap().text().as_deref(), Some("OK"));
     assert_eq!(late.reply().unwrap().text().as_deref(), Some("PONG"));
+}
+
+#[test]
+fn answers_are_held_until_they_are_let_go_and_requests_are_not() {
+    let (server, proxy) = start();
+    let mut connection = proxy.connect();
+    assert!(works(&mut connection));
+    proxy.hold_answers();
+    connection.send(&["SET", "a", "1"]).unwrap();
+    let answered = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(connection.reply().unwrap().text().as_deref(), Some("OK"));
+            answered.store(true, Ordering::SeqCst);
+        });
+        eventually("the server has the request", PATIENCE, || server.command(&["GET", "a"]) != Reply::Nil);
+        // An answer that isn't held would be there by now.
+        (0..100).for_each(|_| drop(server.command(&["PING"])));
+        assert!(!answered.load(Ordering::SeqCst));
+        proxy.let_answers_go();
+    });
+    assert!(works(&mut connection));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! What every server version says when it can't serve, and that it has done nothing when that is promised.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a broken fixture fails its test at once")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken fixture fails its test at once")]
 
 mod peer;
 

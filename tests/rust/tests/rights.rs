@@ -51,7 +51,7 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
     for binary in Binary::all() {
         let (all, name) = (documented(), &binary.name);
         let [lacking, blind, keyless, mute] = [
-            format!("{all} -pexpire -exists"),
+            format!("{all} -pexpire -exists -publish {}", if binary.version.starts_with("6.") { "" } else { "-spublish" }),
             format!("{all} -info"),
             // Without the pattern of the side keys a script that names one is denied as a whole.
             all.replace("~{prod:* ", ""),
@@ -62,6 +62,7 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
             "EXISTS of prod::~lt:probe, to tell a foreign key from none",
             "PEXPIRE of prod::~lt:probe, to renew and extend a lock",
             "PEXPIRE of {prod::~lt:probe}:~lt:queue, to forget a queue that nobody waits in",
+            "SPUBLISH, to tell the next waiter of a release (PUBLISH before version 7)",
         ];
         assert_eq!(lacking.denied.as_deref().unwrap(), expected, "{name}");
         assert!(lacking.error.is_none(), "{name}: {lacking:?}");

@@ -9,7 +9,8 @@ use locktender::server::FailureKind;
 use locktender_tests::{Proxy, RealServer, Reply};
 use peer::{PATIENCE, Subject, acquire, extend, release};
 
-const SHORT: Duration = Duration::from_millis(200);
+/// Waited for, and long enough for what has to be answered within it.
+const SHORT: Duration = Duration::from_millis(1_000);
 
 #[test]
 fn link_cut_after_apply() {

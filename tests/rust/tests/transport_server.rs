@@ -70,7 +70,7 @@ fn scripts_may_be_flushed_before_any_operation() {
 #[test]
 fn a_server_that_stands_still_is_left_and_found_again() {
     let server = ServerOptions::new().start();
-    let subject = Subject::new(&server.url(), Duration::from_millis(200));
+    let subject = Subject::new(&server.url(), Duration::from_millis(1_000));
     subject.ask(acquire("a", "owner")).unwrap();
     server.pause();
     let failure = subject.ask(extend("a", "owner", 1)).unwrap_err();

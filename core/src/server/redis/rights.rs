@@ -31,7 +31,8 @@ const RIGHTS: [Right; 19] = [
     right("ZRANGEBYSCORE K3 0 0", "to see who is next"),
     right("ZREVRANGE K3 0 0", "to see who is last"),
     right("ZREM K3 probe", "to take a waiter out"),
-    right("PUBLISH ~lt:wake:probe -", "to tell the next waiter of a release"),
+    // Tried as PUBLISH where the server has no sharded channels.
+    right("SPUBLISH ~lt:wake:probe -", "to tell the next waiter of a release (PUBLISH before version 7)"),
     // Where there is one server this is a side key like the fence; on a quorum it is the server's own.
     right("GET K4", "to see whether the server remembers"),
     // An error of syntax to whom is permitted to say it: the marker must stay as it is.

@@ -58,13 +58,15 @@ pub(super) struct Sent {
     known: Vec<&'static str>,
     /// The command that finds out whether the server knows another.
     probe: Option<u64>,
+    /// For whoever has waited long enough: time to find out what is to be read after all, and what had arrived when it was given.
+    more: Option<(Tick, u64)>,
 }
 
 impl Sent {
     pub(super) fn new(pulse: Pulse, run_id: Option<String>, response_timeout: Duration) -> Self {
         let run_id = run_id.map(Arc::from);
         let (commands, known) = (VecDeque::new(), Vec::new());
-        Self { commands, first: 0, pulse, run_id, response_timeout, answered: false, known, probe: None }
+        Self { commands, first: 0, pulse, run_id, response_timeout, answered: false, known, probe: None, more: None }
     }
 
     /// What the server said of itself when the connection was made.
@@ -155,12 +157,24 @@ impl Sent {
     /// When the oldest operation in flight has waited long enough.
     pub(super) fn due(&self) -> Tick {
         let oldest = self.commands.iter().find(|command| command.job.is_some());
-        oldest.map_or(Tick::NEVER, |command| command.at.after(self.response_timeout))
+        let due = oldest.map_or(Tick::NEVER, |command| command.at.after(self.response_timeout));
+        due.max(self.more.map_or(Tick::default(), |(until, _)| until))
     }
 
     /// Gives up what has waited long enough, and says whether the connection was silent all that time: half-open.
+    ///
+    /// Whoever is asked late did not run before: answers may be there that nobody has read, and a server on the same machine may
+    /// not have run either. So all get as much time more, but only once until something arrives: on a machine that is always
+    /// late a dead connection would never be found.
     pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Job>, bool) {
         let (pulse, timeout) = (self.pulse.count(), self.response_timeout);
+        let (due, excused) = (self.due(), self.more.is_some_and(|(_, heard)| heard == pulse));
+        if due < now && !excused {
+            self.more = Some((now.after(now.since(due).min(timeout)), pulse));
+        }
+        if now < self.due() {
+            return (Vec::new(), false);
+        }
         let mut silent = false;
         let mut late = Vec::new();
         for command in self.commands.iter_mut().take_while(|command| command.at.after(timeout) <= now) {
@@ -193,5 +207,70 @@ fn is_out_of_step(word: Option<Word>, value: &Value) -> bool {
         (Some(Word::Subscribe(Kind::Sharded)), Value::Push { kind, .. }) => *kind != PushKind::SSubscribe,
         (Some(Word::Subscribe(_)), _) => true,
         (_, value) => matches!(value, Value::Push { .. }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Op;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    const fn at(n: u64) -> Tick {
+        Tick::from_micros(n * 1_000)
+    }
+
+    /// A connection on which something was sent at the clock's origin; an answer may take a second.
+    fn sent() -> (Sent, Pulse) {
+        let pulse = Pulse::default();
+        let mut sent = Sent::new(pulse.clone(), None, ms(1_000));
+        ask(&mut sent, at(0));
+        (sent, pulse)
+    }
+
+    fn ask(sent: &mut Sent, now: Tick) {
+        let request = Request::new(Op::Examine, Tick::NEVER);
+        sent.push(Job { request, completion: Completion::new(|_| ()), repeated: false }, now);
+    }
+
+    fn overdue(sent: &mut Sent, now: Tick) -> (usize, bool) {
+        let (late, silent) = sent.overdue(now);
+        (late.len(), silent)
+    }
+
+    #[test]
+    fn a_silent_connection_is_half_open_and_a_slow_one_is_not() {
+        for silent in [true, false] {
+            let (mut sent, pulse) = sent();
+            assert_eq!((sent.due(), overdue(&mut sent, at(999))), (at(1_000), (0, false)));
+            if !silent {
+                pulse.beat();
+            }
+            assert_eq!(overdue(&mut sent, at(1_000)), (1, silent));
+        }
+    }
+
+    #[test]
+    fn what_is_found_overdue_has_as_much_time_more_to_be_read() {
+        for (found, due) in [(1_100, 1_200), (1_900, 2_800), (3_600_000, 3_601_000)] {
+            let (mut sent, _) = sent();
+            assert_eq!(overdue(&mut sent, at(found)), (0, false));
+            assert_eq!(sent.due(), at(due));
+            assert_eq!(overdue(&mut sent, at(due - 1)), (0, false));
+            assert_eq!(overdue(&mut sent, at(due)), (1, true), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_dead_connection_is_found_though_everybody_is_always_late() {
+        let (mut sent, pulse) = sent();
+        assert_eq!(overdue(&mut sent, at(1_100)), (0, false));
+        ask(&mut sent, at(1_150));
+        assert_eq!(overdue(&mut sent, at(1_300)), (1, true), "nothing has arrived since");
+        pulse.beat();
+        assert_eq!(overdue(&mut sent, at(2_250)), (0, false), "something has");
     }
 }

@@ -33,6 +33,8 @@ fn obey(proxy: &mut Proxy, line: &str) -> String {
         ["accept"] => proxy.accept(),
         ["black_hole"] => proxy.black_hole(),
         ["restore"] => proxy.restore(),
+        ["hold_answers"] => proxy.hold_answers(),
+        ["let_answers_go"] => proxy.let_answers_go(),
         ["cut_before_apply", requests, needle] => {
             proxy.fault(Fault::CutBeforeApply, requests.parse().unwrap(), needle);
         }

@@ -88,7 +88,10 @@ impl World {
             self.violate(format!("c{client}.{slot}: an acquire that waits {wait:?} ended after {waited:?} with {result:?}"));
         }
         match &result {
-            Ok(Some(grant)) => self.granted(client, slot, grant),
+            Ok(Some(grant)) => {
+                self.place_was_granted(client, slot);
+                self.granted(client, slot, grant);
+            }
             _ => self.disown(client, slot),
         }
         self.stats.unavailable += u64::from(matches!(&result, Err(error) if error.code() == Code::Unavailable));

@@ -14,6 +14,10 @@ impl World {
         format!("c{client}")
     }
 
+    pub(super) fn client_on(&self, channel: &str) -> Option<usize> {
+        (0..self.processes.len()).find(|client| channel == locktender::machine::channel(&Self::client_id(*client)))
+    }
+
     /// Somebody waits: from now on the servers' messages are heard.
     pub(super) fn listen(&mut self, client: usize) {
         if std::mem::replace(&mut self.processes[client].listening, true) {
@@ -38,17 +42,24 @@ impl World {
             return;
         }
         self.lanes[client][server].subscribed = Some(conn);
-        self.processes[client].lines.hearing().set(server, true);
-        let fronts: Vec<u64> = self.processes[client].lines.fronts().collect();
-        fronts.into_iter().for_each(|waiter| self.bring(client, waiter as usize, Input::Hears(server)));
+        self.hears(client, server, true);
+    }
+
+    /// Messages come from now on, or no longer.
+    pub(super) fn hears(&mut self, client: usize, server: usize, hears: bool) {
+        if !self.processes[client].listening {
+            return;
+        }
+        self.processes[client].lines.hearing().set(server, hears);
+        for waiter in self.processes[client].lines.fronts().collect::<Vec<_>>() {
+            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Hears(server) });
+        }
     }
 
     /// A server published something: whoever listens there hears it, unless it gets lost.
     pub(super) fn published(&mut self, server: usize, messages: Vec<Message>) {
         for message in messages {
-            let client =
-                (0..self.processes.len()).find(|client| message.channel.ends_with(&format!(":{}", Self::client_id(*client))));
-            let Some(client) = client else { continue };
+            let Some(client) = self.client_on(&message.channel) else { continue };
             let lane = &self.lanes[client][server];
             let Some(conn) = lane.live_connection().filter(|conn| lane.subscribed == Some(*conn)) else {
                 self.not_heard(&message.payload);
@@ -71,7 +82,11 @@ impl World {
         let Some(hinted) = Hinted::parse(message) else { return self.violate(format!("nobody understands {message:?}")) };
         self.trace(|| format!("c{client} hears s{server}: {message}"));
         match self.processes[client].lines.find(&hinted) {
-            Some(waiter) => self.bring(client, waiter as usize, Input::Hint(server, hinted.hint)),
+            Some(waiter) => {
+                let entry = self.processes[client].lines.entry(hinted.fair, hinted.number);
+                self.is_told(client, waiter as usize, entry, hinted.hint);
+                self.bring(client, waiter as usize, Input::Hint(server, hinted.hint));
+            }
             None if hinted.hint.is_now() => self.pass_on(client, server, &hinted),
             None => (),
         }

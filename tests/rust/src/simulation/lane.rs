@@ -12,6 +12,7 @@ use locktender::server::{Answer, Failure, FailureKind, Op, Request};
 
 use super::clock::{Instant, micros, ms};
 use super::queue::Happening;
+use super::standing::Standing;
 use super::world::World;
 
 /// How long an attempt to connect may take.
@@ -70,6 +71,7 @@ pub(super) struct Lane {
     pub(super) cut_behind_acquire: Option<u64>,
     /// Until when something was wrong with it.
     pub(super) troubled_until: Instant,
+    pub(super) connected_at: Instant,
     closed: bool,
 }
 
@@ -96,6 +98,7 @@ impl Lane {
             stalled_until: 0,
             cut_behind_acquire: None,
             troubled_until: 0,
+            connected_at: 0,
             closed: false,
         }
     }
@@ -194,6 +197,7 @@ impl World {
         lane.link = Link::Up;
         lane.failures = 0;
         lane.conn += 1;
+        lane.connected_at = self.now;
         lane.answered_at = self.now;
         (lane.out_at, lane.back_at) = (self.now, self.now);
         self.subscribe(client, server);
@@ -238,7 +242,8 @@ impl World {
             return;
         }
         let orphan = dead.is_some_and(|dead| dead.broke_at + STRAGGLES < self.now);
-        let op = lane.jobs[job].request.op.clone();
+        let (op, tag) = (lane.jobs[job].request.op.clone(), lane.jobs[job].tag);
+        let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
         let (reply, verdict) = self.nodes[server].apply(&op, self.now);
         self.trace(|| {
             format!("  c{client}>s{server} {} -> {:?} fence={} {:?}", brief(&op), reply.verdict, reply.fence, reply.remaining)
@@ -248,7 +253,10 @@ impl World {
         }
         self.applied(server, &op, &reply, orphan);
         self.served(&op, &reply);
+        self.prolonged((client, server), tag, &op, &reply);
         let messages = self.nodes[server].state.take_published();
+        self.look_at_queue(server, (&op, &reply), before.as_ref(), &messages);
+        self.came(client, tag, &op, &reply, &messages);
         self.published(server, messages);
         let takes = self.latency();
         let lane = &mut self.lanes[client][server];
@@ -317,9 +325,9 @@ impl World {
             return;
         }
         self.trace(|| format!("  c{client}-s{server} connection {conn} broke"));
+        self.lanes[client][server].link = Link::Down { until: self.now };
+        self.hears(client, server, false);
         let lane = &mut self.lanes[client][server];
-        lane.link = Link::Down { until: self.now };
-        self.processes[client].lines.hearing().set(server, false);
         for job in std::mem::take(&mut lane.flying) {
             let lane = &self.lanes[client][server];
             let closed = lane.closed;

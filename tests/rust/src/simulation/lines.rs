@@ -7,6 +7,8 @@ use locktender::server::{Op, Queued, Reply, Verdict};
 use locktender::wait::Hinted;
 
 use super::clock::{Instant, micros, ms};
+use super::handover::Handover;
+use super::standing::Signs;
 use super::world::World;
 
 /// The longest that whoever speaks for a line doesn't look.
@@ -16,7 +18,7 @@ const LOOK: u64 = ms(1_000);
 #[derive(Default)]
 pub(super) struct Watch {
     /// Whose an entry is: client, slot. One that is shared has several.
-    users: HashMap<Arc<str>, Vec<(usize, usize)>>,
+    pub(super) users: HashMap<Arc<str>, Vec<(usize, usize)>>,
     /// Since when nobody waits behind an entry.
     unused_since: HashMap<Arc<str>, Instant>,
     /// Fair waiters by lock, in the order in which the server first lined them up.
@@ -27,6 +29,8 @@ pub(super) struct Watch {
     unheard: HashSet<usize>,
     /// Waiters that nobody looks for, when last looked at.
     forgotten: Vec<(usize, usize)>,
+    pub(super) signs: Signs,
+    pub(super) handover: Handover,
 }
 
 impl World {
@@ -37,7 +41,7 @@ impl World {
 
     /// A message to a waiter doesn't arrive.
     pub(super) fn not_heard(&mut self, message: &str) {
-        let name = Hinted::parse(message).and_then(|hinted| self.keys.iter().position(|keys| keys.lock() == hinted.lock));
+        let name = Hinted::parse(message).and_then(|hinted| self.name_of(hinted.lock));
         self.watch.unheard.extend(name);
     }
 
@@ -53,7 +57,7 @@ impl World {
     /// first lined them up.
     pub(super) fn served(&mut self, op: &Op, reply: &Reply) {
         let Op::Acquire { keys, fair, place, adopt, .. } = op else { return };
-        let Some(name) = self.keys.iter().position(|known| known.lock() == keys.lock()) else { return };
+        let Some(name) = self.name_of(keys.lock()) else { return };
         if reply.verdict == Verdict::Vote && self.plan.servers == 1 {
             // It may be free again when somebody looks.
             self.idle_since[name] = Instant::MAX;

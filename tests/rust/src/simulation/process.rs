@@ -14,6 +14,9 @@ use super::world::World;
 /// More wakes, and inputs that lead to a request, than this for one acquisition at one instant are a busy loop.
 const BUSY: u32 = 300;
 
+/// More rounds than this in a second are a busy loop, too.
+const MOST_ROUNDS: u32 = 60;
+
 pub(super) struct Process {
     pub(super) clock: Clock,
     /// The wall clock shows this much more, or less, than true time since the epoch.
@@ -137,7 +140,12 @@ impl World {
         let Op::Acquire { owner, .. } = &request.op else { return };
         self.stats.rounds += 1;
         let entry = &mut self.processes[client].slots[slot];
-        let before = entry.owner.replace(owner.clone());
+        let second = self.now / ms(1_000);
+        entry.rounds = if entry.rounds.0 == second { (second, entry.rounds.1 + 1) } else { (second, 1) };
+        let (rounds, before) = (entry.rounds.1, entry.owner.replace(owner.clone()));
+        if rounds > MOST_ROUNDS {
+            self.violate(format!("c{client}.{slot}: {rounds} rounds in a second"));
+        }
         self.history.own(owner, client, slot);
         if let Some(before) = before {
             self.history.disown(&before, self.now);

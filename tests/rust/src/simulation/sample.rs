@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use locktender::LockOptions;
 use locktender::machine::Value;
 use locktender::name::Keys;
 
@@ -25,9 +24,9 @@ impl World {
             process.live.retain(|slot| process.slots[*slot].is_live());
         }
         (0..self.plan.names).for_each(|name| self.look_for_idle_lock(name));
-        self.allow_for_stragglers();
         self.look_for_forgotten_waiters();
         self.look_for_ghosts();
+        self.look_for_handovers();
         for client in 0..self.processes.len() {
             if !self.processes[client].alive || self.processes[client].stopped_until > self.now {
                 continue;
@@ -109,53 +108,13 @@ impl World {
                 })
         };
         // The probes have a deadline of their own, which knows of quarantine.
-        let sane = self.probes.is_empty() && self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest;
+        let sane = self.probes.is_none() && self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest;
         let idle = sane && (0..self.processes.len()).any(waits);
         self.idle_since[name] = if idle { self.idle_since[name].min(self.now) } else { Instant::MAX };
         // Whoever speaks for a line looks within a second, whatever was not heard; on a quorum it may look in vain.
         let patience = if self.plan.servers == 1 { ms(1_000) + self.moment() + EVERY } else { ms(2_000) };
         if self.idle_since[name].saturating_add(patience) < self.now {
             self.violate(format!("l{name} is free, is waited for, and stays free"));
-        }
-    }
-
-    /// Everybody has let go, faults are over: somebody new must get every lock once the dead ones' keys have expired.
-    pub(super) fn probe(&mut self) {
-        let client = self.plan.clients;
-        // Lost messages are a fault, too: with too many of them every round may time out.
-        self.plan.lost_per_mille = 0;
-        // A server that lost its data is waited for.
-        self.plan.unavailable_after += self.plan.max_ttl * 2;
-        // Where an answer takes about as long as the client waits for one, no round need ever succeed.
-        if micros(self.plan.response_timeout) <= 4 * (self.plan.latency_us + self.plan.jitter_us) {
-            return;
-        }
-        for name in 0..self.plan.names {
-            let expiry = |node: &super::node::Node| node.lock(&self.keys[name], self.now).map_or(self.now, |(_, gone)| gone);
-            let expires = self.nodes.iter().map(expiry).max().unwrap_or(self.now);
-            let quarantine = if self.nodes.iter().any(|node| node.troubled_at > 0) && self.plan.servers > 1 {
-                micros(self.plan.max_ttl) * 2
-            } else {
-                0
-            };
-            let mut options = LockOptions::default();
-            options.ttl = std::time::Duration::from_millis(1_000);
-            self.probes.push((name, expires.max(self.now + quarantine) + ms(2_000) + 4 * self.moment()));
-            self.acquire(client, name, name, options, false, None);
-        }
-    }
-
-    /// What somebody sent before it died or let go may still prolong its key, once: a probe is to come after that.
-    fn allow_for_stragglers(&mut self) {
-        let client = self.plan.clients;
-        let after = ms(2_000) + 4 * self.moment();
-        for at in 0..self.probes.len() {
-            let keys = &self.keys[self.probes[at].0];
-            let theirs = |owner: &str| self.history.whose(owner).is_some_and(|whose| whose.client != client);
-            let kept = self.nodes.iter().filter_map(|node| node.lock(keys, self.now)).filter(|(owner, _)| theirs(owner));
-            if let Some(gone) = kept.map(|(_, gone)| gone).max() {
-                self.probes[at].1 = self.probes[at].1.max(gone + after);
-            }
         }
     }
 
@@ -174,14 +133,7 @@ impl World {
                 }
             }
         }
-        let probes = std::mem::take(&mut self.probes);
-        for (name, by) in probes {
-            let slots = &self.processes[self.plan.clients].slots;
-            let got = slots.iter().find(|slot| slot.name == name).filter(|slot| slot.grant.is_some()).map(|slot| slot.granted_at);
-            if got.is_none_or(|at| at > by) {
-                self.violate(format!("l{name} had to be granted again by {by}, and was at {got:?}"));
-            }
-        }
+        self.look_back_at_probes();
         for name in 0..self.plan.names {
             let ends = self.now + ms(60_000 + self.plan.longest_ttl_ms);
             if self.nodes.iter().any(|node| node.lock(&self.keys[name], ends).is_some()) {

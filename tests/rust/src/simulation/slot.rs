@@ -52,6 +52,8 @@ pub(super) struct Slot {
     pub(super) timer: u32,
     /// How often it was brought something at this instant.
     pub(super) brought: (Instant, u32),
+    /// How many rounds it began in which second.
+    pub(super) rounds: (Instant, u32),
     /// What the handle says its validity ends at, and since when.
     pub(super) valid_until: Tick,
     pub(super) valid_since: Instant,
@@ -86,6 +88,7 @@ impl Slot {
             wake_set: Instant::MAX,
             timer: 0,
             brought: (0, 0),
+            rounds: (0, 0),
             valid_until: Tick::default(),
             valid_since: now,
             owner: None,

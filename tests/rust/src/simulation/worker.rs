@@ -12,6 +12,9 @@ use super::queue::Happening;
 use super::slot::{Gone, Kind, Slot};
 use super::world::World;
 
+/// The longest that a user keeps a lock.
+pub(super) const LONGEST_HOLD: u64 = ms(10_000);
+
 /// What a user is about.
 #[derive(Clone, Copy, Debug, Default)]
 enum Doing {
@@ -146,7 +149,7 @@ impl World {
         }
         let ttl = micros(self.processes[client].slots[slot].ttl());
         let span =
-            [self.rng.u64(..ms(20)), self.rng.u64(..ms(200)), self.rng.u64(..(ttl * 3).min(ms(10_000)))][self.rng.usize(..3)];
+            [self.rng.u64(..ms(20)), self.rng.u64(..ms(200)), self.rng.u64(..(ttl * 3).min(LONGEST_HOLD))][self.rng.usize(..3)];
         self.processes[client].workers[worker].doing = Doing::Holding { slot, until: self.now + span };
         self.next_while_holding(client, worker, self.now + span);
     }

@@ -15,10 +15,14 @@ use super::lane::Lane;
 use super::lines::Watch;
 use super::node::Node;
 use super::plan::Plan;
+use super::probe::Probes;
 use super::process::Process;
 use super::queue::{Happening, Queue};
 use super::sample;
 use super::worker::fleet;
+
+/// How long users have to give everything back.
+const SETTLING: u64 = ms(9_000);
 
 /// What happened in one run, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,8 +78,7 @@ pub(super) struct World {
     pub(super) ends_at: Instant,
     /// Since when each lock has been free and waited for.
     pub(super) idle_since: Vec<Instant>,
-    /// By when each lock must have been granted again.
-    pub(super) probes: Vec<(usize, Instant)>,
+    pub(super) probes: Option<Probes>,
     violation: Option<String>,
     trace: Option<Vec<String>>,
     digest: u64,
@@ -142,7 +145,7 @@ impl World {
             forgot: false,
             ends_at: plan.busy_us + ms(30_000),
             idle_since: vec![Instant::MAX; plan.names],
-            probes: Vec::new(),
+            probes: None,
             violation: None,
             trace: trace.then(Vec::new),
             digest: 0xCBF2_9CE4_8422_2325,
@@ -202,10 +205,10 @@ impl World {
             Happening::LetGo { client } => self.let_go(client),
             Happening::Fault(fault) => self.fault(fault),
             Happening::Restart { server } => self.nodes[server].restart(self.now),
-            Happening::Settle if self.settled => self.probe(),
+            Happening::Settle if self.settled => self.probe(self.now - SETTLING),
             Happening::Settle => {
                 self.settle();
-                self.queue.add(self.now + ms(9_000), Happening::Settle);
+                self.queue.add(self.now + SETTLING, Happening::Settle);
             }
             Happening::Sample => self.sample(),
         }

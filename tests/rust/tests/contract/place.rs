@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use std::{env, thread};
 
-use locktender::Client;
 use locktender::server::scripted::ScriptedServer;
+use locktender::{Client, ClientOptions};
 use locktender_tests::{RealServer, ServerOptions};
 use serde_json::Value;
 
@@ -54,6 +55,17 @@ impl Place {
             Value::String(name) if name != "any" => vec![Self::named(name)],
             _ => chosen.split(',').map(Self::named).collect(),
         }
+    }
+
+    /// The options of a client that is told nothing. Where there is an answer it is waited for: an attempt that isn't repeated
+    /// may meet a stalled machine.
+    pub fn options(&self) -> ClientOptions {
+        let mut options = ClientOptions::default();
+        if !["silent", "scripted", "urls"].contains(&self.name.as_str()) {
+            options.connect_timeout = Duration::from_secs(5);
+            options.response_timeout = Some(Duration::from_secs(5));
+        }
+        options
     }
 
     fn named(name: &str) -> Self {

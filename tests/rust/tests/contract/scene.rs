@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender::{Client, ClientOptions, Error, Event, Held, Lock, LockOptions};
+use locktender::{Client, Error, Event, Held, Lock, LockOptions};
 use locktender_tests::certificate;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::seen::{describe, look, ms, plain, show};
 use crate::wanted::{client_options, duration, lock_settings};
 
 /// How long something that is certain to happen may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 type Kinds = Arc<Mutex<Vec<&'static str>>>;
 
@@ -147,7 +147,7 @@ impl<'a> Scene<'a> {
         }
         let wanted = self.variables.fill(&self.case["clients"][name]);
         let settings = lock_settings(&wanted)?;
-        let mut options = ClientOptions::default();
+        let mut options = self.place.options();
         options.lock = settings.over(&LockOptions::default())?;
         client_options(&wanted, &mut options)?;
         let kinds = Kinds::default();

@@ -44,6 +44,6 @@ pub fn client_options(wanted: &Value, options: &mut ClientOptions) -> Result<(),
     ] {
         *option = duration(wanted, key)?.unwrap_or(*option);
     }
-    options.response_timeout = duration(wanted, "response_timeout_ms")?;
+    options.response_timeout = duration(wanted, "response_timeout_ms")?.or(options.response_timeout);
     Ok(())
 }

@@ -16,9 +16,7 @@ use locktender::name::Keys;
 use locktender::options::ClientOptions;
 use locktender::server::redis::{RedisServer, ServerState};
 use locktender::server::{Answer, Completion, Fleet, Op, Request, Server};
-
-/// Longer than anything here takes; a test that waits for it has failed.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub use locktender_tests::PATIENCE;
 
 /// What the peer does with a command.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! `max_ttl` on every path, and quorums of an even number.
 
 use locktender::{Code, Outcome};
-use locktender_tests::eventually;
+use locktender_tests::{PATIENCE, TOLERANCE, TTL, eventually};
 
 use crate::ensemble::{Ensemble, ms};
 
@@ -9,29 +9,29 @@ use crate::ensemble::{Ensemble, ms};
 fn no_hold_ever_remains_longer_than_max_ttl() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.acquainted_with(|options| {
-        options.max_ttl = ms(2_000);
-        options.lock.ttl = ms(1_500);
+        options.max_ttl = ms(20_000);
+        options.lock.ttl = ms(15_000);
     });
     let over = |result: Result<(), locktender::Error>| {
         let error = result.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-        assert!(error.to_string().contains("max_ttl (2000 ms)"), "{error}");
+        assert!(error.to_string().contains("max_ttl (20000 ms)"), "{error}");
     };
-    over(client.lock("a").ttl(ms(2_001)).acquire_blocking().map(drop));
-    over(client.lock("a").ttl(ms(2_000) + std::time::Duration::from_micros(1)).acquire_blocking().map(drop));
-    let held = client.lock("a").ttl(ms(2_000)).acquire_blocking().unwrap();
+    over(client.lock("a").ttl(ms(20_001)).acquire_blocking().map(drop));
+    over(client.lock("a").ttl(ms(20_000) + std::time::Duration::from_micros(1)).acquire_blocking().map(drop));
+    let held = client.lock("a").ttl(ms(20_000)).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
-    over(held.extend(ms(2_001)).wait());
-    over(held.extend_by(ms(2_000)).wait());
-    held.extend(ms(2_000)).wait().unwrap();
+    over(held.extend(ms(20_001)).wait());
+    over(held.extend_by(ms(20_000)).wait());
+    held.extend(ms(20_000)).wait().unwrap();
     assert!(held.is_valid(), "what was refused changed nothing");
     let kept = |quorum: &Ensemble, server: usize| quorum.servers[server].command(&["PTTL", "a"]).int();
     quorum.servers[0].restart_empty();
-    eventually("healed", ms(2_000), || kept(&quorum, 0) > 0);
-    assert!((0..3).all(|server| kept(&quorum, server) <= 2_000));
+    eventually("healed", PATIENCE, || kept(&quorum, 0) > 0);
+    assert!((0..3).all(|server| kept(&quorum, server) <= 20_000));
     let ticket = held.hand_over().unwrap();
-    over(client.adoption(&ticket).unwrap().ttl(ms(2_001)).acquire_blocking().map(drop));
-    let long = ticket.replace(" ttl=2000 ", " ttl=2001 ");
+    over(client.adoption(&ticket).unwrap().ttl(ms(20_001)).acquire_blocking().map(drop));
+    let long = ticket.replace(" ttl=20000 ", " ttl=20001 ");
     assert_ne!(long, ticket);
     over(client.adopt(&long).wait().map(drop));
     client.adopt(&ticket).wait().unwrap();
@@ -50,16 +50,16 @@ fn a_default_ttl_above_max_ttl_is_refused_when_it_is_used() {
 fn two_servers_need_both_and_four_need_three() {
     for (count, spare) in [(2, 0), (4, 1)] {
         let mut quorum = Ensemble::start(count);
-        let client = quorum.acquainted_with(|options| options.unavailable_after = ms(400));
+        let (client, events) = quorum.watched_with(|options| options.unavailable_after = ms(2_000));
         for down in 0..spare {
             quorum.servers[down].kill();
         }
-        let held = client.lock("a").ttl(ms(900)).acquire_blocking().unwrap();
-        std::thread::sleep(ms(1_200));
+        let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
+        events.next_beat();
         assert!(held.is_valid(), "{count} servers: {:?}", held.check());
         assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
         quorum.servers[spare].kill();
-        held.lost().wait_for(ms(2_000)).expect("no majority is left").unwrap();
+        held.lost().wait_for(TTL + TOLERANCE).expect("no majority is left").unwrap();
         assert_eq!(client.lock("a").acquire_blocking().unwrap_err().code(), Code::Unavailable, "{count} servers");
         quorum.servers[spare].restart_empty();
         if spare == 1 {
@@ -68,7 +68,7 @@ fn two_servers_need_both_and_four_need_three() {
             quorum.servers[0].restart_empty();
         }
         client.initialize_quorum().wait().unwrap();
-        let held = client.lock("a").wait(ms(2_000)).acquire_blocking().unwrap();
+        let held = client.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
         assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
         quorum.left_clean("a");
     }

@@ -1,37 +1,24 @@
 //! Servers whose clocks jump: the machine of the core by a clock of the test, and real servers by one that a test can set.
 
-use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
 
-use locktender::{Event, EventKind, LossReason, Outcome};
-use locktender_tests::{RealServer, ServerOptions};
+use locktender::{EventKind, LossReason, Outcome};
+use locktender_tests::{PATIENCE, RealServer, ServerOptions, TTL};
 
 use crate::ensemble::{Ensemble, ms};
-use crate::jumpy::{JumpyServer, trusted};
+use crate::jumpy::{JumpyServer, watched};
 use crate::votes::scripts_run;
 
 const HOUR: std::time::Duration = ms(3_600_000);
 
-/// Tells of every renewal.
-fn renewals() -> (Arc<impl Fn(&Event) + Send + Sync>, mpsc::Receiver<()>) {
-    let (renewed, renewals) = mpsc::channel();
-    let renewed = Mutex::new(renewed);
-    let sink = move |event: &Event| {
-        if event.kind == EventKind::Renewed {
-            let _ = renewed.lock().unwrap().send(());
-        }
-    };
-    (Arc::new(sink), renewals)
-}
-
 #[test]
 fn a_jump_on_a_minority_costs_nothing() {
     let servers = JumpyServer::several(5);
-    let client = trusted(&servers, |_| ());
-    let held = client.lock("a").ttl(ms(900)).acquire_blocking().unwrap();
+    let (client, events) = watched(&servers);
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     servers[0].jump(HOUR);
     servers[3].jump(HOUR);
-    std::thread::sleep(ms(1_500));
+    events.next_beat();
     assert!(held.is_valid(), "{:?}", held.check());
     assert_eq!((servers[0].count("heal"), servers[1].count("heal")), (1, 0), "their keys expired, and were written again");
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -42,34 +29,31 @@ fn a_jump_on_a_minority_costs_nothing() {
 #[test]
 fn a_server_that_jumped_counts_once_it_has_confirmed_again() {
     let servers = JumpyServer::several(5);
-    let (sink, renewals) = renewals();
-    let builder = servers.iter().fold(locktender::Client::builder(), |builder, server| builder.server(Arc::clone(server) as _));
-    let client = builder.sink(sink).build().unwrap();
-    client.initialize_quorum().wait().unwrap();
-    let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
-    renewals.recv_timeout(ms(1_500)).unwrap();
+    let (client, events) = watched(&servers);
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
+    events.more(EventKind::Renewed, 1);
     let before = servers[4].count("extend");
     // Less than remains, so no key is lost; but each is gone a third of a second before its holder believes.
     servers[..3].iter().for_each(|server| server.jump(ms(330)));
-    renewals.recv_timeout(ms(1_500)).unwrap();
+    events.more(EventKind::Renewed, 1);
     assert_eq!(servers[4].count("extend") - before, 2, "the first round found the jump, the second confirmed");
     assert!(held.is_valid());
-    renewals.recv_timeout(ms(1_500)).unwrap();
+    events.more(EventKind::Renewed, 1);
     assert_eq!(servers[4].count("extend") - before, 3, "and all is as before");
 }
 
 #[test]
 fn a_jump_that_expires_a_majority_is_a_loss_and_fences_go_on_rising() {
     let servers = JumpyServer::several(3);
-    let client = trusted(&servers, |_| ());
-    let held = client.lock("a").ttl(ms(900)).acquire_blocking().unwrap();
+    let (client, _) = watched(&servers);
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     servers[0].jump(HOUR);
     servers[1].jump(2 * HOUR);
-    let loss = held.lost().wait_for(ms(900)).expect("the next beat finds it").unwrap();
+    let loss = held.lost().wait_for(TTL).expect("the next beat finds it").unwrap();
     assert_eq!(loss.reason, LossReason::Missing);
     let mut last = held.fence();
     for _ in 0..5 {
-        let held = client.lock("a").wait(ms(2_000)).acquire_blocking().unwrap();
+        let held = client.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
         assert!(held.fence() > last);
         last = held.fence();
         assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -86,17 +70,17 @@ fn of_which_jump(count: usize, jumping: usize) -> Ensemble {
 fn a_real_server_that_jumps_expires_its_key_and_nobody_else_is_granted_the_lock() {
     let quorum = of_which_jump(5, 1);
     let (client, rival) = (quorum.acquainted(), quorum.acquainted());
-    let held = client.lock("a").ttl(ms(3_000)).acquire_blocking().unwrap();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     quorum.servers[0].jump(HOUR);
     // The key is an hour old there. The rival gets that one vote, or comes after the next beat, which writes the key again.
-    let until = Instant::now() + ms(4_000);
+    let until = Instant::now() + TTL;
     while Instant::now() < until {
         assert!(rival.lock("a").try_acquire_blocking().unwrap().is_none());
         assert!(held.is_valid(), "{:?}", held.check());
     }
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
-    let next = rival.lock("a").wait(ms(5_000)).acquire_blocking().unwrap();
+    let next = rival.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
     assert!(next.fence() > held.fence());
     assert_eq!(next.release().wait().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
@@ -105,10 +89,8 @@ fn a_real_server_that_jumps_expires_its_key_and_nobody_else_is_granted_the_lock(
 #[test]
 fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
     let quorum = of_which_jump(3, 2);
-    let (sink, renewals) = renewals();
-    let client = quorum.builder().sink(sink).build().unwrap();
-    client.initialize_quorum().wait().unwrap();
-    let held = client.lock("a").ttl(ms(6_000)).acquire_blocking().unwrap();
+    let (client, events) = quorum.watched();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     // A check is answered behind everything that was sent before it, and is a script itself.
     let scripts = || {
@@ -117,10 +99,11 @@ fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
     };
     let extensions = || {
         let before = scripts();
-        renewals.recv_timeout(ms(6_000)).unwrap_or_else(|_| panic!("no renewal: {:?}", held.check()));
+        events.more(EventKind::Renewed, 1);
         scripts() - before - 1
     };
-    renewals.recv_timeout(ms(6_000)).expect("from here on every server knows the scripts");
+    // From here on every server knows the scripts.
+    events.more(EventKind::Renewed, 1);
     assert_eq!(extensions(), 1);
     // Less than remains, so no key is lost; but two of three are gone a second before their holder believes.
     quorum.servers[..2].iter().for_each(|server| server.jump(ms(1_000)));

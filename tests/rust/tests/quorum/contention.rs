@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use locktender::{Client, Outcome};
-use locktender_tests::Proxy;
+use locktender_tests::{PATIENCE, Proxy, TOLERANCE};
 
 use crate::ensemble::{Ensemble, ms, through};
 use crate::journal::Journal;
@@ -18,7 +18,7 @@ struct Corner {
 impl Corner {
     fn of(quorum: &Ensemble, near: &[usize]) -> Self {
         let proxies: Vec<Proxy> = quorum.servers.iter().map(|server| Proxy::to(server.port())).collect();
-        let client = through(&proxies).configure(|options| options.response_timeout = Some(ms(1_000))).build().unwrap();
+        let client = through(&proxies).configure(|options| options.response_timeout = Some(TOLERANCE)).build().unwrap();
         client.lock("acquaintance").acquire_blocking().unwrap().release().wait().unwrap();
         for (server, proxy) in proxies.iter().enumerate() {
             let way = if near.contains(&server) { 0 } else { 15 };
@@ -45,14 +45,14 @@ fn f17_a_split_of_two_two_and_one_leaves_no_residue_and_everybody_wins_in_turn()
         std::thread::scope(|scope| {
             for corner in &corners {
                 scope.spawn(|| {
-                    let held = corner.client.lock(&name).wait(ms(8_000)).acquire_blocking().unwrap();
+                    let held = corner.client.lock(&name).ttl(ms(60_000)).wait(PATIENCE).acquire_blocking().unwrap();
                     journal.record(&held, || false);
                     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
                 });
             }
         });
         assert_eq!(journal.len(), 3);
-        assert!(start.elapsed() < ms(3_000), "{:?}", start.elapsed());
+        assert!(start.elapsed() < ms(3_000) + TOLERANCE, "{:?}", start.elapsed());
         journal.check();
         quorum.left_clean(&name);
     }
@@ -61,19 +61,19 @@ fn f17_a_split_of_two_two_and_one_leaves_no_residue_and_everybody_wins_in_turn()
 #[test]
 fn no_two_of_many_clients_hold_at_once_and_fences_rise() {
     const CLIENTS: usize = 6;
+    const HOLDS: usize = 200;
     let quorum = Ensemble::start(5);
     drop(quorum.trusted());
     let corners: Vec<Corner> = (0..CLIENTS).map(|_| Corner::of(&quorum, &[0, 1, 2, 3, 4])).collect();
     let journal = Journal::default();
-    let until = Instant::now() + ms(6_000);
     std::thread::scope(|scope| {
         for (seed, corner) in corners.iter().enumerate() {
             let journal = &journal;
             scope.spawn(move || {
                 let mut rng = fastrand::Rng::with_seed(seed as u64);
-                while Instant::now() < until {
+                while journal.len() < HOLDS {
                     corner.jitter(&mut rng);
-                    let held = corner.client.lock("a").ttl(ms(3_000)).wait(ms(15_000)).acquire_blocking().unwrap();
+                    let held = corner.client.lock("a").ttl(ms(60_000)).wait(PATIENCE).acquire_blocking().unwrap();
                     let ends = Instant::now() + ms(rng.u64(..8));
                     journal.record(&held, || {
                         std::thread::sleep(ms(1));
@@ -85,7 +85,6 @@ fn no_two_of_many_clients_hold_at_once_and_fences_rise() {
         }
     });
     journal.check();
-    assert!(journal.len() >= 40, "{} holds", journal.len());
     quorum.left_clean("a");
 }
 
@@ -101,7 +100,7 @@ fn one_attempt_of_many_leaves_at_most_one_winner_and_no_residue() {
         let (sender, results) = channel();
         for client in &clients {
             let sender = sender.clone();
-            let _detached = client.lock(&name).ttl(ms(20_000)).try_acquire().then(move |result| drop(sender.send(result)));
+            let _detached = client.lock(&name).ttl(ms(60_000)).try_acquire().then(move |result| drop(sender.send(result)));
         }
         drop(sender);
         let held: Vec<_> = results.iter().filter_map(Result::unwrap).collect();

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use locktender::{Client, ClientBuilder, ClientOptions, Held};
-use locktender_tests::{Proxy, RealServer, eventually};
+use locktender_tests::{Events, PATIENCE, Proxy, RealServer, TOLERANCE, eventually};
 
 pub const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// How long the background may take to clean up: an undo is asked twice, half a second apart.
-pub const TIDY: Duration = ms(2_000);
+/// The ttl of locks for which a test says nothing: whatever is gone before was taken off.
+const LONG: Duration = ms(60_000);
 
 /// The servers of a quorum. `servers[i]` is what the test looks at, `proxies[i]` is what its clients connect to.
 pub struct Ensemble {
@@ -35,7 +35,10 @@ impl Ensemble {
 
     /// A client over the proxies. What is slow here is the machine, unless a test says otherwise.
     pub fn builder(&self) -> ClientBuilder {
-        through(&self.proxies).configure(|options| options.response_timeout = Some(ms(1_000)))
+        through(&self.proxies).configure(|options| {
+            options.response_timeout = Some(TOLERANCE);
+            options.lock.ttl = LONG;
+        })
     }
 
     /// A client whose servers vote at once.
@@ -55,9 +58,19 @@ impl Ensemble {
     }
 
     pub fn acquainted_with(&self, change: impl FnOnce(&mut ClientOptions)) -> Client {
-        let client = self.trusted_with(change);
+        self.watched_with(change).0
+    }
+
+    /// An acquainted client, and its events. An answer that a test holds back is never too late.
+    pub fn watched(&self) -> (Client, Events) {
+        self.watched_with(|options| options.response_timeout = Some(PATIENCE))
+    }
+
+    pub fn watched_with(&self, change: impl FnOnce(&mut ClientOptions)) -> (Client, Events) {
+        let (client, events) = Events::of(self.builder().configure(change));
+        client.initialize_quorum().wait().unwrap();
         client.lock("acquaintance").acquire_blocking().unwrap().release().wait().unwrap();
-        client
+        (client, events)
     }
 
     pub fn value(&self, server: usize, key: &str) -> Option<String> {
@@ -75,13 +88,13 @@ impl Ensemble {
 
     /// Waits until every server has the hold, and the client has heard so: what is asked behind the acquire is answered after it.
     pub fn settled(&self, client: &Client, held: &Held) {
-        eventually("every server has it", TIDY, || self.count(held.name(), held.owner()) == self.servers.len());
+        eventually("every server has it", PATIENCE, || self.count(held.name(), held.owner()) == self.servers.len());
         assert!(client.check().wait().unwrap().iter().all(|report| report.error.is_none()));
     }
 
     /// Waits until no server has the key.
     pub fn left_clean(&self, key: &str) {
-        eventually(&format!("no server has {key}"), TIDY, || self.values(key).iter().all(Option::is_none));
+        eventually(&format!("no server has {key}"), PATIENCE, || self.values(key).iter().all(Option::is_none));
     }
 
     /// The last fence a server has issued.

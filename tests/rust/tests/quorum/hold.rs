@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use locktender::{LossReason, Outcome};
-use locktender_tests::eventually;
+use locktender::{EventKind, LossReason, Outcome};
+use locktender_tests::{PATIENCE, TOLERANCE, TTL, eventually};
 
 use crate::ensemble::{Ensemble, ms};
 
@@ -11,10 +11,10 @@ use crate::ensemble::{Ensemble, ms};
 fn a_quorum_holds_extends_and_releases_on_every_server() {
     let quorum = Ensemble::start(3);
     let client = quorum.trusted();
-    let held = client.lock("a").ttl(ms(5_000)).acquire_blocking().unwrap();
-    eventually("every server has it", ms(1_000), || quorum.count("a", held.owner()) == 3);
-    held.extend(ms(20_000)).wait().unwrap();
-    assert!(held.remaining() > ms(19_000));
+    let held = client.lock("a").ttl(ms(20_000)).acquire_blocking().unwrap();
+    eventually("every server has it", PATIENCE, || quorum.count("a", held.owner()) == 3);
+    held.extend(ms(60_000)).wait().unwrap();
+    assert!(held.remaining() > ms(60_000) - TOLERANCE);
     assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
     assert_eq!(client.lock("a").inspect_blocking().unwrap().unwrap().owner, held.owner());
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -26,23 +26,20 @@ fn a_quorum_holds_extends_and_releases_on_every_server() {
 #[test]
 fn one_refused_one_stopped_and_one_slow_of_five_lose_nothing() {
     let mut quorum = Ensemble::start(5);
-    let client = quorum.trusted_with(|options| options.response_timeout = None);
-    let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    let (client, events) = quorum.watched_with(|_| ());
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.servers[0].kill();
     quorum.servers[1].pause();
     quorum.proxies[2].latency(ms(30), ms(30));
-    let until = Instant::now() + ms(3_000);
-    while Instant::now() < until {
-        assert!(held.is_valid(), "{:?}", held.check());
-        std::thread::sleep(ms(20));
-    }
+    events.next_beat();
+    assert!(held.is_valid(), "{:?}", held.check());
     let start = Instant::now();
-    held.extend(ms(5_000)).wait().unwrap();
+    held.extend(ms(60_000)).wait().unwrap();
     assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
     assert!(
-        start.elapsed() < ms(800),
-        "extend, try and release wait for the slow one, never for the dead: {:?}",
+        start.elapsed() < TOLERANCE,
+        "less than a response timeout: extend, try and release wait for the slow one, never for the dead: {:?}",
         start.elapsed()
     );
     quorum.servers[0].restart();
@@ -54,18 +51,18 @@ fn one_refused_one_stopped_and_one_slow_of_five_lose_nothing() {
 fn a_majority_that_is_down_is_a_loss_when_validity_ends_and_not_before() {
     for stopped in [true, false] {
         let mut quorum = Ensemble::start(3);
-        let client = quorum.trusted_with(|options| options.response_timeout = None);
-        let held = client.lock("a").ttl(ms(900)).renew(false).acquire_blocking().unwrap();
+        let client = quorum.trusted();
+        let held = client.lock("a").ttl(ms(2_000)).renew(false).acquire_blocking().unwrap();
         let start = Instant::now();
         let remaining = held.remaining();
         for server in &mut quorum.servers[..2] {
             if stopped { server.pause() } else { server.kill() }
         }
-        let extend = held.extend(ms(900));
-        let loss = held.lost().wait_for(ms(3_000)).expect("validity ends").unwrap();
+        let extend = held.extend(ms(2_000));
+        let loss = held.lost().wait_for(PATIENCE).expect("validity ends").unwrap();
         let lasted = start.elapsed();
         assert_eq!(loss.reason, LossReason::Expired);
-        assert!(lasted >= remaining && lasted < remaining + ms(150), "{remaining:?} became {lasted:?}");
+        assert!(lasted >= remaining && lasted < remaining + TOLERANCE, "{remaining:?} became {lasted:?}");
         assert!(extend.wait().is_err());
         if stopped {
             quorum.servers[..2].iter().for_each(locktender_tests::RealServer::resume);
@@ -76,14 +73,14 @@ fn a_majority_that_is_down_is_a_loss_when_validity_ends_and_not_before() {
 #[test]
 fn a_majority_that_comes_back_in_time_is_no_loss() {
     let quorum = Ensemble::start(3);
-    let client = quorum.trusted_with(|options| options.response_timeout = None);
-    let held = client.lock("a").ttl(ms(2_400)).acquire_blocking().unwrap();
+    let (client, events) = quorum.watched_with(|options| options.response_timeout = Some(ms(1_000)));
+    let held = client.lock("a").ttl(2 * TTL).acquire_blocking().unwrap();
     for _ in 0..2 {
         quorum.servers[..2].iter().for_each(locktender_tests::RealServer::pause);
-        // From before the beat until well before validity ends.
-        std::thread::sleep(ms(1_300));
+        // A beat has failed, and two thirds of the ttl are left but for a second.
+        events.more(EventKind::ServerFailed, 2);
         quorum.servers[..2].iter().for_each(locktender_tests::RealServer::resume);
-        std::thread::sleep(ms(700));
+        events.more(EventKind::Renewed, 1);
         assert!(held.is_valid(), "{:?}", held.check());
     }
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -94,7 +91,7 @@ fn a_majority_that_comes_back_in_time_is_no_loss() {
 fn f16_what_a_holder_believes_never_exceeds_what_a_majority_keeps() {
     let quorum = Ensemble::start(3);
     let client = quorum.trusted();
-    let held = client.lock("a").ttl(ms(700)).acquire_blocking().unwrap();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     let mut rng = fastrand::Rng::with_seed(16);
     let until = Instant::now() + ms(4_000);
     while Instant::now() < until {
@@ -126,19 +123,19 @@ fn kept_until(quorum: &Ensemble, server: usize) -> Instant {
 #[test]
 fn f29_scripts_may_be_flushed_on_every_server_before_any_operation() {
     let quorum = Ensemble::start(3);
-    let client = quorum.trusted();
+    let (client, events) = quorum.watched();
     for n in 0..5 {
         quorum.flush_scripts();
-        let held = client.lock("a").ttl(ms(600)).acquire_blocking().unwrap();
+        let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
         quorum.flush_scripts();
-        held.extend(ms(700)).wait().unwrap();
+        held.extend(TTL + ms(100)).wait().unwrap();
         // One of three alone, between the servers' own scripts.
         quorum.servers[n % 3].command(&["SCRIPT", "FLUSH"]);
         assert!(client.lock("a").inspect_blocking().unwrap().is_some());
         quorum.flush_scripts();
         if n == 0 {
-            std::thread::sleep(ms(1_000));
-            assert!(held.is_valid(), "the beat");
+            events.more(EventKind::Renewed, 1);
+            assert!(held.is_valid(), "{:?}", held.check());
             quorum.flush_scripts();
         }
         assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locktender::Client;
 use locktender::machine::{Env, State, apply};
 use locktender::server::{Completion, Request, Server};
-use locktender::{Client, ClientOptions};
+use locktender_tests::Events;
 
 use crate::ensemble::wall_us;
 
@@ -50,9 +51,10 @@ impl Server for JumpyServer {
     }
 }
 
-pub fn trusted(servers: &[Arc<JumpyServer>], change: impl FnOnce(&mut ClientOptions)) -> Client {
+/// A client of servers that vote, and its events.
+pub fn watched(servers: &[Arc<JumpyServer>]) -> (Client, Events) {
     let builder = servers.iter().fold(Client::builder(), |builder, server| builder.server(Arc::clone(server) as Arc<dyn Server>));
-    let client = builder.configure(change).build().unwrap();
+    let (client, events) = Events::of(builder);
     client.initialize_quorum().wait().unwrap();
-    client
+    (client, events)
 }

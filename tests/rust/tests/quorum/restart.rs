@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use locktender::{Client, Code, FailureKind, LossReason, Outcome};
-use locktender_tests::{RealServer, ServerOptions, eventually};
+use locktender_tests::{PATIENCE, RealServer, ServerOptions, TOLERANCE, TTL, eventually};
 
 use crate::ensemble::{Ensemble, ms};
 
 fn healed(quorum: &Ensemble, server: usize, key: &str, owner: &str) {
-    eventually("healed", ms(3_000), || quorum.value(server, key).as_deref() == Some(owner));
+    eventually("healed", PATIENCE, || quorum.value(server, key).as_deref() == Some(owner));
 }
 
 /// Two of three forgot their markers: they don't vote, also for locks nobody holds.
@@ -27,7 +27,7 @@ fn nobody_is_granted(client: &Client) {
 fn f11_a_server_that_restarts_empty_is_repaired_one_beat_later_and_does_not_vote() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted();
-    let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     for server in [0, 1] {
         quorum.servers[server].restart_empty();
@@ -44,11 +44,11 @@ fn f11_a_server_that_restarts_from_an_old_snapshot_is_repaired_and_does_not_vote
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted();
     // The snapshot knows another holder, a lower fence, and the marker of the run before.
-    let earlier = client.lock("a").ttl(ms(800)).renew(false).acquire_blocking().unwrap();
+    let earlier = client.lock("a").ttl(ms(2_000)).renew(false).acquire_blocking().unwrap();
     quorum.settled(&client, &earlier);
     quorum.servers.iter().for_each(|server| drop(server.command(&["SAVE"])));
     earlier.release().wait().unwrap();
-    let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     assert!(held.fence() > earlier.fence());
     quorum.settled(&client, &held);
     for server in [0, 1] {
@@ -67,14 +67,14 @@ fn f11_a_server_that_restarts_from_an_old_snapshot_is_repaired_and_does_not_vote
 fn f11_a_server_that_kept_its_data_but_restarted_does_not_vote_either() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted();
-    let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
+    let held = client.lock("a").acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     for server in [0, 1] {
         // How much the snapshot lacks nobody can know.
         quorum.servers[server].command(&["SAVE"]);
         quorum.servers[server].restart();
     }
-    std::thread::sleep(ms(1_500));
+    held.extend_again().wait().unwrap();
     assert!(held.is_valid(), "{:?}", held.check());
     nobody_is_granted(&client);
 }
@@ -91,7 +91,7 @@ fn f11_a_server_whose_append_only_file_was_cut_is_repaired_and_does_not_vote() {
     let mut quorum = Ensemble::of([(); 3].map(|()| ServerOptions::new().persistent().start()).into());
     let client = quorum.trusted();
     let lengths = [0, 1].map(|server| append_only_file(&quorum.servers[server]).metadata().unwrap().len());
-    let held = client.lock("a").ttl(ms(2_000)).acquire_blocking().unwrap();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     for (server, length) in lengths.into_iter().enumerate() {
         quorum.servers[server].kill();
@@ -116,12 +116,12 @@ fn f11_f29_a_stale_replica_that_is_promoted_in_the_middle_of_a_hold_is_repaired_
         let primary = format!("replicaof 127.0.0.1 {}", quorum.servers[server].port());
         let replica = ServerOptions::new().config(&primary).start();
         let synchronized = || replica.command(&["EXISTS", "{~lt}:marker"]).int() == 1;
-        eventually("the marker is replicated", ms(10_000), synchronized);
+        eventually("the marker is replicated", PATIENCE, synchronized);
         // From here on it lags.
         replica.command(&["REPLICAOF", "NO", "ONE"]);
         replica
     });
-    let held = client.lock("a").ttl(ms(2_000)).acquire_blocking().unwrap();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     for (server, replica) in replicas.into_iter().enumerate() {
         assert_eq!(replica.command(&["EXISTS", "a"]).int(), 0);
@@ -139,7 +139,7 @@ fn f11_f29_a_stale_replica_that_is_promoted_in_the_middle_of_a_hold_is_repaired_
 fn f11_flushed_servers_are_repaired_and_do_not_vote() {
     let quorum = Ensemble::start(3);
     let client = quorum.trusted();
-    let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     for server in [2, 0] {
         quorum.servers[server].command(&["FLUSHALL"]);
@@ -153,10 +153,12 @@ fn f11_flushed_servers_are_repaired_and_do_not_vote() {
 fn f11_where_a_majority_lost_the_hold_nothing_is_repaired() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted();
-    let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    let held = client.lock("a").acquire_blocking().unwrap();
     quorum.settled(&client, &held);
+    // Long before the first beat.
     quorum.servers[0].restart_empty();
     quorum.servers[1].restart_empty();
+    assert_eq!(held.extend_again().wait().unwrap_err().code(), Code::LockLost);
     assert_eq!(held.lost().wait().unwrap().reason, LossReason::Missing);
     std::thread::sleep(ms(600));
     assert_eq!((quorum.value(0, "a"), quorum.value(1, "a")), (None, None));
@@ -169,7 +171,7 @@ fn f11_where_a_majority_lost_the_hold_nothing_is_repaired() {
 fn a_slow_server_that_lost_its_key_is_repaired_although_it_always_answers_last() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.acquainted();
-    let held = client.lock("a").ttl(ms(900)).acquire_blocking().unwrap();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     quorum.proxies[1].latency(ms(20), ms(20));
     quorum.servers[1].restart_empty();
@@ -184,14 +186,15 @@ fn new_servers_vote_after_max_ttl_and_a_waiting_acquire_waits_for_that() {
     let client = quorum
         .builder()
         .configure(|options| {
-            options.max_ttl = ms(1_500);
-            options.lock.ttl = ms(1_000);
+            options.max_ttl = ms(3_000);
+            options.lock.ttl = ms(3_000);
+            options.unavailable_after = PATIENCE;
         })
         .build()
         .unwrap();
     let start = Instant::now();
     let held = client.lock("a").acquire_blocking().unwrap();
-    assert!(start.elapsed() >= ms(1_500) && start.elapsed() < ms(2_500), "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ms(3_000) && start.elapsed() < ms(3_000) + TOLERANCE, "{:?}", start.elapsed());
     assert!(held.is_valid());
 }
 
@@ -199,15 +202,16 @@ fn new_servers_vote_after_max_ttl_and_a_waiting_acquire_waits_for_that() {
 fn a_restarted_server_votes_again_after_max_ttl() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted_with(|options| {
-        options.max_ttl = ms(1_500);
-        options.lock.ttl = ms(1_000);
+        options.max_ttl = ms(3_000);
+        options.lock.ttl = ms(3_000);
+        options.unavailable_after = PATIENCE;
     });
     let first = client.lock("a").acquire_blocking().unwrap();
     first.release().wait().unwrap();
     let start = Instant::now();
     quorum.servers[0].restart_empty();
     quorum.servers[1].restart_empty();
-    let held = client.lock("a").wait(ms(4_000)).acquire_blocking().unwrap();
-    assert!(start.elapsed() >= ms(1_500) && start.elapsed() < ms(3_000), "{:?}", start.elapsed());
+    let held = client.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
+    assert!(start.elapsed() >= ms(3_000) && start.elapsed() < ms(3_000) + 2 * TOLERANCE, "{:?}", start.elapsed());
     assert!(held.fence() > first.fence(), "the clocks carry the order over");
 }

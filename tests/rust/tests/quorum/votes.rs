@@ -1,9 +1,9 @@
 //! Fences on servers whose counters differ, and answers that come after the grant.
 
 use locktender::Outcome;
-use locktender_tests::{RealServer, eventually};
+use locktender_tests::{PATIENCE, RealServer, TTL, eventually};
 
-use crate::ensemble::{Ensemble, ms, wall_us};
+use crate::ensemble::{Ensemble, wall_us};
 
 const SECOND: u64 = 1_000_000;
 
@@ -34,19 +34,21 @@ fn fences_rise_however_the_counters_are_skewed() {
 #[test]
 fn a_late_vote_below_the_token_is_confirmed() {
     let quorum = Ensemble::start(3);
-    let client = quorum.acquainted();
-    let ahead = wall_us() + 30 * SECOND;
+    let (client, events) = quorum.watched();
+    let ahead = wall_us() + 600 * SECOND;
     quorum.set_fence(0, "a", ahead);
     quorum.set_fence(1, "a", ahead);
-    quorum.proxies[2].latency(ms(0), ms(100));
-    let held = client.lock("a").ttl(ms(1_500)).acquire_blocking().unwrap();
+    quorum.proxies[2].hold_answers();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     assert_eq!(held.fence(), ahead + 1);
-    assert!(quorum.fence(2, "a") < ahead, "the third has not answered yet");
-    eventually("confirmed", ms(1_000), || quorum.fence(2, "a") == held.fence());
+    eventually("it voted", PATIENCE, || quorum.value(2, "a").as_deref() == Some(held.owner()));
+    assert!(quorum.fence(2, "a") < ahead, "nothing is known of its vote yet");
+    quorum.proxies[2].let_answers_go();
+    eventually("confirmed", PATIENCE, || quorum.fence(2, "a") == held.fence());
     assert_eq!(quorum.value(2, "a").as_deref(), Some(held.owner()));
     // It counts from now on: with it and another one alone the hold goes on.
     quorum.servers[0].pause();
-    std::thread::sleep(ms(2_000));
+    events.next_beat();
     assert!(held.is_valid(), "{:?}", held.check());
     quorum.servers[0].resume();
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -56,20 +58,22 @@ fn a_late_vote_below_the_token_is_confirmed() {
 #[test]
 fn a_late_vote_above_the_token_is_released_there_and_never_counts() {
     let quorum = Ensemble::start(3);
-    let client = quorum.acquainted_with(|options| options.response_timeout = None);
-    let ahead = wall_us() + 30 * SECOND;
+    let (client, events) = quorum.watched();
+    let ahead = wall_us() + 600 * SECOND;
     quorum.set_fence(2, "a", ahead);
-    quorum.proxies[2].latency(ms(0), ms(100));
-    let held = client.lock("a").ttl(ms(1_200)).acquire_blocking().unwrap();
+    quorum.proxies[2].hold_answers();
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     assert!(held.fence() < ahead);
-    assert_eq!(quorum.value(2, "a").as_deref(), Some(held.owner()), "it voted before the answer arrived");
-    eventually("released there", ms(1_000), || quorum.value(2, "a").is_none());
-    std::thread::sleep(ms(1_500));
+    let voted = || quorum.value(2, "a").as_deref() == Some(held.owner());
+    eventually("it votes, though nothing is known of its vote yet", PATIENCE, voted);
+    quorum.proxies[2].let_answers_go();
+    eventually("released there", PATIENCE, || quorum.value(2, "a").is_none());
+    events.next_beat();
     assert!(held.is_valid(), "{:?}", held.check());
     assert_eq!(quorum.value(2, "a"), None, "no heartbeat writes it again");
     assert_eq!(quorum.fence(2, "a"), ahead + 1);
     quorum.servers[0].pause();
-    held.lost().wait_for(ms(2_000)).expect("one server of three is no majority").unwrap();
+    held.lost().wait_for(TTL + PATIENCE).expect("one server of three is no majority").unwrap();
     quorum.servers[0].resume();
     held.release().wait().unwrap();
     quorum.left_clean("a");
@@ -85,9 +89,9 @@ fn unequal_votes_take_a_second_round_and_the_third_server_is_confirmed_with_it()
         quorum.set_fence(server, "a", wall_us() + ahead * SECOND);
     }
     let before = quorum.fence(1, "a");
-    let held = client.lock("a").ttl(ms(5_000)).acquire_blocking().unwrap();
+    let held = client.lock("a").acquire_blocking().unwrap();
     assert!(held.fence() > before, "the largest of a majority's votes");
-    eventually("settled", ms(1_000), || {
+    eventually("settled", PATIENCE, || {
         let exact =
             (0..3).filter(|server| quorum.fence(*server, "a") == held.fence() && quorum.value(*server, "a").is_some()).count();
         let above = (0..3).filter(|server| quorum.fence(*server, "a") > held.fence());

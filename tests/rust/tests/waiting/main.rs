@@ -10,15 +10,12 @@ mod many;
 mod outage;
 mod quorum;
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use locktender::{Client, Event, EventKind, Held, Lock};
-use locktender_tests::{Connection, RealServer, Reply, eventually};
-
-/// How long anything may take before a test is given up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+use locktender::{Client, ClientOptions, Event, EventKind, Held, Lock};
+use locktender_tests::{Connection, Events, RealServer, Reply};
 
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -27,29 +24,30 @@ pub(crate) const fn ms(n: u64) -> Duration {
 /// A client, and what happened to its locks.
 pub(crate) struct Watched {
     pub(crate) client: Client,
-    events: Arc<Mutex<Vec<Event>>>,
+    events: Events,
 }
 
 impl Watched {
     pub(crate) fn open(url: &str) -> Self {
-        let events: Arc<Mutex<Vec<Event>>> = Arc::default();
-        let sink = Arc::clone(&events);
-        let note = move |event: &Event| sink.lock().unwrap().push(event.clone());
-        let client = Client::builder().urls(url).sink(Arc::new(note)).build().unwrap();
+        Self::open_with(url, |_| ())
+    }
+
+    pub(crate) fn open_with(url: &str, configure: impl FnOnce(&mut ClientOptions)) -> Self {
+        let (client, events) = Events::of(Client::builder().urls(url).configure(configure));
         Self { client, events }
     }
 
     pub(crate) fn count(&self, kind: EventKind) -> usize {
-        self.events.lock().unwrap().iter().filter(|event| event.kind == kind).count()
+        self.events.count(kind)
     }
 
     pub(crate) fn last(&self, kind: EventKind) -> Option<Event> {
-        self.events.lock().unwrap().iter().rev().find(|event| event.kind == kind).cloned()
+        self.events.last(kind)
     }
 
     /// Waits until so many acquires of this client stand in line.
     pub(crate) fn queued(&self, count: usize) {
-        eventually("the waiters stand in line", PATIENCE, || self.count(EventKind::Queued) >= count);
+        self.events.at_least(EventKind::Queued, count);
     }
 }
 
@@ -77,6 +75,11 @@ pub(crate) fn pass_through(lock: Lock, who: usize, hold: Duration, order: &mpsc:
 /// How many entries and clients the lock's queue has.
 pub(crate) fn queue_length(server: &RealServer, name: &str) -> i64 {
     server.command(&["ZCARD", &format!("{{{name}}}:~lt:queue")]).int()
+}
+
+/// How many entries it has, of clients alive and dead.
+pub(crate) fn entries(server: &RealServer, name: &str) -> i64 {
+    server.command(&["ZCOUNT", &format!("{{{name}}}:~lt:queue"), "0", "+inf"]).int()
 }
 
 /// How often the server was asked to run a script.

@@ -1,0 +1,235 @@
+//! A process that stands still, and one whose servers are silent, in virtual time.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::clock::Now;
+use crate::error::{Code, Error, Remaining};
+use crate::name::Keys;
+use crate::options::{LockOptions, Wait};
+use crate::owner::Signature;
+use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Tag};
+use crate::server::{Answer, Failure, FailureKind, Op, Reply, Verdict};
+use crate::wait::{Departure, Lines, Seat, Turn};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+const fn at(n: u64) -> Tick {
+    Tick::from_micros(n * 1_000)
+}
+
+fn say(verdict: Verdict) -> Answer {
+    Ok(Reply::new(verdict, 0, 7, Some("x".into()), Remaining::For(ms(60_000))))
+}
+
+fn disconnected() -> Answer {
+    Err(Failure::unknown(FailureKind::Disconnected, "gone"))
+}
+
+/// An acquisition on one server, whose time goes by as a test says.
+struct Process {
+    machine: Acquisition,
+    now: Tick,
+    /// The last request, and how many acquires there were.
+    sent: Option<Tag>,
+    rounds: u32,
+    acquired: Option<Result<bool, Error>>,
+    ended: Option<Code>,
+}
+
+impl Process {
+    fn start(wait: Wait, one_shot: bool, seat: Option<Seat>) -> Self {
+        let recipe = Recipe {
+            keys: Arc::new(Keys::new("", "l", 1).unwrap()),
+            servers: Arc::new(["s".to_owned()]),
+            fleet: None,
+            options: LockOptions { wait, ttl: ms(20_000), ..LockOptions::default() },
+            introduce: false,
+            one_shot,
+            adopt: None,
+            signature: Arc::new(Signature::new(None, "h", 1)),
+            response_timeout: ms(1_000),
+            unavailable_after: ms(5_000),
+        };
+        let machine = Acquisition::new(Arc::new(recipe), seat, 1, Now { tick: at(0), wall_us: 0 });
+        let mut process = Self { machine, now: at(0), sent: None, rounds: 0, acquired: None, ended: None };
+        process.bring(Input::Start);
+        process
+    }
+
+    fn bring(&mut self, input: Input) {
+        let mut out = Vec::new();
+        self.machine.handle(Now { tick: self.now, wall_us: 0 }, input, &mut out);
+        for command in out {
+            match command {
+                Command::Send { tag, request, .. } => {
+                    self.rounds += u32::from(matches!(request.op, Op::Acquire { .. }));
+                    self.sent = Some(tag);
+                }
+                Command::Acquired(result) => self.acquired = Some(result.map(|grant| grant.is_some())),
+                Command::Extended(_, result) => self.ended = result.err().map(|error| error.code()),
+                Command::Released(_, result) => self.ended = result.err().map(|error| error.code()),
+                _ => (),
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        let tag = self.sent.unwrap();
+        self.bring(Input::Answer { server: 0, tag, answer });
+    }
+
+    /// Goes on at `then`, and finds its timer before it finds any answer.
+    fn stand_still_until(&mut self, then: Tick) {
+        assert!(self.machine.wake_at() < then, "nothing was due");
+        self.now = then;
+        self.bring(Input::Wake);
+    }
+
+    /// Runs, each timer being `late`, until the acquire has ended; no server says anything.
+    fn hears_nothing(&mut self, late: Duration) -> Code {
+        for _ in 0..1_000 {
+            if let Some(result) = self.acquired.take() {
+                return result.unwrap_err().code();
+            }
+            self.now = self.machine.wake_at().max(self.now).after(late);
+            self.bring(Input::Wake);
+        }
+        panic!("it goes on at {:?}", self.now);
+    }
+
+    fn is_granted(&self) -> bool {
+        matches!(self.acquired, Some(Ok(true)))
+    }
+}
+
+#[test]
+fn an_answer_that_is_read_when_the_process_goes_on_counts_however_long_it_stood_still() {
+    for still in [1_001, 1_500, 4_999, 5_200, 15_000] {
+        for one_shot in [false, true] {
+            let wait = if one_shot { Wait::For(ms(0)) } else { Wait::Forever };
+            let mut process = Process::start(wait, one_shot, None);
+            process.stand_still_until(at(still));
+            process.now = at(still).after(ms(1).min(ms(still - 1_000) / 2));
+            process.answer(say(Verdict::Vote));
+            assert!(process.is_granted(), "{still}: {:?}", process.acquired);
+        }
+    }
+}
+
+#[test]
+fn the_time_in_which_the_process_stood_still_is_no_servers_silence() {
+    for still in [1_500, 5_200, 3_600_000] {
+        let mut process = Process::start(Wait::Forever, false, None);
+        process.stand_still_until(at(still));
+        assert_eq!(process.hears_nothing(ms(0)), Code::Unavailable);
+        // It ran for a second before it stood still.
+        let ran = process.now.since(at(still)) + ms(1_000);
+        assert!(ran >= ms(5_000) && ran <= ms(7_000), "{still}: gave up after {ran:?}");
+    }
+}
+
+#[test]
+fn a_process_that_stood_still_between_two_rounds_tries_again() {
+    let mut process = Process::start(Wait::Forever, false, None);
+    process.answer(disconnected());
+    process.stand_still_until(at(60_000));
+    assert_eq!(process.rounds, 2);
+    process.answer(disconnected());
+    assert!(process.acquired.is_none(), "it was away for a minute, not the server: {:?}", process.acquired);
+}
+
+#[test]
+fn a_connection_that_is_found_broken_when_the_process_goes_on_is_no_outage_of_all_that_time() {
+    for still in [5_200, 3_600_000] {
+        let mut process = Process::start(Wait::Forever, false, None);
+        process.now = at(still);
+        process.answer(disconnected());
+        assert!(process.acquired.is_none(), "{still}: {:?}", process.acquired);
+        process.now = process.machine.wake_at();
+        process.bring(Input::Wake);
+        process.answer(say(Verdict::Vote));
+        assert!(process.is_granted(), "{still}: {:?}", process.acquired);
+    }
+}
+
+#[test]
+fn a_wait_ends_with_the_round_under_way_wherever_the_process_stood_still() {
+    let mut process = Process::start(Wait::For(ms(3_000)), false, None);
+    process.stand_still_until(at(3_500));
+    assert_eq!(process.hears_nothing(ms(0)), Code::Unavailable);
+    assert_eq!((process.now, process.rounds), (at(4_500), 1), "a response timeout at most after it went on");
+}
+
+#[test]
+fn a_server_that_is_gone_is_given_up_in_time_by_a_process_that_is_always_late() {
+    for (late, most) in [(0, 6_000), (1, 6_100), (100, 10_000), (900, 25_000)] {
+        let mut process = Process::start(Wait::Forever, false, None);
+        assert_eq!(process.hears_nothing(ms(late)), Code::Unavailable);
+        assert!(process.now >= at(5_000) && process.now <= at(most), "{late} ms late: {:?}", process.now);
+    }
+}
+
+#[test]
+fn a_holders_callers_are_told_what_is_read_when_the_process_goes_on() {
+    let extend: fn() -> Input = || Input::Extend(1, Amount::Own);
+    let release: fn() -> Input = || Input::Release(1, Manner::Explicit);
+    for ask in [extend, release] {
+        let mut process = Process::start(Wait::Forever, false, None);
+        process.answer(say(Verdict::Vote));
+        process.now = at(100);
+        process.bring(ask());
+        process.ended = Some(Code::Internal);
+        process.stand_still_until(at(9_000));
+        assert_eq!(process.ended, Some(Code::Internal), "nobody is told anything yet");
+        process.answer(say(Verdict::Ok));
+        assert_eq!(process.ended, None, "it was done");
+    }
+}
+
+#[test]
+fn a_holder_that_stood_still_beyond_its_validity_has_lost_the_lock_all_the_same() {
+    let mut process = Process::start(Wait::Forever, false, None);
+    process.answer(say(Verdict::Vote));
+    process.stand_still_until(at(20_000));
+    assert!(process.machine.check(process.now).is_err());
+}
+
+#[test]
+fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
+    let mut lines = Lines::new("c", "", 1);
+    let seats: Vec<Seat> = (1..=2).map(|waiter| lines.join("l", waiter, false)).collect();
+    let mut first = Process::start(Wait::Forever, false, Some(seats[0].clone()));
+    let mut second = Process::start(Wait::Forever, false, Some(seats[1].clone()));
+    first.now = at(1_000);
+    first.bring(Input::Wake);
+    assert!(seats[0].slot.unavailable_since().is_some(), "a round has failed");
+    first.now = first.machine.wake_at();
+    first.bring(Input::Wake);
+    first.answer(say(Verdict::Vote));
+    assert!(first.is_granted());
+    lines.quit("l", 1, Departure::Granted { until: at(20_000), stays: true });
+    second.now = at(30_000);
+    second.bring(Input::Turn(Turn::Front, None));
+    assert_eq!(second.rounds, 1);
+    second.answer(disconnected());
+    assert!(second.acquired.is_none(), "{:?}", second.acquired);
+}
+
+#[test]
+fn who_takes_a_turn_over_knows_how_long_the_process_stood_still() {
+    let mut lines = Lines::new("c", "", 1);
+    let seats: Vec<Seat> = (1..=2).map(|waiter| lines.join("l", waiter, false)).collect();
+    let mut first = Process::start(Wait::For(ms(3_000)), false, Some(seats[0].clone()));
+    let mut second = Process::start(Wait::Forever, false, Some(seats[1].clone()));
+    first.answer(disconnected());
+    first.stand_still_until(at(60_000));
+    first.answer(disconnected());
+    assert!(matches!(first.acquired, Some(Err(_))), "its wait is over");
+    second.now = at(60_001);
+    second.bring(Input::Turn(Turn::Front, None));
+    second.answer(disconnected());
+    assert!(second.acquired.is_none(), "{:?}", second.acquired);
+}

@@ -1,0 +1,46 @@
+//! What a client tells of its locks and servers.
+
+use std::sync::{Arc, Mutex};
+
+use locktender::{Client, ClientBuilder, Event, EventKind};
+
+use crate::{PATIENCE, eventually};
+
+/// The events of one client, so far.
+#[derive(Clone, Default)]
+pub struct Events(Arc<Mutex<Vec<Event>>>);
+
+impl Events {
+    /// A client, and its events.
+    pub fn of(builder: ClientBuilder) -> (Client, Self) {
+        let events = Self::default();
+        let seen = events.clone();
+        let sink = move |event: &Event| seen.0.lock().unwrap().push(event.clone());
+        (builder.sink(Arc::new(sink)).build().unwrap(), events)
+    }
+
+    /// How often it happened.
+    pub fn count(&self, kind: EventKind) -> usize {
+        self.0.lock().unwrap().iter().filter(|event| event.kind == kind).count()
+    }
+
+    /// The last of them.
+    pub fn last(&self, kind: EventKind) -> Option<Event> {
+        self.0.lock().unwrap().iter().rev().find(|event| event.kind == kind).cloned()
+    }
+
+    /// Waits until it has happened so often.
+    pub fn at_least(&self, kind: EventKind, times: usize) {
+        eventually(&format!("{times} times {}", kind.as_str()), PATIENCE, || self.count(kind) >= times);
+    }
+
+    /// Waits until it happens so many times more.
+    pub fn more(&self, kind: EventKind, times: usize) {
+        self.at_least(kind, self.count(kind) + times);
+    }
+
+    /// Waits until a beat is confirmed that begins after this, which the second from now does.
+    pub fn next_beat(&self) {
+        self.more(EventKind::Renewed, 2);
+    }
+}

@@ -1,0 +1,221 @@
+//! A lock that comes free goes to a waiter at once: whoever is told comes, and nobody has to wait for a look.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use locktender::clock::Tick;
+use locktender::machine::{CLAIM_MS, Message};
+use locktender::protocol::Tag;
+use locktender::server::{Op, Reply, Verdict};
+use locktender::wait::Hint;
+
+use super::clock::{Instant, micros, ms};
+use super::node::Node;
+use super::sample::EVERY;
+use super::slot::Slot;
+use super::world::World;
+
+/// How much later than the first the last of some waiters comes when a holder's key expires.
+const RANKS: u64 = ms(60);
+
+/// The longest pause after a round that failed.
+const FAILED: u64 = ms(500);
+
+/// How long the waiters of a quorum may need until one of them has a majority.
+const SPLIT: u64 = ms(500);
+
+/// What is expected of waiters on a single server.
+#[derive(Default)]
+pub(super) struct Handover {
+    /// Waiters that were told, and have not come yet.
+    told: Vec<Told>,
+    /// Since when a lock has been free, or kept for a waiter, and all that wait for it are in order.
+    idle_since: HashMap<usize, Instant>,
+    /// Since when a place that is waited in has been in no line.
+    unlined_since: HashMap<Arc<str>, Instant>,
+    /// When a place was last granted a lock.
+    granted_at: HashMap<Arc<str>, Instant>,
+    /// Until when nobody need come for a lock: its expiry was shortened, which nobody is told of, or who was told can't come.
+    excused_until: HashMap<usize, Instant>,
+}
+
+struct Told {
+    client: usize,
+    slot: usize,
+    entry: Arc<str>,
+    name: usize,
+    at: Instant,
+    tick: Tick,
+    by: Instant,
+}
+
+impl World {
+    /// Which of the locks has this key.
+    pub(super) fn name_of(&self, lock: &str) -> Option<usize> {
+        self.keys.iter().position(|keys| keys.lock() == lock)
+    }
+
+    /// A waiter hears what a server has to tell it.
+    pub(super) fn is_told(&mut self, client: usize, slot: usize, entry: Arc<str>, hint: Hint) {
+        if self.plan.servers > 1 {
+            return;
+        }
+        let window = if let Hint::Next(window) = hint { micros(window) } else { 0 };
+        let (name, tick) = (self.processes[client].slots[slot].name, self.read_clocks(client).tick);
+        let by = self.now + window + window / 100 + self.moment();
+        self.watch.handover.told.push(Told { client, slot, entry, name, at: self.now, tick, by });
+    }
+
+    /// A single server has answered a request.
+    pub(super) fn came(&mut self, client: usize, tag: Tag, op: &Op, reply: &Reply, messages: &[Message]) {
+        let Some(name) = op.keys().and_then(|keys| self.name_of(keys.lock())) else { return };
+        if self.plan.servers > 1 {
+            return;
+        }
+        let patience = FAILED + self.moment() + RANKS;
+        let told = messages.iter().filter_map(|message| self.client_on(&message.channel));
+        let comes = |client: usize| self.is_undisturbed(client, self.now.saturating_sub(patience)) && self.hears_all(client);
+        let none_comes = !messages.is_empty() && !told.into_iter().all(comes);
+        let handover = &mut self.watch.handover;
+        if none_comes {
+            handover.excused_until.insert(name, self.now + ms(CLAIM_MS + 5));
+        }
+        if let Op::Acquire { adopt: Some(_), .. } = op {
+            handover.excused_until.insert(name, self.now + ms(1_100));
+        }
+        if !messages.is_empty() || reply.verdict == Verdict::Vote {
+            handover.idle_since.remove(&name);
+        }
+        let entry = match op {
+            Op::Acquire { place: Some(place), .. } => &place.entry,
+            Op::Release { leave: Some(entry), .. } => entry,
+            _ => return,
+        };
+        handover.unlined_since.remove(entry);
+        let granted_at = handover.granted_at.get(entry).copied();
+        handover.told.retain(|told| told.client != client || told.entry != *entry || told.tick > tag.sent);
+        // A round takes no longer than this: whoever comes next in a place names no arrival before the last grant there, unless
+        // an acquire of before was read late, and lined the place up where it had been.
+        let granted_at = granted_at.filter(|_| self.plan.lost_per_mille == 0 && self.is_undisturbed(client, ms(1_000)));
+        let granted_at =
+            granted_at.filter(|at| self.processes[client].clock.at(*at) < tag.sent.as_micros() && !self.plan.outside);
+        let earliest = granted_at.map(|at| self.nodes[0].wall_us(at.saturating_sub(micros(self.plan.response_timeout))));
+        if let (Op::Acquire { place: Some(place), .. }, Some(earliest)) = (op, earliest)
+            && (1..earliest).contains(&place.arrival)
+        {
+            self.violate(format!("{} was granted l{name}, and keeps its place before others", place.entry));
+        }
+    }
+
+    /// An acquire was granted.
+    pub(super) fn place_was_granted(&mut self, client: usize, slot: usize) {
+        let entries = self.watch.users.iter().filter(|(_, users)| users.contains(&(client, slot)));
+        let granted: Vec<_> = entries.map(|(entry, _)| (Arc::clone(entry), self.now)).collect();
+        self.watch.handover.granted_at.extend(granted);
+    }
+
+    /// Whether nothing has come between a client and the servers since then.
+    fn is_undisturbed(&self, client: usize, since: Instant) -> bool {
+        let process = &self.processes[client];
+        let is_quiet = |server: usize| {
+            let (node, lane) = (&self.nodes[server], &self.lanes[client][server]);
+            let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, lane.troubled_until, lane.connected_at];
+            node.up && node.forgot_at.is_none() && troubles.into_iter().all(|at| at < since || at == 0)
+        };
+        process.alive && !process.closed && (0..self.plan.servers).all(is_quiet)
+    }
+
+    /// Whether a client hears what servers have to tell.
+    fn hears_all(&self, client: usize) -> bool {
+        self.lanes[client].iter().all(|lane| lane.live_connection().is_some_and(|conn| lane.subscribed == Some(conn)))
+    }
+
+    pub(super) fn look_for_handovers(&mut self) {
+        let longest = self.plan.latency_us + self.plan.jitter_us;
+        if micros(self.plan.response_timeout) <= 4 * longest || self.probes.is_some() {
+            return;
+        }
+        self.look_for_late();
+        if self.plan.lost_per_mille == 0 && self.plan.unheard_per_mille == 0 {
+            if self.plan.servers == 1 {
+                self.look_for_unlined();
+            }
+            // A server of a quorum that comes back doesn't vote for a while.
+            if self.plan.servers == 1 || self.plan.is_calm {
+                (0..self.plan.names).for_each(|name| self.look_for_slow_handover(name));
+            }
+        }
+    }
+
+    /// Whoever was told comes.
+    fn look_for_late(&mut self) {
+        let mut told = std::mem::take(&mut self.watch.handover.told);
+        told.retain(|told| {
+            let slot = &self.processes[told.client].slots[told.slot];
+            slot.is_waiting() && self.is_undisturbed(told.client, told.at) && self.hears_all(told.client)
+        });
+        if let Some(late) = told.iter().find(|told| told.by + EVERY < self.now) {
+            let why = format!("l{}: {} was told at {}, and didn't come", late.name, late.entry, late.at);
+            self.violate(why);
+        }
+        self.watch.handover.told = told;
+    }
+
+    /// Whoever waits has a place in the queue.
+    fn look_for_unlined(&mut self) {
+        let patience = self.moment();
+        let now_us = self.nodes[0].wall_us(self.now);
+        let mut unlined: HashMap<Arc<str>, Instant> = HashMap::new();
+        for (entry, users) in &self.watch.users {
+            let waits = |(client, slot): &(usize, usize)| {
+                let slot = &self.processes[*client].slots[*slot];
+                slot.is_waiting()
+                    && slot.started + patience < self.now
+                    && self.is_undisturbed(*client, self.now.saturating_sub(FAILED + patience))
+            };
+            let Some((client, slot)) = users.iter().find(|user| waits(user)) else { continue };
+            let keys = &self.keys[self.processes[*client].slots[*slot].name];
+            let stands = self.processes[*client].listening
+                && self.nodes[0].state.members(keys.queue(), now_us).is_some_and(|members| members.score(entry).is_some());
+            if !stands {
+                let since = self.watch.handover.unlined_since.get(entry).copied();
+                unlined.insert(Arc::clone(entry), since.unwrap_or(self.now));
+            }
+        }
+        let late = unlined.iter().filter(|(_, since)| **since + patience < self.now).map(|(entry, _)| entry).min();
+        if let Some(entry) = late {
+            let why = format!("{entry} waits, and is in no line, or hears nothing");
+            self.violate(why);
+        }
+        self.watch.handover.unlined_since = unlined;
+    }
+
+    /// Nobody has to wait for a look.
+    fn look_for_slow_handover(&mut self, name: usize) {
+        let patience = self.moment() + if self.plan.servers > 1 { SPLIT } else { RANKS };
+        let settled = self.now.saturating_sub(FAILED + patience);
+        let keys = &self.keys[name];
+        let is_free = |node: &&Node| node.lock(keys, self.now).is_none_or(|(holder, _)| holder.starts_with("claim "));
+        let held = self.nodes.iter().filter(is_free).count() < self.plan.needed();
+        // A ttl that answers use up is granted to nobody.
+        let can = |slot: &Slot| micros(slot.ttl()) > 8 * (self.plan.latency_us + self.plan.jitter_us);
+        let waits = |client: usize, patience: u64| {
+            let process = &self.processes[client];
+            let slots = process.live.iter().map(|slot| &process.slots[*slot]);
+            let mut slots = slots.filter(|slot| slot.name == name && slot.is_waiting());
+            slots.any(|slot| patience == 0 || slot.started + patience <= self.now && can(slot))
+        };
+        let is_in_order = |client: usize| !waits(client, 0) || self.is_undisturbed(client, settled) && self.hears_all(client);
+        let excused = self.watch.handover.excused_until.get(&name).is_some_and(|until| *until > self.now);
+        let mut clients = 0..self.processes.len();
+        let idle = !held && !excused && clients.clone().any(|client| waits(client, patience)) && clients.all(is_in_order);
+        if !idle {
+            self.watch.handover.idle_since.remove(&name);
+            return;
+        }
+        let since = *self.watch.handover.idle_since.entry(name).or_insert(self.now);
+        if since + patience < self.now {
+            self.violate(format!("l{name} is free since {since}, and who waits for it is not told"));
+        }
+    }
+}

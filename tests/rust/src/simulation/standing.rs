@@ -1,0 +1,174 @@
+//! Who stands in line on a server, and what an operation may do to that: the queue's rules, as an onlooker would put them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use locktender::machine::{CLAIM_MS, Message, claim};
+use locktender::name::Keys;
+use locktender::server::{Op, Place, Queued, Reply, Verdict};
+
+use super::clock::Instant;
+use super::node::Node;
+use super::world::World;
+
+/// How long a client counts as alive after its last sign, microseconds.
+const ALIVE_US: u64 = 3_000_000;
+
+/// From when on a waiter can't be passed, microseconds.
+const PATIENT_US: u64 = 1_000_000;
+
+/// When each client last lined up at a server for a lock, by the server's clock.
+pub(super) type Signs = HashMap<(usize, usize), HashMap<String, u64>>;
+
+/// A lock and its queue on one server.
+pub(super) struct Standing {
+    now_us: u64,
+    holder: Option<Arc<str>>,
+    left_ms: u64,
+    /// The waiters with their arrivals, in order.
+    line: Vec<(Arc<str>, u64)>,
+}
+
+impl Standing {
+    pub(super) fn of(node: &Node, keys: &Keys, now: Instant) -> Self {
+        let now_us = node.wall_us(now);
+        let lock = node.state.get(keys.lock(), now_us);
+        let members = node.state.members(keys.queue(), now_us);
+        let line = members.map(|members| members.from(0).map(|(at, entry)| (entry.clone(), at.unsigned_abs())).collect());
+        Self {
+            now_us,
+            holder: lock.and_then(|entry| entry.text().map(Arc::from)),
+            left_ms: lock.and_then(|entry| entry.left_ms(now_us)).unwrap_or(0),
+            line: line.unwrap_or_default(),
+        }
+    }
+
+    fn arrival(&self, entry: &str) -> Option<u64> {
+        self.line.iter().find(|(other, _)| **other == *entry).map(|(_, arrival)| *arrival)
+    }
+
+    /// Whether a waiter is served before anybody else.
+    fn is_next(&self, (entry, arrival): &(Arc<str>, u64)) -> bool {
+        entry.starts_with('f') || self.now_us.saturating_sub(*arrival) >= PATIENT_US
+    }
+
+    fn is_held_by(&self, holder: &str) -> bool {
+        self.holder.as_deref() == Some(holder)
+    }
+
+    /// Whether an operation leaves nobody in the lock, if nobody is told; and whether nobody may pass the first then.
+    fn is_freed_by(&self, op: &Op, first: Option<&(Arc<str>, u64)>) -> Option<bool> {
+        match op {
+            Op::Release { owner, leave, .. } => {
+                let leaves = |entry: &Arc<str>| self.holder.is_none() || self.is_held_by(&claim(entry));
+                (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false)
+            }
+            Op::Acquire { place, fair, fleet: None, .. } if self.holder.is_none() => {
+                let asks = |head: &&(Arc<str>, u64)| place.as_ref().is_some_and(|place| place.entry == head.0);
+                first.filter(|head| !asks(head) && (*fair || self.is_next(head))).map(|_| true)
+            }
+            _ => None,
+        }
+    }
+
+    /// Holds an operation against the rules; `lives` says which waiters' clients are alive.
+    fn allows(&self, op: &Op, reply: &Reply, after: &Self, told: &[String], lives: impl Fn(&str) -> bool) -> Result<(), String> {
+        let (leaver, place, single) = match op {
+            Op::Release { leave, grants, .. } => (leave.as_ref(), None, *grants),
+            Op::Acquire { place, fleet, .. } => (None, place.as_ref(), fleet.is_none()),
+            _ => (None, None, false),
+        };
+        let line: Vec<_> = self.line.iter().filter(|(entry, _)| Some(entry) != leaver && lives(entry)).collect();
+        let freed = self.is_freed_by(op, line.first().copied());
+        let kind = |bars, head| if single && (bars || self.is_next(head)) { "claim" } else { "free" };
+        let next = freed.zip(line.first()).map(|(bars, head)| (kind(bars, head), *head));
+        let second = line.get(1).filter(|_| next.is_some()).map(|(entry, _)| format!("next {entry}"));
+        let expected: Vec<_> = next.map(|(kind, head)| format!("{kind} {}", head.0)).into_iter().chain(second).collect();
+        if told != expected {
+            return Err(format!("told were {told:?}, and not {expected:?}"));
+        }
+        if let Some((kind, head)) = next {
+            if kind == "claim" && !(after.is_held_by(&claim(&head.0)) && after.left_ms <= CLAIM_MS) {
+                return Err(format!("it is not kept for {}: {:?} for {} ms", head.0, after.holder, after.left_ms));
+            }
+            if after.arrival(&head.0).is_some() && place.is_none_or(|place| place.entry != head.0) {
+                return Err(format!("{} was told, and still stands in line", head.0));
+            }
+        }
+        if place.is_some_and(|place| self.is_held_by(&claim(&place.entry))) && reply.verdict != Verdict::Vote {
+            return Err("it was kept for who asked, and refused".to_owned());
+        }
+        let first = line.first().filter(|_| freed.is_some()).map(|(entry, _)| entry);
+        let concerned = |entry: &Arc<str>| Some(entry) == first || place.is_some_and(|place| place.entry == *entry);
+        for (entry, arrival) in line.into_iter().filter(|(entry, _)| !concerned(entry)) {
+            if after.arrival(entry) != Some(*arrival) {
+                return Err(format!("{entry} lost its place"));
+            }
+        }
+        place.map_or(Ok(()), |place| self.puts(place, reply, after))
+    }
+
+    /// Where who asked stands afterwards.
+    fn puts(&self, place: &Place, reply: &Reply, after: &Self) -> Result<(), String> {
+        let stands = match reply.verdict {
+            Verdict::Held => true,
+            Verdict::Vote => place.stays,
+            _ => return Ok(()),
+        };
+        let Some(arrival) = after.arrival(&place.entry) else {
+            return if stands { Err(format!("{} is not in line", place.entry)) } else { Ok(()) };
+        };
+        if !stands {
+            return Err(format!("{} has the lock, and stands in line", place.entry));
+        }
+        let others = after.line.iter().filter(|(entry, _)| *entry != place.entry);
+        let (rank, last) = others.fold((0, 0), |(rank, last), (_, at)| (rank + u64::from(*at < arrival), last.max(*at)));
+        if reply.queued != (Queued::At { rank, arrival }) {
+            return Err(format!("{} is at {rank} since {arrival}, and was told {:?}", place.entry, reply.queued));
+        }
+        let tail = self.line.iter().map(|(_, at)| at + 1).fold(self.now_us, u64::max);
+        let before = self.arrival(&place.entry).or(Some(place.arrival)).filter(|at| reply.verdict == Verdict::Held && *at > 0);
+        let right = match before {
+            Some(before) if before < tail => arrival == before,
+            _ => arrival >= self.now_us && arrival > last,
+        };
+        if right { Ok(()) } else { Err(format!("{} arrived at {before:?}, and stands at {arrival}", place.entry)) }
+    }
+}
+
+impl World {
+    /// A server has done an operation, and told waiters.
+    pub(super) fn look_at_queue(
+        &mut self,
+        server: usize,
+        (op, reply): (&Op, &Reply),
+        before: Option<&Standing>,
+        messages: &[Message],
+    ) {
+        let (Some(before), Some(keys)) = (before, op.keys()) else { return };
+        let Some(name) = self.name_of(keys.lock()) else { return };
+        let after = Standing::of(&self.nodes[server], keys, self.now);
+        let told = messages.iter().map(|Message { channel, payload }| {
+            let mut words = payload.splitn(4, ' ');
+            let (kind, waiter) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
+            let (mode, number) = waiter.split_at(waiter.len().min(1));
+            let client = channel.rsplit(':').next().unwrap_or_default();
+            let entry = before.line.iter().find(|(entry, _)| entry.starts_with(&format!("{mode}:{client}:{number} ")));
+            format!("{kind} {}", entry.map_or(payload.as_str(), |(entry, _)| entry))
+        });
+        let told: Vec<String> = told.collect();
+        let client = |entry: &str| entry.split(':').nth(1).unwrap_or_default().to_owned();
+        let signs = self.watch.signs.get(&(server, name));
+        let sign = |entry: &str| signs?.get(&client(entry)).copied();
+        let lives = |entry: &str| sign(entry).is_some_and(|at| at + ALIVE_US >= before.now_us);
+        // What a crash brought back is not known here.
+        if self.nodes[server].forgot_at.is_none()
+            && let Err(why) = before.allows(op, reply, &after, &told, lives)
+        {
+            return self.violate(format!("s{server} {}: {why}", super::lane::brief(op)));
+        }
+        if let (Op::Acquire { place: Some(place), .. }, Queued::At { .. }) = (op, &reply.queued) {
+            self.watch.signs.entry((server, name)).or_default().insert(client(&place.entry), before.now_us);
+        }
+    }
+}
