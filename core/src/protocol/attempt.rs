@@ -77,7 +77,7 @@ impl Attempt {
     /// This process did not run for so long.
     pub(super) fn overslept(&mut self, recipe: &Recipe, late: Duration, now: Tick) {
         if let (false, Some(since), Some(slot)) = (late.is_zero(), self.outage.overslept(late), self.waiting.slot()) {
-            slot.excuse_outage(since);
+            slot.begin_outage(since);
         }
         if let Some(round) = &mut self.round {
             round.overslept(recipe, now);

@@ -122,9 +122,6 @@ impl Lines {
         if slot.quit() && !slot.fair {
             line.shared = None;
         }
-        if matches!(departure, Departure::Granted { .. }) {
-            line.trouble.end();
-        }
         let told = line.after(at == 0, &slot, departure);
         if line.waiters.is_empty() {
             self.lines.remove(lock);

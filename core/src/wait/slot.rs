@@ -119,14 +119,9 @@ impl Slot {
         self.trouble.since()
     }
 
-    /// One of the line gets no majority since then.
+    /// The line gets no majority since then, the time not counted in which this process stood still.
     pub(crate) fn begin_outage(&self, since: Tick) {
         self.trouble.begin(since);
-    }
-
-    /// What began before `since` counts from there.
-    pub(crate) fn excuse_outage(&self, since: Tick) {
-        self.trouble.excuse(since);
     }
 
     /// One of the line had a majority.

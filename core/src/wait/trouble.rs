@@ -20,15 +20,9 @@ impl Trouble {
         }
     }
 
-    /// One of them gets no majority since then. Whoever noticed first counts.
+    /// They get no majority since then, the time not counted in which this process stood still.
     pub(super) fn begin(&self, since: Tick) {
-        let _ = self.since.compare_exchange(0, since.as_micros().max(1), Ordering::Relaxed, Ordering::Relaxed);
-    }
-
-    /// What began before `since` counts from there: they asked nobody before, because this process stood still.
-    pub(super) fn excuse(&self, since: Tick) {
-        let later = |begun: u64| (begun > 0).then(|| begun.max(since.as_micros()));
-        let _ = self.since.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        self.since.store(since.as_micros().max(1), Ordering::Relaxed);
     }
 
     /// One of them had a majority.
