@@ -26,7 +26,7 @@ impl Wish<'_> {
     fn counts_as_free(&self, holder: &str) -> bool {
         let adopted = self.adopt.is_some_and(|adopt| !adopt.is_empty() && adopt == holder);
         let is_kept = |place: &Place| queue::claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
-        let anybodys = mutant!(ClaimIsAnybodys) && holder.starts_with("claim ");
+        let anybodys = mutant!(ClaimIsAnybodys) && queue::is_claim(holder);
         holder == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
     }
 }

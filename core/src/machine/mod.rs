@@ -36,7 +36,7 @@ mod state;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNTOLD;
 pub use members::Members;
-pub use queue::{CLAIM_MS, channel, claim};
+pub use queue::{CLAIM_MS, channel, claim, is_claim};
 pub use state::{Entry, Message, State, Value};
 
 use crate::error::Remaining;

@@ -34,6 +34,12 @@ pub fn claim(entry: &str) -> String {
     format!("claim {entry}")
 }
 
+/// Whether the lock key holds no owner, but is kept for a waiter: nobody has the lock then.
+#[must_use]
+pub fn is_claim(value: &str) -> bool {
+    value.starts_with("claim ")
+}
+
 /// The channel on which a client hears.
 #[must_use]
 pub fn channel(client: &str) -> String {

@@ -78,7 +78,7 @@ impl Extension {
                     Say::Yes
                 }
             }
-            Ok(reply) => Say::no(reply, owner),
+            Ok(reply) => Say::no(&reply, owner),
             Err(failure) => Say::Failed(failure.kind, failure.message),
         };
         self.verdict()
@@ -137,12 +137,12 @@ impl Extension {
 }
 
 impl Say {
-    fn no(reply: Reply, owner: &str) -> Self {
-        match reply.holder {
-            _ if reply.verdict == Verdict::Conflict => Self::Taken(reply.holder.unwrap_or_default()),
+    fn no(reply: &Reply, owner: &str) -> Self {
+        match reply.rival() {
+            _ if reply.verdict == Verdict::Conflict => Self::Taken(reply.holder.clone().unwrap_or_default()),
             None => Self::Missing,
             Some(holder) if holder == owner => Self::Superseded,
-            Some(holder) => Self::Taken(holder),
+            Some(holder) => Self::Taken(holder.to_owned()),
         }
     }
 }
@@ -177,11 +177,13 @@ mod tests {
         let yes = || reply(Verdict::Ok, Some("me"));
         let missing = || reply(Verdict::No, None);
         let taken = || reply(Verdict::No, Some("rival"));
+        let kept = || reply(Verdict::No, Some("claim b:c:1 host=h pid=1"));
         let newer = || reply(Verdict::No, Some("me"));
         for (answers, expected) in [
             (vec![yes()], Progress::Confirmed),
             (vec![missing()], Progress::Refused(LossReason::Missing, None)),
             (vec![taken()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
+            (vec![kept()], Progress::Refused(LossReason::Missing, None)),
             (vec![newer()], Progress::Refused(LossReason::Superseded, None)),
             (vec![unknown()], Progress::Unknown),
             (vec![yes(), yes(), missing()], Progress::Confirmed),

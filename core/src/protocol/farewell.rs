@@ -203,7 +203,7 @@ impl Farewell {
             // It may have come before the acquire; or the vote was only read late, and somebody else took the key away.
             Ok(_) if late => Leave::Again { at: now, unsure },
             Ok(reply) if (unsure || reply.repeated) && self.within_validity => Leave::Deleted,
-            Ok(reply) => reply.holder.clone().map_or(Leave::Gone, Leave::Taken),
+            Ok(reply) => reply.rival().map_or(Leave::Gone, |rival| Leave::Taken(rival.to_owned())),
             Err(failure) => {
                 self.failed[server] = Some(failure.clone());
                 Leave::Again { at: now.after(RETRY), unsure: unsure || failure.maybe_applied }
@@ -359,6 +359,19 @@ mod tests {
         farewell.wake(&recipe, now, &mut out);
         farewell.answer((0, now), now, &say(Verdict::No));
         assert_eq!(farewell.outcome().map(|release| release.outcome), Some(Outcome::Expired));
+    }
+
+    #[test]
+    fn a_lock_that_is_kept_for_a_waiter_was_not_taken_by_a_rival() {
+        for (found, outcome) in [("claim f:c:1 host=h", Outcome::Expired), ("them", Outcome::Taken)] {
+            let (recipe, mut out) = (recipe(), Vec::new());
+            let value = Value { round: 1, owner: "me".into(), leaves: None };
+            let mut farewell = Farewell::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
+            let reply = Reply::new(Verdict::No, 0, 7, Some(found.to_owned()), Remaining::Gone);
+            farewell.answer((0, SENT), SENT, &Ok(reply));
+            let release = farewell.outcome().unwrap();
+            assert_eq!((release.outcome, release.rival.is_some()), (outcome, outcome == Outcome::Taken), "{found}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Remaining;
+use crate::machine;
 
 /// What the server decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,11 @@ impl Reply {
     #[must_use]
     pub fn new(verdict: Verdict, time_us: u64, fence: u64, holder: Option<String>, remaining: Remaining) -> Self {
         Self { verdict, time_us, fence, holder, remaining, run_id: None, repeated: false, queued: Queued::Nothing }
+    }
+
+    /// Who has the lock instead of whoever asked; nobody has one that is kept for a waiter.
+    pub(crate) fn rival(&self) -> Option<&str> {
+        self.holder.as_deref().filter(|holder| !machine::is_claim(holder))
     }
 }
 

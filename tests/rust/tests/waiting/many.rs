@@ -9,7 +9,7 @@ use locktender_tests::{PATIENCE, RealServer, eventually};
 use crate::{Watched, ms, pass_through, scripts_run};
 
 #[test]
-fn f15_many_waiters_of_one_process_cost_few_commands_and_are_served_in_their_order() {
+fn many_waiters_of_one_process_cost_few_commands_and_are_served_in_their_order() {
     const WAITERS: usize = 500;
     let server = RealServer::start();
     let mut statistics = server.connection().unwrap();
