@@ -7,6 +7,7 @@
         write(row, fence=held.fence)
 """
 
+from ._children import settle_in as _settle_in
 from ._native import (
     AsyncHeld,
     Client,
@@ -36,6 +37,8 @@ from .errors import (
     ServerError,
     UnavailableError,
 )
+
+_settle_in()
 
 __all__ = [
     "AcquireTimeoutError",

@@ -109,15 +109,14 @@ impl Acquisition {
 
     /// Nobody's patience ends in time in which the process did not run, which shows by something that was due then. Validity does.
     fn oversleep(&mut self, recipe: &Recipe, now: Tick) {
-        let late = now.since(self.wake_at().max(self.ran));
-        self.ran = now;
-        if late.is_zero() {
-            return;
-        }
+        let ran = std::mem::replace(&mut self.ran, now);
+        let late = |due: Tick| now.since(due.max(ran));
+        let all = self.wake_at();
         match &mut self.state {
-            State::Acquiring(attempt) => attempt.overslept(recipe, late, now),
-            State::Held(hold) => hold.overslept(late),
-            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late),
+            // Not by what undoes earlier rounds: the more there is to do, the longer would a machine that is always late go on.
+            State::Acquiring(attempt) => attempt.overslept(recipe, late(attempt.wake_at(recipe)), now),
+            State::Held(hold) => hold.overslept(late(hold.wake_at())),
+            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late(all)),
             _ => (),
         }
     }

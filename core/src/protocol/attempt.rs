@@ -21,6 +21,7 @@ use crate::wait::{self, Departure, Hint, Seat, Turn};
 
 /// What the acquire loop decided.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is moved once, and a grant is the usual end")]
 pub(super) enum Decision {
     /// Go on.
     Pending,
@@ -75,8 +76,8 @@ impl Attempt {
 
     /// This process did not run for so long.
     pub(super) fn overslept(&mut self, recipe: &Recipe, late: Duration, now: Tick) {
-        if let (Some(since), Some(slot)) = (self.outage.overslept(late), self.waiting.slot()) {
-            slot.set_unavailable_since(Some(since));
+        if let (false, Some(since), Some(slot)) = (late.is_zero(), self.outage.overslept(late), self.waiting.slot()) {
+            slot.begin_outage(since);
         }
         if let Some(round) = &mut self.round {
             round.overslept(recipe, now);
@@ -229,6 +230,9 @@ impl Attempt {
         let standing = match (tag.step, answer) {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
+                if let (Some(slot), Some(lineups)) = (self.waiting.slot(), round.lineups.get_mut(server)) {
+                    *lineups = slot.lineups(server);
+                }
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
                 let (standing, late) = round.ballot.cast(server, reply.fence);
                 match (late, round.ballot.token()) {
@@ -300,17 +304,20 @@ impl Attempt {
     /// at the tail.
     fn leave_line(&self, round: &Round, now: Tick, scene: &mut Scene<'_>) {
         let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
-        slot.set_unavailable_since(None);
+        slot.end_outage();
         if slot.is_shared() {
             if !round.stays && !mutant!(NextKeepsPlace) {
                 slot.begin_anew();
             }
             return;
         }
-        // A server that voted took us out, unless another waited here, too. Whoever has not answered yet is seen to then.
+        // A server that voted took us out, unless another waited here, too, then or since. Whoever has not answered yet is seen
+        // to then.
         let standing = (0..round.ranks.len()).filter(|server| {
-            let refused = round.readings[*server].is_none() && !round.ballot.is_pending(*server);
-            round.ranks[*server].is_some() || refused && slot.has_arrived_at(*server)
+            let voted = round.readings[*server].is_some();
+            let refused = !voted && !round.ballot.is_pending(*server);
+            let since = voted && round.lineups.get(*server).is_some_and(|before| slot.lineups(*server) != *before);
+            round.ranks[*server].is_some() || refused && slot.has_arrived_at(*server) || since
         });
         scene.out.extend(standing.map(|server| leave(scene.recipe, server, slot.entry(), now)));
     }
@@ -328,7 +335,7 @@ impl Attempt {
         }
         let slot = self.waiting.slot();
         if let Some((holder, by_majority)) = tally.holder {
-            slot.inspect(|slot| slot.set_unavailable_since(None));
+            slot.inspect(|slot| slot.end_outage());
             self.outage.end();
             self.tell_busy(&holder, scene);
             if recipe.one_shot {
@@ -346,7 +353,7 @@ impl Attempt {
             return Decision::Pending;
         }
         let since = self.outage.fail(round.silent_since);
-        slot.inspect(|slot| slot.set_unavailable_since(Some(since)));
+        slot.inspect(|slot| slot.begin_outage(since));
         let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, scene.rng) else {
             return self.failed(Error::unavailable(Some(recipe.name()), tally.failures), now, scene);
         };

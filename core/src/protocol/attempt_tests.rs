@@ -207,6 +207,55 @@ fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
     }
 }
 
+#[test]
+fn a_place_that_another_lined_up_behind_the_vote_is_taken_out_with_the_grant() {
+    for (before, after, leaves) in [(true, false, 0), (false, true, 1), (false, false, 0)] {
+        let mut lines = Lines::new("c", "", 3);
+        let seat = lines.join("l", 1, false);
+        let slot = Arc::clone(&seat.slot);
+        let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(seat), 1, Now { tick: at(0), wall_us: 0 });
+        let mut bring = |input| {
+            let mut out = Vec::new();
+            machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut out);
+            out
+        };
+        bring(Input::Start);
+        let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
+        let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
+        if before {
+            slot.arrived(0, 9);
+        }
+        bring(Input::Answer { server: 0, tag, answer: vote() });
+        if after {
+            slot.arrived(0, 9);
+        }
+        let granted = bring(Input::Answer { server: 1, tag, answer: vote() });
+        assert!(departure(&granted).is_some());
+        assert_eq!(leaving(&granted).len(), leaves, "{before} {after}");
+    }
+}
+
+#[test]
+fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a_release() {
+    // What the third server answers when the others have decided, and how long the waiter then trusts its hint alone.
+    for (late, soonest, latest) in [(Verdict::Held, 1, 6), (Verdict::Vote, 700, 1_001)] {
+        let mut lines = Lines::new("c", "", 3);
+        let seat = lines.join("l", 1, false);
+        let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(seat), 1, Now { tick: at(0), wall_us: 0 });
+        let mut bring = |input| machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut Vec::new());
+        bring(Input::Start);
+        let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
+        for (server, verdict) in [(0, Verdict::Held), (1, Verdict::Held), (2, late)] {
+            let reply = Reply::new(verdict, 0, 7, Some("x".into()), Remaining::For(ms(60_000)));
+            let reply = Reply { queued: Queued::At { rank: 0, arrival: 9 }, ..reply };
+            bring(Input::Answer { server, tag, answer: Ok(reply) });
+        }
+        bring(Input::Hint(2, Hint::Free));
+        let next = machine.wake_at();
+        assert!(next > at(soonest) && next <= at(latest), "{late:?}: {next:?}");
+    }
+}
+
 #[cfg(feature = "mutants")]
 #[test]
 fn bugs_planted_in_an_acquire_are_noticed() {

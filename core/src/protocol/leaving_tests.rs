@@ -56,6 +56,9 @@ fn a_server_whose_acquire_went_down_with_its_connection_is_asked_twice_also_afte
         for (broke, maybe_applied) in [(9_000, true), (9_850, true), (9_950, true), (9_950, false), (9_850, false)] {
             let broke = at(broke);
             let mut bench = Bench::held();
+            if step == Step::Heal {
+                bench.answer(at(2), 2, Step::Acquire, at(0), Ok(reply(Verdict::Vote)));
+            }
             let lost = at(9_900);
             let failure = Failure { maybe_applied, ..Failure::unknown(FailureKind::Disconnected, "broke") };
             if broke < lost {

@@ -32,6 +32,8 @@ pub(super) struct Round {
     pub(super) readings: Vec<Option<Reading>>,
     /// How many wait before us, where a server put us in line.
     pub(super) ranks: Vec<Option<u64>>,
+    /// How often our place had been lined up at each server when it voted; a single one decides with its vote.
+    pub(super) lineups: Vec<u64>,
     /// Whether our slot goes to the tail with a vote, for others of this process.
     pub(super) stays: bool,
     pub(super) refusals: Vec<Option<Refusal>>,
@@ -52,6 +54,7 @@ impl Round {
             ballot: Ballot::new(recipe.quorum()),
             readings: vec![None; servers],
             ranks: vec![None; servers],
+            lineups: vec![0; if servers > 1 { servers } else { 0 }],
             stays,
             refusals: vec![None; servers],
             run_ids: vec![None; servers],
@@ -171,7 +174,7 @@ impl Round {
         };
         let value = Value { round: self.number, owner: Arc::clone(&self.owner), leaves: leaves.clone() };
         let mut farewell = Farewell::begin(recipe, value, now, None, now, concern, out);
-        farewell.awaited = (0..recipe.servers.len()).filter(|server| self.ballot.is_pending(*server)).count();
+        farewell.await_acquires(recipe, |server| self.ballot.is_pending(server), now);
         farewells.push(farewell);
     }
 }

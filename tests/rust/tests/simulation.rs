@@ -18,9 +18,12 @@ const SEEDS: u64 = 2_000;
 
 /// Seeds that once failed, and the bug each showed.
 const KEPT: &[(u64, &str)] = &[
-    (9, "a waiter gave up the place that another of its process had lined up, and nobody took it out of the queue"),
-    (2065, "a server that got no say in the grant kept the winner in its queue"),
-    (73, "a server that answered after the grant had lined the winner up, and kept it"),
+    (15, "a waiter gave up the place that another of its process had lined up, and nobody took it out of the queue"),
+    (33, "a server that got no say in the grant kept the winner in its queue"),
+    (145, "a server that answered after the grant had lined the winner up, and kept it"),
+    (54, "a server on which the lock was free told the waiter that undid its vote there to try again, without end"),
+    (64, "the same, with the others out of reach"),
+    (17131, "a place was lined up by another of its process after the vote of the one that got the lock, and nobody took it out"),
 ];
 
 fn number(variable: &str) -> Option<u64> {

@@ -77,8 +77,10 @@ impl World {
         let comes = |client: usize| self.is_undisturbed(client, self.now.saturating_sub(patience)) && self.hears_all(client);
         let none_comes = !messages.is_empty() && !told.into_iter().all(comes);
         let handover = &mut self.watch.handover;
-        if none_comes {
-            handover.excused_until.insert(name, self.now + ms(CLAIM_MS + 5));
+        // Whoever is the first by now learns how long the lock is granted for when it looks after the one before it.
+        if none_comes || reply.verdict == Verdict::Vote {
+            let until = handover.excused_until.entry(name).or_default();
+            *until = (*until).max(self.now + ms(CLAIM_MS + 5));
         }
         if let Op::Acquire { adopt: Some(_), .. } = op {
             handover.excused_until.insert(name, self.now + ms(1_100));
@@ -125,6 +127,11 @@ impl World {
         process.alive && !process.closed && (0..self.plan.servers).all(is_quiet)
     }
 
+    /// A ttl that answers use up is granted to nobody.
+    fn can_be_granted(&self, slot: &Slot) -> bool {
+        micros(slot.ttl()) > 8 * (self.plan.latency_us + self.plan.jitter_us)
+    }
+
     /// Whether a client hears what servers have to tell.
     fn hears_all(&self, client: usize) -> bool {
         self.lanes[client].iter().all(|lane| lane.live_connection().is_some_and(|conn| lane.subscribed == Some(conn)))
@@ -136,7 +143,8 @@ impl World {
             return;
         }
         self.look_for_late();
-        if self.plan.lost_per_mille == 0 && self.plan.unheard_per_mille == 0 {
+        // Nobody is told that a clock jumped.
+        if self.plan.lost_per_mille == 0 && self.plan.unheard_per_mille == 0 && !self.plan.outside {
             if self.plan.servers == 1 {
                 self.look_for_unlined();
             }
@@ -170,6 +178,7 @@ impl World {
             let waits = |(client, slot): &(usize, usize)| {
                 let slot = &self.processes[*client].slots[*slot];
                 slot.is_waiting()
+                    && self.can_be_granted(slot)
                     && slot.started + patience < self.now
                     && self.is_undisturbed(*client, self.now.saturating_sub(FAILED + patience))
             };
@@ -197,13 +206,11 @@ impl World {
         let keys = &self.keys[name];
         let is_free = |node: &&Node| node.lock(keys, self.now).is_none_or(|(holder, _)| holder.starts_with("claim "));
         let held = self.nodes.iter().filter(is_free).count() < self.plan.needed();
-        // A ttl that answers use up is granted to nobody.
-        let can = |slot: &Slot| micros(slot.ttl()) > 8 * (self.plan.latency_us + self.plan.jitter_us);
         let waits = |client: usize, patience: u64| {
             let process = &self.processes[client];
             let slots = process.live.iter().map(|slot| &process.slots[*slot]);
             let mut slots = slots.filter(|slot| slot.name == name && slot.is_waiting());
-            slots.any(|slot| patience == 0 || slot.started + patience <= self.now && can(slot))
+            slots.any(|slot| patience == 0 || slot.started + patience <= self.now && self.can_be_granted(slot))
         };
         let is_in_order = |client: usize| !waits(client, 0) || self.is_undisturbed(client, settled) && self.hears_all(client);
         let excused = self.watch.handover.excused_until.get(&name).is_some_and(|until| *until > self.now);

@@ -7,13 +7,14 @@ mod handover;
 mod leaving;
 mod lost;
 mod many;
+mod outage;
 mod quorum;
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use locktender::{Client, Event, EventKind, Held, Lock};
+use locktender::{Client, ClientOptions, Event, EventKind, Held, Lock};
 use locktender_tests::{Connection, Events, RealServer, Reply};
 
 pub(crate) const fn ms(n: u64) -> Duration {
@@ -28,7 +29,11 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn open(url: &str) -> Self {
-        let (client, events) = Events::of(Client::builder().urls(url));
+        Self::open_with(url, |_| ())
+    }
+
+    pub(crate) fn open_with(url: &str, configure: impl FnOnce(&mut ClientOptions)) -> Self {
+        let (client, events) = Events::of(Client::builder().urls(url).configure(configure));
         Self { client, events }
     }
 
