@@ -11,7 +11,9 @@ mod wanted;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::thread::{self, ScopedJoinHandle};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Mutex;
+use std::thread;
 
 use locktender::Code;
 use locktender_tests::checkout;
@@ -29,28 +31,34 @@ fn cases(file: &str) -> Vec<Value> {
     }
 }
 
-/// Plays every case of a file on each of its places, all at once for they mostly wait, and fails with all that failed.
+/// How many cases of a file are played at once: they mostly wait, but so many may keep each other from being on time.
+const AT_ONCE: usize = 8;
+
+/// Plays every case of a file on each of its places, and fails with all that failed.
 fn play(file: &str) {
     let wanted = std::env::var("LOCKTENDER_CONTRACT_CASE").unwrap_or_default();
     let cases = cases(file);
     let speaks = |case: &Value| case["languages"].as_array().is_none_or(|languages| languages.contains(&"rust".into()));
     let chosen = cases.iter().enumerate().filter(|(_, case)| speaks(case) && sentence(case).contains(&wanted));
-    let failures: Vec<String> = thread::scope(|scope| {
-        let plays: Vec<_> = chosen
-            .flat_map(|(index, case)| Place::all(&case["at"]).into_iter().map(move |place| (index, case, place)))
-            .map(|(index, case, place)| {
-                let title = format!("{} [{}]", sentence(case), place.name);
-                let name = format!("{}-{index}-{}", file.trim_end_matches(".json"), place.name);
-                (title, scope.spawn(move || Scene::new(place, case, &name).play()))
-            })
-            .collect();
-        let failed = |(title, play): (String, ScopedJoinHandle<'_, Result<(), String>>)| match play.join() {
-            Ok(Ok(())) => None,
-            Ok(Err(why)) => Some(format!("  {title}\n    {why}")),
-            Err(_) => Some(format!("  {title}\n    panicked, see above")),
-        };
-        plays.into_iter().filter_map(failed).collect()
+    let plays: Vec<_> =
+        chosen.flat_map(|(index, case)| Place::all(&case["at"]).into_iter().map(move |place| (index, case, place))).collect();
+    let (plays, failures) = (Mutex::new(plays.into_iter()), Mutex::new(Vec::new()));
+    let next = || plays.lock().unwrap().next();
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((index, case, place)) = next() {
+                    let title = format!("{} [{}]", sentence(case), place.name);
+                    let name = format!("{}-{index}-{}", file.trim_end_matches(".json"), place.name);
+                    let played = panic::catch_unwind(AssertUnwindSafe(|| Scene::new(place, case, &name).play()));
+                    if let Err(why) = played.unwrap_or_else(|_| Err("panicked, see above".into())) {
+                        failures.lock().unwrap().push(format!("  {title}\n    {why}"));
+                    }
+                }
+            });
+        }
     });
+    let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{file}:\n{}", failures.join("\n"));
 }
 
