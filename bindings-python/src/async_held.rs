@@ -133,6 +133,11 @@ impl AsyncHeld {
         Self::operation(slf, "__aexit__", locktender::Held::leave, |py, ()| Ok(py.None()))
     }
 
+    /// The same for a body that can't wait.
+    fn _give_back(&self) {
+        self.core.give_back();
+    }
+
     /// Notes the open body. Has `told` called on the running loop when the lock is lost; gives what `_unwatch` takes.
     fn _watch(&self, py: Python<'_>, body: Py<PyAny>, told: Py<PyAny>) -> PyResult<Option<u64>> {
         *self.body.lock() = Some(body);

@@ -32,9 +32,9 @@ impl Held {
         settle(py, waiting::block(py, self.core.0.leave()), error)
     }
 
-    /// Releases in the background, for nobody who could wait.
+    /// See [`Tended::give_back`].
     pub(crate) fn give_back(&self) {
-        self.core.0.leave().then(drop);
+        self.core.give_back();
     }
 }
 
@@ -130,6 +130,11 @@ impl Tended {
             (None, Some(by)) => Ok(self.0.extend_by(seconds("by", by)?)),
             (Some(_), Some(by)) => Err(refuse("by", by, "extend() takes a ttl or by, not both")),
         }
+    }
+
+    /// Releases in the background, for nobody who could wait.
+    pub(crate) fn give_back(&self) {
+        self.0.leave().then(drop);
     }
 
     pub(crate) fn not_picklable(&self) -> PyErr {

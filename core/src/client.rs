@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 
+use crate::builder::ClientBuilder;
 use crate::call::Call;
 use crate::clock::{Now, millis};
 use crate::drive::LazyDrive;
@@ -33,7 +34,7 @@ pub const URL_VARIABLE: &str = "LOCKTENDER_URL";
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     sources: Vec<Source>,
     options: Arc<ClientOptions>,
     emitter: Emitter,
@@ -43,7 +44,7 @@ struct Inner {
 
 /// Where a server comes from.
 #[derive(Clone)]
-enum Source {
+pub(crate) enum Source {
     Url(String),
     Own(Arc<dyn Server>),
 }
@@ -75,7 +76,7 @@ impl Client {
 
     /// A client by parts.
     pub fn builder() -> ClientBuilder {
-        ClientBuilder { sources: Vec::new(), options: ClientOptions::default(), sink: None }
+        ClientBuilder::new()
     }
 
     /// The lock `name`. No I/O.
@@ -199,6 +200,10 @@ impl Client {
         &self.0.options
     }
 
+    pub(crate) fn of(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
     pub(crate) fn server_count(&self) -> usize {
         self.0.sources.len()
     }
@@ -235,6 +240,16 @@ impl Client {
 }
 
 impl Inner {
+    pub(crate) fn new(sources: Vec<Source>, options: ClientOptions, sink: Option<Arc<dyn Sink>>) -> Self {
+        Self {
+            sources,
+            options: Arc::new(options),
+            emitter: Emitter(sink),
+            live: ArcSwapOption::const_empty(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
     fn fleet(&self) -> Option<Fleet> {
         let servers = u32::try_from(self.sources.len()).unwrap_or(u32::MAX);
         (servers > 1).then(|| Fleet { servers, max_ttl_ms: millis(self.options.max_ttl) })
@@ -259,7 +274,7 @@ impl Inner {
 }
 
 /// The name in `memory://name`.
-fn memory_name(url: &str) -> Option<&str> {
+pub(crate) fn memory_name(url: &str) -> Option<&str> {
     url.strip_prefix("memory://")
 }
 
@@ -286,132 +301,5 @@ impl Drop for Inner {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("servers", &self.server_count()).field("closed", &self.is_closed()).finish()
-    }
-}
-
-/// Puts a [`Client`] together.
-#[must_use]
-pub struct ClientBuilder {
-    sources: Vec<Source>,
-    options: ClientOptions,
-    sink: Option<Arc<dyn Sink>>,
-}
-
-impl ClientBuilder {
-    /// Adds the server at `url`.
-    pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.sources.push(Source::Url(url.into()));
-        self
-    }
-
-    /// Adds the servers of one string, split at commas that are followed by `scheme://`.
-    pub fn urls(mut self, urls: &str) -> Self {
-        self.sources.extend(split_urls(urls).map(|url| Source::Url(url.to_owned())));
-        self
-    }
-
-    /// Adds a server of your own, or a scripted one.
-    pub fn server(mut self, server: Arc<dyn Server>) -> Self {
-        self.sources.push(Source::Own(server));
-        self
-    }
-
-    /// Sets the options.
-    pub fn options(mut self, options: ClientOptions) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// Changes the options in place.
-    pub fn configure(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
-        change(&mut self.options);
-        self
-    }
-
-    /// Sends the client's events to `sink`, besides `tracing`.
-    pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
-        self.sink = Some(sink);
-        self
-    }
-
-    /// Makes the client. Without any server it is one of what `LOCKTENDER_URL` names. No I/O.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` for a URL that is malformed, listed twice or missing, and for bad options.
-    pub fn build(mut self) -> Result<Client, Error> {
-        if self.sources.is_empty() {
-            let urls = std::env::var(URL_VARIABLE).ok().filter(|urls| !urls.is_empty());
-            let why = || {
-                "no server is configured: give a URL or set LOCKTENDER_URL; redis://host, rediss://host, unix:///path, \
-                 or memory://name for locks within one process"
-                    .to_owned()
-            };
-            let urls = urls.ok_or_else(|| Error::invalid("url", "", why()))?;
-            self = self.urls(&urls);
-        }
-        self.options.check()?;
-        let mut seen = Vec::new();
-        for source in &self.sources {
-            if let Source::Url(url) = source {
-                check_url(url, &self.options)?;
-                if seen.contains(&url) {
-                    return Err(Error::invalid("url", redis::redacted(url), "the same server is listed twice".into()));
-                }
-                seen.push(url);
-            }
-        }
-        Ok(Client(Arc::new(Inner {
-            sources: self.sources,
-            options: Arc::new(self.options),
-            emitter: Emitter(self.sink),
-            live: ArcSwapOption::const_empty(),
-            closed: AtomicBool::new(false),
-        })))
-    }
-}
-
-fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
-    match memory_name(url) {
-        Some("") => Err(Error::invalid("url", url, "memory:// needs a name: memory://name".into())),
-        Some(_) => Ok(()),
-        None => redis::check_url(url, options),
-    }
-}
-
-/// Splits at commas that are followed by `scheme://`.
-fn split_urls(urls: &str) -> impl Iterator<Item = &str> {
-    let is_scheme = |text: &str| {
-        text.split_once("://").is_some_and(|(scheme, _)| {
-            !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-        })
-    };
-    let mut rest = Some(urls);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let cut = text.match_indices(',').map(|(at, _)| at).find(|at| is_scheme(text[at + 1..].trim_start()));
-        rest = cut.map(|at| text[at + 1..].trim_start());
-        Some(cut.map_or(text, |at| &text[..at]).trim())
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::Code;
-
-    #[test]
-    fn a_list_is_split_where_a_url_begins() {
-        let split = |urls: &'static str| split_urls(urls).collect::<Vec<_>>();
-        assert_eq!(split("redis://a"), ["redis://a"]);
-        assert_eq!(split("redis://a,redis://b, memory://c"), ["redis://a", "redis://b", "memory://c"]);
-        assert_eq!(split("redis+sentinel://h1,h2/master/0"), ["redis+sentinel://h1,h2/master/0"]);
-        assert_eq!(split("redis://:p,w@a,rediss://b"), ["redis://:p,w@a", "rediss://b"]);
-    }
-
-    #[test]
-    fn a_lock_that_is_silently_local_is_never_made() {
-        let error = Client::open("").unwrap_err();
-        assert_eq!(error.code(), Code::InvalidArgument);
-        assert_eq!(Client::open("memory://").unwrap_err().code(), Code::InvalidArgument);
     }
 }

@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod bell;
+mod builder;
 mod call;
 mod client;
 pub mod clock;
@@ -62,8 +63,9 @@ pub mod validity;
 pub mod wait;
 mod watch;
 
+pub use builder::ClientBuilder;
 pub use call::{Call, Cancel};
-pub use client::{Client, ClientBuilder, URL_VARIABLE};
+pub use client::{Client, URL_VARIABLE};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use held::Held;

@@ -1,6 +1,7 @@
 //! A client's servers and holds in one process.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -200,7 +201,7 @@ impl Live {
     fn tell(&self, waiter: u64, input: Input) {
         let tended = self.roll.lock().get(&waiter).cloned();
         if let Some(tended) = tended {
-            tended.feed(input);
+            bring(tended, input);
         }
     }
 
@@ -299,6 +300,43 @@ impl Live {
         for server in &self.servers {
             server.close();
         }
+    }
+}
+
+type Errands = VecDeque<(Arc<Tended>, Input)>;
+
+thread_local! {
+    /// What this thread still has to bring, while it brings something.
+    static BROUGHT: RefCell<Option<Errands>> = const { RefCell::new(None) };
+}
+
+/// Brings inputs one after the other, also those that come up meanwhile: who fails at once tells the next one, and a long line
+/// must not end on the stack.
+fn bring(tended: Arc<Tended>, input: Input) {
+    struct Done;
+    impl Drop for Done {
+        fn drop(&mut self) {
+            drop(BROUGHT.take());
+        }
+    }
+    let mut next = Some((tended, input));
+    let is_first = BROUGHT.with_borrow_mut(|brought| match brought {
+        Some(brought) => {
+            brought.extend(next.take());
+            false
+        }
+        None => {
+            *brought = Some(VecDeque::new());
+            true
+        }
+    });
+    if !is_first {
+        return;
+    }
+    let _done = Done;
+    while let Some((tended, input)) = next {
+        tended.feed(input);
+        next = BROUGHT.with_borrow_mut(|brought| brought.as_mut().and_then(VecDeque::pop_front));
     }
 }
 

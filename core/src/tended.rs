@@ -85,7 +85,10 @@ impl Tended {
         let id = live.next_id();
         let new = |seat| Self::new(Arc::clone(&live), Arc::clone(&recipe), (id, context), seat, acquirer);
         let tended = if recipe.lines_up() {
-            live.enlist(recipe.keys.lock(), id, recipe.options.fair, |seat| new(Some(seat)))
+            // What was handed over is for whoever has the ticket, wherever it stands in line.
+            let adopts = recipe.adopt.is_some();
+            let seat = |seat: Seat| if adopts { seat.may_try() } else { seat };
+            live.enlist(recipe.keys.lock(), id, recipe.options.fair, |given| new(Some(seat(given))))
         } else {
             let tended = new(None);
             live.enrol(id, &tended);

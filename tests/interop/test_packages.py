@@ -130,6 +130,29 @@ def test_one_version_everywhere(tmp_path: Path) -> None:
     assert set(re.findall(r"bindingPackageVersion !== '([^']+)'", loader)) == {version()}
 
 
+def test_every_npm_package_is_published_for_all(tmp_path: Path) -> None:
+    """npm takes a package with a scope for a private one unless it is told otherwise, and refuses it."""
+    manifests = [ROOT / "package.json", *platform_packages(tmp_path / "project").glob("*/package.json")]
+    assert {json.loads(manifest.read_text())["publishConfig"]["access"] for manifest in manifests} == {"public"}
+
+
+def test_the_pages_name_the_version() -> None:
+    assert f"Version {version()}, " in (ROOT / "README.md").read_text()
+    assert re.search(rf"^## \[{re.escape(version())}\]|^This will be {re.escape(version())},", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def test_the_crate_and_the_source_of_the_wheel_have_what_they_need(tmp_path: Path) -> None:
+    listed = set(build("cargo", "package", "-p", "locktender", "--locked", "--offline", "--no-verify", "--allow-dirty", "--list").splitlines())
+    scripts = {f"src/scripts/{script.name}" for script in (ROOT / "core/src/scripts").iterdir()}
+    assert {"README.md", "LICENSE-MIT", "LICENSE-APACHE", *scripts} <= listed
+    build(ROOT / ".venv/bin/python", "-m", "maturin", "sdist", "--out", tmp_path)
+    (made,) = tmp_path.glob("*.tar.gz")
+    build("tar", "-xzf", made, cwd=tmp_path)
+    place = tmp_path / made.name.removesuffix(".tar.gz")
+    assert {"README.md", "LICENSE-MIT", "Cargo.lock", "bindings-python", "core"} <= {path.name for path in place.iterdir()}
+    build("cargo", "metadata", "--offline", "--format-version", "1", cwd=place)
+
+
 def test_the_newest_glibc_of_a_binary_is_found_and_compared_as_a_version() -> None:
     assert glibc.newest(b"\0GLIBC_2.9\0GLIBC_2.17\0GLIBC_2.2.5\0XGLIBC_9.9\0") == (2, 17)
     assert glibc.newest(b"none") == (0,)

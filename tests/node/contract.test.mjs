@@ -26,8 +26,8 @@ async function play(file, played, index, at) {
 }
 
 for (const file of readdirSync(directory).filter((name) => name.endsWith('.json'))) {
-  // Many at once, for they mostly wait; but those that change the environment, which the process shares, alone.
-  test(file, { concurrency: 32 }, async (t) => {
+  // Several at once, for they mostly wait; but those that change the environment, which the process shares, alone.
+  test(file, { concurrency: 8 }, async (t) => {
     const cases = JSON.parse(readFileSync(path.join(directory, file), 'utf8'))
     const chosen = cases.filter(({ languages = ['node'] }) => languages.includes('node'))
     const plays = chosen.flatMap((played, index) => placesOf(played.at).map((at) => [played, index, at]))

@@ -68,7 +68,7 @@ test('servers are told one by one', async () => {
 
 test('a loss carries reason, rival and overrun', async () => {
   const client = new Client(new ScriptedServer('always extend: busy owner=rival ttl=500'))
-  const held = await client.lock('orders', { ttlMs: 150 }).acquire()
+  const held = await client.lock('orders', { ttlMs: 2_500 }).acquire()
   await until(() => held.signal.aborted)
   const { reason: error } = held.signal
   assert.ok(error instanceof locktender.LockLostError)

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import diagnostics from 'node:diagnostics_channel'
-import { EventEmitter, once } from 'node:events'
+import { EventEmitter } from 'node:events'
 import { after, test } from 'node:test'
 
 import { Client, Held } from 'locktender'
@@ -22,6 +22,13 @@ function seenBy(t, emitter) {
   emitter.on('event', note)
   t.after(() => emitter.off('event', note))
   return seen
+}
+
+/** The next event of the kind; waiting for it keeps the process alive, which a client doesn't. */
+function upcoming(emitter, kind) {
+  const seen = []
+  emitter.once(kind, (event) => seen.push(event))
+  return () => until(() => seen[0])
 }
 
 const kinds = (seen) => seen.map(({ kind }) => kind)
@@ -47,36 +54,36 @@ test('each kind is an event of its own, before the common one', async (t) => {
   const order = []
   client.once('acquired', (event) => order.push(['acquired', event.lockName]))
   client.once('renewed', (event) => order.push(['renewed', event.lockName]))
-  const renewed = once(client, 'renewed')
+  const renewed = upcoming(client, 'renewed')
   const held = await client.lock(t.name, { ttlMs: 2_500 }).acquire()
-  await renewed
+  await renewed()
   await held.release()
   assert.deepEqual(order, [['acquired', t.name], ['renewed', t.name]])
 })
 
 test('a loss is told also to who listens to nothing else', async (t) => {
-  const lost = once(client, 'lost')
+  const lost = upcoming(client, 'lost')
   const held = await client.lock(t.name, { ttlMs: 2_500 }).acquire()
   await server.command('DEL', t.name)
-  const [event] = await lost
+  const event = await lost()
   assert.deepEqual([event.lockName, event.owner, event.reason], [t.name, held.owner, 'missing'])
 })
 
 test('an overlap that is proved is a race', async (t) => {
-  const race = once(client, 'race')
+  const race = upcoming(client, 'race')
   const held = await client.lock(t.name, { ttlMs: 150, renew: false }).acquire()
   const next = await client.lock(t.name).acquire()
   assert.equal((await held.release()).outcome, 'taken')
-  const [event] = await race
+  const event = await race()
   assert.deepEqual([event.rival, event.tookMs > 0], [next.owner, true])
   await next.release()
 })
 
 test('a foreign holder without expiry is warned of', async (t) => {
-  const warning = once(client, 'warning')
+  const warning = upcoming(client, 'warning')
   await server.command('SET', t.name, 'redis-py')
   assert.equal(await client.lock(t.name).tryAcquire(), null)
-  assert.match((await warning)[0].message, /expir/)
+  assert.match((await warning()).message, /expir/)
 })
 
 test('a server that fails and comes back is told', async (t) => {

@@ -1,4 +1,4 @@
-// Faults of a process: a blocked event loop, a stop, a kill, garbage, and every way a process ends. The numbers are those of tests/faults.
+// Faults of a process: a blocked event loop, a stop, a kill, garbage, and every way a process ends. The numbers are those of tests/faults/README.md.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -22,10 +22,10 @@ const GC = { flags: ['--expose-gc'] }
 
 test('f01: an event loop that is blocked for five ttls keeps its lock', async (t) => {
   const program = `
-    const held = await new Client(url).lock(name, { ttlMs: 1_200 }).acquire()
+    const held = await new Client(url).lock(name, { ttlMs: 2_000 }).acquire()
     const { signal } = held
     say('held')
-    busy(6_000)
+    busy(10_000)
     say(held.isValid(), held.remainingMs() > 0)
     await sleep(50)
     say(held.isValid(), signal.aborted, (await held.release()).outcome, held.fence)`
@@ -83,9 +83,9 @@ test('f07: a body keeps its lock alive, and so does a signal in use', async (t) 
   const program = `
     const client = new Client(url, { responseTimeoutMs: 60_000 })
     client.on('warning', ({ message }) => say(message))
-    const tried = async (lock) => { const end = performance.now() + 2_500; while (performance.now() < end) { gc(); await sleep(20) } return String(await client.lock(lock).tryAcquire()) }
-    say(await client.withLock(name, { ttlMs: 1_500 }, () => tried(name)))
-    const { signal } = await client.lock(name, { ttlMs: 1_500 }).acquire()
+    const tried = async (lock) => { const end = performance.now() + 3_500; while (performance.now() < end) { gc(); await sleep(20) } return String(await client.lock(lock).tryAcquire()) }
+    say(await client.withLock(name, { ttlMs: 2_500 }, () => tried(name)))
+    const { signal } = await client.lock(name, { ttlMs: 2_500 }).acquire()
     say(await tried(name), signal.aborted)
     await client.close()`
   assert.deepEqual(await run(t, program, server, t.name, GC), ['null', 'null false'])

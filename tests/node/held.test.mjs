@@ -110,7 +110,7 @@ test('f22: an expired handle does not touch the next holder', async (t) => {
 const changes = { deleted: ['DEL'], overwritten: ['SET', 'rival'], 'of another type': ['LPUSH', 'a'] }
 for (const [change, [command, ...values]] of Object.entries(changes)) {
   test(`f03: a key that is ${change} is lost, for ever`, async (t) => {
-    const held = await client.lock(t.name, { ttlMs: 300 }).acquire()
+    const held = await client.lock(t.name, { ttlMs: 1_800 }).acquire()
     const told = []
     held.signal.addEventListener('abort', () => told.push(held.isValid()))
     await server.command('DEL', t.name)
@@ -120,7 +120,7 @@ for (const [change, [command, ...values]] of Object.entries(changes)) {
     assert.throws(() => held.check(), LockLostError)
     await assert.rejects(held.extend(), LockLostError)
     const kind = await server.command('TYPE', t.name)
-    await sleep(700) // two ttls in which nothing may happen
+    await sleep(2_000) // more than a ttl in which nothing may happen
     assert.equal(await server.command('TYPE', t.name), kind)
     assert.deepEqual([told, held.isValid()], [[false], false])
     await server.command('DEL', t.name)
@@ -132,11 +132,11 @@ for (const [change, [command, ...values]] of Object.entries(changes)) {
 }
 
 test('signal is one object, aborted by a loss and not by a release', async (t) => {
-  const held = await client.lock(t.name, { ttlMs: 300 }).acquire()
+  const held = await client.lock(t.name).acquire()
   assert.ok(held.signal instanceof AbortSignal)
   assert.equal(held.signal, held.signal)
   await held.release()
-  const after = await client.lock(t.name, { ttlMs: 300, maxHoldMs: 100 }).acquire()
+  const after = await client.lock(t.name, { ttlMs: 3_000, maxHoldMs: 300 }).acquire()
   await until(() => !after.isValid())
   assert.equal(after.signal.aborted, true) // first asked for after the loss
   assert.equal(after.signal.reason.reason, 'max_hold')
@@ -144,10 +144,10 @@ test('signal is one object, aborted by a loss and not by a release', async (t) =
 })
 
 test('a signal that is looked at without an event loop in between is aborted after a loss', async (t) => {
-  const held = await client.lock(t.name, { ttlMs: 300, maxHoldMs: 100 }).acquire()
+  const held = await client.lock(t.name, { ttlMs: 3_000, maxHoldMs: 1_500 }).acquire()
   let told = 0
   held.signal.addEventListener('abort', () => told++)
-  const deadline = performance.now() + 5_000
+  const deadline = performance.now() + PATIENCE_MS
   while (!held.signal.aborted) assert.ok(performance.now() < deadline)
   assert.ok(held.signal.reason instanceof LockLostError)
   assert.deepEqual([held.isValid(), held.signal.reason.lockName, told], [false, t.name, 1])
@@ -194,8 +194,8 @@ test('a disposal while the server is gone ends, and frees the process', async (t
 })
 
 test('an unknown release rejects, and is called again for its outcome', async (t) => {
-  const scripted = new ScriptedServer('always release: silence applied', { responseTimeoutMs: 50 })
-  const unsure = new Client(scripted, { unavailableAfterMs: 200 })
+  const scripted = new ScriptedServer('always release: silence applied', { responseTimeoutMs: 300 })
+  const unsure = new Client(scripted, { unavailableAfterMs: 1_500 })
   const held = await unsure.lock(t.name).acquire()
   await assert.rejects(held.release(), UnavailableError)
   scripted.play('always release: real')

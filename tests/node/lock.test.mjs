@@ -156,11 +156,17 @@ test('a body that goes on after a loss ends with it, and its result is kept', as
 
 test('a body that the loss itself cancelled ends with the loss', async (t) => {
   const bodies = [
-    ({ signal }) => sleep(10_000, null, { signal }), // an AbortError, the loss its cause
-    ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    ({ signal }) => sleep(60_000, null, { signal }), // an AbortError, the loss its cause
+    ({ signal }) => new Promise((_, reject) => {
+      const waits = setInterval(() => {}, 1_000) // a hold keeps no process alive
+      signal.addEventListener('abort', () => {
+        clearInterval(waits)
+        reject(signal.reason)
+      })
+    }),
   ]
   for (const body of bodies) {
-    await assert.rejects(client.withLock(t.name, { ttlMs: 300, maxHoldMs: 50 }, body), (error) => {
+    await assert.rejects(client.withLock(t.name, { ttlMs: 3_000, maxHoldMs: 1_500 }, body), (error) => {
       assert.ok(error instanceof LockLostError, String(error))
       return error.reason === 'max_hold' && !('result' in error) && !('lockError' in error)
     })

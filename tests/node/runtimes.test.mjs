@@ -30,11 +30,11 @@ function executable(file) {
 for (const [name, [places, words]] of Object.entries(runtimes)) {
   const program = places.map((place) => path.join(root, 'node_modules', place)).find(executable)
   const skip = program ? false : `npm has no ${name} for ${os}-${process.arch}`
-  test(`${name} locks, loses, aborts and ends`, { skip, timeout: 60_000 }, async (t) => {
+  test(`${name} locks, loses, aborts and ends`, { skip, timeout: 150_000 }, async (t) => {
     const server = await startServer(t)
     const env = { ...process.env, LOCKTENDER_URL: server.url, DENO_NO_UPDATE_CHECK: '1' }
     const smoke = path.join(root, 'tests/node/runtimes/smoke.mjs')
-    const { stdout } = await promisify(execFile)(program, [...words, smoke], { cwd: root, env, timeout: 50_000 })
+    const { stdout } = await promisify(execFile)(program, [...words, smoke], { cwd: root, env, timeout: 120_000 })
     const [, held] = /^ends with (.+) held$/m.exec(stdout)
     await until(async () => (await server.command('EXISTS', held)) === 0)
   })

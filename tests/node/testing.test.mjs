@@ -25,7 +25,7 @@ test('it says what it is told, and then behaves', async () => {
 
 test('a loss is scripted', async () => {
   const client = new Client(new ScriptedServer('always extend: gone'))
-  const held = await client.lock('orders', { ttlMs: 150 }).acquire()
+  const held = await client.lock('orders', { ttlMs: 2_500 }).acquire()
   await until(() => held.signal.aborted)
   assert.equal(held.signal.reason.reason, 'missing')
 })

@@ -1,11 +1,12 @@
 """The body of an `async with`: what a loss, a cancellation and an error do to each other."""
 
 import asyncio
+import gc
 import sys
 
 import pytest
 from locktender import LockLostError
-from support.observe import PATIENCE
+from support.observe import PATIENCE, until
 from support.server import RealServer
 
 # Long enough that the heartbeat finds the key gone before the hold's validity ends, where the reason of the loss is looked at.
@@ -149,5 +150,51 @@ def test_leaving_a_body_after_a_release_does_nothing(each_client, name):
         async with each_client.lock(name) as held:
             await held.release()
         assert await each_client.lock(name).inspect_async() is None
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("by", ["lock", "hold"])
+def test_f24_a_body_whose_loop_is_gone_gives_its_lock_back(client, name, by, capfd):
+    async def body():
+        async with client.lock(name, ttl=600) if by == "lock" else await client.lock(name, ttl=600).acquire_async():
+            entered.set()
+            await asyncio.sleep(600)
+
+    async def enter():
+        task = asyncio.create_task(body())
+        await entered.wait()
+        return task
+
+    loop, entered = asyncio.new_event_loop(), asyncio.Event()
+    task = loop.run_until_complete(enter())
+    task._log_destroy_pending = False  # what asyncio itself says about such a task
+    loop.close()
+    del task, loop
+    gc.collect()
+    until(lambda: client.lock(name).inspect() is None)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_f24_a_coroutine_that_is_closed_in_its_body_gives_its_lock_back(client, name):
+    async def body():
+        async with client.lock(name, ttl=600):
+            await Suspended()
+
+    class Suspended:
+        def __await__(self):
+            yield "inside"
+
+    async def main():
+        coroutine = body()
+        while (awaited := coroutine.send(None)) != "inside":
+            await until_done(awaited)
+        coroutine.close()
+        async with client.lock(name, wait=PATIENCE):
+            pass
+
+    async def until_done(future):
+        future._asyncio_future_blocking = False
+        await asyncio.wait([future])
 
     asyncio.run(main())

@@ -14,7 +14,7 @@ from contract.scene import Scene
 from support.checkout import ROOT
 
 FILES = sorted((ROOT / "tests/contract").glob("*.json"))
-MOST_AT_ONCE = 32
+MOST_AT_ONCE = 8
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_contract(file, asynchronous: bool, places: Places, monkeypatch: pytest.
     cases = [case for case in json.loads(file.read_text()) if wanted(case, asynchronous)]
     plays = [(case, places.make(at), at) for case in cases for at in names(case.get("at", "any"))]
     named = [(case, place, f"{file.stem}-{index}-{asynchronous}") for index, (case, place, _) in enumerate(plays)]
-    # Many at once, for they mostly wait.
+    # Several at once, for they mostly wait; not so many that they keep each other from being on time.
     with ThreadPoolExecutor(MOST_AT_ONCE) as threads:
         together = [threads.submit(play, *each, asynchronous) for each in named if not alone(each[0])]
     failures = [each.result() for each in together]

@@ -1,4 +1,4 @@
-"""The end of the interpreter. The numbers are those of test_faults.py."""
+"""The end of the interpreter. The numbers are those of tests/faults/README.md."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

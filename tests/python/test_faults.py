@@ -1,4 +1,4 @@
-"""Faults that need a process, a signal or a stalled interpreter; the numbers are the list's that the tests in three languages share."""
+"""Faults that need a process, a signal or a stalled interpreter. The numbers are those of tests/faults/README.md."""
 
 import ctypes
 import gc
@@ -26,11 +26,11 @@ def test_f01_c_code_holds_the_interpreter_for_five_ttls_and_nobody_else_acquires
             print("ready", flush=True)
             print(client.lock(sys.argv[2]).acquire().fence)
     """
-    with client.lock(name, ttl=1.2) as held:
+    with client.lock(name, ttl=2) as held:
         process = start(rival, server.url, name)
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         for _ in range(3):
-            BUSY_SLEEP(2_000_000)
+            BUSY_SLEEP(3_400_000)
             assert held.is_valid() and process.poll() is None
         held.check()
     out, _ = process.communicate(timeout=PATIENCE)

@@ -1,5 +1,6 @@
-"""Forked children: os.fork and multiprocessing; servers that fork are in test_prefork.py. The numbers are those of test_faults.py."""
+"""Forked children: os.fork and multiprocessing; servers that fork are in test_prefork.py. The numbers are those of tests/faults/README.md."""
 
+import pytest
 from support.script import run
 from support.server import RealServer
 
@@ -99,6 +100,37 @@ def test_f33_fork_while_other_threads_are_at_it(server: RealServer, name):
     assert run(program, server.url, name, warnings="ignore") == "True\n"
 
 
+def test_f33_a_child_has_places_of_its_own_and_leaves_those_of_its_parent(server: RealServer, name):
+    program = FORK + """
+    import threading, time
+    holder = Client(url)
+    held = holder.lock(name, ttl=60).acquire()
+
+    def visit(who):
+        with client.lock(name, ttl=60, fair=True, wait=20):
+            print(who, flush=True)
+
+    def until(waiters):
+        while holder.lock(name).inspect().waiters != waiters:
+            time.sleep(0.01)
+
+    waiter = threading.Thread(target=visit, args=("parent",))
+    waiter.start()
+    until(1)
+    print(in_child(lambda: None), flush=True)
+    until(1)
+    pid = os.fork()
+    if pid == 0:
+        visit("child")
+        os._exit(0)
+    until(2)
+    held.release()
+    waiter.join()
+    print(os.waitpid(pid, 0)[1], holder.lock(name).inspect())
+    """
+    assert run(program, server.url, name, warnings="ignore") == "0\nparent\nchild\n0 None\n"
+
+
 def test_f33_a_child_that_ends_like_any_program(server: RealServer, name):
     program = FORK + """
     held = client.lock(name).acquire()
@@ -157,3 +189,32 @@ if __name__ == "__main__":
         runpy.run_path(sys.argv[0], run_name="__main__")
     """
     assert run(program, tmp_path / "children.py", server.url, name, warnings="ignore") == "45\n45\n"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("whose", ["client", "Client(sys.argv[1])"], ids=["inherited", "own"])
+def test_f33_a_child_of_multiprocessing_gives_back_what_it_holds_at_its_end(server: RealServer, name, tmp_path, method, whose):
+    """The children of most methods end without the handlers of atexit."""
+    (tmp_path / "children.py").write_text(f"""
+import multiprocessing, sys
+from locktender import Client
+
+client = Client(sys.argv[1])
+
+def work():
+    global held
+    held = {whose}.lock(sys.argv[2], ttl=600).acquire()
+
+if __name__ == "__main__":
+    mine = client.lock(sys.argv[2] + ":mine").acquire()
+    child = multiprocessing.get_context("{method}").Process(target=work)
+    child.start()
+    child.join()
+    print(child.exitcode, client.lock(sys.argv[2]).inspect(), mine.is_valid())
+""")
+    program = """
+        import runpy, sys
+        sys.argv = sys.argv[1:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    """
+    assert run(program, tmp_path / "children.py", server.url, name, warnings="ignore") == "0 None True\n"

@@ -1,6 +1,7 @@
 """What the README and the pages of docs/ show is run; what they point at is there."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -111,3 +112,13 @@ def test_links_lead_somewhere(page: Page) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.name)
 def test_every_block_says_its_language(page: Page) -> None:
     assert all(block.language for block in page.blocks())
+
+
+def test_every_fault_of_the_list_has_a_test_and_every_number_is_listed() -> None:
+    listed = set(re.findall(r"^- F(\d\d): ", (ROOT / "tests/faults/README.md").read_text(), re.MULTILINE))
+    # At the start of a test's name, or of a file that is about one fault; several faults may share a test.
+    mark = re.compile(r"(?:fn |def test_|test\([`'\"]|^\"\"\"|^//! )((?:f\d\d(?:_|: |, |\b))+)", re.MULTILINE)
+    suites = [ROOT / "tests" / suite for suite in ("rust", "python", "node", "interop")]
+    files = [file for suite in suites for kind in ("rs", "py", "mjs") for file in suite.rglob(f"*.{kind}")]
+    named = {number for file in files for names in mark.findall(file.read_text()) for number in re.findall(r"\d\d", names)}
+    assert named == listed - {"27"}, "F27 is every case of tests/contract"

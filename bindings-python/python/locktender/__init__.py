@@ -7,6 +7,7 @@
         write(row, fence=held.fence)
 """
 
+from ._children import settle_in as _settle_in
 from ._native import (
     AsyncHeld,
     Client,
@@ -14,10 +15,10 @@ from ._native import (
     Held,
     Lock,
     LockInfo,
-    ServerReport,
     Loss,
     OwnerFields,
     Release,
+    ServerReport,
     __version__,
     configure,
     lock,
@@ -36,6 +37,8 @@ from .errors import (
     ServerError,
     UnavailableError,
 )
+
+_settle_in()
 
 __all__ = [
     "AcquireTimeoutError",

@@ -100,6 +100,9 @@ async def enter_lock(lock: Lock) -> AsyncHeld:
 
 
 async def leave(held: AsyncHeld, body: Body | None, error: BaseException | None) -> None:
+    if isinstance(error, GeneratorExit):  # closed, or garbage: the coroutine must not wait any more, often it has no loop
+        held._give_back()
+        return
     if body is not None:
         await body.end(error)
         return

@@ -11,8 +11,9 @@ use crate::owner::escape;
 use crate::protocol::attempt::{Attempt, Decision};
 use crate::protocol::farewell::Farewell;
 use crate::protocol::hold::Hold;
-use crate::protocol::leaving::{Caller, Leaving, Released, nothing_to_do};
+use crate::protocol::leaving::{Caller, Leaving, nothing_to_do};
 use crate::protocol::scene::Scene;
+use crate::protocol::state::State;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
 use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
@@ -30,17 +31,6 @@ pub struct Acquisition {
     state: State,
     /// Values being deleted: of undone rounds, and of the hold once it is released.
     farewells: Vec<Farewell>,
-}
-
-#[derive(Debug)]
-enum State {
-    Acquiring(Attempt),
-    Held(Hold),
-    Lost(Hold, Loss),
-    Leaving(Leaving),
-    Released(Released),
-    HandedOver,
-    Ended,
 }
 
 impl Acquisition {
@@ -119,15 +109,14 @@ impl Acquisition {
 
     /// Nobody's patience ends in time in which the process did not run, which shows by something that was due then. Validity does.
     fn oversleep(&mut self, recipe: &Recipe, now: Tick) {
-        let late = now.since(self.wake_at().max(self.ran));
-        self.ran = now;
-        if late.is_zero() {
-            return;
-        }
+        let ran = std::mem::replace(&mut self.ran, now);
+        let late = |due: Tick| now.since(due.max(ran));
+        let all = self.wake_at();
         match &mut self.state {
-            State::Acquiring(attempt) => attempt.overslept(recipe, late, now),
-            State::Held(hold) => hold.overslept(late),
-            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late),
+            // Not by what undoes earlier rounds: the more there is to do, the longer would a machine that is always late go on.
+            State::Acquiring(attempt) => attempt.overslept(recipe, late(attempt.wake_at(recipe)), now),
+            State::Held(hold) => hold.overslept(late(hold.wake_at())),
+            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late(all)),
             _ => (),
         }
     }
@@ -394,23 +383,6 @@ impl Acquisition {
         let State::Leaving(leaving) = &self.state else { return };
         if let Some(released) = leaving.conclude(recipe, &self.farewells, now, out) {
             self.state = State::Released(released);
-        }
-    }
-}
-
-impl State {
-    fn why_not_held(&self, recipe: &Recipe) -> Error {
-        let name = recipe.name();
-        match self {
-            Self::Lost(_, loss) => Error::lost(name, loss.clone()),
-            // Lost and given back in the background: its user knows of neither yet.
-            Self::Leaving(Leaving { loss: Some(loss), caller: None, explicit: false, .. })
-            | Self::Released(Released { loss: Some(loss), reported: false, explicit: false, .. }) => {
-                Error::lost(name, loss.clone())
-            }
-            Self::Leaving(_) => Error::not_held(name, "it is being released"),
-            Self::HandedOver => Error::not_held(name, "it was handed over"),
-            _ => Error::not_held(name, "it was already released"),
         }
     }
 }

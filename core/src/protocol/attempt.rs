@@ -76,8 +76,8 @@ impl Attempt {
 
     /// This process did not run for so long.
     pub(super) fn overslept(&mut self, recipe: &Recipe, late: Duration, now: Tick) {
-        if let (Some(since), Some(slot)) = (self.outage.overslept(late), self.waiting.slot()) {
-            slot.set_unavailable_since(Some(since));
+        if let (false, Some(since), Some(slot)) = (late.is_zero(), self.outage.overslept(late), self.waiting.slot()) {
+            slot.excuse_outage(since);
         }
         if let Some(round) = &mut self.round {
             round.overslept(recipe, now);
@@ -304,7 +304,7 @@ impl Attempt {
     /// at the tail.
     fn leave_line(&self, round: &Round, now: Tick, scene: &mut Scene<'_>) {
         let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
-        slot.set_unavailable_since(None);
+        slot.end_outage();
         if slot.is_shared() {
             if !round.stays && !mutant!(NextKeepsPlace) {
                 slot.begin_anew();
@@ -335,7 +335,7 @@ impl Attempt {
         }
         let slot = self.waiting.slot();
         if let Some((holder, by_majority)) = tally.holder {
-            slot.inspect(|slot| slot.set_unavailable_since(None));
+            slot.inspect(|slot| slot.end_outage());
             self.outage.end();
             self.tell_busy(&holder, scene);
             if recipe.one_shot {
@@ -353,7 +353,7 @@ impl Attempt {
             return Decision::Pending;
         }
         let since = self.outage.fail(round.silent_since);
-        slot.inspect(|slot| slot.set_unavailable_since(Some(since)));
+        slot.inspect(|slot| slot.begin_outage(since));
         let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, scene.rng) else {
             return self.failed(Error::unavailable(Some(recipe.name()), tally.failures), now, scene);
         };

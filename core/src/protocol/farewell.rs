@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::ServerError;
+use crate::mutant::mutant;
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, release};
 use crate::server::{Answer, Failure, FailureKind, Queued, Request, Verdict};
 
@@ -147,6 +148,18 @@ impl Farewell {
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline) });
     }
 
+    /// Acquires of the value are under way there. Where nobody hears of the answer, for whoever would read it runs no more, a vote
+    /// that our request overtook is asked for once more.
+    pub(super) fn await_acquires(&mut self, recipe: &Recipe, is_awaited: impl Fn(usize) -> bool, now: Tick) {
+        let unheard = now.after(recipe.response_timeout * 2 + STRAGGLER);
+        for server in (0..self.servers.len()).filter(|server| is_awaited(*server)) {
+            self.awaited += 1;
+            if !mutant!(LateSuccessKept) {
+                self.stragglers[server] = unheard;
+            }
+        }
+    }
+
     /// A success of our acquire or heal arrived after all: delete that too.
     pub(super) fn straggler(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         self.deadline = self.deadline.max(now.after(recipe.options.ttl));
@@ -156,6 +169,7 @@ impl Farewell {
     /// An acquire of the value has been answered after the farewell began.
     pub(super) fn late_acquire(&mut self, recipe: &Recipe, server: usize, now: Tick, answer: &Answer, out: &mut Vec<Command>) {
         self.awaited = self.awaited.saturating_sub(1);
+        self.stragglers[server] = Tick::NEVER;
         match answer {
             Ok(reply) if reply.verdict == Verdict::Vote || self.leaves.is_some() && reply.queued != Queued::Nothing => {
                 if let Leave::Asked { late, .. } = &mut self.servers[server] {
@@ -322,7 +336,7 @@ mod tests {
         let now = SENT;
         let mut farewell =
             Farewell::begin(recipe, Value { round: 1, owner: "me".into(), leaves: None }, now, None, now, |_| Concern::Ask, out);
-        farewell.awaited = 1;
+        farewell.await_acquires(recipe, |_| true, now);
         farewell.late_acquire(recipe, 0, now, &say(Verdict::Vote), out);
         farewell
     }
@@ -358,5 +372,23 @@ mod tests {
         farewell.answer((0, SENT), now, &say(Verdict::Ok));
         assert!(farewell.is_over());
         assert_eq!((out.len(), farewell.outcome().map(|release| release.outcome)), (2, Some(Outcome::Released)));
+    }
+
+    #[test]
+    fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
+        let (recipe, mut out) = (recipe(), Vec::new());
+        let now = SENT;
+        let value = Value { round: 1, owner: "me".into(), leaves: None };
+        let mut farewell = Farewell::begin(&recipe, value, now, None, now, |_| Concern::Ask, &mut out);
+        farewell.await_acquires(&recipe, |_| true, now);
+        farewell.answer((0, SENT), now, &say(Verdict::No));
+        let then = farewell.wake_at().unwrap();
+        assert_eq!(then, SENT.after(Duration::from_millis(2_500)));
+        farewell.wake(&recipe, then, &mut out);
+        assert_eq!(out.len(), 2);
+        farewell.answer((0, then), then, &say(Verdict::Ok));
+        assert_eq!((farewell.wake_at(), farewell.is_over()), (None, false), "it only waits to hear of the acquire");
+        farewell.late_acquire(&recipe, 0, then, &Err(Failure::unknown(FailureKind::Closed, "closed")), &mut out);
+        assert!(farewell.wake_at().is_some(), "which may yet be read from its connection");
     }
 }

@@ -48,7 +48,7 @@ impl Leaving {
         let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None };
         let until = Some(hold.validity_end);
         let mut farewell = Farewell::begin(recipe, value, now, until, hold.kept_until(), |server| hold.concern(server, now), out);
-        farewell.awaited = (0..recipe.servers.len()).filter(|server| hold.ballot().is_pending(*server)).count();
+        farewell.await_acquires(recipe, |server| hold.ballot().is_pending(server), now);
         farewell
     }
 

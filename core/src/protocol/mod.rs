@@ -16,6 +16,7 @@ mod leaving;
 mod outage;
 mod round;
 mod scene;
+mod state;
 mod survey;
 mod tally;
 mod waiting;

@@ -174,7 +174,7 @@ impl Round {
         };
         let value = Value { round: self.number, owner: Arc::clone(&self.owner), leaves: leaves.clone() };
         let mut farewell = Farewell::begin(recipe, value, now, None, now, concern, out);
-        farewell.awaited = (0..recipe.servers.len()).filter(|server| self.ballot.is_pending(*server)).count();
+        farewell.await_acquires(recipe, |server| self.ballot.is_pending(server), now);
         farewells.push(farewell);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
+use crate::wait::trouble::Trouble;
 use crate::wait::{Hearing, Hint, Hinted, Seat, Slot, Turn};
 
 /// The lines of one client: for every lock whoever of this process waits for it, in the order in which they came.
@@ -23,6 +24,7 @@ pub struct Lines {
 struct Line {
     /// The slot of those that don't queue by principle.
     shared: Option<Arc<Slot>>,
+    trouble: Arc<Trouble>,
     waiters: VecDeque<(u64, Arc<Slot>)>,
 }
 
@@ -81,10 +83,11 @@ impl Lines {
         entry.into()
     }
 
-    fn slot(&mut self, fair: bool) -> Arc<Slot> {
+    fn slot(&mut self, lock: &str, fair: bool) -> Arc<Slot> {
         self.last_number += 1;
         let entry = self.entry(fair, self.last_number);
-        Arc::new(Slot::new(self.last_number, fair, entry, self.servers, Arc::clone(&self.hearing)))
+        let trouble = Arc::clone(&self.lines.entry(lock.into()).or_default().trouble);
+        Arc::new(Slot::new(self.last_number, fair, entry, self.servers, (trouble, Arc::clone(&self.hearing))))
     }
 
     /// Puts a waiter at the end of the line for the lock with the key `lock`.
@@ -98,7 +101,7 @@ impl Lines {
             (false, None) => Turn::Once,
             (false, Some(_)) => Turn::Parked,
         };
-        let slot = shared.unwrap_or_else(|| self.slot(fair));
+        let slot = shared.unwrap_or_else(|| self.slot(lock, fair));
         slot.enter();
         let line = match self.lines.get_mut(lock) {
             Some(line) => line,
@@ -118,6 +121,9 @@ impl Lines {
         let Some((_, slot)) = line.waiters.remove(at) else { return Vec::new() };
         if slot.quit() && !slot.fair {
             line.shared = None;
+        }
+        if matches!(departure, Departure::Granted { .. }) {
+            line.trouble.end();
         }
         let told = line.after(at == 0, &slot, departure);
         if line.waiters.is_empty() {
@@ -155,7 +161,8 @@ impl Lines {
 
 impl Line {
     fn after(&self, was_front: bool, slot: &Arc<Slot>, departure: Departure) -> Vec<Told> {
-        if departure == Departure::Failed && !mutant!(FailureKept) {
+        // They all try at once then; that the next of them fails, too, is no news.
+        if departure == Departure::Failed && !mutant!(FailureKept) && self.trouble.spreads() {
             let others = self.waiters.iter().enumerate();
             return others
                 .map(|(at, (waiter, _))| Told { waiter: *waiter, turn: if at == 0 { Turn::Front } else { Turn::Once }, at: None })

@@ -116,7 +116,9 @@ fn a_line_of_which_one_failed_dissolves_each_finds_out_for_itself() {
     let mut lines = lines();
     join(&mut lines, &[false, false, true, false]);
     assert_eq!(lines.quit(LOCK, 1, Departure::Failed), [front(2, None), once(3), once(4)]);
-    assert_eq!(lines.quit(LOCK, 3, Departure::Failed), [front(2, None), once(4)], "whoever it was");
+    let mut lines = self::lines();
+    join(&mut lines, &[false, false, true, false]);
+    assert_eq!(lines.quit(LOCK, 3, Departure::Failed), [front(1, None), once(2), once(4)], "whoever it was");
 }
 
 #[test]
@@ -203,6 +205,43 @@ fn a_client_hears_enough_while_a_majority_is_not_known_to_be_silent() {
         hearing.set(server, hears);
         assert_eq!(hearing.suffices(2), enough, "{server} {hears}");
     }
+}
+
+#[test]
+fn who_fails_like_another_before_it_tells_only_the_next() {
+    let mut lines = lines();
+    let slot = lines.join(LOCK, 1, false).slot;
+    (2..=5).for_each(|waiter| drop(lines.join(LOCK, waiter, waiter == 4)));
+    assert_eq!(lines.quit(LOCK, 1, Departure::Failed), [front(2, None), once(3), once(4), once(5)]);
+    assert_eq!(lines.quit(LOCK, 3, Departure::Failed), []);
+    assert_eq!(lines.quit(LOCK, 2, Departure::Failed), [front(4, None)]);
+    // Somebody had an answer since: that the next one fails is news again.
+    slot.end_outage();
+    assert_eq!(lines.quit(LOCK, 4, Departure::Failed), [front(5, None)]);
+    lines.join(LOCK, 6, true);
+    lines.join(LOCK, 7, true);
+    assert_eq!(lines.quit(LOCK, 6, granted(false)), []);
+    assert_eq!(lines.quit(LOCK, 5, Departure::Failed), [front(7, None)]);
+}
+
+#[test]
+fn an_outage_begins_for_the_whole_line_when_one_notices_and_ends_with_an_answer() {
+    let mut lines = lines();
+    let (first, second) = (lines.join(LOCK, 1, true).slot, lines.join(LOCK, 2, true).slot);
+    let other = lines.join("other", 3, true).slot;
+    first.begin_outage(Tick::from_micros(5));
+    second.begin_outage(Tick::from_micros(9));
+    assert_eq!(second.unavailable_since(), Some(Tick::from_micros(5)));
+    second.excuse_outage(Tick::from_micros(8));
+    first.excuse_outage(Tick::from_micros(7));
+    assert_eq!(first.unavailable_since(), Some(Tick::from_micros(8)), "the process stood still meanwhile");
+    other.excuse_outage(Tick::from_micros(8));
+    assert_eq!(other.unavailable_since(), None, "there is nothing to excuse");
+    lines.quit(LOCK, 1, granted(false));
+    assert_eq!(second.unavailable_since(), None, "a grant is an answer");
+    second.begin_outage(Tick::from_micros(11));
+    second.end_outage();
+    assert_eq!(first.unavailable_since(), None);
 }
 
 #[cfg(feature = "mutants")]

@@ -8,6 +8,7 @@ mod hint;
 mod lines;
 mod pause;
 mod slot;
+mod trouble;
 
 pub use hint::{Hint, Hinted};
 pub use lines::{Departure, Lines, Told};

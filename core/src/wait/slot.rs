@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::clock::Tick;
 use crate::server::Place;
+use crate::wait::trouble::Trouble;
 
 /// Which servers tell this client of releases.
 #[derive(Debug)]
@@ -47,23 +48,15 @@ pub struct Slot {
     arrivals: Box<[AtomicU64]>,
     /// How often each server has put it in its queue.
     lineups: Box<[AtomicU64]>,
-    /// Since when its waiters get no majority, microseconds of the boot clock; 0 while they do.
-    unavailable_since: AtomicU64,
+    trouble: Arc<Trouble>,
     hearing: Arc<Hearing>,
 }
 
 impl Slot {
-    pub(super) fn new(number: u64, fair: bool, entry: Arc<str>, servers: usize, hearing: Arc<Hearing>) -> Self {
-        Self {
-            number,
-            fair,
-            entry,
-            users: AtomicUsize::new(0),
-            arrivals: (0..servers).map(|_| AtomicU64::new(0)).collect(),
-            lineups: (0..servers).map(|_| AtomicU64::new(0)).collect(),
-            unavailable_since: AtomicU64::new(0),
-            hearing,
-        }
+    pub(super) fn new(number: u64, fair: bool, entry: Arc<str>, servers: usize, line: (Arc<Trouble>, Arc<Hearing>)) -> Self {
+        let (trouble, hearing) = line;
+        let zeros = || (0..servers).map(|_| AtomicU64::new(0)).collect();
+        Self { number, fair, entry, users: AtomicUsize::new(0), arrivals: zeros(), lineups: zeros(), trouble, hearing }
     }
 
     pub(super) fn enter(&self) {
@@ -123,14 +116,22 @@ impl Slot {
     }
 
     pub(crate) fn unavailable_since(&self) -> Option<Tick> {
-        match self.unavailable_since.load(Ordering::Relaxed) {
-            0 => None,
-            since => Some(Tick::from_micros(since)),
-        }
+        self.trouble.since()
     }
 
-    pub(crate) fn set_unavailable_since(&self, since: Option<Tick>) {
-        self.unavailable_since.store(since.map_or(0, |since| since.as_micros().max(1)), Ordering::Relaxed);
+    /// One of the line gets no majority since then.
+    pub(crate) fn begin_outage(&self, since: Tick) {
+        self.trouble.begin(since);
+    }
+
+    /// What began before `since` counts from there.
+    pub(crate) fn excuse_outage(&self, since: Tick) {
+        self.trouble.excuse(since);
+    }
+
+    /// One of the line had a majority.
+    pub(crate) fn end_outage(&self) {
+        self.trouble.end();
     }
 
     pub(crate) fn hearing(&self) -> &Hearing {
@@ -156,4 +157,14 @@ pub struct Seat {
     pub slot: Arc<Slot>,
     /// What the acquire may do at first.
     pub turn: Turn,
+}
+
+impl Seat {
+    /// Lets the waiter try at least once.
+    pub(crate) fn may_try(mut self) -> Self {
+        if self.turn == Turn::Parked {
+            self.turn = Turn::Once;
+        }
+        self
+    }
 }

@@ -11,7 +11,7 @@ assert.equal(commonJs.Client, Client)
 const client = new Client()
 const name = `smoke:${process.pid}`
 
-const fence = await client.withLock(name, { ttlMs: 1_000 }, async (held) => {
+const fence = await client.withLock(name, { ttlMs: 60_000 }, async (held) => {
   await assert.rejects(client.lock(name, { waitMs: 50 }).acquire(), AcquireTimeoutError)
   return held.fence
 })
@@ -29,9 +29,9 @@ for (const { outcome } of await Promise.all(many.map((held) => held.release())))
 }
 assert.equal(await client.lock(name).inspect(), null)
 
-const lost = await client.lock(name, { ttlMs: 200, renew: false }).acquire()
+const lost = await client.lock(name, { ttlMs: 2_000, renew: false }).acquire()
 await new Promise((resolve, reject) => {
-  const late = setTimeout(reject, 5_000, new Error('the loss was not told'))
+  const late = setTimeout(reject, 60_000, new Error('the loss was not told'))
   lost.signal.addEventListener('abort', () => resolve(clearTimeout(late)))
 })
 assert.ok(lost.signal.reason instanceof LockLostError)

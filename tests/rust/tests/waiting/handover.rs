@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use locktender::{Client, EventKind, Remaining};
-use locktender_tests::{PATIENCE, RealServer, TOLERANCE, eventually};
+use locktender_tests::{Connection, PATIENCE, RealServer, TOLERANCE, eventually};
 
 use crate::{Watched, acquire, ms, queue_length, visit};
 
@@ -95,20 +95,37 @@ fn an_error_tells_how_many_were_before() {
 }
 
 #[test]
-fn nobody_starves_though_the_releaser_comes_back_at_once() {
+fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
+    const RELEASE: &str = concat!(
+        include_str!("../../../../core/src/scripts/queue.lua"),
+        include_str!("../../../../core/src/scripts/release.lua"),
+    );
     let server = RealServer::start();
-    let (greedy, patient) = (Watched::open(&server.url()), Watched::open(&server.url()));
-    let lock = greedy.client.lock("a");
-    let mut held = lock.acquire_blocking().unwrap();
-    let waiter = visit(patient.client.lock("a"));
+    let mut greedy = server.connection().unwrap();
+    let patient = Watched::open(&server.url());
+    greedy.command(&["SET", "a", "greedy", "PX", "60000"]).unwrap();
+    let waiter = acquire(patient.client.lock("a"));
     patient.queued(1);
     let start = Instant::now();
-    while !waiter.is_finished() && start.elapsed() < PATIENCE {
-        held.release().wait().unwrap();
-        held = lock.acquire_blocking().unwrap();
+    // No other command comes between the release and the next acquire: only a lock that is kept for the waiter can stop this.
+    let mut passed = 0;
+    let taken_back = |greedy: &mut Connection| {
+        greedy.command(&["MULTI"]).unwrap();
+        greedy
+            .command(&["EVAL", RELEASE, "4", "a", "{a}:~lt:fence", "{a}:~lt:queue", "{a}:~lt:marker", "greedy", "", "1"])
+            .unwrap();
+        greedy.command(&["SET", "a", "greedy", "NX", "PX", "60000"]).unwrap();
+        greedy.command(&["EXEC"]).unwrap();
+        greedy.command(&["GET", "a"]).unwrap().text().is_some_and(|holder| holder == "greedy")
+    };
+    while taken_back(&mut greedy) && start.elapsed() < PATIENCE {
+        passed += 1;
+        std::thread::sleep(ms(5));
     }
     // A waiter is granted the lock directly once it has waited for a second.
-    assert!(start.elapsed() < ms(1_000) + TOLERANCE, "{:?}", start.elapsed());
+    let took = start.elapsed();
+    assert!(took >= ms(950) && took < ms(1_000) + TOLERANCE, "{took:?}");
+    assert!(passed > 10, "{passed}");
     waiter.join().unwrap();
 }
 
@@ -124,4 +141,20 @@ fn who_joins_the_line_in_the_very_moment_in_which_its_front_leaves_is_not_forgot
             });
         }
     });
+}
+
+#[test]
+fn who_adopts_a_lock_does_not_wait_behind_others_of_its_process() {
+    let server = RealServer::start();
+    let (one, two) = (Watched::open(&server.url()), Watched::open(&server.url()));
+    let held = one.client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
+    let waiter = acquire(two.client.lock("a"));
+    two.queued(1);
+    let ticket = held.hand_over().unwrap();
+    let start = Instant::now();
+    let adopted = two.client.adoption(&ticket).unwrap().wait(PATIENCE).acquire_blocking().unwrap();
+    assert!(start.elapsed() < PATIENCE / 4, "{:?}: it is not the last try before its wait is over", start.elapsed());
+    assert!(adopted.fence() > held.fence());
+    adopted.release().wait().unwrap();
+    waiter.join().unwrap();
 }

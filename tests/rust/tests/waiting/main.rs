@@ -7,6 +7,7 @@ mod handover;
 mod leaving;
 mod lost;
 mod many;
+mod outage;
 mod quorum;
 
 use std::sync::mpsc;

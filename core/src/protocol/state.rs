@@ -1,0 +1,37 @@
+//! How far an acquisition has come.
+
+use crate::error::{Error, Loss};
+use crate::protocol::Recipe;
+use crate::protocol::attempt::Attempt;
+use crate::protocol::hold::Hold;
+use crate::protocol::leaving::{Leaving, Released};
+
+/// The state of an acquisition.
+#[derive(Debug)]
+pub(super) enum State {
+    Acquiring(Attempt),
+    Held(Hold),
+    Lost(Hold, Loss),
+    Leaving(Leaving),
+    Released(Released),
+    HandedOver,
+    Ended,
+}
+
+impl State {
+    /// The error of a call that needs the lock held, where it isn't.
+    pub(super) fn why_not_held(&self, recipe: &Recipe) -> Error {
+        let name = recipe.name();
+        match self {
+            Self::Lost(_, loss) => Error::lost(name, loss.clone()),
+            // Lost and given back in the background: its user knows of neither yet.
+            Self::Leaving(Leaving { loss: Some(loss), caller: None, explicit: false, .. })
+            | Self::Released(Released { loss: Some(loss), reported: false, explicit: false, .. }) => {
+                Error::lost(name, loss.clone())
+            }
+            Self::Leaving(_) => Error::not_held(name, "it is being released"),
+            Self::HandedOver => Error::not_held(name, "it was handed over"),
+            _ => Error::not_held(name, "it was already released"),
+        }
+    }
+}

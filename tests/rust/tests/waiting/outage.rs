@@ -1,0 +1,79 @@
+//! Waiters of a server that goes away.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use locktender::{Client, Code};
+use locktender_tests::{PATIENCE, RealServer, TOLERANCE, eventually};
+
+use crate::{Watched, ms, queue_length};
+
+/// How long a client waits for a server that is away.
+const UNAVAILABLE_AFTER: Duration = ms(3_000);
+
+fn impatient(server: &RealServer) -> Client {
+    Client::builder().urls(&server.url()).configure(|options| options.unavailable_after = UNAVAILABLE_AFTER).build().unwrap()
+}
+
+#[test]
+fn f18_waiters_that_stand_in_line_hear_of_an_outage_with_the_first_of_them() {
+    for fair in [false, true] {
+        let mut server = RealServer::start();
+        let (one, two) = (Watched::open(&server.url()), impatient(&server));
+        let _held = one.client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
+        let waiters: Vec<_> = (0..4)
+            .map(|_| {
+                let lock = two.lock("a").fair(fair);
+                std::thread::spawn(move || (lock.acquire_blocking().unwrap_err().code(), Instant::now()))
+            })
+            .collect();
+        // The client is a member, too.
+        let members = if fair { 5 } else { 2 };
+        eventually("the waiters stand in line", PATIENCE, || queue_length(&server, "a") == members);
+        let start = Instant::now();
+        server.kill();
+        for waiter in waiters {
+            let (code, at) = waiter.join().unwrap();
+            assert_eq!(code, Code::Unavailable);
+            // Not one patience after the other.
+            assert!(at - start < UNAVAILABLE_AFTER + TOLERANCE, "{:?}, fair: {fair}", at - start);
+        }
+    }
+}
+
+#[test]
+fn a_long_line_ends_with_its_server_and_not_on_the_stack() {
+    const WAITERS: usize = 4_000;
+    let mut server = RealServer::start();
+    let (one, two) = (Watched::open(&server.url()), impatient(&server));
+    let _held = one.client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let begun = Rc::new(Cell::new(0));
+        let tasks = tokio::task::LocalSet::new();
+        let waiters: Vec<_> = (0..WAITERS)
+            .map(|_| {
+                let (lock, begun) = (two.lock("a"), Rc::clone(&begun));
+                tasks.spawn_local(async move {
+                    begun.set(begun.get() + 1);
+                    lock.acquire().await.unwrap_err().code()
+                })
+            })
+            .collect();
+        let all_wait = async {
+            while begun.get() < WAITERS {
+                tokio::task::yield_now().await;
+            }
+        };
+        tasks.run_until(all_wait).await;
+        eventually("they stand in line", PATIENCE, || queue_length(&server, "a") == 2);
+        let start = Instant::now();
+        server.kill();
+        tasks.await;
+        for waiter in waiters {
+            assert_eq!(waiter.await.unwrap(), Code::Unavailable);
+        }
+        assert!(start.elapsed() < 2 * UNAVAILABLE_AFTER + TOLERANCE, "{:?}", start.elapsed());
+    });
+}
