@@ -90,6 +90,7 @@ mod planted {
                         Self::SpeakerDemoted,
                         Self::MinorityIgnored,
                         Self::HearsIgnored,
+                        Self::SplitStirs,
                     ];
             }
         };

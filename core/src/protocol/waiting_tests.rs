@@ -188,6 +188,8 @@ fn a_vote_that_was_split_is_tried_again_soon_whoever_speaks() {
         let found = Found { holder: &holder, by_majority: false, rank: Some(0) };
         let again = bench.waiting.after_busy(&bench.recipe, found, at(0), &mut bench.rng);
         assert!(is_within(again, at(0), 10, 20), "{turn:?}: {again:?}");
+        let hints = (0..3).map(|server| bench.hint(server, Hint::Free, at(1))).min();
+        assert_eq!((hints, bench.waiting.hears(0)), (Some(Tick::NEVER), false), "{turn:?}: they tell of undoing such rounds");
     }
 }
 
@@ -251,6 +253,7 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
 fn bugs_planted_in_a_waiter_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::SpeakerDemoted, who_speaks_for_the_line_does_so_until_it_leaves);
+    assert_noticed(Mutant::SplitStirs, a_vote_that_was_split_is_tried_again_soon_whoever_speaks);
     assert_noticed(Mutant::HearsIgnored, a_server_that_begins_or_ceases_to_tell_makes_the_front_look);
     assert_noticed(Mutant::MinorityIgnored, on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause);
 }

@@ -64,8 +64,11 @@ impl Standing {
                 (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false)
             }
             Op::Acquire { place, fair, fleet: None, .. } if self.holder.is_none() => {
-                let asks = |head: &&(Arc<str>, u64)| place.as_ref().is_some_and(|place| place.entry == head.0);
-                first.filter(|head| !asks(head) && (*fair || self.is_next(head))).map(|_| true)
+                // Who was told has left the line, but came before whoever stands there now.
+                let was_first =
+                    |place: &Place, head: &(Arc<str>, u64)| place.entry == head.0 || (1..head.1).contains(&place.arrival);
+                let passes = |head: &&(Arc<str>, u64)| !place.as_ref().is_some_and(|place| was_first(place, head));
+                first.filter(|head| passes(head) && (*fair || self.is_next(head))).map(|_| true)
             }
             _ => None,
         }
@@ -105,11 +108,11 @@ impl Standing {
                 return Err(format!("{entry} lost its place"));
             }
         }
-        place.map_or(Ok(()), |place| self.puts(place, reply, after))
+        place.map_or(Ok(()), |place| self.puts(place, reply, after, lives(&place.entry)))
     }
 
     /// Where who asked stands afterwards.
-    fn puts(&self, place: &Place, reply: &Reply, after: &Self) -> Result<(), String> {
+    fn puts(&self, place: &Place, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
         let stands = match reply.verdict {
             Verdict::Held => true,
             Verdict::Vote => place.stays,
@@ -128,9 +131,11 @@ impl Standing {
         }
         let tail = self.line.iter().map(|(_, at)| at + 1).fold(self.now_us, u64::max);
         let before = self.arrival(&place.entry).or(Some(place.arrival)).filter(|at| reply.verdict == Verdict::Held && *at > 0);
+        let at_tail = arrival >= self.now_us && arrival > last;
         let right = match before {
-            Some(before) if before < tail => arrival == before,
-            _ => arrival >= self.now_us && arrival > last,
+            // One that was dead may have been dropped just before it came.
+            Some(before) if before < tail => arrival == before || !lives && place.arrival == 0 && at_tail,
+            _ => at_tail,
         };
         if right { Ok(()) } else { Err(format!("{} arrived at {before:?}, and stands at {arrival}", place.entry)) }
     }
