@@ -38,8 +38,8 @@ pub(super) fn acquire(state: &mut State, keys: &Keys, wish: &Wish<'_>, now_us: u
     };
     if found.holder.is_none() && (wish.grants || mutant!(QuorumBars)) {
         let head = queue::first(state, keys, now_us);
-        let entry = wish.place.map(|place| &place.entry);
-        if head.is_some_and(|head| Some(&head.entry) != entry && head.bars(wish.fair, now_us)) {
+        let passes = |head: &queue::Head| !wish.place.is_some_and(|place| head.is_or_came_after(place));
+        if head.is_some_and(|head| passes(&head) && head.bars(wish.fair, now_us)) {
             queue::wake(state, keys, true, true, now_us);
             found = match look(state, keys, now_us) {
                 Ok(found) => found,

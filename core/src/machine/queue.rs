@@ -68,6 +68,11 @@ pub(super) struct Head {
 }
 
 impl Head {
+    /// Whether it is the waiter with `place`, or comes after it: who was told has left the queue, but names the arrival it had.
+    pub(super) fn is_or_came_after(&self, place: &Place) -> bool {
+        self.entry == place.entry || place.arrival > 0 && place.arrival < self.arrival
+    }
+
     /// Whether nobody may pass it: neither a newcomer that queues by principle nor one that would make it starve.
     pub(super) fn bars(&self, newcomer_is_fair: bool, now_us: u64) -> bool {
         newcomer_is_fair && !mutant!(FairNewcomerPasses) || self.is_served_directly(now_us)

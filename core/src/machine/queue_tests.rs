@@ -217,6 +217,31 @@ fn a_claim_that_nobody_takes_goes_to_the_next_when_somebody_asks() {
 }
 
 #[test]
+fn who_was_told_is_not_passed_by_those_behind_it() {
+    for (first, late_ms) in [(TWO, 0), (TWO, CLAIM_MS + 1), ("f:two:1 pid=2", CLAIM_MS + 1)] {
+        let mut bench = Bench::held();
+        bench.wait(first);
+        bench.wait(FAIR);
+        bench.release("holder");
+        bench.pass(late_ms);
+        assert_eq!(bench.wait_again(first, T).verdict, Verdict::Vote, "{first} {late_ms}");
+        assert_eq!(bench.line(), [FAIR]);
+    }
+    let mut bench = Bench::held();
+    bench.wait(FAIR);
+    bench.release("holder");
+    bench.pass(CLAIM_MS + 1);
+    assert_eq!(bench.wait_again("f:one:3 pid=1", T + 1).verdict, Verdict::Vote, "nobody waits");
+    let mut bench = Bench::held();
+    bench.wait(TWO);
+    bench.wait(FAIR);
+    bench.release("holder");
+    for arrival in [0, T + 1, T + 2] {
+        assert_eq!(bench.wait_again(THREE, arrival).verdict, Verdict::Held, "it came later, or nobody knows when: {arrival}");
+    }
+}
+
+#[test]
 fn the_first_in_line_takes_a_free_lock_without_being_told() {
     for entry in [FAIR, TWO] {
         let mut bench = Bench::held();

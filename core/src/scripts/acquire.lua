@@ -14,7 +14,7 @@
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
 --          the fence outlives the lock by 24 h, so that a release need not touch it;
 --          without a vote nothing changes, but the marker of a server seen anew, and the queue: on a single server a lock
---          that is free is kept for the first waiter, unless anybody may pass it
+--          that is free is kept for the first waiter, unless anybody may pass it, or the asker came before it
 
 local found
 if ARGV[8] then
@@ -60,7 +60,9 @@ local queued = redis.call('EXISTS', KEYS[3]) == 1
 if queued and not holder and not ARGV[8] and redis.call('EXISTS', KEYS[1]) == 0 then
   local first, is_next, _, wake = queue()
   local head, _, arrival = first(now)
-  if head and head ~= ARGV[5] and (string.sub(ARGV[5], 1, 1) == 'f' or is_next(head, arrival, now)) then
+  -- Who was told has left the queue, but names the arrival it had.
+  local before = tonumber(ARGV[6]) > 0 and arrival and tonumber(ARGV[6]) < arrival
+  if head and head ~= ARGV[5] and not before and (string.sub(ARGV[5], 1, 1) == 'f' or is_next(head, arrival, now)) then
     wake(now, true, true)
     holder = redis.call('GET', KEYS[1])
   end
