@@ -1,0 +1,103 @@
+//! Values being taken off one server, in virtual time.
+
+use super::*;
+use crate::error::Remaining;
+use crate::name::Keys;
+use crate::options::LockOptions;
+use crate::owner::Signature;
+use crate::server::Reply;
+
+const SENT: Tick = Tick::from_micros(1_000);
+
+fn recipe() -> Recipe {
+    Recipe {
+        keys: Arc::new(Keys::new("", "l", 1).unwrap()),
+        servers: Arc::new(["a".to_owned()]),
+        fleet: None,
+        options: LockOptions::default(),
+        introduce: false,
+        one_shot: false,
+        adopt: None,
+        signature: Arc::new(Signature::new(None, "h", 1)),
+        response_timeout: Duration::from_secs(1),
+        unavailable_after: Duration::from_secs(5),
+    }
+}
+
+fn say(verdict: Verdict) -> Answer {
+    Ok(Reply::new(verdict, 0, 7, None, Remaining::Gone))
+}
+
+/// A release that overtook the answer to its own acquire.
+fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Farewell {
+    let now = SENT;
+    let mut farewell =
+        Farewell::begin(recipe, Value { round: 1, owner: "me".into(), leaves: None }, now, None, now, |_| Concern::Ask, out);
+    farewell.await_acquires(recipe, |_| true, now);
+    farewell.late_acquire(recipe, 0, now, &say(Verdict::Vote), out);
+    farewell
+}
+
+#[test]
+fn a_vote_that_a_release_overtook_costs_no_second_release() {
+    let (recipe, mut out) = (recipe(), Vec::new());
+    let mut farewell = left_early(&recipe, &mut out);
+    farewell.answer((0, SENT), Tick::from_micros(2_000), &say(Verdict::Ok));
+    assert!(farewell.is_over());
+    assert_eq!(out.len(), 1);
+}
+
+#[test]
+fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_late() {
+    let (recipe, mut out) = (recipe(), Vec::new());
+    let mut farewell = left_early(&recipe, &mut out);
+    let now = Tick::from_micros(2_000);
+    farewell.answer((0, SENT), now, &say(Verdict::No));
+    farewell.wake(&recipe, now, &mut out);
+    farewell.answer((0, now), now, &say(Verdict::No));
+    assert_eq!(farewell.outcome().map(|release| release.outcome), Some(Outcome::Expired));
+}
+
+#[test]
+fn a_lock_that_is_kept_for_a_waiter_was_not_taken_by_a_rival() {
+    for (found, outcome) in [("claim f:c:1 host=h", Outcome::Expired), ("them", Outcome::Taken)] {
+        let (recipe, mut out) = (recipe(), Vec::new());
+        let value = Value { round: 1, owner: "me".into(), leaves: None };
+        let mut farewell = Farewell::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
+        let reply = Reply::new(Verdict::No, 0, 7, Some(found.to_owned()), Remaining::Gone);
+        farewell.answer((0, SENT), SENT, &Ok(reply));
+        let release = farewell.outcome().unwrap();
+        assert_eq!((release.outcome, release.rival.is_some()), (outcome, outcome == Outcome::Taken), "{found}");
+    }
+}
+
+#[test]
+fn a_release_that_came_before_its_acquire_is_sent_again() {
+    let (recipe, mut out) = (recipe(), Vec::new());
+    let mut farewell = left_early(&recipe, &mut out);
+    let now = Tick::from_micros(2_000);
+    farewell.answer((0, SENT), now, &say(Verdict::No));
+    assert_eq!((farewell.is_over(), farewell.wake_at()), (false, Some(now)));
+    farewell.wake(&recipe, now, &mut out);
+    farewell.answer((0, SENT), now, &say(Verdict::Ok));
+    assert!(farewell.is_over());
+    assert_eq!((out.len(), farewell.outcome().map(|release| release.outcome)), (2, Some(Outcome::Released)));
+}
+
+#[test]
+fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
+    let (recipe, mut out) = (recipe(), Vec::new());
+    let now = SENT;
+    let value = Value { round: 1, owner: "me".into(), leaves: None };
+    let mut farewell = Farewell::begin(&recipe, value, now, None, now, |_| Concern::Ask, &mut out);
+    farewell.await_acquires(&recipe, |_| true, now);
+    farewell.answer((0, SENT), now, &say(Verdict::No));
+    let then = farewell.wake_at().unwrap();
+    assert_eq!(then, SENT.after(Duration::from_millis(2_500)));
+    farewell.wake(&recipe, then, &mut out);
+    assert_eq!(out.len(), 2);
+    farewell.answer((0, then), then, &say(Verdict::Ok));
+    assert_eq!((farewell.wake_at(), farewell.is_over()), (None, false), "it only waits to hear of the acquire");
+    farewell.late_acquire(&recipe, 0, then, &Err(Failure::unknown(FailureKind::Closed, "closed")), &mut out);
+    assert!(farewell.wake_at().is_some(), "which may yet be read from its connection");
+}
