@@ -2,27 +2,10 @@
 
 use super::*;
 use crate::error::Remaining;
-use crate::name::Keys;
-use crate::options::LockOptions;
-use crate::owner::Signature;
+use crate::protocol::waiting::tests::recipe;
 use crate::server::Reply;
 
 const SENT: Tick = Tick::from_micros(1_000);
-
-fn recipe() -> Recipe {
-    Recipe {
-        keys: Arc::new(Keys::new("", "l", 1).unwrap()),
-        servers: Arc::new(["a".to_owned()]),
-        fleet: None,
-        options: LockOptions::default(),
-        introduce: false,
-        one_shot: false,
-        adopt: None,
-        signature: Arc::new(Signature::new(None, "h", 1)),
-        response_timeout: Duration::from_secs(1),
-        unavailable_after: Duration::from_secs(5),
-    }
-}
 
 fn say(verdict: Verdict) -> Answer {
     Ok(Reply::new(verdict, 0, 7, None, Remaining::Gone))
@@ -40,7 +23,7 @@ fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Farewell {
 
 #[test]
 fn a_vote_that_a_release_overtook_costs_no_second_release() {
-    let (recipe, mut out) = (recipe(), Vec::new());
+    let (recipe, mut out) = (recipe(1), Vec::new());
     let mut farewell = left_early(&recipe, &mut out);
     farewell.answer((0, SENT), Tick::from_micros(2_000), &say(Verdict::Ok));
     assert!(farewell.is_over());
@@ -49,7 +32,7 @@ fn a_vote_that_a_release_overtook_costs_no_second_release() {
 
 #[test]
 fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_late() {
-    let (recipe, mut out) = (recipe(), Vec::new());
+    let (recipe, mut out) = (recipe(1), Vec::new());
     let mut farewell = left_early(&recipe, &mut out);
     let now = Tick::from_micros(2_000);
     farewell.answer((0, SENT), now, &say(Verdict::No));
@@ -61,7 +44,7 @@ fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_
 #[test]
 fn a_lock_that_is_kept_for_a_waiter_was_not_taken_by_a_rival() {
     for (found, outcome) in [("claim f:c:1 host=h", Outcome::Expired), ("them", Outcome::Taken)] {
-        let (recipe, mut out) = (recipe(), Vec::new());
+        let (recipe, mut out) = (recipe(1), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None };
         let mut farewell = Farewell::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         let reply = Reply::new(Verdict::No, 0, 7, Some(found.to_owned()), Remaining::Gone);
@@ -73,7 +56,7 @@ fn a_lock_that_is_kept_for_a_waiter_was_not_taken_by_a_rival() {
 
 #[test]
 fn a_release_that_came_before_its_acquire_is_sent_again() {
-    let (recipe, mut out) = (recipe(), Vec::new());
+    let (recipe, mut out) = (recipe(1), Vec::new());
     let mut farewell = left_early(&recipe, &mut out);
     let now = Tick::from_micros(2_000);
     farewell.answer((0, SENT), now, &say(Verdict::No));
@@ -86,7 +69,7 @@ fn a_release_that_came_before_its_acquire_is_sent_again() {
 
 #[test]
 fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
-    let (recipe, mut out) = (recipe(), Vec::new());
+    let (recipe, mut out) = (recipe(1), Vec::new());
     let now = SENT;
     let value = Value { round: 1, owner: "me".into(), leaves: None };
     let mut farewell = Farewell::begin(&recipe, value, now, None, now, |_| Concern::Ask, &mut out);
