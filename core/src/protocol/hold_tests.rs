@@ -5,35 +5,16 @@ use std::time::Duration;
 
 use crate::clock::{Now, Tick};
 use crate::error::{Code, Error, Remaining};
-use crate::name::Keys;
 use crate::options::LockOptions;
-use crate::owner::Signature;
-use crate::protocol::{Acquisition, Amount, CallId, Command, Input, Recipe, Step, Tag};
+use crate::protocol::waiting::tests::{at, ms};
+use crate::protocol::{Acquisition, Amount, CallId, Command, Input, Recipe, Step, Tag, waiting};
 use crate::server::{Answer, Failure, FailureKind, Reply, Verdict};
-
-const fn ms(n: u64) -> Duration {
-    Duration::from_millis(n)
-}
-
-const fn at(n: u64) -> Tick {
-    Tick::from_micros(n * 1_000)
-}
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 fn recipe(servers: usize, ttl: Duration) -> Recipe {
-    Recipe {
-        keys: Arc::new(Keys::new("", "l", servers).unwrap()),
-        servers: (0..servers).map(|server| format!("s{server}")).collect(),
-        fleet: None,
-        options: LockOptions { ttl, ..LockOptions::default() },
-        introduce: false,
-        one_shot: false,
-        adopt: None,
-        signature: Arc::new(Signature::new(None, "h", 1)),
-        response_timeout: ms(1_000),
-        unavailable_after: ms(5_000),
-    }
+    let recipe = waiting::tests::recipe(servers);
+    Recipe { options: LockOptions { ttl, ..recipe.options }, ..recipe }
 }
 
 fn yes(verdict: Verdict) -> Answer {
