@@ -92,11 +92,11 @@ impl Queue {
         call: Result<Call<T>, Error>,
         value: fn(T) -> Value,
     ) -> i64 {
-        let id = self.expect(env);
+        let (id, alone) = self.expect(env);
         let queue = Arc::clone(self);
         let receive = move |result: Result<T, Error>| queue.push(Item::Settled(id, result.map(value)));
         match call {
-            Ok(call) => self.keep(id, self.send_off(call, receive)),
+            Ok(call) => self.keep(id, self.send_off(call, alone, receive)),
             Err(error) => receive(Err(error)),
         }
         id
@@ -107,11 +107,20 @@ impl Queue {
         self.hosted.store(hosted, Ordering::SeqCst);
     }
 
-    fn send_off<T: Send + 'static>(&self, call: Call<T>, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
+    /// A call that is alone leaves at once, while JavaScript ends its turn; those of many callers leave together after it.
+    fn send_off<T: Send + 'static>(
+        &self,
+        call: Call<T>,
+        alone: bool,
+        receive: impl FnOnce(Result<T, Error>) + Send + 'static,
+    ) -> Cancel {
         if !self.hosted.load(Ordering::SeqCst) {
             return call.then(receive);
         }
         let (cancel, driver) = call.then_driven(receive);
+        if let Some(driver) = driver.as_ref().filter(|_| alone) {
+            driver.send();
+        }
         self.has_to_send(driver);
         cancel
     }
@@ -145,14 +154,14 @@ impl Queue {
         !self.state.lock().items.is_empty()
     }
 
-    /// A number for a call under way.
-    fn expect(&self, env: &Env) -> i64 {
+    /// A number for a call under way, and whether it is the only one.
+    fn expect(&self, env: &Env) -> (i64, bool) {
         let mut state = self.state.lock();
         state.last_id += 1;
         let id = state.last_id;
         state.pending.insert(id, Cancel::default());
         state.keep_alive(env);
-        id
+        (id, state.pending.len() == 1)
     }
 
     fn keep(&self, id: i64, cancel: Cancel) {

@@ -14,17 +14,6 @@ def locktender(url):
     return lambda: held.append(lock.acquire()), lambda: held.pop().release()
 
 
-def asyncio_locktender(url):
-    import asyncio
-
-    from locktender import Client
-
-    loop, held = asyncio.new_event_loop(), []
-    lock = Client(url).lock(NAME)
-    acquire = lambda: held.append(loop.run_until_complete(lock.acquire_async()))
-    return acquire, lambda: loop.run_until_complete(held.pop().release())
-
-
 def redis_py(url):
     import redis
 
@@ -48,17 +37,43 @@ def python_redis_lock(url):
 
 SIDES = {
     "locktender": locktender,
-    "asyncio": asyncio_locktender,
     "redis-py": redis_py,
     "python-redis-lock": python_redis_lock,
 }
 
-acquire, release = SIDES[sys.argv[1]](sys.argv[2])
-for line in sys.stdin:
-    if line == "acquire\n":
-        acquire()
-        print(time.monotonic_ns(), flush=True)
-    else:
-        began = time.monotonic_ns()
-        release()
-        print(began, flush=True)
+
+def holds(side, url):
+    acquire, release = SIDES[side](url)
+    for line in sys.stdin:
+        if line == "acquire\n":
+            acquire()
+            print(time.monotonic_ns(), flush=True)
+        else:
+            began = time.monotonic_ns()
+            release()
+            print(began, flush=True)
+
+
+async def holds_in_a_loop(url):
+    import asyncio
+
+    from locktender import Client
+
+    lines, lock, held = asyncio.StreamReader(), Client(url).lock(NAME), []
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    async for line in lines:
+        if line == b"acquire\n":
+            held.append(await lock.acquire_async())
+            print(time.monotonic_ns(), flush=True)
+        else:
+            began = time.monotonic_ns()
+            await held.pop().release()
+            print(began, flush=True)
+
+
+if sys.argv[1] == "asyncio":
+    import asyncio
+
+    asyncio.run(holds_in_a_loop(sys.argv[2]))
+else:
+    holds(*sys.argv[1:])

@@ -14,10 +14,10 @@ local function queue()
     return string.format('%.0f', n)
   end
 
-  -- The first waiter whose client lives, that client, and the arrival. The dead before it are dropped.
+  -- The first waiter whose client lives, that client, the arrival, and whether nobody else waits. The dead before it are dropped.
   local function first(now)
     while true do
-      local head = redis.pcall('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      local head = redis.pcall('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 2)
       if head.err then
         return nil
       end
@@ -28,7 +28,7 @@ local function queue()
       local client = string.match(head[1], '^%a:([^:]*):') or ''
       local life = redis.pcall('ZSCORE', KEYS[3], client)
       if type(life) == 'string' and tonumber(life) < 0 and -tonumber(life) >= now then
-        return head[1], client, tonumber(head[2])
+        return head[1], client, tonumber(head[2]), not head[3]
       end
       if type(redis.pcall('ZREM', KEYS[3], head[1], client)) == 'table' then
         return nil
@@ -76,18 +76,25 @@ local function queue()
   -- Tells the first waiter that the lock is free, or keeps it for that one; the second when to look after it. `grants`: no
   -- other server has a say; `bars`: nobody may pass the first.
   local function wake(now, grants, bars)
-    local head, client, arrival = first(now)
+    local head, client, arrival, alone = first(now)
     if not head then
       return nil
     end
-    redis.pcall('ZREM', KEYS[3], head)
+    if alone then
+      redis.pcall('DEL', KEYS[3])
+    else
+      redis.pcall('ZREM', KEYS[3], head)
+    end
     local kind = 'free'
     if grants and (bars or is_next(head, arrival, now)) then
       kind = 'claim'
       redis.pcall('SET', KEYS[1], 'claim ' .. head, 'PX', CLAIM)
     end
     local untold = tell(head, client, kind)
-    local second, other = first(now)
+    local second, other
+    if not alone then
+      second, other = first(now)
+    end
     if second then
       untold = untold or tell(second, other, 'next')
     end
