@@ -62,12 +62,12 @@ impl World {
             let Some(client) = self.client_on(&message.channel) else { continue };
             let lane = &self.lanes[client][server];
             let Some(conn) = lane.live_connection().filter(|conn| lane.subscribed == Some(*conn)) else {
-                self.not_heard(&message.payload);
+                self.not_heard(client, &message.payload);
                 continue;
             };
             if self.rng.u16(..1_000) < self.plan.unheard_per_mille {
                 self.trace(|| format!("  s{server} is not heard: {}", message.payload));
-                self.not_heard(&message.payload);
+                self.not_heard(client, &message.payload);
                 continue;
             }
             let at = self.now + self.latency();
@@ -77,7 +77,7 @@ impl World {
 
     pub(super) fn hear(&mut self, client: usize, server: usize, conn: u32, message: &str) {
         if self.lanes[client][server].live_connection() != Some(conn) {
-            return self.not_heard(message);
+            return self.not_heard(client, message);
         }
         let Some(hinted) = Hinted::parse(message) else { return self.violate(format!("nobody understands {message:?}")) };
         self.trace(|| format!("c{client} hears s{server}: {message}"));

@@ -1,6 +1,6 @@
 //! A lock that comes free goes to a waiter at once: whoever is told comes, and nobody has to wait for a look.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use locktender::clock::Tick;
@@ -33,10 +33,19 @@ pub(super) struct Handover {
     idle_since: HashMap<usize, Instant>,
     /// Since when a place that is waited in has been in no line.
     unlined_since: HashMap<Arc<str>, Instant>,
+    /// Places whose waiters were told, and didn't hear it: they are in no line, and unless they speak for theirs don't look.
+    untold: HashSet<Arc<str>>,
     /// When a place was last granted a lock.
     granted_at: HashMap<Arc<str>, Instant>,
     /// Until when nobody need come for a lock: its expiry was shortened, which nobody is told of, or who was told can't come.
     excused_until: HashMap<usize, Instant>,
+}
+
+impl Handover {
+    /// What a waiter was told doesn't arrive.
+    pub(super) fn is_untold(&mut self, entry: Arc<str>) {
+        self.untold.insert(entry);
+    }
 }
 
 struct Told {
@@ -94,6 +103,7 @@ impl World {
             _ => return,
         };
         handover.unlined_since.remove(entry);
+        handover.untold.remove(entry);
         let granted_at = handover.granted_at.get(entry).copied();
         handover.told.retain(|told| told.client != client || told.entry != *entry || told.tick > tag.sent);
         // A round takes no longer than this: whoever comes next in a place names no arrival before the last grant there, unless
@@ -122,7 +132,8 @@ impl World {
         let is_quiet = |server: usize| {
             let (node, lane) = (&self.nodes[server], &self.lanes[client][server]);
             let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, lane.troubled_until, lane.connected_at];
-            node.up && node.forgot_at.is_none() && troubles.into_iter().all(|at| at < since || at == 0)
+            let connected = node.up && lane.live_connection().is_some();
+            connected && node.forgot_at.is_none() && troubles.into_iter().all(|at| at < since || at == 0)
         };
         process.alive && !process.closed && (0..self.plan.servers).all(is_quiet)
     }
@@ -169,18 +180,19 @@ impl World {
         self.watch.handover.told = told;
     }
 
-    /// Whoever waits has a place in the queue.
+    /// Whoever waits has a place in the queue, unless something came between it and the server: a process that was silent for three
+    /// seconds is dropped with all its waiters, and those that don't speak for their line come back when they do.
     fn look_for_unlined(&mut self) {
         let patience = self.moment();
         let now_us = self.nodes[0].wall_us(self.now);
         let mut unlined: HashMap<Arc<str>, Instant> = HashMap::new();
-        for (entry, users) in &self.watch.users {
+        for (entry, users) in self.watch.users.iter().filter(|(entry, _)| !self.watch.handover.untold.contains(*entry)) {
             let waits = |(client, slot): &(usize, usize)| {
                 let slot = &self.processes[*client].slots[*slot];
                 slot.is_waiting()
                     && self.can_be_granted(slot)
                     && slot.started + patience < self.now
-                    && self.is_undisturbed(*client, self.now.saturating_sub(FAILED + patience))
+                    && self.is_undisturbed(*client, slot.started.min(self.now.saturating_sub(FAILED + patience)))
             };
             let Some((client, slot)) = users.iter().find(|user| waits(user)) else { continue };
             let keys = &self.keys[self.processes[*client].slots[*slot].name];
@@ -206,16 +218,18 @@ impl World {
         let keys = &self.keys[name];
         let is_free = |node: &&Node| node.lock(keys, self.now).is_none_or(|(holder, _)| holder.starts_with("claim "));
         let held = self.nodes.iter().filter(is_free).count() < self.plan.needed();
-        let waits = |client: usize, patience: u64| {
+        let waiting = |client: usize| {
             let process = &self.processes[client];
-            let slots = process.live.iter().map(|slot| &process.slots[*slot]);
-            let mut slots = slots.filter(|slot| slot.name == name && slot.is_waiting());
-            slots.any(|slot| patience == 0 || slot.started + patience <= self.now && self.can_be_granted(slot))
+            process.live.iter().map(|slot| &process.slots[*slot]).filter(|slot| slot.name == name && slot.is_waiting())
         };
-        let is_in_order = |client: usize| !waits(client, 0) || self.is_undisturbed(client, settled) && self.hears_all(client);
+        let waits = |client| waiting(client).any(|slot| slot.started + patience <= self.now && self.can_be_granted(slot));
+        let is_in_order = |client| {
+            let Some(first) = waiting(client).map(|slot| slot.started).min() else { return true };
+            self.is_undisturbed(client, settled.min(first)) && self.hears_all(client)
+        };
         let excused = self.watch.handover.excused_until.get(&name).is_some_and(|until| *until > self.now);
         let mut clients = 0..self.processes.len();
-        let idle = !held && !excused && clients.clone().any(|client| waits(client, patience)) && clients.all(is_in_order);
+        let idle = !held && !excused && clients.clone().any(waits) && clients.all(is_in_order);
         if !idle {
             self.watch.handover.idle_since.remove(&name);
             return;

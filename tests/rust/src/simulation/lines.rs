@@ -40,9 +40,11 @@ impl World {
     }
 
     /// A message to a waiter doesn't arrive.
-    pub(super) fn not_heard(&mut self, message: &str) {
-        let name = Hinted::parse(message).and_then(|hinted| self.name_of(hinted.lock));
-        self.watch.unheard.extend(name);
+    pub(super) fn not_heard(&mut self, client: usize, message: &str) {
+        let Some(hinted) = Hinted::parse(message) else { return };
+        let entry = self.processes[client].lines.entry(hinted.fair, hinted.number);
+        self.watch.handover.is_untold(entry);
+        self.watch.unheard.extend(self.name_of(hinted.lock));
     }
 
     fn is_used(&self, entry: &str) -> bool {
