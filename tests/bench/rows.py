@@ -29,6 +29,7 @@ BLOCKING = Row("Rust blocking, 1 caller: time / raw blocking socket", "rust", "b
 PEERS = ("rslock-1@five", "redlock-1@five")
 QUORUM = [
     Row("five servers: time / the faster of rslock and npm redlock", "quorum", "async-1@five", PEERS, "p50_us", "≤ 1.0"),
+    Row("five servers, blocking: time / the faster of rslock and npm redlock", "quorum", "blocking-1@five", PEERS, "p50_us", "≤ 1.0"),
     Row("five servers: client CPU / the same peer's", "quorum", "async-1@five", PEERS, "cpu_us_per_pair", "≤ 1.0"),
     Row("one of five refuses: time / our own with five", "quorum", "async-1@refused", ("async-1@five",), "p50_us", "≤ 1.3"),
     Row("one of five is stopped: time / our own with five", "quorum", "async-1@stopped", ("async-1@five",), "p50_us", "≤ 1.3"),

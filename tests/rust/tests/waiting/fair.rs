@@ -80,24 +80,3 @@ fn independent_servers_cannot_agree_on_who_is_first() {
     assert_eq!(error.code(), Code::InvalidArgument);
     assert!(error.to_string().contains("fair"), "{error}");
 }
-
-#[test]
-fn a_waiter_that_was_told_is_not_passed_by_a_fair_one_behind_it() {
-    let server = RealServer::start();
-    let clients: Vec<Watched> = (0..3).map(|_| Watched::open(&server.url())).collect();
-    let held = clients[0].client.lock("a").acquire_blocking().unwrap();
-    let (order, served) = mpsc::channel();
-    let waiters: Vec<_> = [false, true]
-        .into_iter()
-        .enumerate()
-        .map(|(who, fair)| {
-            let client = &clients[who + 1];
-            let waiter = pass_through(client.client.lock("a").fair(fair), who, ms(1), &order);
-            client.queued(1);
-            waiter
-        })
-        .collect();
-    held.release().wait().unwrap();
-    waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
-    assert_eq!(served.try_iter().collect::<Vec<_>>(), [0, 1]);
-}
