@@ -13,6 +13,11 @@ use crate::clock::Tick;
 /// The longest sleep by the runtime's timer: its clock stands still while the machine is suspended, ours doesn't.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
+/// When an alarm rings that is due `at`: with all others of the same millisecond, so that what they send leaves together.
+pub(crate) fn rounded(at: Tick) -> Tick {
+    at.as_micros().checked_next_multiple_of(1_000).map_or(Tick::NEVER, Tick::from_micros)
+}
+
 /// What ends the sleep. Only one task sleeps.
 pub(crate) enum Bell {
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::bell::Bell;
+use crate::bell::{Bell, rounded};
 use crate::clock::Tick;
 
 /// Something to wake.
@@ -39,9 +39,10 @@ impl Timers {
     pub(crate) fn set(&self, at: Tick, id: u64, alarm: Weak<dyn Alarm>) {
         let mut queue = self.queue.lock();
         queue.alarms.insert((at, id), alarm);
-        if queue.sleeps_until.is_some_and(|until| at < until) {
-            queue.sleeps_until = Some(at);
-            self.bell.bring_forward(at);
+        let rings = rounded(at);
+        if queue.sleeps_until.is_some_and(|until| rings < until) {
+            queue.sleeps_until = Some(rings);
+            self.bell.bring_forward(rings);
         }
     }
 
@@ -75,7 +76,7 @@ impl Timers {
         while let Some(first) = queue.alarms.first_entry().filter(|first| first.key().0 <= now) {
             due.extend(first.remove().upgrade());
         }
-        let next = queue.alarms.first_key_value().map_or(Tick::NEVER, |((at, _), _)| *at);
+        let next = queue.alarms.first_key_value().map_or(Tick::NEVER, |((at, _), _)| rounded(*at));
         if !due.is_empty() {
             return next;
         }
