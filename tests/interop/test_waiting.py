@@ -74,7 +74,7 @@ def test_an_expiry_is_noticed_at_once(server: RealServer, peers: Peers, name: st
         expires = time.monotonic() + server.command("PTTL", name) / 1e3
         assert peers[ours].receive()["fence"]
         late.append(time.monotonic() - expires)
-    assert min(late) < 0.15 and max(late) < LOAD, late  # a machine may stall in some
+    assert max(late) < 0.15, late
 
 
 @pytest.mark.parametrize("killed", OURS)

@@ -43,7 +43,7 @@ test('a held lock is renewed far beyond its ttl', async (t) => {
 
 test('without renew it ends with its ttl', async (t) => {
   const held = await client.lock(t.name, { ttlMs: 300, renew: false }).acquire()
-  await until(() => held.signal.aborted)
+  await until(() => held.signal.aborted, 1_000)
   assert.equal(held.signal.reason.reason, 'expired')
   await until(async () => !(await server.command('EXISTS', t.name)))
   assert.deepEqual({ ...(await held.release()), overrunMs: 0 }, { outcome: 'expired', rival: null, overrunMs: 0 })
@@ -73,7 +73,7 @@ test('an end of the hold that extends cannot pass', async (t) => {
   const { signal } = held
   await held.extend(60_000)
   assert.ok(held.remainingMs() <= 3_000)
-  await until(() => signal.aborted)
+  await until(() => signal.aborted, 4_000)
   assert.equal(signal.reason.reason, 'max_hold')
   await assert.rejects(held.extend(), LockLostError)
   await assert.rejects(held.extendBy(10), LockLostError)
@@ -115,7 +115,7 @@ for (const [change, [command, ...values]] of Object.entries(changes)) {
     held.signal.addEventListener('abort', () => told.push(held.isValid()))
     await server.command('DEL', t.name)
     if (command !== 'DEL') await server.command(command, t.name, ...values)
-    await until(() => told.length)
+    await until(() => told.length, 1_000)
     assert.equal(held.signal.reason.code, 'LOCK_LOST')
     assert.throws(() => held.check(), LockLostError)
     await assert.rejects(held.extend(), LockLostError)
@@ -213,7 +213,7 @@ test('f09: a server killed under many holds is a loss for each, and no unhandled
   const holds = await Promise.all(Array.from({ length: 50 }, (_, at) => cut.lock(`${t.name} ${at}`).acquire()))
   const watched = holds.slice(0, 25).map((held) => held.signal)
   await own.kill()
-  await until(() => watched.every((signal) => signal.aborted))
+  await until(() => watched.every((signal) => signal.aborted), 3_500)
   assert.ok(watched.every(({ reason }) => reason instanceof LockLostError && reason.reason === 'expired'))
   assert.ok(holds.every((held) => !held.isValid()))
   await cut.close()

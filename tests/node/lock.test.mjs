@@ -170,7 +170,7 @@ test('a body that the loss itself cancelled ends with the loss', async (t) => {
       assert.ok(error instanceof LockLostError, String(error))
       return error.reason === 'max_hold' && !('result' in error) && !('lockError' in error)
     })
-    await until(async () => !(await server.command('EXISTS', t.name)))
+    await until(async () => !(await server.command('EXISTS', t.name)), 1_000)
   }
 })
 
@@ -227,7 +227,7 @@ test('f18: a silent server is an error in time, and leaves nothing behind', asyn
     clients.push(...deaf)
   }
   await proxy.restore()
-  await until(async () => !(await server.command('EXISTS', t.name)))
+  await until(async () => !(await server.command('EXISTS', t.name)), 1_000)
   assert.equal(await clients[1].withLock(t.name, () => 'again'), 'again')
   await Promise.all(clients.map((each) => each.close()))
 })

@@ -84,7 +84,7 @@ test('fair is an option wherever options are', async (t) => {
     assert.match(await until(async () => (await server.line(t.name))[0]), /^f:/)
     abort.abort()
     await waiting
-    await until(() => isEmpty(t.name))
+    await until(() => isEmpty(t.name), 2_000)
   }
   await held.release()
 })
@@ -100,7 +100,7 @@ for (const fair of [false, true]) {
       abort.abort()
       await rejected
     }
-    await until(() => isEmpty(t.name))
+    await until(() => isEmpty(t.name), 2_000)
     await held.release()
   })
 }
@@ -121,10 +121,9 @@ test('f13: a wait aborted while the lock is handed over passes it on', async (t)
     await Promise.all([quit, release])
     took.push((await timed(() => heir)).tookMs)
   }
-  took.sort((one, other) => one - other)
-  // A claim window of whoever left, at most: not a look, and not a ttl. The machine may stall in some.
-  assert.ok(took.at(-5) < 700 && took.at(-1) < 1_000 + LOAD_MS, `took ${took} ms`)
-  await until(async () => (await isEmpty(t.name)) && !(await server.command('EXISTS', t.name)))
+  // A claim window of whoever left, at most: not a look, and not a ttl.
+  assert.ok(Math.max(...took) < CLAIM_MS + LOAD_MS, `took ${took} ms`)
+  await until(async () => (await isEmpty(t.name)) && !(await server.command('EXISTS', t.name)), 2_000)
 })
 
 for (const signal of ['SIGTERM', 'SIGKILL']) {
@@ -153,6 +152,6 @@ test('f28: close() ends the waits, and takes them out of the line', async (t) =>
   await until(async () => (await server.line(t.name)).length === 3)
   await closing.close()
   await rejected
-  await until(() => isEmpty(t.name))
+  await until(() => isEmpty(t.name), 2_000)
   await held.release()
 })

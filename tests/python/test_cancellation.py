@@ -6,7 +6,7 @@ import random
 import anyio
 import pytest
 from locktender import Client
-from support.observe import until
+from support.observe import PROMPTLY, until
 from support.server import RealServer
 
 
@@ -22,7 +22,7 @@ def test_f24_cancelled_inside_release(server: RealServer, proxy, name):
             with pytest.raises(asyncio.CancelledError):
                 await task
             proxy.restore()
-            await asyncio.to_thread(until, lambda: server.command("EXISTS", name) == 0)
+            await asyncio.to_thread(until, lambda: server.command("EXISTS", name) == 0, PROMPTLY)
 
     asyncio.run(main())
 
@@ -43,7 +43,7 @@ def test_f13_cancelled_at_any_point_leaves_no_key_and_a_usable_client(server: Re
                 except asyncio.CancelledError:
                     continue
                 await held.release()
-            until(lambda: server.command("EXISTS", name) == 0)
+            until(lambda: server.command("EXISTS", name) == 0, PROMPTLY)
             async with client.lock(name, wait=10):
                 pass
 
@@ -58,7 +58,7 @@ def test_f13_a_cancelled_wait_leaves_no_key(server: RealServer, client, name, on
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.to_thread(until, lambda: not server.line(name))
+            await asyncio.to_thread(until, lambda: not server.line(name), 2)
 
     on_each_loop(main)
     assert server.command("EXISTS", name) == 0
@@ -77,7 +77,7 @@ def test_f13_cancelled_in_the_moment_of_the_grant(server: RealServer, client, na
             await (await task).release()
         except asyncio.CancelledError:
             pass
-        until(lambda: server.command("EXISTS", name) == 0)
+        until(lambda: server.command("EXISTS", name) == 0, PROMPTLY)
 
     for _ in range(20):
         asyncio.run(main())
@@ -100,7 +100,7 @@ def test_f13_waiters_cancelled_at_any_point_leave_no_key(server: RealServer, cli
     async def main():
         for _ in range(10):
             await asyncio.gather(*(wait_a_little() for _ in range(20)))
-        until(lambda: server.command("EXISTS", name) == 0)
+        until(lambda: server.command("EXISTS", name) == 0, PROMPTLY)
 
     asyncio.run(main())
 
@@ -118,7 +118,7 @@ def test_a_cancel_scope_that_cancels_again_and_again(server: RealServer, client,
                 else:
                     await client.lock(name, ttl=600).acquire_async()
         assert scope.cancelled_caught
-        until(lambda: server.command("EXISTS", name) == 0)
+        until(lambda: server.command("EXISTS", name) == 0, PROMPTLY)
         async with client.lock(name, wait=0) as held:
             held.check()
 

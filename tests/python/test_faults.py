@@ -140,7 +140,7 @@ def test_f28_close_with_everything_under_way(server: RealServer, name):
     client.close()
     for thread in threads:
         thread.join(PATIENCE)
-    assert time.monotonic() - began < LOAD
+    assert time.monotonic() - began < 2
     assert ended == ["ClosedError"] * 4
     assert not any(held.is_valid() for held in mine)
     assert all(server.command("EXISTS", held.name) == 0 for held in mine)
@@ -154,7 +154,7 @@ def test_f28_close_while_the_server_is_silent_is_bounded(servers, name):
     server.pause()
     began = time.monotonic()
     client.close()
-    assert time.monotonic() - began < 0.3 + LOAD
+    assert time.monotonic() - began < 1
     assert not held.is_valid()
     server.resume()
 

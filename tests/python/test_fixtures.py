@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 from support.checkout import Binary, binaries, certificate
-from support.observe import LOAD, PATIENCE, until
+from support.observe import PATIENCE, until
 from support.proxy import Proxy
 from support.server import RealServer
 
@@ -147,7 +147,7 @@ def test_proxy_latency(proxy: Proxy):
         proxy.latency(0.06, 0.04)
         began = time.monotonic()
         assert ask(connection, "PING")
-        assert 0.1 <= time.monotonic() - began < 0.1 + LOAD
+        assert 0.1 <= time.monotonic() - began < 1
 
 
 def test_proxy_cut_refuse_and_accept(proxy: Proxy):

@@ -2,12 +2,11 @@
 
 import itertools
 import signal
-import statistics
 import sys
 import time
 
 import pytest
-from support.observe import PATIENCE, until
+from support.observe import PATIENCE, PROMPTLY, until
 from support.script import run, start
 from support.server import RealServer
 
@@ -38,7 +37,7 @@ def test_f34_ctrl_c_ends_a_blocking_acquire_and_leaves_no_key(server: RealServer
             until(lambda: not server.line(name))
             if len(took) < 5:
                 print(file=process.stdin, flush=True)
-    assert statistics.median(took) < 0.2, took  # a machine may stall in some
+    assert max(took) < 0.2, took
     assert server.command("EXISTS", name) == 0, "the attempts were given up"
     out, err = process.communicate("\n", timeout=PATIENCE)
     assert (out, err, process.returncode) == ("released\n", "", 0)
@@ -64,7 +63,7 @@ def test_f34_ctrl_c_at_any_point_of_many_acquires(server: RealServer, name):
     interrupting = "import signal; signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
     lines = [line[8:] for line in program.splitlines()]
     assert run(interrupting + "\n".join(lines), server.url, name) == "60\n"
-    until(lambda: server.command("EXISTS", name) == 0)
+    until(lambda: server.command("EXISTS", name) == 0, PROMPTLY)
 
 
 @pytest.mark.parametrize("skip", [False, True])

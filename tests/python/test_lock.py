@@ -5,7 +5,7 @@ import time
 
 import pytest
 from locktender import AcquireTimeoutError, LockLostError, NotHeldError
-from support.observe import LOAD, PATIENCE
+from support.observe import PATIENCE
 
 
 def test_acquire_and_release(each_client, name):
@@ -43,7 +43,7 @@ def test_a_timeout_tells_the_holder(each_client, name):
         began = time.monotonic()
         with pytest.raises(AcquireTimeoutError) as caught:
             lock.acquire()
-        assert 0.1 <= time.monotonic() - began < 0.1 + LOAD
+        assert 0.1 <= time.monotonic() - began < 1
         error = caught.value
         assert (error.code, error.lock_name, error.holder, error.no_expiry) == ("ACQUIRE_TIMEOUT", name, held.owner, False)
         assert error.remaining is not None and 250 < error.remaining <= 300

@@ -62,7 +62,7 @@ def test_a_blocked_loop_does_not_keep_answers_from_being_read(servers, name):
             held = await client.lock(name, ttl=600).acquire_async()
             releasing = asyncio.ensure_future(held.release())
             await asyncio.sleep(0)
-            until(lambda: server.command("EXISTS", name) == 0)  # the loop stands still
+            until(lambda: server.command("EXISTS", name) == 0, 0.8)  # the loop stands still
             assert (await releasing).outcome == "released"
 
     asyncio.run(main())

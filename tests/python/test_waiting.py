@@ -86,7 +86,7 @@ def test_fair_is_an_option_wherever_options_are(server: RealServer, client, thre
         waiting.close()
         with pytest.raises(ClosedError):
             waiter.result(PATIENCE)
-        until(lambda: not server.line(name))
+        until(lambda: not server.line(name), within=2)
 
 
 @pytest.mark.parametrize("fair", [False, True])
@@ -103,7 +103,7 @@ def test_f13_a_cancelled_wait_leaves_the_line_at_once(server: RealServer, client
                 ended = await asyncio.gather(*tasks, return_exceptions=True)
                 assert all(isinstance(end, asyncio.CancelledError) for end in ended)
             # Still open: it is the cancellation that takes them out, not the end of the client.
-            until(lambda: not server.line(name))
+            until(lambda: not server.line(name), within=2)
 
     with client.lock(name, ttl=600):
         asyncio.run(main())
@@ -134,9 +134,9 @@ def test_f13_a_wait_cancelled_while_the_lock_is_handed_over_passes_it_on(server:
                 took.append(time.monotonic() - began)
 
     asyncio.run(main())
-    # A claim window of whoever left, at most: not a look, and not a ttl. The machine may stall in some.
-    assert sorted(took)[-5] < 0.7 and max(took) < 1 + LOAD, took
-    until(lambda: not server.line(name) and not server.command("EXISTS", name))
+    # A claim window of whoever left, at most: not a look, and not a ttl.
+    assert max(took) < 0.2 + LOAD, took
+    until(lambda: not server.line(name) and not server.command("EXISTS", name), within=2)
 
 
 @pytest.mark.parametrize("fair", [False, True])
@@ -157,7 +157,7 @@ def test_f34_ctrl_c_in_a_wait_leaves_the_line(server: RealServer, client, name, 
         until(lambda: server.line(name))
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"
-        until(lambda: not server.line(name))
+        until(lambda: not server.line(name), within=2)
         assert process.communicate("\n", timeout=PATIENCE) == ("", "")
 
 

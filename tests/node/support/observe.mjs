@@ -4,13 +4,16 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long anything that is certain to come may take: a machine may stall, and only a test that fails waits for all of it. */
-export const PATIENCE_MS = 60_000
+export const PATIENCE_MS = 20_000
 
-/** What a loaded machine may add to a time that is promised. Where a bound matters, what breaks it takes longer than that. */
-export const LOAD_MS = 3_000
+/** In which what somebody gave up has left. */
+export const PROMPTLY_MS = 1_000
+
+/** What a machine may add to a time that is promised. It is small, or the promise would hide in it. */
+export const LOAD_MS = 500
 
 /** What `observed` comes to once it is true; fails when that takes longer than `withinMs`. */
-export async function until(observed, withinMs = PATIENCE_MS) {
+export async function until(observed, withinMs = 5_000) {
   const deadline = performance.now() + withinMs
   for (;;) {
     const value = await observed()

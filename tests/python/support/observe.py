@@ -7,13 +7,16 @@ from typing import TypeVar
 T = TypeVar("T")
 
 # How long anything that is certain to come may take, in seconds: a machine may stall, and only a test that fails waits for all of it.
-PATIENCE = 60.0
+PATIENCE = 20.0
 
-# What a loaded machine may add to a time that is promised, in seconds. Where a bound matters, what breaks it takes longer than that.
-LOAD = 3.0
+# In which what somebody gave up has left, in seconds.
+PROMPTLY = 1.0
+
+# What a machine may add to a time that is promised, in seconds. It is small, or the promise would hide in it.
+LOAD = 0.5
 
 
-def until(observed: Callable[[], T], within: float = PATIENCE) -> T:
+def until(observed: Callable[[], T], within: float = 5.0) -> T:
     """What `observed` returns once it is true; fails when that takes longer than `within` seconds."""
     deadline = time.monotonic() + within
     while not (value := observed()):

@@ -23,6 +23,6 @@ pub use connection::{Connection, Reply};
 pub use events::Events;
 pub use link::Fault;
 pub use options::ServerOptions;
-pub use patience::{PATIENCE, TOLERANCE, TTL, eventually};
+pub use patience::{LENIENT, PATIENCE, PROMPTLY, TOLERANCE, TTL, eventually};
 pub use proxy::Proxy;
 pub use server::RealServer;

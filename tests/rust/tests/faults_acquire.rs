@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use locktender::{Client, ClientOptions, Code, EventKind, FailureKind, Outcome, Remaining};
-use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, TTL, eventually};
+use locktender_tests::{Events, PROMPTLY, Proxy, RealServer, ServerOptions, TOLERANCE, TTL, eventually};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -53,13 +53,14 @@ fn f13_a_link_cut_after_the_server_applied_the_acquire_leaves_no_key() {
     let client = open(&proxy.url());
     client.lock("warm").acquire_blocking().unwrap();
     proxy.cut_after_apply(1, "{a}:~lt:fence");
+    let start = Instant::now();
     let error = client.lock("a").ttl(ms(60_000)).try_acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
-    eventually("the undo reached the server", PATIENCE, || !exists(&server, "a"));
+    eventually("the undo reached the server", PROMPTLY, || !exists(&server, "a"));
     // Waiting, the same is only a delay.
     proxy.cut_after_apply(1, "{a}:~lt:fence");
-    let held = client.lock("a").ttl(ms(60_000)).wait(PATIENCE).acquire_blocking().unwrap();
-    assert!(held.is_valid(), "long before the first attempt's key would have expired");
+    let held = client.lock("a").ttl(ms(60_000)).wait(ms(5_000)).acquire_blocking().unwrap();
+    assert!(held.is_valid() && start.elapsed() < ms(3_000), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn f13_an_acquire_dropped_at_any_moment_leaves_no_key() {
     });
     assert!(granted > 0 && granted < 200, "{granted}: both must happen");
     let left = || (0..200).filter(|n| exists(&server, &format!("drop:{n}"))).count();
-    eventually("every key is gone", PATIENCE, || left() == 0);
+    eventually("every key is gone", PROMPTLY, || left() == 0);
     client.lock("usable").acquire().wait().unwrap();
 }
 
@@ -99,7 +100,7 @@ fn f14_the_undo_of_a_round_never_touches_a_later_one() {
     for n in 0..30 {
         let name = format!("undo:{n}");
         proxy.cut_after_apply(1, "~lt:fence");
-        let held = client.lock(&name).ttl(ms(30_000)).wait(PATIENCE).acquire_blocking().unwrap();
+        let held = client.lock(&name).ttl(ms(30_000)).wait(ms(10_000)).acquire_blocking().unwrap();
         // Undos of the failed rounds go on for half a second after the cut.
         if n % 10 == 0 {
             std::thread::sleep(ms(700));
@@ -134,7 +135,7 @@ fn f15_a_reply_slower_than_the_ttl_is_no_success_and_is_undone() {
     let error = client.lock("a").ttl(ms(200)).wait(ms(0)).acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
     proxy.latency(ms(0), ms(0));
-    eventually("undone", PATIENCE, || !exists(&server, "a"));
+    eventually("undone", PROMPTLY, || !exists(&server, "a"));
 }
 
 #[test]
@@ -184,8 +185,10 @@ fn f18_waiting_for_ever_ends_when_the_server_stays_away() {
 fn a_wrong_password_is_denied_at_once_and_never_shown() {
     let server = ServerOptions::new().password("right").start();
     let (client, events) = patient(&format!("redis://:wr0ng@127.0.0.1:{}", server.port()), |_| ());
+    let start = Instant::now();
     let error = client.lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Denied, "{error}");
+    assert!(start.elapsed() < ms(900), "{:?}", start.elapsed());
     assert_eq!(events.count(EventKind::Attempt), 1, "it is not tried again");
     assert!(!format!("{error} {error:?} {client:?}").contains("wr0ng"));
     open(&server.url()).lock("a").acquire_blocking().unwrap();
@@ -203,7 +206,7 @@ fn a_busy_lock_tells_who_holds_it_and_is_taken_when_it_is_free() {
     let info = theirs.lock("a").inspect_blocking().unwrap().unwrap();
     assert_eq!((info.owner.as_str(), info.fence), (held.owner(), held.fence()));
     drop(held);
-    let next = theirs.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
+    let next = theirs.lock("a").wait(ms(2_000)).acquire_blocking().unwrap();
     assert!(next.fence() > info.fence);
 }
 
@@ -214,5 +217,5 @@ fn a_holder_that_dies_frees_the_lock_within_its_ttl() {
     server.command(&["SET", "a", "dead", "PX", "700"]);
     let start = Instant::now();
     client.lock("a").acquire_blocking().unwrap();
-    assert!(start.elapsed() >= ms(650) && start.elapsed() < ms(700) + TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ms(650) && start.elapsed() < ms(760), "{:?}", start.elapsed());
 }

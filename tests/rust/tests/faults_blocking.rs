@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::{Client, ClientOptions, Code, EventKind, Held, Outcome};
-use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, certificate, eventually};
+use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, certificate, eventually};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -85,7 +85,7 @@ fn a_driver_that_gives_up_hands_over_to_those_that_still_wait() {
     });
     // An answer that nobody reads is asked for again.
     assert_eq!(events.count(EventKind::Attempt), 1 + 30 + 30);
-    eventually("given up", PATIENCE, || server.command(&["EXISTS", "given-up"]).int() == 0);
+    eventually("given up", ms(3_000), || server.command(&["EXISTS", "given-up"]).int() == 0);
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn an_answer_that_nobody_waits_for_any_more_is_still_seen_to() {
     let mut call = client.lock("a").acquire();
     assert!(call.wait_for(Duration::ZERO).is_none());
     drop(call);
-    eventually("tried", PATIENCE, || server.command(&["EXISTS", "{a}:~lt:fence"]).int() == 1);
+    eventually("tried", ms(3_000), || server.command(&["EXISTS", "{a}:~lt:fence"]).int() == 1);
     proxy.let_answers_go();
-    eventually("undone", PATIENCE, || server.command(&["EXISTS", "a"]).int() == 0);
+    eventually("undone", ms(3_000), || server.command(&["EXISTS", "a"]).int() == 0);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn f18_threads_waiting_at_a_server_that_stops_return_by_their_deadlines() {
             let (code, took) = waiting.join().unwrap();
             assert!(matches!(code, Code::Unavailable | Code::AcquireTimeout), "{code:?}");
             // A wait and an answer, and before that a release whose outcome stays unknown.
-            assert!(took < ms(500 + 300 + 1_000) + TOLERANCE, "{took:?}");
+            assert!(took < ms(2_500), "{took:?}");
         }
         server.resume();
     });
@@ -169,13 +169,13 @@ fn f28_close_unblocks_the_driver_and_those_behind_it() {
         let seen = proxy.client_bytes();
         let silent = [wait("busy"), wait("free"), wait("free")];
         // A request has about 270 bytes.
-        eventually("asked", PATIENCE, || proxy.client_bytes() > seen + 3 * 200);
+        eventually("asked", ms(3_000), || proxy.client_bytes() > seen + 3 * 200);
         let began = Instant::now();
         client.close_blocking().unwrap();
         for waiting in silent {
             assert_eq!(waiting.join().unwrap(), Code::Closed);
         }
-        assert!(began.elapsed() < ms(1_000) + TOLERANCE, "{:?}", began.elapsed());
+        assert!(began.elapsed() < ms(2_500), "{:?}", began.elapsed());
     });
     assert!(held.is_valid());
 }

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use locktender::{Client, Code, EventKind, LossReason, Outcome};
-use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, TOLERANCE, TTL, eventually};
+use locktender_tests::{Events, Proxy, RealServer, ServerOptions, TTL, eventually};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -76,7 +76,7 @@ fn f04_renewals_that_fail_are_no_loss_while_one_succeeds_in_time() {
     proxy.black_hole();
     assert_eq!(held.lost().wait().unwrap().reason, LossReason::Expired);
     proxy.restore();
-    let again = client.lock("a").ttl(TTL).wait(PATIENCE).acquire_blocking().unwrap();
+    let again = client.lock("a").ttl(TTL).wait(ms(5_000)).acquire_blocking().unwrap();
     // The next hold of the same name is renewed.
     events.more(EventKind::Renewed, 1);
     assert!(again.is_valid(), "{:?}", again.check());
@@ -115,11 +115,11 @@ fn an_extension_never_shortens() {
     held.extend(ms(60_000)).wait().unwrap();
     held.extend(ms(500)).wait().unwrap();
     std::thread::sleep(ms(700));
-    assert!(held.remaining() > ms(60_000) - TOLERANCE, "{:?}", held.remaining());
-    assert!(pttl(&server, "a") > 55_000);
+    assert!(held.remaining() > ms(57_000), "{:?}", held.remaining());
+    assert!(pttl(&server, "a") > 57_000);
     let before = held.remaining();
-    held.extend_by(ms(60_000)).wait().unwrap();
-    assert!(held.remaining() > before + ms(60_000) - TOLERANCE);
+    held.extend_by(ms(5_000)).wait().unwrap();
+    assert!(held.remaining() > before + ms(4_000));
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn f08_max_hold_ends_a_hold_whatever_renews_or_extends_it() {
     assert!(held.remaining() <= span);
     let loss = held.lost().wait().unwrap();
     assert_eq!(loss.reason, LossReason::MaxHold);
-    assert!(start.elapsed() >= span && start.elapsed() < span + TOLERANCE, "{:?}", start.elapsed());
-    client.lock("a").wait(PATIENCE).acquire_blocking().expect("the key is left to expire");
+    assert!(start.elapsed() >= span && start.elapsed() < span + ms(300), "{:?}", start.elapsed());
+    client.lock("a").wait(ms(2_000)).acquire_blocking().expect("the key is left to expire");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn f09_a_server_that_dies_is_a_loss_and_nothing_worse() {
     assert_eq!(events.count(EventKind::Lost), 20);
     drop(held);
     server.restart();
-    client.lock("0").wait(PATIENCE).acquire_blocking().expect("the client works again");
+    client.lock("0").wait(ms(5_000)).acquire_blocking().expect("the client works again");
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn a_hold_without_renewal_ends_with_its_ttl_unless_extended() {
     std::thread::sleep(TTL / 3);
     let extended = Instant::now();
     held.extend_again().wait().unwrap();
-    let loss = held.lost().wait_for(TTL + TOLERANCE).expect("nobody extends it again").unwrap();
+    let loss = held.lost().wait_for(TTL).expect("nobody extends it again").unwrap();
     assert_eq!(loss.reason, LossReason::Expired);
     assert!(extended.elapsed() > TTL - TTL / 10, "{:?}", extended.elapsed());
-    eventually("the key expires after the loss was told", PATIENCE, || pttl(&server, "a") == -2);
+    eventually("the key expires after the loss was told", ms(500), || pttl(&server, "a") == -2);
 }

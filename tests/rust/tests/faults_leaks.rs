@@ -8,9 +8,10 @@
 #![cfg(target_os = "linux")]
 
 use std::net::TcpListener;
+use std::time::Duration;
 
 use locktender::{Client, Code};
-use locktender_tests::{PATIENCE, RealServer, eventually};
+use locktender_tests::{RealServer, eventually};
 
 /// What a process holds of the machine.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Holdings {
 
     /// Fails unless this process is back at what it had. Connections and their closing take a moment.
     fn are_back(&self, what: &str) {
-        eventually(what, PATIENCE, || {
+        eventually(what, Duration::from_secs(5), || {
             let now = Self::now();
             now.descriptors <= self.descriptors && now.threads <= self.threads
         });
@@ -90,5 +91,5 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
     let before = Holdings::now();
     reopen(500);
     before.are_back("after clients that were dropped");
-    eventually("their connections are closed", PATIENCE, || clients_of(&server) == 1);
+    eventually("their connections are closed", Duration::from_secs(5), || clients_of(&server) == 1);
 }

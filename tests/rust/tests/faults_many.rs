@@ -6,14 +6,14 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use locktender::Client;
-use locktender_tests::{PATIENCE, Proxy, RealServer, TOLERANCE};
+use locktender_tests::{Proxy, RealServer};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
 #[test]
-fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_over_before_the_server_expires_them() {
+fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_told_before_the_server_expires_them() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let client = Client::open(&proxy.url()).unwrap();
@@ -37,17 +37,17 @@ fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_over_before_the_server
     assert!(held.iter().all(locktender::Held::is_valid), "renewed in time over 200 ms");
     proxy.black_hole();
     let mut connection = server.connection().unwrap();
-    let believed: Vec<Instant> = (0..1_000)
+    let kept: Vec<Instant> = (0..1_000)
         .map(|n| {
             let believed = Instant::now() + held[n].remaining();
             let left = connection.command(&["PTTL", &format!("hold:{n}")]).unwrap().int();
             let kept = Instant::now() + u64::try_from(left).map_or(Duration::ZERO, |left| ms(left + 1));
             assert!(believed <= kept, "hold {n} is believed in {:?} after the server expired it", believed - kept);
-            believed
+            kept
         })
         .collect();
     for _ in 0..1_000 {
-        let (n, at) = told.recv_timeout(ttl + PATIENCE).expect("every hold is told");
-        assert!(at < believed[n] + TOLERANCE, "hold {n} was told {:?} after it was over", at - believed[n]);
+        let (n, at) = told.recv_timeout(ms(10_000)).expect("every hold is told");
+        assert!(at <= kept[n], "hold {n} was told {:?} after the server expired it", at - kept[n]);
     }
 }

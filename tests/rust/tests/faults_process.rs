@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use locktender::{Client, Error, Outcome};
-use locktender_tests::{PATIENCE, RealServer, TOLERANCE, TTL, eventually};
+use locktender_tests::{PATIENCE, RealServer, TTL, eventually};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 const URL: &str = "LOCKTENDER_CHILD_URL";
@@ -151,7 +151,7 @@ fn f02_a_process_that_was_stopped_knows_before_any_io_that_its_lock_is_gone() {
     holder.stop();
     holder.tell("check");
     let client = Client::open(&server.url()).unwrap();
-    let next = client.lock("a").ttl(Duration::from_secs(30)).wait(TTL + TOLERANCE).acquire_blocking().unwrap();
+    let next = client.lock("a").ttl(Duration::from_secs(30)).wait(TTL + Duration::from_millis(300)).acquire_blocking().unwrap();
     holder.signal(Signal::CONT);
     let mut said = [holder.hear(), holder.hear()];
     said.sort();
@@ -178,7 +178,7 @@ fn f08_a_killed_owner_frees_its_lock_within_a_ttl() {
     drop(holder.child.kill());
     drop(holder.child.wait());
     expires_within_a_ttl(&server);
-    client.lock("a").wait(TTL + TOLERANCE).acquire_blocking().unwrap();
+    client.lock("a").wait(TTL + Duration::from_millis(300)).acquire_blocking().unwrap();
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn f28_a_terminated_process_frees_its_lock_within_a_ttl() {
     drop(holder.child.wait());
     expires_within_a_ttl(&server);
     let client = Client::open(&server.url()).unwrap();
-    client.lock("a").wait(TTL + TOLERANCE).acquire_blocking().unwrap();
+    client.lock("a").wait(TTL + Duration::from_millis(300)).acquire_blocking().unwrap();
 }
 
 /// Lets a crowd stand still for longer than an outage is borne with, and with it the server or not.

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use locktender::{Client, ClientOptions, Code, Held, LossReason, Outcome};
-use locktender_tests::{PATIENCE, Proxy, RealServer, TOLERANCE, TTL, eventually};
+use locktender_tests::{PROMPTLY, Proxy, RealServer, TTL, eventually};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -77,7 +77,7 @@ fn a_release_nobody_answers_is_unavailable_and_can_be_retried_with_the_same_hand
     proxy.black_hole();
     let start = Instant::now();
     assert_eq!(held.release().wait().unwrap_err().code(), Code::Unavailable);
-    assert!(start.elapsed() >= ms(3_000) && start.elapsed() < ms(3_000) + TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ms(3_000) && start.elapsed() < ms(3_000) + ms(400), "{:?}", start.elapsed());
     assert!(!held.is_valid());
     proxy.restore();
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -101,9 +101,9 @@ fn leaving_a_body_with_an_unknown_outcome_is_no_error_and_goes_on_in_the_backgro
         7
     });
     assert_eq!(result.unwrap(), 7);
-    assert!(start.elapsed() < ms(1_000) + TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < ms(1_000) + ms(300), "{:?}", start.elapsed());
     proxy.restore();
-    eventually("released in the background", PATIENCE, || value(&server, "a").is_none());
+    eventually("released in the background", ms(2_000), || value(&server, "a").is_none());
 }
 
 #[test]
@@ -138,11 +138,11 @@ fn f24_a_body_that_is_dropped_or_panics_releases() {
             () = entered.notified() => (),
         }
     });
-    eventually("released after the drop", PATIENCE, || value(&server, "a").is_none());
+    eventually("released after the drop", PROMPTLY, || value(&server, "a").is_none());
     let lock = client.lock("b");
     let panicked = std::thread::spawn(move || lock.with_blocking(|_| panic!("the body fails")));
     assert!(panicked.join().is_err());
-    eventually("released after the panic", PATIENCE, || value(&server, "b").is_none());
+    eventually("released after the panic", PROMPTLY, || value(&server, "b").is_none());
 }
 
 #[test]
@@ -156,10 +156,10 @@ fn f28_closing_ends_everything_in_order_and_in_time() {
         let client = client.clone();
         std::thread::spawn(move || client.lock("taken").acquire_blocking().map(|_| ()))
     };
-    eventually("the waiter is at it", PATIENCE, || !waiting.is_finished());
+    eventually("the waiter is at it", PROMPTLY, || !waiting.is_finished());
     let start = Instant::now();
     client.close_blocking().unwrap();
-    assert!(start.elapsed() < ms(1_000) + TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < ms(1_500), "{:?}", start.elapsed());
     assert_eq!(waiting.join().unwrap().unwrap_err().code(), Code::Closed);
     assert!(!held.is_valid());
     assert_eq!(held.lost().wait().unwrap().reason, LossReason::Closed);
@@ -179,7 +179,7 @@ fn f28_closing_with_a_dead_server_is_bounded() {
     proxy.black_hole();
     let start = Instant::now();
     client.close_blocking().unwrap();
-    assert!(start.elapsed() < ms(1_000) + TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < ms(1_500), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use locktender::server::{FailureKind, Listener, Notice, Op, Server, Verdict};
-use locktender_tests::{Binary, Proxy, RealServer, Reply, ServerOptions, TOLERANCE, eventually};
+use locktender_tests::{Binary, LENIENT, Proxy, RealServer, Reply, ServerOptions, eventually};
 use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 /// A test's response timeout: on a busy machine an answer may take its time.
-const TIMEOUT: Duration = TOLERANCE;
+const TIMEOUT: Duration = LENIENT;
 
 /// A dead connection shows after two or three looks and the response timeout.
 const SILENCE: Duration = Duration::from_secs(60);

@@ -34,16 +34,15 @@ fn latency_delays_each_direction_but_not_the_rate() {
     let mut connection = proxy.connect();
     proxy.latency(Duration::from_millis(60), Duration::from_millis(40));
     let began = Instant::now();
-    for _ in 0..200 {
+    for _ in 0..20 {
         connection.send(&["PING"]).unwrap();
     }
-    for _ in 0..200 {
+    for _ in 0..20 {
         connection.reply().unwrap();
     }
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(100), "{took:?}");
-    // One after the other they would take twenty seconds.
-    assert!(took < PATIENCE, "{took:?}");
+    assert!(took < Duration::from_millis(1_000), "{took:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::time::Instant;
 
 use locktender::{Client, ClientOptions, Code, FailureKind, Outcome};
-use locktender_tests::{PATIENCE, TOLERANCE, TTL, eventually};
+use locktender_tests::{PATIENCE, PROMPTLY, TOLERANCE, TTL, eventually};
 
 use crate::ensemble::{Ensemble, ms};
 
@@ -21,9 +21,9 @@ fn f17_five_servers_with_one_refused_and_one_black_holed_answer_as_fast_as_the_t
         let start = Instant::now();
         let held = client.lock(format!("a{n}")).acquire_blocking().unwrap();
         let granted = start.elapsed();
+        assert!(granted >= ms(30) && granted < ms(130), "{granted:?}");
         assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
-        // Whoever waited for the silent one would wait for a response timeout.
-        assert!(granted >= ms(30) && start.elapsed() < TOLERANCE, "{granted:?} {:?}", start.elapsed());
+        assert!(start.elapsed() < ms(230), "{:?}", start.elapsed());
     }
 }
 
@@ -36,7 +36,7 @@ fn f17_one_stopped_server_delays_nobody() {
         let start = Instant::now();
         let held = client.lock(format!("a{n}")).acquire_blocking().unwrap();
         assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
-        assert!(start.elapsed() < TOLERANCE, "{:?}: less than a response timeout", start.elapsed());
+        assert!(start.elapsed() < ms(150), "{:?}", start.elapsed());
     }
     quorum.servers[0].resume();
     for n in 0..10 {
@@ -49,10 +49,10 @@ fn hearing_every_server_out_does_not_use_a_short_ttl_up() {
     let quorum = Ensemble::start(3);
     drop(quorum.trusted());
     quorum.proxies[0].black_hole();
-    let client = quorum.builder().configure(|options| options.response_timeout = Some(PATIENCE)).build().unwrap();
+    let client = quorum.builder().configure(|options| options.response_timeout = None).build().unwrap();
     let start = Instant::now();
-    let held = client.lock("a").ttl(2 * TTL).wait(ms(0)).acquire_blocking().unwrap();
-    assert!(held.is_valid() && start.elapsed() < 2 * TTL, "{:?}", start.elapsed());
+    let held = client.lock("a").ttl(ms(150)).wait(ms(0)).acquire_blocking().unwrap();
+    assert!(held.is_valid() && start.elapsed() < ms(150), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn f14_the_undo_of_a_round_never_touches_a_later_one() {
         let name = format!("undo:{n}");
         quorum.proxies[n % 3].cut_after_apply(1, "~lt:fence");
         quorum.proxies[(n + 1) % 3].cut_after_apply(1, "~lt:fence");
-        let held = client.lock(&name).ttl(ms(60_000)).wait(PATIENCE).acquire_blocking().unwrap();
+        let held = client.lock(&name).ttl(ms(60_000)).wait(ms(10_000)).acquire_blocking().unwrap();
         // Undos of the failed round go on for half a second after the cut.
         if n % 6 == 0 {
             std::thread::sleep(ms(700));
@@ -137,16 +137,16 @@ fn f18_a_majority_that_cannot_be_reached_takes_no_longer_than_the_wait_and_a_res
     let start = Instant::now();
     let error = client(ms(1_500)).lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
-    assert!(start.elapsed() >= ms(1_500) && start.elapsed() < ms(1_500 + 1_000) + TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ms(1_500) && start.elapsed() < ms(1_500 + 1_000) + ms(250), "{:?}", start.elapsed());
     assert!(
         error.servers().iter().any(|server| server.kind == FailureKind::Disconnected || server.kind == FailureKind::Refused),
         "{error}"
     );
     for server in [3, 4] {
-        eventually("the attempts were undone", PATIENCE, || quorum.value(server, "a").is_none());
+        eventually("the attempts were undone", ms(2_000), || quorum.value(server, "a").is_none());
     }
     quorum.servers[1].resume();
-    eventually("also on the stopped one", PATIENCE, || quorum.value(1, "a").is_none());
+    eventually("also on the stopped one", ms(2_000), || quorum.value(1, "a").is_none());
 }
 
 #[test]
@@ -156,13 +156,13 @@ fn a_majority_that_comes_back_while_somebody_waits_is_only_a_delay() {
     quorum.servers[..2].iter().for_each(locktender_tests::RealServer::pause);
     let start = Instant::now();
     let waiter = std::thread::spawn(move || {
-        let held = client.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
+        let held = client.lock("a").wait(ms(5_000)).acquire_blocking().unwrap();
         (start.elapsed(), held)
     });
     std::thread::sleep(ms(900));
     quorum.servers[..2].iter().for_each(locktender_tests::RealServer::resume);
     let (waited, held) = waiter.join().unwrap();
-    assert!(waited >= ms(900) && waited < ms(900) + TOLERANCE, "{waited:?}");
+    assert!(waited >= ms(900) && waited < ms(2_400), "{waited:?}");
     // The requests of the failed rounds reach the servers that were stopped; only the last hold stays.
     std::thread::sleep(ms(800));
     assert!(quorum.count("a", held.owner()) >= 2, "{:?}", quorum.values("a"));
@@ -183,6 +183,6 @@ fn a_foreign_key_on_one_server_is_no_conflict_and_on_a_majority_it_is() {
     for error in [client.lock("a").acquire_blocking().unwrap_err(), client.lock("a").inspect_blocking().unwrap_err()] {
         assert_eq!(error.code(), Code::KeyConflict, "{error}");
     }
-    eventually("nothing of ours is left", PATIENCE, || quorum.value(2, "a").is_none());
+    eventually("nothing of ours is left", PROMPTLY, || quorum.value(2, "a").is_none());
     assert_eq!(quorum.servers[0].command(&["LLEN", "a"]).int(), 1, "and what was there is");
 }

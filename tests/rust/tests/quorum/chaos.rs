@@ -92,7 +92,7 @@ fn no_two_hold_at_once_whatever_befalls_the_servers() {
         options.unavailable_after = PATIENCE;
     };
     let client = quorum.builder().configure(patient).build().unwrap();
-    let held = client.lock("a").wait(PATIENCE).acquire_blocking();
+    let held = client.lock("a").wait(ms(5_000)).acquire_blocking();
     let held = held.unwrap_or_else(|error| panic!("all servers are back: {error}"));
     held.release().wait().unwrap();
     quorum.left_clean("a");

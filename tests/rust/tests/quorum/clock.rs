@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use locktender::{EventKind, LossReason, Outcome};
-use locktender_tests::{PATIENCE, RealServer, ServerOptions, TTL};
+use locktender_tests::{RealServer, ServerOptions, TTL};
 
 use crate::ensemble::{Ensemble, ms};
 use crate::jumpy::{JumpyServer, watched};
@@ -53,7 +53,7 @@ fn a_jump_that_expires_a_majority_is_a_loss_and_fences_go_on_rising() {
     assert_eq!(loss.reason, LossReason::Missing);
     let mut last = held.fence();
     for _ in 0..5 {
-        let held = client.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
+        let held = client.lock("a").wait(ms(2_000)).acquire_blocking().unwrap();
         assert!(held.fence() > last);
         last = held.fence();
         assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -80,7 +80,7 @@ fn a_real_server_that_jumps_expires_its_key_and_nobody_else_is_granted_the_lock(
         assert!(held.is_valid(), "{:?}", held.check());
     }
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
-    let next = rival.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
+    let next = rival.lock("a").wait(ms(5_000)).acquire_blocking().unwrap();
     assert!(next.fence() > held.fence());
     assert_eq!(next.release().wait().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");

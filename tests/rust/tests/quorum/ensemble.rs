@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use locktender::{Client, ClientBuilder, ClientOptions, Held};
-use locktender_tests::{Events, PATIENCE, Proxy, RealServer, TOLERANCE, eventually};
+use locktender_tests::{Events, LENIENT, PATIENCE, Proxy, RealServer, eventually};
 
 pub const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
+
+/// How long the background may take to clean up: an undo is asked twice, half a second apart.
+pub const TIDY: Duration = ms(2_000);
 
 /// The ttl of locks for which a test says nothing: whatever is gone before was taken off.
 const LONG: Duration = ms(60_000);
@@ -36,7 +39,7 @@ impl Ensemble {
     /// A client over the proxies. What is slow here is the machine, unless a test says otherwise.
     pub fn builder(&self) -> ClientBuilder {
         through(&self.proxies).configure(|options| {
-            options.response_timeout = Some(TOLERANCE);
+            options.response_timeout = Some(LENIENT);
             options.lock.ttl = LONG;
         })
     }
@@ -88,13 +91,13 @@ impl Ensemble {
 
     /// Waits until every server has the hold, and the client has heard so: what is asked behind the acquire is answered after it.
     pub fn settled(&self, client: &Client, held: &Held) {
-        eventually("every server has it", PATIENCE, || self.count(held.name(), held.owner()) == self.servers.len());
+        eventually("every server has it", TIDY, || self.count(held.name(), held.owner()) == self.servers.len());
         assert!(client.check().wait().unwrap().iter().all(|report| report.error.is_none()));
     }
 
     /// Waits until no server has the key.
     pub fn left_clean(&self, key: &str) {
-        eventually(&format!("no server has {key}"), PATIENCE, || self.values(key).iter().all(Option::is_none));
+        eventually(&format!("no server has {key}"), TIDY, || self.values(key).iter().all(Option::is_none));
     }
 
     /// The last fence a server has issued.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use locktender::{EventKind, LossReason, Outcome};
-use locktender_tests::{PATIENCE, TOLERANCE, TTL, eventually};
+use locktender_tests::{PROMPTLY, TOLERANCE, TTL, eventually};
 
 use crate::ensemble::{Ensemble, ms};
 
@@ -12,9 +12,9 @@ fn a_quorum_holds_extends_and_releases_on_every_server() {
     let quorum = Ensemble::start(3);
     let client = quorum.trusted();
     let held = client.lock("a").ttl(ms(20_000)).acquire_blocking().unwrap();
-    eventually("every server has it", PATIENCE, || quorum.count("a", held.owner()) == 3);
+    eventually("every server has it", PROMPTLY, || quorum.count("a", held.owner()) == 3);
     held.extend(ms(60_000)).wait().unwrap();
-    assert!(held.remaining() > ms(60_000) - TOLERANCE);
+    assert!(held.remaining() > ms(59_000));
     assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
     assert_eq!(client.lock("a").inspect_blocking().unwrap().unwrap().owner, held.owner());
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -38,7 +38,7 @@ fn one_refused_one_stopped_and_one_slow_of_five_lose_nothing() {
     assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
     assert!(
-        start.elapsed() < TOLERANCE,
+        start.elapsed() < ms(800),
         "less than a response timeout: extend, try and release wait for the slow one, never for the dead: {:?}",
         start.elapsed()
     );
@@ -59,7 +59,7 @@ fn a_majority_that_is_down_is_a_loss_when_validity_ends_and_not_before() {
             if stopped { server.pause() } else { server.kill() }
         }
         let extend = held.extend(ms(2_000));
-        let loss = held.lost().wait_for(PATIENCE).expect("validity ends").unwrap();
+        let loss = held.lost().wait_for(ms(3_000)).expect("validity ends").unwrap();
         let lasted = start.elapsed();
         assert_eq!(loss.reason, LossReason::Expired);
         assert!(lasted >= remaining && lasted < remaining + TOLERANCE, "{remaining:?} became {lasted:?}");

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use locktender::{ClientOptions, Code, EventKind, LossReason, Outcome};
-use locktender_tests::{PATIENCE, RealServer, TOLERANCE, eventually};
+use locktender_tests::{PROMPTLY, RealServer, TOLERANCE, eventually};
 
 use crate::ensemble::{Ensemble, ms};
 
@@ -16,12 +16,12 @@ fn a_release_that_reaches_no_majority_is_unknown_goes_on_and_can_be_asked_again(
         options.unavailable_after = ms(3_000);
     });
     let held = client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
-    eventually("every server has it", PATIENCE, || quorum.count("a", held.owner()) == 3);
+    eventually("every server has it", PROMPTLY, || quorum.count("a", held.owner()) == 3);
     quorum.servers[1..].iter().for_each(RealServer::pause);
     let start = Instant::now();
     let error = held.release().wait().unwrap_err();
     assert_eq!((error.code(), error.servers().len()), (Code::Unavailable, 2), "{error}");
-    assert!(start.elapsed() >= ms(3_000) && start.elapsed() < ms(3_000) + TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ms(3_000) && start.elapsed() < ms(3_000) + ms(250), "{:?}", start.elapsed());
     assert!(!held.is_valid());
     assert_eq!(quorum.value(0, "a"), None, "where it could it was released");
     quorum.servers[1..].iter().for_each(RealServer::resume);
@@ -55,7 +55,7 @@ fn leaving_a_body_with_a_majority_down_is_no_error_and_the_release_follows() {
             Instant::now()
         })
         .unwrap();
-    assert!(start.elapsed() < ms(1_000) + TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < ms(1_000) + ms(200), "{:?}", start.elapsed());
     assert!(warnings.lock().unwrap().iter().any(|warning| warning.contains("not confirmed")), "{:?}", warnings.lock().unwrap());
     quorum.servers[..2].iter().for_each(RealServer::resume);
     quorum.left_clean("a");
@@ -67,7 +67,7 @@ fn a_release_after_the_loss_tells_the_rival_and_leaves_it_alone() {
     let (client, other) = (quorum.acquainted(), quorum.acquainted());
     let held = client.lock("a").ttl(ms(400)).renew(false).acquire_blocking().unwrap();
     assert_eq!(held.lost().wait().unwrap().reason, LossReason::Expired);
-    let rival = other.lock("a").wait(PATIENCE).acquire_blocking().unwrap();
+    let rival = other.lock("a").wait(ms(2_000)).acquire_blocking().unwrap();
     let release = held.release().wait().unwrap();
     assert_eq!((release.outcome, release.rival.as_deref()), (Outcome::Taken, Some(rival.owner())));
     assert!(release.overrun > ms(0));
@@ -79,7 +79,7 @@ fn a_release_of_what_a_majority_lost_is_expired() {
     let quorum = Ensemble::start(3);
     let client = quorum.acquainted();
     let held = client.lock("a").ttl(ms(30_000)).acquire_blocking().unwrap();
-    eventually("every server has it", PATIENCE, || quorum.count("a", held.owner()) == 3);
+    eventually("every server has it", PROMPTLY, || quorum.count("a", held.owner()) == 3);
     for server in &quorum.servers[..2] {
         server.command(&["DEL", "a"]);
     }
@@ -96,7 +96,7 @@ fn f28_close_with_servers_down_releases_on_the_others_and_ends_in_time() {
         options.unavailable_after = ms(60_000);
     });
     let held: Vec<_> = (0..5).map(|n| client.lock(format!("a{n}")).ttl(ms(60_000)).acquire_blocking().unwrap()).collect();
-    eventually("every server has them", PATIENCE, || (0..5).all(|n| quorum.count(&format!("a{n}"), held[n].owner()) == 5));
+    eventually("every server has them", PROMPTLY, || (0..5).all(|n| quorum.count(&format!("a{n}"), held[n].owner()) == 5));
     let waiting = {
         let client = client.clone();
         std::thread::spawn(move || client.lock("a0").acquire_blocking().unwrap_err().code())
@@ -112,7 +112,7 @@ fn f28_close_with_servers_down_releases_on_the_others_and_ends_in_time() {
         assert_eq!(held.check().unwrap_err().loss().unwrap().reason, LossReason::Closed);
     }
     for server in [3, 4] {
-        eventually("released", PATIENCE, || (0..5).all(|n| quorum.value(server, &format!("a{n}")).is_none()));
+        eventually("released", PROMPTLY, || (0..5).all(|n| quorum.value(server, &format!("a{n}")).is_none()));
     }
     quorum.servers[1].resume();
     assert_eq!(client.lock("b").acquire_blocking().unwrap_err().code(), Code::Closed);

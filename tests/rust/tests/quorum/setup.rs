@@ -1,7 +1,7 @@
 //! What a client finds out about its servers: trust, quorums that don't match, and the check.
 
 use locktender::{Client, Code, FailureKind, Outcome};
-use locktender_tests::{PATIENCE, RealServer, ServerOptions, TOLERANCE};
+use locktender_tests::{LENIENT, PATIENCE, RealServer, ServerOptions};
 
 use crate::ensemble::{Ensemble, ms};
 
@@ -129,7 +129,7 @@ fn rights_that_a_majority_denies_are_denied_at_once() {
     let start = std::time::Instant::now();
     let error = client(2).lock("a2").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Denied, "{error}");
-    assert!(start.elapsed() < TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < ms(900), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_check_reports_what_each_server_guarantees() {
     let urls = [evicting.url(), durable.url(), replica.url(), "redis://127.0.0.1:1".to_owned(), silent];
     let client = urls.into_iter().fold(Client::builder(), locktender::ClientBuilder::url);
     // The silent server keeps the report waiting; that must not look like slow clocks.
-    let client = client.configure(|options| options.connect_timeout = TOLERANCE + ms(1_000)).build().unwrap();
+    let client = client.configure(|options| options.connect_timeout = LENIENT + ms(1_000)).build().unwrap();
     let reports = client.check().wait().unwrap();
     assert_eq!(reports[0].eviction.as_deref(), Some("allkeys-lru"));
     assert!(reports[0].warnings.iter().any(|warning| warning.contains("noeviction")), "{reports:?}");
@@ -151,7 +151,7 @@ fn a_check_reports_what_each_server_guarantees() {
     assert!(reports[1].warnings.iter().all(clock), "{reports:?}");
     assert!(reports[2].warnings.iter().any(|warning| warning.contains("replica")), "{reports:?}");
     for report in &reports[..3] {
-        assert!(report.clock_offset_ms.is_some_and(|offset| ms(offset.unsigned_abs()) < TOLERANCE), "{report:?}");
+        assert!(report.clock_offset_ms.is_some_and(|offset| offset.abs() < 1_000), "{report:?}");
         assert!(report.version.as_ref().is_some_and(|version| version.contains(&evicting.binary().version)), "{report:?}");
     }
     assert!(reports[3].error.is_some() && reports[4].error.is_some());

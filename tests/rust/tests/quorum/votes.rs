@@ -1,7 +1,7 @@
 //! Fences on servers whose counters differ, and answers that come after the grant.
 
 use locktender::Outcome;
-use locktender_tests::{PATIENCE, RealServer, TTL, eventually};
+use locktender_tests::{PATIENCE, PROMPTLY, RealServer, TTL, eventually};
 
 use crate::ensemble::{Ensemble, wall_us};
 
@@ -44,7 +44,7 @@ fn a_late_vote_below_the_token_is_confirmed() {
     eventually("it voted", PATIENCE, || quorum.value(2, "a").as_deref() == Some(held.owner()));
     assert!(quorum.fence(2, "a") < ahead, "nothing is known of its vote yet");
     quorum.proxies[2].let_answers_go();
-    eventually("confirmed", PATIENCE, || quorum.fence(2, "a") == held.fence());
+    eventually("confirmed", PROMPTLY, || quorum.fence(2, "a") == held.fence());
     assert_eq!(quorum.value(2, "a").as_deref(), Some(held.owner()));
     // It counts from now on: with it and another one alone the hold goes on.
     quorum.servers[0].pause();
@@ -67,13 +67,13 @@ fn a_late_vote_above_the_token_is_released_there_and_never_counts() {
     let voted = || quorum.value(2, "a").as_deref() == Some(held.owner());
     eventually("it votes, though nothing is known of its vote yet", PATIENCE, voted);
     quorum.proxies[2].let_answers_go();
-    eventually("released there", PATIENCE, || quorum.value(2, "a").is_none());
+    eventually("released there", PROMPTLY, || quorum.value(2, "a").is_none());
     events.next_beat();
     assert!(held.is_valid(), "{:?}", held.check());
     assert_eq!(quorum.value(2, "a"), None, "no heartbeat writes it again");
     assert_eq!(quorum.fence(2, "a"), ahead + 1);
     quorum.servers[0].pause();
-    held.lost().wait_for(TTL + PATIENCE).expect("one server of three is no majority").unwrap();
+    held.lost().wait_for(TTL).expect("one server of three is no majority").unwrap();
     quorum.servers[0].resume();
     held.release().wait().unwrap();
     quorum.left_clean("a");
@@ -91,7 +91,7 @@ fn unequal_votes_take_a_second_round_and_the_third_server_is_confirmed_with_it()
     let before = quorum.fence(1, "a");
     let held = client.lock("a").acquire_blocking().unwrap();
     assert!(held.fence() > before, "the largest of a majority's votes");
-    eventually("settled", PATIENCE, || {
+    eventually("settled", PROMPTLY, || {
         let exact =
             (0..3).filter(|server| quorum.fence(*server, "a") == held.fence() && quorum.value(*server, "a").is_some()).count();
         let above = (0..3).filter(|server| quorum.fence(*server, "a") > held.fence());

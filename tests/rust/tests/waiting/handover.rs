@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use locktender::{Client, EventKind, Remaining};
-use locktender_tests::{Connection, PATIENCE, RealServer, TOLERANCE, eventually};
+use locktender_tests::{Connection, PATIENCE, RealServer, eventually};
 
 use crate::{Watched, acquire, ms, queue_length, visit};
 
@@ -20,8 +20,8 @@ fn a_release_hands_the_lock_to_the_waiter_without_a_poll() {
         assert!(next.fence() > held.fence());
         next.release().wait().unwrap();
     }
-    // The first waiter may have been told before it listened, and one that waits for a processor may look before it hears.
-    assert!(two.count(EventKind::HandedOver) >= 15, "{} of 20 were told", two.count(EventKind::HandedOver));
+    // The first waiter may have been told before it listened.
+    assert!(two.count(EventKind::HandedOver) >= 19, "{} of 20 were told", two.count(EventKind::HandedOver));
     assert_eq!(queue_length(&server, "a"), 0);
 }
 
@@ -33,8 +33,7 @@ fn a_waiter_is_there_when_the_holder_expires() {
     let start = Instant::now();
     let held = one.client.lock("a").acquire_blocking().unwrap();
     let took = start.elapsed();
-    // That it does not wait for its next look is shown in virtual time.
-    assert!(took >= ms(395) && took < ms(400) + TOLERANCE, "{took:?}");
+    assert!(took >= ms(395) && took < ms(700), "{took:?}: it neither came early nor waited for its next look");
     held.release().wait().unwrap();
 }
 
@@ -48,7 +47,7 @@ fn a_holder_of_another_library_that_deletes_its_key_is_followed_within_about_a_s
     let start = Instant::now();
     server.command(&["DEL", "a"]);
     waiter.join().unwrap();
-    assert!(start.elapsed() < ms(1_000) + TOLERANCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < ms(1_500), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -124,7 +123,7 @@ fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
     }
     // A waiter is granted the lock directly once it has waited for a second.
     let took = start.elapsed();
-    assert!(took >= ms(950) && took < ms(1_000) + TOLERANCE, "{took:?}");
+    assert!(took >= ms(950) && took < ms(1_600), "{took:?}");
     assert!(passed > 10, "{passed}");
     waiter.join().unwrap();
 }

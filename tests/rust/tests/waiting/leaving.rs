@@ -7,6 +7,9 @@ use locktender_tests::{PATIENCE, Proxy, RealServer, eventually};
 
 use crate::{Watched, acquire, entries, ms, queue_length};
 
+/// A waiter that left is out of the queue after this at the latest.
+const PROMPTLY: Duration = ms(1_500);
+
 #[test]
 fn who_gives_up_leaves_no_entry_and_no_key() {
     let server = RealServer::start();
@@ -16,7 +19,7 @@ fn who_gives_up_leaves_no_entry_and_no_key() {
         let error = two.client.lock("a").fair(fair).wait(ms(30)).acquire_blocking().unwrap_err();
         assert_eq!(error.code(), Code::AcquireTimeout);
         // Nobody but itself takes it out for a minute.
-        eventually("the entry is gone", PATIENCE, || entries(&server, "a") == 0);
+        eventually("the entry is gone", PROMPTLY, || entries(&server, "a") == 0);
     }
     held.release().wait().unwrap();
     assert_eq!(server.command(&["EXISTS", "a"]).int(), 0);
@@ -59,7 +62,7 @@ fn f24_a_wait_dropped_at_any_moment_leaves_no_entry_and_passes_its_turn_on() {
         let kept = |n: &usize| server.command(&["EXISTS", &format!("drop:{n}")]).int() > 0;
         (0..60).filter(|n| waits(n) || kept(n)).count()
     };
-    eventually("every entry and every key is gone", PATIENCE, || left() == 0);
+    eventually("every entry and every key is gone", PROMPTLY, || left() == 0);
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn f28_close_takes_the_waiters_out() {
     for waiter in waiters {
         assert_eq!(waiter.join().unwrap(), Code::Closed);
     }
-    eventually("nobody waits", PATIENCE, || entries(&server, "a") == 0);
+    eventually("nobody waits", PROMPTLY, || entries(&server, "a") == 0);
 }
 
 #[test]
