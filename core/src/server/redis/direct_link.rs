@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
-use redis::{Parser, RedisError, RedisResult, Value};
+use redis::{RedisError, RedisResult, Value};
 use rustls::{ClientConnection, StreamOwned};
 
 use super::codec::{self, Form};
 use super::connect::Greeted;
 use super::lane::Wire;
+use super::replies::Replies;
 use super::sent::{Job, Sent};
 use super::stream::{Pulse, Socket};
 use crate::clock::Tick;
@@ -69,7 +70,7 @@ trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
 
-/// What the parser reads from.
+/// What replies are read from.
 struct Inlet {
     plug: Plug,
     pulse: Pulse,
@@ -77,24 +78,18 @@ struct Inlet {
     open: bool,
     /// The server has said its last: to be read to the end, whatever a read brings.
     ends: bool,
-    /// The parser has taken all there was, and waits for more.
-    dry: bool,
 }
 
 impl Read for Inlet {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = if self.open { self.plug.stream().read(buffer) } else { Err(io::ErrorKind::WouldBlock.into()) };
-        self.dry = false;
         match &read {
             Ok(0) => (),
             Ok(count) => {
                 self.pulse.beat();
                 self.open = self.ends || !self.plug.reads_all() || *count == buffer.len();
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.open = false;
-                self.dry = true;
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.open = false,
             Err(_) => (),
         }
         read
@@ -105,7 +100,7 @@ impl Read for Inlet {
 pub(super) struct DirectLink {
     inlet: Inlet,
     registry: Registry,
-    parser: Parser,
+    replies: Replies,
     /// The number of the command whose answer comes next.
     next: u64,
     sent: Sent,
@@ -127,9 +122,9 @@ impl DirectLink {
         let pulse = Pulse::default();
         let sent = Sent::new(pulse.clone(), greeted.run_id, response_timeout);
         Ok(Self {
-            inlet: Inlet { plug, pulse, open: true, ends: false, dry: false },
+            inlet: Inlet { plug, pulse, open: true, ends: false },
             registry,
-            parser: Parser::new(),
+            replies: Replies::default(),
             next: 0,
             sent,
             outbox: Vec::new(),
@@ -161,15 +156,22 @@ impl DirectLink {
 
     /// The next answer that is there, or the end of the connection.
     pub(super) fn receive(&mut self, now: Tick) -> Option<(u64, RedisResult<Value>)> {
-        // Nothing is in the parser's buffer but answers, and none of those is left.
-        if !self.inlet.open && (self.inlet.dry || self.sent.is_empty()) {
-            return None;
-        }
-        let result = self.parser.parse_value(&mut self.inlet);
-        self.looked = now;
-        if self.inlet.dry {
-            return None;
-        }
+        let result = loop {
+            if let Some(result) = self.replies.next() {
+                break result;
+            }
+            if !self.inlet.open {
+                return None;
+            }
+            self.looked = now;
+            match self.replies.fill(&mut self.inlet) {
+                Ok(false) => (),
+                Ok(true) => break Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+                Err(error) => break Err(error.into()),
+            }
+        };
         let number = self.next;
         self.next += 1;
         Some((number, result))

@@ -26,6 +26,7 @@ mod lane;
 mod lanes;
 mod link;
 mod queue;
+mod replies;
 mod rights;
 mod script;
 mod sent;

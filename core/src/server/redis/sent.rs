@@ -104,11 +104,6 @@ impl Sent {
         self.pulse.count()
     }
 
-    /// Whether an answer is still to come, also one that nobody waits for.
-    pub(super) fn is_empty(&self) -> bool {
-        self.commands.is_empty()
-    }
-
     /// Whether an answer is to come that may say that its command has to be sent again.
     pub(super) fn is_probing(&self) -> bool {
         self.probe.is_some_and(|probe| probe >= self.first)
