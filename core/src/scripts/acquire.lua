@@ -56,7 +56,9 @@ if not (fence and fence < 2^53 - 1) or not found[2] and redis.call('EXISTS', KEY
 end
 
 local holder = found[1]
-local queued = redis.call('EXISTS', KEYS[3]) == 1
+local waits = #ARGV[5] > 1
+-- On a quorum nobody is kept out by a queue: who isn't in it need not look.
+local queued = (waits or not ARGV[8]) and redis.call('EXISTS', KEYS[3]) == 1
 if queued and not holder and not ARGV[8] and redis.call('EXISTS', KEYS[1]) == 0 then
   local first, is_next, _, wake = queue()
   local head, _, arrival = first(now)
@@ -67,7 +69,6 @@ if queued and not holder and not ARGV[8] and redis.call('EXISTS', KEYS[1]) == 0 
     holder = redis.call('GET', KEYS[1])
   end
 end
-local waits = #ARGV[5] > 1
 local ours = holder and (holder == ARGV[1] or holder == ARGV[4] and holder ~= '' or waits and holder == 'claim ' .. ARGV[5])
 if holder and not ours then
   local reply = { 'held', now, fence, holder, redis.call('PTTL', KEYS[1]) }

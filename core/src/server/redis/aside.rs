@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Cmd, RedisResult, Value};
+use redis::{RedisResult, Value};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -50,7 +50,7 @@ async fn connect(settings: &Settings) -> Result<Wire, Failure> {
     let limit = Limit::new(settings.connect_timeout);
     let mut wire = Wire { socket: dial(&settings.target, limit).await?, decoder: combine::stream::Decoder::new() };
     let first = questions(settings).into_iter().filter(|(step, _)| matches!(step, Step::Credentials | Step::Name));
-    let (steps, commands): (Vec<Step>, Vec<Cmd>) = first.unzip();
+    let (steps, commands): (Vec<Step>, Vec<Vec<u8>>) = first.unzip();
     let answers = async {
         let mut answers = Vec::with_capacity(commands.len());
         let written = wire.write(&commands).await;
@@ -74,9 +74,8 @@ struct Wire {
 }
 
 impl Wire {
-    async fn write(&mut self, commands: &[Cmd]) -> RedisResult<()> {
-        let bytes: Vec<u8> = commands.iter().flat_map(Cmd::get_packed_command).collect();
-        self.socket.write_all(&bytes).await?;
+    async fn write(&mut self, commands: &[Vec<u8>]) -> RedisResult<()> {
+        self.socket.write_all(&commands.concat()).await?;
         Ok(self.socket.flush().await?)
     }
 
@@ -87,7 +86,7 @@ impl Wire {
 
     async fn subscribe(&mut self, hearing: &Hearing) -> Result<(), Failure> {
         let broken = |error| codec::failure(&error, true);
-        let commands: Vec<Cmd> = SUBSCRIBE.iter().map(|word| word.command(&hearing.channel)).collect();
+        let commands: Vec<_> = SUBSCRIBE.iter().map(|word| word.command(&hearing.channel)).collect();
         self.write(&commands).await.map_err(broken)?;
         let mut subscription = Subscription::default();
         let mut words = SUBSCRIBE.iter();

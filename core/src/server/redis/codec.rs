@@ -1,8 +1,9 @@
 //! Operations as commands, answers as replies: pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Cmd, RedisError, Value};
+use redis::{RedisError, Value};
 
 use super::script::Script;
 use super::{info, rights};
@@ -20,62 +21,117 @@ pub(super) enum Form {
     ByText,
 }
 
-/// Room for any operation's arguments, and for the bytes of one on a lock with an ordinary name, so that none of them moves.
-const ARGUMENTS: usize = 20;
+/// How many words any operation takes but a probe, and how many bytes it takes on a lock with an ordinary name.
+const WORDS: usize = 20;
 const BYTES: usize = 640;
 
+/// A word of a command.
+enum Word<'a> {
+    Text(&'a str),
+    Hash(Arc<String>),
+    Number(u64),
+}
+
+/// A command, to be written right among what leaves.
+pub(super) struct Words<'a>(Vec<Word<'a>>);
+
+impl<'a> Words<'a> {
+    fn text(&mut self, text: &'a str) -> &mut Self {
+        self.0.push(Word::Text(text));
+        self
+    }
+
+    fn number(&mut self, number: impl Into<u64>) -> &mut Self {
+        self.0.push(Word::Number(number.into()));
+        self
+    }
+
+    fn keys(&mut self, keys: &'a Keys) -> &mut Self {
+        self.number(4_u64);
+        self.0.extend(keys.in_order().map(Word::Text));
+        self
+    }
+
+    fn member(&mut self, fleet: Option<&Fleet>, run_id: Option<&'a str>) {
+        if let Some(fleet) = fleet {
+            self.number(fleet.servers).number(fleet.max_ttl_ms).text(run_id.unwrap_or(UNTOLD));
+        }
+    }
+
+    /// Writes it as the protocol has it: how many words, and each behind its length.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.reserve(BYTES);
+        head(b'*', self.0.len(), out);
+        let mut digits = itoa::Buffer::new();
+        for word in &self.0 {
+            let text = match word {
+                Word::Text(text) => text,
+                Word::Hash(hash) => hash.as_str(),
+                Word::Number(number) => digits.format(*number),
+            };
+            head(b'$', text.len(), out);
+            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
+    match u8::try_from(count) {
+        Ok(count @ ..10) => out.extend_from_slice(&[kind, b'0' + count, b'\r', b'\n']),
+        Ok(count @ ..100) => out.extend_from_slice(&[kind, b'0' + count / 10, b'0' + count % 10, b'\r', b'\n']),
+        _ => {
+            out.push(kind);
+            out.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
 /// The command for an operation. `run_id` is what the server said of itself when the connection was made.
-pub(super) fn command(op: &Op, run_id: Option<&str>, form: Form) -> Cmd {
-    let Some(script) = Script::of(op) else { return redis::cmd("INFO") };
-    let mut command = Cmd::with_capacity(ARGUMENTS, BYTES);
-    match form {
-        Form::BySha => command.arg("EVALSHA").arg(script.sha()),
-        Form::ByText => command.arg("EVAL").arg(script.text),
+pub(super) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Words<'a> {
+    let mut command = Words(Vec::with_capacity(WORDS));
+    let Some(script) = Script::of(op) else {
+        command.text("INFO");
+        return command;
     };
+    match form {
+        Form::BySha => command.text("EVALSHA").0.push(Word::Hash(script.sha())),
+        Form::ByText => command.text("EVAL").0.push(Word::Text(script.text)),
+    }
     match op {
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, fleet } => {
-            command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*ttl_ms).arg(*proposal);
-            command.arg(adopt.as_deref().unwrap_or_default());
+            command.keys(keys).text(owner).number(*ttl_ms).number(*proposal).text(adopt.as_deref().unwrap_or_default());
             match place {
-                Some(place) => command.arg(&*place.entry).arg(place.arrival).arg(u8::from(place.stays)),
+                Some(place) => command.text(&place.entry).number(place.arrival).number(place.stays),
                 // The mode alone: one attempt lines up nowhere.
-                None => command.arg(if *fair { "f" } else { "" }).arg(0).arg(0),
+                None => command.text(if *fair { "f" } else { "" }).number(0_u64).number(0_u64),
             };
-            member(&mut command, fleet.as_ref(), run_id);
+            command.member(fleet.as_ref(), run_id);
         }
         Op::Confirm { keys, owner, token } => {
-            command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*token);
+            command.keys(keys).text(owner).number(*token);
         }
         Op::Extend { keys, owner, ttl_ms, token } | Op::Heal { keys, owner, ttl_ms, token } => {
-            command.arg(4).arg(&keys.in_order()).arg(&**owner).arg(*ttl_ms).arg(*token);
+            command.keys(keys).text(owner).number(*ttl_ms).number(*token);
         }
         Op::Release { keys, owner, leave, grants } => {
-            command.arg(4).arg(&keys.in_order()).arg(&**owner);
-            command.arg(leave.as_deref().unwrap_or_default()).arg(u8::from(*grants));
+            command.keys(keys).text(owner).text(leave.as_deref().unwrap_or_default()).number(*grants);
         }
         Op::Inspect { keys } => {
-            command.arg(4).arg(&keys.in_order());
+            command.keys(keys);
         }
         Op::Examine => {}
         Op::Probe { keys } => {
-            command.arg(4).arg(&keys.in_order()).arg(rights::commands().collect::<Vec<_>>());
+            command.keys(keys);
+            for name in rights::commands() {
+                command.text(name);
+            }
         }
-        Op::Greet { fleet } => {
-            command.arg(1).arg(Keys::server_marker());
-            member(&mut command, fleet.as_ref(), run_id);
-        }
-        Op::Trust { fleet } => {
-            command.arg(1).arg(Keys::server_marker());
-            member(&mut command, Some(fleet), run_id);
-        }
+        Op::Greet { fleet } => command.number(1_u64).text(Keys::server_marker()).member(fleet.as_ref(), run_id),
+        Op::Trust { fleet } => command.number(1_u64).text(Keys::server_marker()).member(Some(fleet), run_id),
     }
     command
-}
-
-fn member(command: &mut Cmd, fleet: Option<&Fleet>, run_id: Option<&str>) {
-    if let Some(fleet) = fleet {
-        command.arg(fleet.servers).arg(fleet.max_ttl_ms).arg(run_id.unwrap_or(UNTOLD));
-    }
 }
 
 /// What the server answered to `op`.

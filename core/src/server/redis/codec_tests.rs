@@ -34,12 +34,24 @@ fn said(line: &str) -> Failure {
     reply(&release(), value).unwrap_err()
 }
 
-fn words(command: &Cmd) -> Vec<String> {
-    let arg = |arg: redis::Arg<&[u8]>| match arg {
-        redis::Arg::Simple(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-        other => panic!("{other:?}"),
-    };
-    command.args_iter().map(arg).collect()
+/// The words of a command, as a server reads them.
+fn words(command: &Words<'_>) -> Vec<String> {
+    let mut bytes = Vec::new();
+    command.write(&mut bytes);
+    let Ok(Value::Array(words)) = redis::parse_redis_value(&bytes) else { panic!("{bytes:?}") };
+    words.iter().map(|word| text(word).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn words_of_any_length_are_read_as_they_are() {
+    for length in [0, 1, 9, 10, 99, 100, 255, 256, 1_000, 70_000] {
+        let mut command = Words(Vec::new());
+        let text = "ö\r\n$".chars().cycle().take(length).collect::<String>();
+        command.text(&text).number(u64::MAX).number(true);
+        assert_eq!(words(&command), [&*text, "18446744073709551615", "1"]);
+        let many = Words((0..length).map(|_| Word::Text("")).collect());
+        assert_eq!(words(&many).len(), length);
+    }
 }
 
 #[test]

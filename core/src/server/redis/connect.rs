@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, Value};
+use redis::{RedisError, RedisResult, Value};
 use tokio::io::AsyncWriteExt;
 
 use super::codec::{self, Form};
@@ -12,16 +11,9 @@ use super::dial::{Limit, dial};
 use super::hearing::Audience;
 use super::info;
 use super::link::Link;
-use super::sent::Sent;
-use super::stream::{Greeting, Pulse, Socket, Watched};
+use super::stream::Socket;
 use super::url::Target;
 use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
-
-/// Commands that may wait for the connection's writer. The lane bounds nothing: what is submitted is sent.
-const WRITER_QUEUE: usize = 16 * 1024;
-
-/// Bytes gathered before a write. Ten times what fifty renewals need: they leave in one write.
-const WRITE_BOUNDARY: usize = 256 * 1024;
 
 /// What connecting needs to know, fixed for a server's life.
 #[derive(Debug)]
@@ -41,31 +33,7 @@ pub(super) struct Greeted {
 /// Connects a lane that runs as a task. With an `audience`, messages can be heard on the connection once it was told to speak
 /// RESP3.
 pub(super) async fn connect(settings: &Settings, audience: Option<Audience>) -> Result<Link, Failure> {
-    let Greeted { socket, run_id } = greet(settings).await?;
-    let pulse = Pulse::default();
-    // Credentials and database were sent above, not by the crate, which takes any error for a wrong password.
-    let mut silent = RedisConnectionInfo::default().set_skip_set_lib_name();
-    let mut config = AsyncConnectionConfig::new()
-        .set_connection_timeout(None)
-        .set_response_timeout(None)
-        .set_pipeline_buffer_size(WRITER_QUEUE)
-        .set_write_backpressure_boundary(WRITE_BOUNDARY);
-    let mut greeting = Greeting::Over;
-    if let Some(audience) = audience {
-        greeting = Greeting::Expected;
-        silent = silent.set_protocol(ProtocolVersion::RESP3);
-        config = config.set_push_sender(move |push: PushInfo| {
-            if let Some(hearing) = audience.get() {
-                hearing.pushed(push);
-            }
-            Ok::<(), ()>(())
-        });
-    }
-    let stream = Watched { socket, pulse: pulse.clone(), greeting };
-    let (connection, driver) = MultiplexedConnection::new_with_config(&silent, stream, config)
-        .await
-        .map_err(|error| Failure { maybe_applied: false, ..codec::failure(&error, false) })?;
-    Ok(Link::new(connection, tokio::spawn(driver), Sent::new(pulse, run_id, settings.response_timeout)))
+    Ok(Link::new(greet(settings).await?, settings.response_timeout, audience))
 }
 
 /// Connects, and asks what has to be known before the first operation, in one round trip.
@@ -80,11 +48,8 @@ pub(super) async fn greet(settings: &Settings) -> Result<Greeted, Failure> {
 }
 
 /// The answers, up to the first that doesn't come.
-async fn ask(socket: &mut Socket, questions: &[(Step, Cmd)]) -> Vec<RedisResult<Value>> {
-    let mut bytes = Vec::new();
-    for (_, command) in questions {
-        command.write_packed_command(&mut bytes);
-    }
+async fn ask(socket: &mut Socket, questions: &[(Step, Vec<u8>)]) -> Vec<RedisResult<Value>> {
+    let bytes: Vec<u8> = questions.iter().flat_map(|(_, command)| command).copied().collect();
     let mut decoder = Default::default();
     let mut answers = Vec::with_capacity(questions.len());
     // A server that doesn't read may still have said why: then the error is the end of what it said.
@@ -111,7 +76,8 @@ pub(super) enum Step {
     Greeting,
 }
 
-pub(super) fn questions(settings: &Settings) -> Vec<(Step, Cmd)> {
+/// What is asked first, as bytes.
+pub(super) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
     let mut questions = Vec::with_capacity(4);
     let target = &settings.target;
     if target.user.is_some() || target.password.is_some() {
@@ -120,16 +86,20 @@ pub(super) fn questions(settings: &Settings) -> Vec<(Step, Cmd)> {
             command.arg(user);
         }
         command.arg(target.password.as_deref().unwrap_or_default());
-        questions.push((Step::Credentials, command));
+        questions.push((Step::Credentials, command.get_packed_command()));
     }
     if target.database != 0 {
-        questions.push((Step::Database, redis::cmd("SELECT").arg(target.database).take()));
+        questions.push((Step::Database, redis::cmd("SELECT").arg(target.database).get_packed_command()));
     }
-    questions.push((Step::Name, redis::cmd("CLIENT").arg("SETNAME").arg("locktender").take()));
+    questions.push((Step::Name, redis::cmd("CLIENT").arg("SETNAME").arg("locktender").get_packed_command()));
     questions.push(match settings.fleet {
-        Some(_) => (Step::RunId, redis::cmd("INFO").arg("server").take()),
+        Some(_) => (Step::RunId, redis::cmd("INFO").arg("server").get_packed_command()),
         // As text: one round trip, whatever the server's script cache holds.
-        None => (Step::Greeting, codec::command(&Op::Greet { fleet: None }, None, Form::ByText)),
+        None => {
+            let mut command = Vec::new();
+            codec::command(&Op::Greet { fleet: None }, None, Form::ByText).write(&mut command);
+            (Step::Greeting, command)
+        }
     });
     questions
 }

@@ -165,8 +165,8 @@ impl DirectLink {
             }
             self.looked = now;
             match self.replies.fill(&mut self.inlet) {
-                Ok(false) => (),
-                Ok(true) => break Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok(0) => break Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok(_) => (),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
                 Err(error) => break Err(error.into()),
@@ -201,7 +201,7 @@ impl Wire for DirectLink {
     type Attempt = ();
 
     fn send(&mut self, job: Job, form: Form, now: Tick) {
-        codec::command(&job.request.op, self.sent.run_id(), form).write_packed_command(&mut self.outbox);
+        codec::command(&job.request.op, self.sent.run_id(), form).write(&mut self.outbox);
         self.sent.push(job, now);
     }
 

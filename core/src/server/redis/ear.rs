@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use super::aside::{Ending, listen_aside};
 use super::backoff::Backoff;
@@ -35,13 +35,15 @@ pub(super) enum Word {
 }
 
 impl Word {
-    pub(super) fn command(self, channel: &str) -> Cmd {
-        match self {
+    /// The command, as bytes.
+    pub(super) fn command(self, channel: &str) -> Vec<u8> {
+        let command = match self {
             Self::Hello => redis::cmd("HELLO").arg(3).take(),
             Self::Subscribe(Kind::Plain) => redis::cmd("SUBSCRIBE").arg(channel).take(),
             Self::Subscribe(Kind::Sharded) => redis::cmd("SSUBSCRIBE").arg(channel).take(),
             Self::Ping => redis::cmd("PING"),
-        }
+        };
+        command.get_packed_command()
     }
 }
 

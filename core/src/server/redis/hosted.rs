@@ -31,7 +31,7 @@ pub(super) enum Message {
 
 /// What a state brings.
 enum News {
-    Connected(Result<Link, Failure>),
+    Connected(Box<Result<Link, Failure>>),
     Link(Event),
 }
 
@@ -61,9 +61,9 @@ pub(super) async fn run(
         tokio::select! {
             biased;
             news = next(&mut lane.state) => match news {
-                News::Connected(attempt) => lane.attempted(attempt),
+                News::Connected(attempt) => lane.attempted(*attempt),
                 News::Link(Event::Landed(number, result)) => lane.landed(number, result),
-                News::Link(Event::Broken) => lane.broken(None),
+                News::Link(Event::Broken(error)) => lane.broken(error.as_ref()),
             },
             Some(ending) = ending(&mut lane.ear), if lane.ear.is_some() => lane.end_aside(&ending),
             count = inbox.recv_many(&mut batch, BATCH), if !lane.is_closing() => host.take(&mut lane, &mut inbox, &mut batch, count),
@@ -82,7 +82,7 @@ pub(super) async fn run(
 async fn next(state: &mut State<Link>) -> News {
     match state {
         State::Down => pending().await,
-        State::Connecting(attempt) => News::Connected(attempt.await),
+        State::Connecting(attempt) => News::Connected(Box::new(attempt.await)),
         State::Up(link) => News::Link(link.next().await),
     }
 }

@@ -1,83 +1,149 @@
 //! One live connection of a lane that runs as a task.
 
+use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisResult, Value};
-use tokio::task::{JoinHandle, unconstrained};
+use redis::{PushInfo, PushKind, RedisError, RedisResult, Value};
+use tokio::io::AsyncWrite;
 
 use super::codec::{self, Form};
+use super::connect::Greeted;
 use super::ear::Word;
+use super::hearing::Audience;
 use super::lane::Wire;
+use super::replies::Replies;
 use super::sent::{Job, Sent};
+use super::stream::{Pulse, Socket};
 use crate::clock::Tick;
 use crate::server::Failure;
 
 /// What happens on a connection.
 pub(super) enum Event {
-    /// The command with this number has its answer, or never will.
+    /// The command with this number is answered.
     Landed(u64, RedisResult<Value>),
-    /// The connection is closed; nothing is in flight any more.
-    Broken,
+    /// The connection is closed, or as good as that.
+    Broken(Option<RedisError>),
 }
-
-type Flight = Pin<Box<dyn Future<Output = (u64, RedisResult<Value>)> + Send>>;
 
 /// One connection.
 pub(super) struct Link {
-    connection: MultiplexedConnection,
-    driver: JoinHandle<()>,
-    driver_ended: bool,
-    flights: FuturesUnordered<Flight>,
+    socket: Socket,
+    pulse: Pulse,
+    replies: Replies,
+    /// The number of the command whose answer comes next.
+    next: u64,
     sent: Sent,
+    /// What is to be written, from `written` on.
+    outbox: Vec<u8>,
+    written: usize,
+    /// What was written may still be on its way through TLS.
+    unflushed: bool,
+    /// Why nothing can be written any more. The server may have said its last before.
+    mute: Option<io::Error>,
+    /// Who hears what the server says unasked.
+    audience: Option<Audience>,
 }
 
 impl Link {
-    pub(super) fn new(connection: MultiplexedConnection, driver: JoinHandle<()>, sent: Sent) -> Self {
-        Self { connection, driver, driver_ended: false, flights: FuturesUnordered::new(), sent }
+    pub(super) fn new(greeted: Greeted, response_timeout: Duration, audience: Option<Audience>) -> Self {
+        let pulse = Pulse::default();
+        Self {
+            socket: greeted.socket,
+            replies: Replies::default(),
+            next: 0,
+            sent: Sent::new(pulse.clone(), greeted.run_id, response_timeout),
+            pulse,
+            outbox: Vec::new(),
+            written: 0,
+            unflushed: false,
+            mute: None,
+            audience,
+        }
     }
 
-    /// The write happens when the lane waits next, together with those of others.
-    ///
-    /// A command takes its place in the writer's queue when its flight is polled first, so that is done here, and outside
-    /// tokio's budget, which would let it yield without a place.
-    fn launch(&mut self, command: Cmd) {
-        let number = self.sent.next();
-        let mut connection = self.connection.clone();
-        let mut flight: Flight = Box::pin(async move { (number, connection.send_packed_command(&command).await) });
-        self.flights.push(match unconstrained(&mut flight).now_or_never() {
-            Some(landed) => Box::pin(std::future::ready(landed)),
-            None => flight,
-        });
-    }
-
-    /// Waits for the next event. Cancel safe.
+    /// Writes what was sent, and waits for the next event. Cancel safe: what was read or not yet written stays.
     pub(super) async fn next(&mut self) -> Event {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+        if self.mute.is_none()
+            && let Poll::Ready(Err(error)) = self.poll_write(context)
+        {
+            self.mute = Some(error);
+        }
         loop {
-            tokio::select! {
-                biased;
-                // Without a budget, which would bring answers out of order.
-                Some((number, result)) = unconstrained(self.flights.next()), if !self.flights.is_empty() => return Event::Landed(number, result),
-                _ = &mut self.driver, if !self.driver_ended => self.driver_ended = true,
-                // Without a driver every flight lands: first those, so that no answer that came is lost.
-                () = std::future::ready(()), if self.driver_ended && self.flights.is_empty() => return Event::Broken,
+            while let Some(reply) = self.replies.next() {
+                if let Some(reply) = self.heard(reply) {
+                    self.next += 1;
+                    return Poll::Ready(Event::Landed(self.next - 1, reply));
+                }
+            }
+            let (socket, pulse) = (Pin::new(&mut self.socket), &self.pulse);
+            match self.replies.poll_fill(socket, context) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Event::Broken(None)),
+                Poll::Ready(Ok(_)) => pulse.beat(),
+                Poll::Ready(Err(error)) => return Poll::Ready(Event::Broken(Some(error.into()))),
+                Poll::Pending => match self.mute.take() {
+                    Some(error) => return Poll::Ready(Event::Broken(Some(error.into()))),
+                    None => return Poll::Pending,
+                },
             }
         }
     }
+
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.outbox.len() {
+            let count = ready!(Pin::new(&mut self.socket).poll_write(context, &self.outbox[self.written..]))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += count;
+            self.unflushed = true;
+        }
+        self.outbox.clear();
+        self.written = 0;
+        if self.unflushed {
+            ready!(Pin::new(&mut self.socket).poll_flush(context))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Passes on what was said unasked, and gives back what is an answer: also what is pushed because it was asked for.
+    fn heard(&self, reply: RedisResult<Value>) -> Option<RedisResult<Value>> {
+        match reply {
+            Ok(Value::Push { kind, data }) if !is_answer(&kind) => {
+                if let Some(hearing) = self.audience.as_ref().and_then(|audience| audience.get()) {
+                    hearing.pushed(PushInfo { kind, data });
+                }
+                None
+            }
+            answer => Some(answer),
+        }
+    }
+}
+
+/// Whether a server pushes this when it was asked to subscribe, or not to any more.
+fn is_answer(kind: &PushKind) -> bool {
+    use PushKind::{PSubscribe, PUnsubscribe, SSubscribe, SUnsubscribe, Subscribe, Unsubscribe};
+    matches!(kind, Subscribe | PSubscribe | SSubscribe | Unsubscribe | PUnsubscribe | SUnsubscribe)
 }
 
 impl Wire for Link {
     type Attempt = Pin<Box<dyn Future<Output = Result<Self, Failure>> + Send>>;
 
+    /// The write happens when the lane waits next, together with those of others.
     fn send(&mut self, job: Job, form: Form, now: Tick) {
-        self.launch(codec::command(&job.request.op, self.sent.run_id(), form));
+        codec::command(&job.request.op, self.sent.run_id(), form).write(&mut self.outbox);
         self.sent.push(job, now);
     }
 
     fn say(&mut self, word: Word, channel: &str, now: Tick) {
-        self.launch(word.command(channel));
+        self.outbox.extend(word.command(channel));
         self.sent.push_word(word, now);
     }
 
@@ -87,12 +153,5 @@ impl Wire for Link {
 
     fn sent_mut(&mut self) -> &mut Sent {
         &mut self.sent
-    }
-}
-
-/// The crate's driver outlives the connection until every answer came, which on a half-open one is never.
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.driver.abort();
     }
 }

@@ -4,8 +4,11 @@
 //! everything else a caller does: it clears eight kilobytes for each read, and looks at each byte through a dozen layers.
 
 use std::io::{self, Read};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use redis::{ErrorKind, RedisError, RedisResult, Value};
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// How much may be read at once, at least.
 const ROOM: usize = 8 * 1024;
@@ -20,15 +23,23 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    /// Reads once, and says whether the reader has ended. Its errors mean nothing to what was read before.
-    pub(super) fn fill(&mut self, mut reader: impl Read) -> io::Result<bool> {
-        self.make_room();
-        let count = reader.read(&mut self.buffer[self.end..])?;
+    /// Reads once, and says how much; nothing is the reader's end. Its errors mean nothing to what was read before.
+    pub(super) fn fill(&mut self, mut reader: impl Read) -> io::Result<usize> {
+        let count = reader.read(self.room())?;
         self.end += count;
-        Ok(count == 0)
+        Ok(count)
     }
 
-    fn make_room(&mut self) {
+    /// The same without waiting.
+    pub(super) fn poll_fill(&mut self, reader: Pin<&mut impl AsyncRead>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut room = ReadBuf::new(self.room());
+        ready!(reader.poll_read(context, &mut room))?;
+        let count = room.filled().len();
+        self.end += count;
+        Poll::Ready(Ok(count))
+    }
+
+    fn room(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         if self.end == 0 && self.buffer.len() > 8 * ROOM {
@@ -39,6 +50,7 @@ impl Replies {
             // Twice what there is, whatever a reply says of its length: that may be no truth.
             self.buffer.resize(2 * self.end + ROOM, 0);
         }
+        &mut self.buffer[self.end..]
     }
 
     /// The next reply, if all of it is there.
@@ -76,26 +88,47 @@ fn number<N: std::str::FromStr>(digits: &[u8]) -> Option<N> {
 
 /// A list whose fields are numbers, strings or nothing, and its length in bytes; nothing if that isn't all there, or isn't one.
 fn flat(bytes: &[u8]) -> Option<(Vec<Value>, usize)> {
-    let (head, mut at) = line(bytes)?;
-    let count: usize = number(head.strip_prefix(b"*")?)?;
-    // As many as a script's reply may have one day: more are not worth a guess at the room they take.
+    let (count, mut at) = integer(bytes.strip_prefix(b"*")?)?;
+    at += 1;
+    let count = usize::try_from(count).ok()?;
+    // A script's reply has no more; more are not worth a guess at the room they take.
     let mut fields = Vec::with_capacity(count.min(8));
     for _ in 0..count {
-        let (head, length) = line(&bytes[at..])?;
-        at += length;
-        fields.push(match head.split_first()? {
-            (b':', digits) => Value::Int(number(digits)?),
-            (b'_', []) | (b'$', b"-1") => Value::Nil,
-            (b'$', digits) => {
-                let end = at.checked_add(number(digits)?)?;
+        let (kind, rest) = bytes.get(at..)?.split_first()?;
+        if *kind == b'_' && rest.starts_with(b"\r\n") {
+            fields.push(Value::Nil);
+            at += 3;
+            continue;
+        }
+        let (number, length) = integer(rest)?;
+        at += 1 + length;
+        fields.push(match (kind, usize::try_from(number)) {
+            (b':', _) => Value::Int(number),
+            (b'$', Ok(count)) => {
+                let end = at.checked_add(count)?;
                 let text = bytes.get(at..end)?;
-                at = end.checked_add(2)?;
+                at = end + 2;
                 (bytes.get(end..at)? == b"\r\n").then(|| Value::BulkString(text.to_vec()))?
             }
+            (b'$', Err(_)) if number == -1 => Value::Nil,
             _ => return None,
         });
     }
     Some((fields, at))
+}
+
+/// The number up to the end of the line, and the number of bytes with that. What is longer than any time or fence is nothing here.
+fn integer(bytes: &[u8]) -> Option<(i64, usize)> {
+    let negative = bytes.first() == Some(&b'-');
+    let mut at = usize::from(negative);
+    let (first, mut number) = (at, 0_i64);
+    while let Some(digit) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        number = number.wrapping_mul(10).wrapping_add(i64::from(digit));
+        at += 1;
+    }
+    // So many digits that no sum has overflowed.
+    let fits = at > first && at - first <= 18;
+    (fits && bytes.get(at..at + 2)? == b"\r\n").then_some((if negative { -number } else { number }, at + 2))
 }
 
 /// The length in bytes of the reply with which these bytes begin, if all of it is there.
