@@ -1,10 +1,11 @@
 -- Takes a free lock and casts a vote for its fence.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner, ttl (ms), proposal (µs), owner to adopt ('' = none),
---          the waiter that lines up if the lock is another's ('' = none, 'f' = none, but of a fair lock), its arrival (µs,
---          0 = new), whether others wait behind it (1, or 0),
---          and on a quorum only: number of servers, max_ttl (ms), run id ('?' = unknown)
+-- ARGV     owner, ttl (ms), proposal (µs),
+--          on a quorum: number of servers, max_ttl (ms), run id ('?' = unknown),
+--          owner to adopt, the waiter that lines up if the lock is another's ('f' = none, but of a fair lock), its arrival (µs,
+--          0 = new), whether others wait behind it (1, or 0);
+--          what there is none of is '', or left out at the end
 -- returns  {'vote', time (µs), fence, owner, remaining (ms)} the lock is ours here
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
 --          and after either, if the waiter stands in line: its rank, its arrival
@@ -16,8 +17,12 @@
 --          without a vote nothing changes, but the marker of a server seen anew, and the queue: on a single server a lock
 --          that is free is kept for the first waiter, unless anybody may pass it, or the asker came before it
 
+local n, max_ttl, run = ARGV[4] or '', ARGV[5], ARGV[6]
+local adopted, entry = ARGV[7] or '', ARGV[8] or ''
+local is_one_of_several, waits = n ~= '', #entry > 1
+
 local found
-if ARGV[8] then
+if is_one_of_several then
   found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[4])
 else
   found = redis.call('MGET', KEYS[1], KEYS[2])
@@ -25,25 +30,26 @@ end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
-if ARGV[8] then
+-- Nearly always the marker is as this client would write it for a server that votes, and there is nothing to look into.
+if is_one_of_several and found[3] ~= 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=0' then
   local marker = found[3]
-  local n, max_ttl, run, since
+  local its_n, its_max_ttl, its_run, since
   if marker then
-    n, max_ttl, run, since = string.match(marker .. ' ', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) since=(%d+) ')
+    its_n, its_max_ttl, its_run, since = string.match(marker .. ' ', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) since=(%d+) ')
     since = tonumber(since)
   end
   if marker and not (since and since < 2^53) or not marker and redis.call('EXISTS', KEYS[4]) == 1 then
     return { 'conflict', now, 0, redis.call('TYPE', KEYS[4]).ok .. ' at ' .. KEYS[4], -2 }
   end
-  if marker and (n ~= ARGV[8] or max_ttl ~= ARGV[9]) then
-    return { 'mismatch', now, 0, 'n=' .. n .. ' max_ttl=' .. max_ttl, -2 }
+  if marker and (its_n ~= n or its_max_ttl ~= max_ttl) then
+    return { 'mismatch', now, 0, 'n=' .. its_n .. ' max_ttl=' .. its_max_ttl, -2 }
   end
-  if not marker or run ~= ARGV[10] and ARGV[10] ~= '?' or since > now then
+  if not marker or its_run ~= run and run ~= '?' or since > now then
     since = string.format('%.0f', now)
-    redis.call('SET', KEYS[4], 'n=' .. ARGV[8] .. ' max_ttl=' .. ARGV[9] .. ' run=' .. ARGV[10] .. ' since=' .. since)
-    return { 'quarantine', now, 0, false, tonumber(ARGV[9]) }
+    redis.call('SET', KEYS[4], 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=' .. since)
+    return { 'quarantine', now, 0, false, tonumber(max_ttl) }
   end
-  local votes = since + ARGV[9] * 1000
+  local votes = since + max_ttl * 1000
   if since > 0 and now < votes then
     return { 'quarantine', now, 0, false, math.ceil((votes - now) / 1000) }
   end
@@ -56,30 +62,31 @@ if not (fence and fence < 2^53 - 1) or not found[2] and redis.call('EXISTS', KEY
 end
 
 local holder = found[1]
-local waits = #ARGV[5] > 1
 -- On a quorum nobody is kept out by a queue: who isn't in it need not look.
-local queued = (waits or not ARGV[8]) and redis.call('EXISTS', KEYS[3]) == 1
-if queued and not holder and not ARGV[8] and redis.call('EXISTS', KEYS[1]) == 0 then
+local queued = (waits or not is_one_of_several) and redis.call('EXISTS', KEYS[3]) == 1
+if queued and not holder and not is_one_of_several and redis.call('EXISTS', KEYS[1]) == 0 then
   local first, is_next, _, wake = queue()
   local head, _, arrival = first(now)
   -- Who was told has left the queue, but names the arrival it had.
-  local before = tonumber(ARGV[6]) > 0 and arrival and tonumber(ARGV[6]) < arrival
-  if head and head ~= ARGV[5] and not before and (string.sub(ARGV[5], 1, 1) == 'f' or is_next(head, arrival, now)) then
+  local came = tonumber(ARGV[9] or 0)
+  local before = came > 0 and arrival and came < arrival
+  if head and head ~= entry and not before and (string.sub(entry, 1, 1) == 'f' or is_next(head, arrival, now)) then
     wake(now, true, true)
     holder = redis.call('GET', KEYS[1])
   end
 end
-local ours = holder and (holder == ARGV[1] or holder == ARGV[4] and holder ~= '' or waits and holder == 'claim ' .. ARGV[5])
+local ours = holder and (holder == ARGV[1] or holder == adopted and holder ~= '' or waits and holder == 'claim ' .. entry)
 if holder and not ours then
   local reply = { 'held', now, fence, holder, redis.call('PTTL', KEYS[1]) }
   if waits then
     local _, _, line_up = queue()
-    reply[6], reply[7] = line_up(ARGV[5], tonumber(ARGV[6]), now)
+    reply[6], reply[7] = line_up(entry, tonumber(ARGV[9]), now)
   end
   return reply
 end
 
-local vote = tonumber(ARGV[3])
+local proposal = tonumber(ARGV[3])
+local vote = proposal
 if vote > now + 3600000000 or vote < now - 1000000 then
   vote = now
 end
@@ -97,13 +104,13 @@ if ours then
 elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
-redis.call('SET', KEYS[2], string.format('%.0f', vote), 'PX', remaining + 86400000)
+redis.call('SET', KEYS[2], vote == proposal and ARGV[3] or string.format('%.0f', vote), 'PX', remaining + 86400000)
 local reply = { 'vote', now, vote, ARGV[1], remaining }
 if waits and queued then
-  redis.pcall('ZREM', KEYS[3], ARGV[5])
+  redis.pcall('ZREM', KEYS[3], entry)
 end
-if waits and ARGV[7] == '1' then
+if waits and ARGV[10] == '1' then
   local _, _, line_up = queue()
-  reply[6], reply[7] = line_up(ARGV[5], 0, now)
+  reply[6], reply[7] = line_up(entry, 0, now)
 end
 return reply

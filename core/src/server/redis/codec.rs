@@ -101,13 +101,22 @@ pub(super) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
     }
     match op {
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, fleet } => {
-            command.keys(keys).text(owner).number(*ttl_ms).number(*proposal).text(adopt.as_deref().unwrap_or_default());
-            match place {
-                Some(place) => command.text(&place.entry).number(place.arrival).number(place.stays),
-                // The mode alone: one attempt lines up nowhere.
-                None => command.text(if *fair { "f" } else { "" }).number(0_u64).number(0_u64),
-            };
-            command.member(fleet.as_ref(), run_id);
+            command.keys(keys).text(owner).number(*ttl_ms).number(*proposal);
+            // Most have neither; what there is none of at the end is left out.
+            let more = adopt.is_some() || place.is_some() || *fair;
+            match fleet {
+                Some(_) => command.member(fleet.as_ref(), run_id),
+                None if more => command.0.extend([const { Word::Text("") }; 3]),
+                None => {}
+            }
+            if more {
+                command.text(adopt.as_deref().unwrap_or_default());
+                match place {
+                    Some(place) => command.text(&place.entry).number(place.arrival).number(place.stays),
+                    // The mode alone: one attempt lines up nowhere.
+                    None => command.text(if *fair { "f" } else { "" }),
+                };
+            }
         }
         Op::Confirm { keys, owner, token } => {
             command.keys(keys).text(owner).number(*token);

@@ -69,10 +69,11 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair: true, place, fleet }
     };
     for (op, expected) in [
-        (acquire(None, None), [&four[..], &["me", "10", "7", "", "", "0", "0"]].concat()),
-        (acquire(Some("old"), Some(fleet)), [&four[..], &["me", "10", "7", "old", "", "0", "0", "3", "60000", "run"]].concat()),
-        (waiting(false), [&four[..], &["me", "10", "7", "", "f:c:1 pid=7", "5", "0"]].concat()),
-        (waiting(true), [&four[..], &["me", "10", "7", "", "f:c:1 pid=7", "5", "1"]].concat()),
+        (acquire(None, None), [&four[..], &["me", "10", "7"]].concat()),
+        (acquire(None, Some(fleet)), [&four[..], &["me", "10", "7", "3", "60000", "run"]].concat()),
+        (acquire(Some("old"), Some(fleet)), [&four[..], &["me", "10", "7", "3", "60000", "run", "old", ""]].concat()),
+        (waiting(false), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "0"]].concat()),
+        (waiting(true), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "1"]].concat()),
         (Op::Confirm { keys: keys.clone(), owner: owner.clone(), token: 9 }, [&four[..], &["me", "9"]].concat()),
         (Op::Extend { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
         (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
