@@ -10,7 +10,7 @@ use locktender::clock::Tick;
 use locktender::server::redis::ServerState;
 use locktender::server::{FailureKind, Server};
 use locktender_tests::eventually;
-use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
+use peer::{Act, Heard, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 /// Short where a test waits for it, long enough for what has to be answered within it.
 const SHORT: Duration = Duration::from_millis(1_000);
@@ -38,6 +38,39 @@ fn operations_arrive_in_the_order_in_which_they_were_submitted() {
     assert_eq!(heard.len(), owners.len());
     for (heard, owner) in heard.iter().zip(&owners) {
         assert!(heard.is_for(owner), "{owner} is not in {heard:?}");
+    }
+}
+
+#[test]
+fn answers_that_come_byte_by_byte_are_those_of_their_operations() {
+    let fence = |heard: &Heard| heard.words[7].strip_prefix("owner-").unwrap().parse::<usize>().unwrap();
+    let peer = Peer::start(move |heard| {
+        let (number, holder) = (fence(heard), "x\r\n".repeat(fence(heard)));
+        let answer = format!("*5\r\n$2\r\nok\r\n:1\r\n:{number}\r\n${}\r\n{holder}\r\n:-1\r\n", holder.len());
+        // A message that nobody has asked for is nobody's answer.
+        Act::Drip(if number % 2 == 0 { answer } else { format!(">3\r\n+message\r\n+news\r\n$2\r\n:1\r\n{answer}") })
+    });
+    let subject = Subject::new(&peer.url, PATIENCE);
+    let pending: Vec<_> = (0..60).map(|number| subject.submit(extend("a", &format!("owner-{number}"), 1))).collect();
+    for (number, pending) in pending.into_iter().enumerate() {
+        let reply = pending.wait().unwrap();
+        assert_eq!((reply.fence, reply.holder), (number as u64, Some("x\r\n".repeat(number))));
+    }
+}
+
+#[test]
+fn what_a_server_does_not_read_waits_and_is_answered_in_order_when_it_does() {
+    let server = locktender_tests::RealServer::start();
+    let subject = Subject::new(&server.url(), PATIENCE);
+    subject.ask(release("a", "first")).unwrap();
+    server.pause();
+    // More than the sockets between them hold.
+    let owner = |number: usize| format!("{number:01000}");
+    let pending: Vec<_> = (0..20_000).map(|number| subject.submit(acquire(&number.to_string(), &owner(number)))).collect();
+    server.resume();
+    for (number, pending) in pending.into_iter().enumerate() {
+        let reply = pending.wait().unwrap();
+        assert_eq!((reply.verdict, reply.holder), (locktender::server::Verdict::Vote, Some(owner(number))));
     }
 }
 

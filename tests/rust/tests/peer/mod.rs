@@ -23,6 +23,8 @@ pub use locktender_tests::PATIENCE;
 pub enum Act {
     /// Answers it.
     Answer(String),
+    /// Answers it, and what came with it, byte by byte.
+    Drip(String),
     /// Says nothing, now or later.
     Silence,
     /// Closes the connection: after the command was received, before any answer.
@@ -77,10 +79,11 @@ impl Peer {
 
 fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act: &(dyn Fn(&Heard) -> Act + Send + Sync)) {
     let (mut pending, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
+    stream.set_nodelay(true).unwrap();
     for read in 0.. {
         let Ok(count @ 1..) = stream.read(&mut buffer) else { return };
         pending.extend_from_slice(&buffer[..count]);
-        let mut answers = String::new();
+        let (mut answers, mut drips) = (String::new(), false);
         while let Some((words, used)) = parse(&pending) {
             pending.drain(..used);
             let heard = Heard { connection, read, words };
@@ -95,12 +98,19 @@ fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act:
             };
             match decided {
                 Act::Answer(text) => answers.push_str(&text),
+                Act::Drip(text) => {
+                    answers.push_str(&text);
+                    drips = true;
+                }
                 Act::Silence => {}
                 Act::Cut => return,
             }
         }
-        if stream.write_all(answers.as_bytes()).is_err() {
-            return;
+        let pieces = answers.as_bytes().chunks(if drips { 1 } else { usize::MAX });
+        for piece in pieces {
+            if stream.write_all(piece).is_err() {
+                return;
+            }
         }
     }
 }
@@ -127,9 +137,10 @@ pub fn well(heard: &Heard) -> Act {
     Act::Answer(success(heard))
 }
 
-/// The text of that answer. An acquire is the operation with the most arguments.
+/// The text of that answer. An acquire is the operation whose last word is a time: its proposal.
 pub fn success(heard: &Heard) -> String {
-    answer(if heard.words.len() > 10 { "vote" } else { "ok" })
+    let last = heard.words.last().and_then(|word| word.parse::<u64>().ok());
+    answer(if last.is_some_and(|number| number > 1_000_000_000_000_000) { "vote" } else { "ok" })
 }
 
 /// A script's answer with this verdict and nothing else of note.
