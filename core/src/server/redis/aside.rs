@@ -1,6 +1,6 @@
 //! A second connection that only subscribes, for a peer whose RESP2 can't carry messages beside answers.
 //!
-//! What arrives on it is no sequence of answers, so it is read value by value, with the crate's own decoder.
+//! What arrives on it is no sequence of answers, so it is read value by value.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use super::dial::{Limit, dial};
 use super::ear::{LOOK, LOOKS, SUBSCRIBE, Word};
 use super::failure::{disconnected, no_answer};
 use super::hearing::Hearing;
+use super::replies::Replies;
 use super::stream::Socket;
 use super::subscription::Subscription;
 use crate::server::{Failure, FailureKind};
@@ -48,7 +49,7 @@ pub(super) async fn listen_aside(settings: Arc<Settings>, hearing: Arc<Hearing>)
 
 async fn connect(settings: &Settings) -> Result<Wire, Failure> {
     let limit = Limit::new(settings.connect_timeout);
-    let mut wire = Wire { socket: dial(&settings.target, limit).await?, decoder: combine::stream::Decoder::new() };
+    let mut wire = Wire { socket: dial(&settings.target, limit).await?, replies: Replies::default() };
     let first = questions(settings).into_iter().filter(|(step, _)| matches!(step, Step::Credentials | Step::Name));
     let (steps, commands): (Vec<Step>, Vec<Vec<u8>>) = first.unzip();
     let answers = async {
@@ -70,7 +71,7 @@ async fn connect(settings: &Settings) -> Result<Wire, Failure> {
 /// A socket and what was read of the next value.
 struct Wire {
     socket: Socket,
-    decoder: combine::stream::Decoder<combine::parser::combinator::AnySendSyncPartialState, combine::stream::PointerOffset<[u8]>>,
+    replies: Replies,
 }
 
 impl Wire {
@@ -79,9 +80,9 @@ impl Wire {
         Ok(self.socket.flush().await?)
     }
 
-    /// Reads the next value. Cancel safe: what was read of it stays in the decoder.
+    /// Reads the next value. Cancel safe: what was read of it stays.
     async fn read(&mut self) -> RedisResult<Value> {
-        redis::parse_redis_value_async(&mut self.decoder, &mut self.socket).await
+        self.replies.read(&mut self.socket).await
     }
 
     async fn subscribe(&mut self, hearing: &Hearing) -> Result<(), Failure> {

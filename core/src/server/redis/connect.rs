@@ -11,6 +11,7 @@ use super::dial::{Limit, dial};
 use super::hearing::Audience;
 use super::info;
 use super::link::Link;
+use super::replies::Replies;
 use super::stream::Socket;
 use super::url::Target;
 use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
@@ -50,14 +51,14 @@ pub(super) async fn greet(settings: &Settings) -> Result<Greeted, Failure> {
 /// The answers, up to the first that doesn't come.
 async fn ask(socket: &mut Socket, questions: &[(Step, Vec<u8>)]) -> Vec<RedisResult<Value>> {
     let bytes: Vec<u8> = questions.iter().flat_map(|(_, command)| command).copied().collect();
-    let mut decoder = Default::default();
+    let mut replies = Replies::default();
     let mut answers = Vec::with_capacity(questions.len());
     // A server that doesn't read may still have said why: then the error is the end of what it said.
     if socket.write_all(&bytes).await.is_ok() {
         let _ = socket.flush().await;
     }
     for _ in questions {
-        let answer = redis::parse_redis_value_async(&mut decoder, socket).await;
+        let answer = replies.read(socket).await;
         let ended = answer.is_err();
         answers.push(answer);
         if ended {

@@ -3,6 +3,7 @@
 //! Whatever isn't a flat list is left to the crate's parser, as soon as all of it is there. That parser alone would take as long as
 //! everything else a caller does: it clears eight kilobytes for each read, and looks at each byte through a dozen layers.
 
+use std::future::poll_fn;
 use std::io::{self, Read};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -37,6 +38,18 @@ impl Replies {
         let count = room.filled().len();
         self.end += count;
         Poll::Ready(Ok(count))
+    }
+
+    /// Waits for the next reply. Cancel safe: what was read of it stays.
+    pub(super) async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> RedisResult<Value> {
+        loop {
+            if let Some(reply) = self.next() {
+                return reply;
+            }
+            if poll_fn(|context| self.poll_fill(Pin::new(&mut *reader), context)).await? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
     }
 
     fn room(&mut self) -> &mut [u8] {
