@@ -86,7 +86,7 @@ def test_fair_is_an_option_wherever_options_are(server: RealServer, client, thre
         waiting.close()
         with pytest.raises(ClosedError):
             waiter.result(PATIENCE)
-        until(lambda: not server.line(name), within=2)
+        until(lambda: not server.line(name))
 
 
 @pytest.mark.parametrize("fair", [False, True])
