@@ -11,6 +11,7 @@ use rustls::{ClientConnection, StreamOwned};
 use super::codec::{self, Form};
 use super::connect::Greeted;
 use super::lane::Wire;
+use super::outbox::Outbox;
 use super::replies::Replies;
 use super::sent::{Job, Sent};
 use super::stream::{Pulse, Socket};
@@ -104,9 +105,7 @@ pub(super) struct DirectLink {
     /// The number of the command whose answer comes next.
     next: u64,
     sent: Sent,
-    /// What is to be written, from `written` on.
-    outbox: Vec<u8>,
-    written: usize,
+    outbox: Outbox,
     /// When it was last read from.
     looked: Tick,
 }
@@ -127,8 +126,7 @@ impl DirectLink {
             replies: Replies::default(),
             next: 0,
             sent,
-            outbox: Vec::new(),
-            written: 0,
+            outbox: Outbox::default(),
             looked: Tick::now(),
         })
     }
@@ -147,11 +145,7 @@ impl DirectLink {
 
     /// Whether somebody waits for an answer, or something is to be written.
     pub(super) fn is_busy(&self) -> bool {
-        self.sent.is_busy() || self.is_blocked()
-    }
-
-    fn is_blocked(&self) -> bool {
-        self.written < self.outbox.len()
+        self.sent.is_busy() || !self.outbox.is_empty()
     }
 
     /// The next answer that is there, or the end of the connection.
@@ -179,17 +173,15 @@ impl DirectLink {
 
     /// Writes what can be written. What can't will be when the poller says so.
     pub(super) fn flush(&mut self) -> Result<(), RedisError> {
-        while self.is_blocked() {
-            match self.inlet.plug.stream().write(&self.outbox[self.written..]) {
+        while !self.outbox.is_empty() {
+            match self.inlet.plug.stream().write(self.outbox.rest()) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
-                Ok(count) => self.written += count,
+                Ok(count) => self.outbox.took(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
                 Err(error) => return Err(error.into()),
             }
         }
-        self.outbox.clear();
-        self.written = 0;
         match self.inlet.plug.stream().flush() {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error.into()),
             _ => Ok(()),
@@ -201,7 +193,7 @@ impl Wire for DirectLink {
     type Attempt = ();
 
     fn send(&mut self, job: Job, form: Form, now: Tick) {
-        codec::command(&job.request.op, self.sent.run_id(), form).write(&mut self.outbox);
+        codec::command(&job.request.op, self.sent.run_id(), form).write(self.outbox.end());
         self.sent.push(job, now);
     }
 

@@ -14,6 +14,7 @@ use super::connect::Greeted;
 use super::ear::Word;
 use super::hearing::Audience;
 use super::lane::Wire;
+use super::outbox::Outbox;
 use super::replies::Replies;
 use super::sent::{Job, Sent};
 use super::stream::{Pulse, Socket};
@@ -36,9 +37,7 @@ pub(super) struct Link {
     /// The number of the command whose answer comes next.
     next: u64,
     sent: Sent,
-    /// What is to be written, from `written` on.
-    outbox: Vec<u8>,
-    written: usize,
+    outbox: Outbox,
     /// What was written may still be on its way through TLS.
     unflushed: bool,
     /// Why nothing can be written any more. The server may have said its last before.
@@ -56,8 +55,7 @@ impl Link {
             next: 0,
             sent: Sent::new(pulse.clone(), greeted.run_id, response_timeout),
             pulse,
-            outbox: Vec::new(),
-            written: 0,
+            outbox: Outbox::default(),
             unflushed: false,
             mute: None,
             audience,
@@ -96,16 +94,14 @@ impl Link {
     }
 
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.written < self.outbox.len() {
-            let count = ready!(Pin::new(&mut self.socket).poll_write(context, &self.outbox[self.written..]))?;
+        while !self.outbox.is_empty() {
+            let count = ready!(Pin::new(&mut self.socket).poll_write(context, self.outbox.rest()))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.written += count;
+            self.outbox.took(count);
             self.unflushed = true;
         }
-        self.outbox.clear();
-        self.written = 0;
         if self.unflushed {
             ready!(Pin::new(&mut self.socket).poll_flush(context))?;
             self.unflushed = false;
@@ -138,12 +134,12 @@ impl Wire for Link {
 
     /// The write happens when the lane waits next, together with those of others.
     fn send(&mut self, job: Job, form: Form, now: Tick) {
-        codec::command(&job.request.op, self.sent.run_id(), form).write(&mut self.outbox);
+        codec::command(&job.request.op, self.sent.run_id(), form).write(self.outbox.end());
         self.sent.push(job, now);
     }
 
     fn say(&mut self, word: Word, channel: &str, now: Tick) {
-        self.outbox.extend(word.command(channel));
+        self.outbox.end().extend(word.command(channel));
         self.sent.push_word(word, now);
     }
 

@@ -25,6 +25,7 @@ mod info;
 mod lane;
 mod lanes;
 mod link;
+mod outbox;
 mod queue;
 mod replies;
 mod rights;
