@@ -64,7 +64,7 @@ test('extend makes at least so much remain, and never shortens', async (t) => {
 test('extensions at the same time all succeed, in order', async (t) => {
   const held = await client.lock(t.name).acquire()
   await Promise.all([held.extend(20_000), held.extendBy(20_000), held.extend(30_000), held.extendBy(1_000)])
-  assert.ok(held.remainingMs() > 25_000)
+  assert.ok(held.remainingMs() > 29_000)
   await held.release()
 })
 
