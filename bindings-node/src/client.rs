@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use locktender::server::Server;
+use locktender::sync::Mutex;
 use locktender::{Error, Outcome};
 use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, ToNapiValue};
 use napi::{Env, Result};
 use napi_derive::napi;
-use parking_lot::Mutex;
 
 use crate::error::{Failure, ms};
 use crate::event::{Forward, LockEvent};

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use locktender::sync::Mutex;
 use locktender::{Call, Cancel, Client, Driver, Error, Event, Held, LockInfo, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
-use parking_lot::Mutex;
 
 /// Calls the function that takes what has come together. Weak: it doesn't keep the environment alive unless told to.
 type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;

@@ -1,7 +1,7 @@
 //! The lock around one call of a decorated function. It is native so that Ctrl-C finds no gap between the grant and the body: in
 //! Python's own code there is one, and a hold that got lost in it would stay until its ttl is over.
 
-use parking_lot::Mutex;
+use locktender::sync::Mutex;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 

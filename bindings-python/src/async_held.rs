@@ -1,6 +1,6 @@
 //! `AsyncHeld`: one acquisition, for code under asyncio. The same names as `Held`; what waits is a coroutine.
 
-use parking_lot::Mutex;
+use locktender::sync::Mutex;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 

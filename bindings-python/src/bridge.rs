@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use locktender::sync::{Condvar, Mutex};
 use locktender::{Call, Cancel, Error};
-use parking_lot::{Condvar, Mutex};
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -107,7 +107,7 @@ impl Drain {
         py.detach(|| {
             let mut ready = self.queue.ready.lock();
             if ready.numbers.is_empty() {
-                self.queue.filled.wait_for(&mut ready, Duration::from_secs(1));
+                ready = self.queue.filled.wait_for(ready, Duration::from_secs(1));
             }
             !ready.numbers.is_empty()
         })

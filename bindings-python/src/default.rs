@@ -1,6 +1,6 @@
 //! The default client: what `configure` made, else what the environment names, made at the first operation.
 
-use parking_lot::Mutex;
+use locktender::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

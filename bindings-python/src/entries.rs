@@ -1,6 +1,6 @@
 //! The open bodies of one `Lock` that is used with `with` itself: which exit belongs to which entry.
 
-use parking_lot::Mutex;
+use locktender::sync::Mutex;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 

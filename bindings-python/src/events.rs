@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use locktender::event::Level;
+use locktender::sync::{Condvar, Mutex};
 use locktender::{Event as CoreEvent, Sink};
-use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -121,7 +121,7 @@ pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
         let queue = queue();
         let mut waiting = queue.waiting.lock();
         while waiting.events.is_empty() && !waiting.stopped {
-            queue.filled.wait(&mut waiting);
+            waiting = queue.filled.wait(waiting);
         }
         std::mem::take(&mut waiting.events)
     });

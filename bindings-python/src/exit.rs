@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::Call;
-use parking_lot::Mutex;
+use locktender::sync::Mutex;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};

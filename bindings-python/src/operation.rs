@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use locktender::sync::Mutex;
 use locktender::{Call, Cancel, Error};
-use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;

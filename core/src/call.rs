@@ -11,11 +11,10 @@ use std::task::{Context, Poll, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use crate::drive::{self, Drive};
 use crate::error::Error;
 use crate::runtime::at_home;
+use crate::sync::Mutex;
 use crate::watch::Driver;
 
 /// Undoes an operation whose caller is gone.

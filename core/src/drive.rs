@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use mio::{Events, Poll, Registry, Token, Waker};
-use parking_lot::Mutex;
 
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::runtime::{Runtime, at_home, on_this_loop, on_this_thread};
+use crate::sync::Mutex;
 use crate::timers::Alarm;
 
 /// The token of the waker; those of connections count from zero.

@@ -3,8 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::call::Responder;
 use crate::clock::Tick;
 use crate::error::Error;
@@ -12,6 +10,7 @@ use crate::live::Live;
 use crate::patience::Patience;
 use crate::runtime::Runtime;
 use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
+use crate::sync::Mutex;
 use crate::timers::Alarm;
 
 /// Says what the answers so far come to, or `None` to wait for more. With no answer missing it has to say something.

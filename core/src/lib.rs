@@ -55,6 +55,8 @@ mod patience;
 pub mod protocol;
 mod runtime;
 pub mod server;
+#[doc(hidden)]
+pub mod sync;
 mod tended;
 mod timers;
 #[doc(hidden)]

@@ -5,7 +5,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::clock::Tick;
@@ -17,6 +16,7 @@ use crate::owner::Signature;
 use crate::protocol::Input;
 use crate::runtime::Runtime;
 use crate::server::{Completion, FailureKind, Fleet, Listener, Notice, Op, Request, Server};
+use crate::sync::Mutex;
 use crate::tended::Tended;
 use crate::wait::{Departure, Hinted, Lines, Seat, Told};
 

@@ -9,8 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::{Mutex, MutexGuard};
-
 use crate::call::Responder;
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss};
@@ -19,6 +17,7 @@ use crate::held::Held;
 use crate::live::Live;
 use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe, Release};
 use crate::server::Completion;
+use crate::sync::{Mutex, MutexGuard};
 use crate::timers::Alarm;
 use crate::wait::{Departure, Seat};
 

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
-
 use crate::bell::{Bell, rounded};
 use crate::clock::Tick;
+use crate::sync::Mutex;
 
 /// Something to wake.
 pub(crate) trait Alarm: Send + Sync {

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::clock::Now;
 use crate::error::{Error, ServerError};
 use crate::owner::Fields;
 use crate::protocol::failures;
 use crate::server::{Answer, FailureKind, Fleet, Verdict};
+use crate::sync::Mutex;
 
 /// What one server really guarantees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

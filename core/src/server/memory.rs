@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use parking_lot::Mutex;
-
 use crate::clock::{self, Tick};
 use crate::machine::{self, Env, State};
 use crate::server::{Answer, Completion, Failure, FailureKind, Listener, Notice, Op, Request, Server, WeakListener};
+use crate::sync::Mutex;
 
 /// A lock server in this process's memory, the one behind `memory://name`.
 ///

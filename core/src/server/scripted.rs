@@ -9,8 +9,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use self::delay::Delayed;
 use self::step::Say;
 pub use self::step::Step;
@@ -18,6 +16,7 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::server::memory::{MemoryServer, too_late};
 use crate::server::{Completion, Listener, Op, Request, Server};
+use crate::sync::Mutex;
 
 /// The operations, as [`Op::name`] spells them, and a word for all of them.
 const OPERATIONS: [&str; 9] = ["acquire", "confirm", "extend", "heal", "release", "inspect", "greet", "trust", ANY];

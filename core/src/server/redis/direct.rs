@@ -8,7 +8,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mio::Token;
-use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::connect::{Settings, greet};
@@ -20,6 +19,7 @@ use crate::clock::Tick;
 use crate::drive::{Drive, Driven};
 use crate::runtime::sends_later;
 use crate::server::Failure;
+use crate::sync::Mutex;
 
 /// What the poller said.
 const MOVED: u8 = 1;

@@ -86,7 +86,7 @@ impl Hearing {
 mod tests {
     use super::*;
     use crate::server::FailureKind;
-    use parking_lot::Mutex;
+    use crate::sync::Mutex;
 
     fn hearing() -> (Hearing, Listener, Arc<Mutex<Vec<Notice>>>) {
         let told = Arc::new(Mutex::new(Vec::new()));

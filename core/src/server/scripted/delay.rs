@@ -5,10 +5,9 @@ use std::collections::BinaryHeap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
-use parking_lot::Mutex;
-
 use crate::clock::Tick;
 use crate::server::{Answer, Completion, Failure, FailureKind};
+use crate::sync::Mutex;
 
 /// Completions to be called at their time. Dropping it ends them all.
 #[derive(Default)]
