@@ -64,6 +64,7 @@ pub mod validity;
 #[doc(hidden)]
 pub mod wait;
 mod watch;
+pub mod wording;
 
 pub use builder::ClientBuilder;
 pub use call::{Call, Cancel};

@@ -1,11 +1,15 @@
 //! Options: plain data, every default in one place, validated here for all languages.
 
+mod unknown;
+
 use std::fmt;
 use std::time::Duration;
 
 use crate::clock::millis;
 use crate::error::Error;
 use crate::name::check_prefix;
+
+pub use unknown::{Place, instead_of};
 
 /// The shortest ttl that can be kept: below it, drift and one round trip leave nothing.
 pub const MIN_TTL: Duration = Duration::from_millis(10);

@@ -1,0 +1,272 @@
+//! Unknown options: what a user probably meant by a name that no option has.
+//!
+//! The names that other lock libraries use are answered with ours, a slip of the keyboard with the nearest name.
+
+use crate::wording::{Language, Part, Text};
+
+/// The call that was given an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A client, which takes the options of its locks, too.
+    Client,
+    /// A lock.
+    Lock,
+    /// An acquire, which takes no option of a lock.
+    Acquire,
+}
+
+/// The options of a lock in every language.
+const LOCK: [&str; 5] = ["ttl", "wait", "renew", "max_hold", "fair"];
+
+/// The options of a client in every language.
+const CLIENT: [&str; 9] =
+    ["prefix", "app", "connect_timeout", "response_timeout", "unavailable_after", "max_ttl", "tls_ca", "tls_cert", "tls_key"];
+
+/// The words of other libraries, without `_`, case and unit: what is said of them.
+const FOREIGN: &[(&[&str], &str)] = &[
+    (&["timeout"], "what redis-py calls timeout is {ttl} here; how long an acquire waits is {wait}"),
+    (
+        &["blockingtimeout", "acquiretimeout", "waittimeout", "waittime"],
+        "here it is {wait}: how long an acquire waits; {None} is for ever",
+    ),
+    (&["blocking"], "an attempt that doesn't wait is {try_acquire}(), or {wait} 0"),
+    (
+        &["expire", "expires", "expiry", "expiration", "duration", "locktimeout", "lease", "leasetime", "ex", "px"],
+        "here it is {ttl}: how long the key lives without a renewal",
+    ),
+    (
+        &["sleep", "retrydelay", "retryjitter", "retryinterval"],
+        "leave it out: a waiter is told when its turn comes; {wait} says how long it waits",
+    ),
+    (
+        &["retrycount", "retries", "retry", "maxretries", "attempts", "acquireattemptslimit"],
+        "here a limit is a time, not a count: {wait} says how long an acquire waits; {wait} 0 is one attempt",
+    ),
+    (
+        &["autorenewal", "autorenew", "autoextend", "automaticextensionthreshold", "refreshinterval"],
+        "here it is {renew}, on by default: a hold is renewed in the background, first at a third of its {ttl}",
+    ),
+    (&["lockclass", "strict"], "leave it out: there is one kind of lock"),
+    (&["threadlocal"], "leave it out: who holds the lock is the object that an acquire gives, on any thread"),
+    (&["raiseonreleaseerror"], "leave it out: release() tells by its outcome what it found"),
+    (&["signalexpire"], "leave it out: a release tells the next waiter"),
+    (&["driftfactor"], "leave it out: a hold always ends 1 % and 2 ms before its key, to allow for clocks"),
+    (
+        &["id", "identifier", "identifiersuffix", "token"],
+        "leave it out: every acquire makes an owner value; {app} names the application in it, and {hand_over}() moves a hold \
+         to another process",
+    ),
+    (
+        &["externallyacquiredidentifier", "acquiredexternally"],
+        "a hold of another process is taken over by {adopt}(), with the text that its {hand_over}() gave",
+    ),
+    (&["onlocklost", "onlost"], "a loss is told by {lost}"),
+    (&["reentrant"], "there is no such option: a lock that is held already is busy for its own holder, too"),
+    (&["keyprefix", "namespace"], "here it is the client's {prefix}"),
+    (&["sockettimeout", "commandtimeout"], "here it is the client's {response_timeout}"),
+    (&["socketconnecttimeout"], "here it is the client's {connect_timeout}"),
+    (&["sslcacerts"], "here it is the client's {tls_ca}"),
+    (&["sslcertfile"], "here it is the client's {tls_cert}"),
+    (&["sslkeyfile"], "here it is the client's {tls_key}"),
+    (
+        &["host", "port", "db", "database", "username", "user", "password", "path", "url", "urls"],
+        "a server is a URL, the client's first argument: redis://user:password@host:6379/0",
+    ),
+    (&["ssl", "tls"], "a server with TLS is a URL that begins with rediss://; {tls_ca} names its authority"),
+];
+
+/// What there is instead of the option `name`: a sentence that tells its user what to write.
+///
+/// ```
+/// use locktender::options::{Place, instead_of};
+/// use locktender::wording::Language;
+///
+/// let said = instead_of("retryCount", Place::Lock, Language::Node);
+/// assert!(said.in_words_of(Language::Node).contains("waitMs"));
+/// let said = instead_of("tll", Place::Lock, Language::Python);
+/// assert_eq!(said.in_words_of(Language::Python), "there is no option of this name; did you mean ttl?");
+/// ```
+#[must_use]
+pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
+    let asked = plain(name);
+    let options = options(place, language);
+    if let Some(ours) = options.iter().find(|ours| plain(ours) == asked) {
+        return Text::new("there is no option of this name; did you mean {}? Times are {units}", [named(ours)]);
+    }
+    if let Some(text) = elsewhere(&asked, place, language) {
+        return text;
+    }
+    if let Some((_, said)) = FOREIGN.iter().find(|(words, _)| words.contains(&asked.as_str())) {
+        return (*said).into();
+    }
+    match nearest(&asked, &options) {
+        Some(ours) => Text::new("there is no option of this name; did you mean {}?", [named(ours)]),
+        None => Text::new("there is no option of this name; there are {}", [listed(&options, language)]),
+    }
+}
+
+/// An option that is known, but is given to another call.
+fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
+    let named_here = |of: &[&'static str]| of.iter().find(|ours| plain(ours) == asked).map(|ours| named(ours));
+    match place {
+        Place::Client => None,
+        Place::Lock if asked == "signal" && language == Language::Node => {
+            Some(Text::new("give it to the acquire that it ends: {}", [Part::Words("lock.acquire({ signal })".into())]))
+        }
+        Place::Lock => named_here(&of_client(language)).map(|name| Text::new("{} is an option of the client", [name])),
+        Place::Acquire => {
+            named_here(&of_lock(language)).map(|name| Text::new("{} is an option of the lock: give it to lock()", [name]))
+        }
+    }
+}
+
+fn options(place: Place, language: Language) -> Vec<&'static str> {
+    match place {
+        Place::Client => [of_client(language), of_lock(language)].concat(),
+        Place::Lock => of_lock(language),
+        Place::Acquire if language == Language::Node => vec!["signal"],
+        Place::Acquire => Vec::new(),
+    }
+}
+
+fn of_lock(language: Language) -> Vec<&'static str> {
+    let mut options = LOCK.to_vec();
+    options.extend((language == Language::Python).then_some("on_lost"));
+    options
+}
+
+fn of_client(language: Language) -> Vec<&'static str> {
+    let mut options = CLIENT.to_vec();
+    options.extend((language == Language::Python).then_some("on_event"));
+    options
+}
+
+fn named(option: &'static str) -> Part {
+    Part::Name(option.into())
+}
+
+fn listed(options: &[&'static str], language: Language) -> Part {
+    let spelled: Vec<_> = options.iter().map(|option| language.spell(option)).collect();
+    Part::Words(if spelled.is_empty() { "none".to_owned() } else { spelled.join(", ") })
+}
+
+/// A name without case, `_`, `-` and the unit at its end: `ttl_ms`, `ttlMs` and `TTL` are one word.
+fn plain(name: &str) -> String {
+    let mut letters = name.to_lowercase();
+    letters.retain(|letter| letter.is_alphanumeric());
+    for unit in ["milliseconds", "millis", "seconds", "secs", "sec", "ms"] {
+        if let Some(rest) = letters.strip_suffix(unit).filter(|rest| rest.len() > 1) {
+            return rest.to_owned();
+        }
+    }
+    letters
+}
+
+/// The option that is a slip away: one letter in three may be wrong, missing, too many, or changed with its neighbour.
+fn nearest(asked: &str, options: &[&'static str]) -> Option<&'static str> {
+    let slips = options.iter().map(|ours| (distance(asked, &plain(ours)), *ours));
+    let (distance, ours) = slips.min_by_key(|(distance, _)| *distance)?;
+    (distance <= (plain(ours).len() / 3).max(1)).then_some(ours)
+}
+
+/// How many slips make `a` of `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<_>, Vec<_>) = (a.chars().take(64).collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
+    for (i, letter) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, other) in b.iter().enumerate() {
+            let mut least = (rows[i][j] + usize::from(letter != other)).min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *letter == b[j - 1] && a[i - 1] == *other {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(name: &str, place: Place, language: Language) -> String {
+        instead_of(name, place, language).in_words_of(language)
+    }
+
+    #[test]
+    fn the_words_of_other_libraries_are_answered_with_ours() {
+        for (name, python, node) in [
+            ("timeout", "ttl", "ttlMs"),
+            ("sleep", "wait", "waitMs"),
+            ("blocking", "try_acquire()", "tryAcquire()"),
+            ("blocking_timeout", "wait", "waitMs"),
+            ("lock_class", "leave it out", "leave it out"),
+            ("thread_local", "leave it out", "leave it out"),
+            ("expire", "ttl", "ttlMs"),
+            ("auto_renewal", "renew", "renew"),
+            ("id", "app", "app"),
+            ("retryCount", "wait", "waitMs"),
+            ("retryDelay", "wait", "waitMs"),
+            ("retryJitter", "wait", "waitMs"),
+            ("driftFactor", "leave it out", "leave it out"),
+            ("automaticExtensionThreshold", "renew", "renew"),
+            ("lockTimeout", "ttl", "ttlMs"),
+            ("acquireTimeout", "wait", "waitMs"),
+            ("acquireAttemptsLimit", "wait", "waitMs"),
+            ("retryInterval", "wait", "waitMs"),
+            ("refreshInterval", "renew", "renew"),
+            ("identifier", "app", "app"),
+            ("externallyAcquiredIdentifier", "adopt()", "adopt()"),
+            ("onLockLost", "on_lost", "held.signal"),
+            ("retry_count", "wait", "waitMs"),
+            ("retry_delay", "wait", "waitMs"),
+        ] {
+            for (language, ours) in [(Language::Python, python), (Language::Node, node)] {
+                for place in [Place::Lock, Place::Client] {
+                    let said = said(name, place, language);
+                    assert!(said.contains(ours) && !said.contains("of this name"), "{name}: {said}");
+                    assert!(language == Language::Node || !said.contains("Ms"), "{said}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_slip_is_answered_with_the_nearest_name() {
+        for (name, place, language, meant) in [
+            ("tll", Place::Lock, Language::Python, "did you mean ttl?"),
+            ("wiat", Place::Lock, Language::Python, "did you mean wait?"),
+            ("waitms", Place::Lock, Language::Node, "did you mean waitMs?"),
+            ("ttl", Place::Lock, Language::Node, "did you mean ttlMs? Times are milliseconds"),
+            ("ttl_ms", Place::Lock, Language::Python, "did you mean ttl? Times are seconds"),
+            ("maxHold", Place::Client, Language::Node, "did you mean maxHoldMs?"),
+            ("maxhold", Place::Lock, Language::Python, "did you mean max_hold?"),
+            ("prefx", Place::Client, Language::Python, "did you mean prefix?"),
+            ("conect_timeout", Place::Client, Language::Python, "did you mean connect_timeout?"),
+            ("onEvent", Place::Client, Language::Python, "did you mean on_event?"),
+        ] {
+            let said = said(name, place, language);
+            assert!(said.contains(meant), "{name}: {said}");
+        }
+    }
+
+    #[test]
+    fn an_option_in_the_wrong_place_is_sent_to_the_right_one() {
+        assert_eq!(said("prefix", Place::Lock, Language::Python), "prefix is an option of the client");
+        assert_eq!(said("maxTtlMs", Place::Lock, Language::Node), "maxTtlMs is an option of the client");
+        assert_eq!(said("ttlMs", Place::Acquire, Language::Node), "ttlMs is an option of the lock: give it to lock()");
+        assert!(said("signal", Place::Lock, Language::Node).contains("lock.acquire({ signal })"));
+    }
+
+    #[test]
+    fn a_name_that_is_like_none_gets_the_list() {
+        assert_eq!(
+            said("colour", Place::Lock, Language::Node),
+            "there is no option of this name; there are ttlMs, waitMs, renew, maxHoldMs, fair"
+        );
+        assert!(said("", Place::Lock, Language::Python).contains("there are ttl, wait"));
+        assert!(said(&"x".repeat(100_000), Place::Client, Language::Python).contains("there are prefix"));
+    }
+}

@@ -1,0 +1,181 @@
+//! Wording: sentences that every language spells in its own words. Python counts seconds, Node milliseconds.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+/// The language of the user who reads a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Times are `Duration`s.
+    Rust,
+    /// Times are seconds.
+    Python,
+    /// Times are milliseconds, and names are in camel case.
+    Node,
+}
+
+/// The options that are times: in Node their names end in `Ms`.
+const TIMES: [&str; 7] = ["ttl", "wait", "max_hold", "connect_timeout", "response_timeout", "unavailable_after", "max_ttl"];
+
+impl Language {
+    /// An option, an argument or a function of the core as this language spells it.
+    ///
+    /// ```
+    /// use locktender::wording::Language;
+    /// assert_eq!(Language::Node.spell("max_ttl"), "maxTtlMs");
+    /// assert_eq!(Language::Python.spell("max_ttl"), "max_ttl");
+    /// ```
+    #[must_use]
+    pub fn spell(self, name: &str) -> Cow<'_, str> {
+        match (self, name) {
+            (Self::Rust, "None") => "Wait::Forever".into(),
+            (Self::Node, "None") => "Infinity".into(),
+            (Self::Rust, "units") => "Durations".into(),
+            (Self::Python, "units") => "seconds".into(),
+            (Self::Node, "units") => "milliseconds".into(),
+            (Self::Rust, "lost") => "Held::on_lost()".into(),
+            (Self::Python, "lost") => "on_lost".into(),
+            (Self::Node, "lost") => "held.signal".into(),
+            (Self::Node, "by") => "ms".into(),
+            (Self::Node, name) if TIMES.contains(&name) => (camel(name) + "Ms").into(),
+            (Self::Node, name) => camel(name).into(),
+            (_, name) => name.into(),
+        }
+    }
+
+    /// A time in this language's unit, for a person.
+    #[must_use]
+    pub fn time(self, span: Duration) -> String {
+        let plain = match self {
+            Self::Rust => return format!("{span:?}"),
+            Self::Python => format!("{} s", span.as_secs_f64()),
+            Self::Node => format!("{} ms", span.as_secs_f64() * 1e3),
+        };
+        match span.as_secs() {
+            seconds @ 86_400.. if seconds % 86_400 == 0 && seconds > 86_400 => format!("{plain} ({} days)", seconds / 86_400),
+            seconds @ 3_600.. if seconds % 3_600 == 0 => format!("{plain} ({} h)", seconds / 3_600),
+            _ => plain,
+        }
+    }
+}
+
+fn camel(name: &str) -> String {
+    let mut upper = false;
+    let letters = name.chars().filter_map(|letter| {
+        let raised = if upper { letter.to_ascii_uppercase() } else { letter };
+        upper = letter == '_';
+        (!upper).then_some(raised)
+    });
+    letters.collect()
+}
+
+/// A sentence with holes: `{}` takes the next part, `{ttl}` is a name that each language spells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    template: Cow<'static, str>,
+    parts: Vec<Part>,
+}
+
+/// A part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Words that are the same in all languages.
+    Words(String),
+    /// A time, told in the language's unit.
+    Time(Duration),
+    /// An option, an argument or a function, spelled by the language.
+    Name(Cow<'static, str>),
+    /// A text within the text.
+    Text(Text),
+}
+
+impl Text {
+    /// A sentence: `{}` takes the next of `parts`, `{ttl}` is spelled by the language.
+    #[must_use]
+    pub fn new(template: &'static str, parts: impl Into<Vec<Part>>) -> Self {
+        Self { template: template.into(), parts: parts.into() }
+    }
+
+    /// The text in the words of `language`.
+    #[must_use]
+    pub fn in_words_of(&self, language: Language) -> String {
+        let mut told = String::new();
+        let (mut rest, mut parts) = (&*self.template, self.parts.iter());
+        while let Some((before, hole)) = rest.split_once('{') {
+            let (name, after) = hole.split_once('}').unwrap_or((hole, ""));
+            told.push_str(before);
+            match (name, parts.len()) {
+                ("", 1..) => told.extend(parts.next().map(|part| part.in_words_of(language))),
+                _ => told.push_str(&language.spell(name)),
+            }
+            rest = after;
+        }
+        told + rest
+    }
+}
+
+impl Part {
+    fn in_words_of(&self, language: Language) -> String {
+        match self {
+            Self::Words(words) => words.clone(),
+            Self::Time(span) => language.time(*span),
+            Self::Name(name) => language.spell(name).into_owned(),
+            Self::Text(text) => text.in_words_of(language),
+        }
+    }
+}
+
+/// Words as they are: a brace in them means nothing.
+impl From<String> for Text {
+    fn from(words: String) -> Self {
+        Self::new("{}", [Part::Words(words)])
+    }
+}
+
+/// A sentence without parts.
+impl From<&'static str> for Text {
+    fn from(template: &'static str) -> Self {
+        Self::new(template, [])
+    }
+}
+
+/// The text in Rust's words.
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.in_words_of(Language::Rust))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_reads_its_own_names_and_units() {
+        let parts = [Part::Time(Duration::from_millis(1_500)), Part::Words("{wait}".into())];
+        let text = Text::new("{ttl} is {}, {} stays; call {initialize_quorum}()", parts);
+        for (language, told) in [
+            (Language::Rust, "ttl is 1.5s, {wait} stays; call initialize_quorum()"),
+            (Language::Python, "ttl is 1.5 s, {wait} stays; call initialize_quorum()"),
+            (Language::Node, "ttlMs is 1500 ms, {wait} stays; call initializeQuorum()"),
+        ] {
+            assert_eq!(text.in_words_of(language), told);
+        }
+    }
+
+    #[test]
+    fn long_times_are_told_twice() {
+        assert_eq!(Language::Python.time(Duration::from_secs(86_400)), "86400 s (24 h)");
+        assert_eq!(Language::Node.time(Duration::from_secs(366 * 86_400)), "31622400000 ms (366 days)");
+        assert_eq!(Language::Node.time(Duration::from_millis(10)), "10 ms");
+    }
+
+    #[test]
+    fn words_of_a_user_are_no_template() {
+        for words in ["{ttl}", "{", "}{", "{}", "a{b}c"] {
+            assert_eq!(Text::from(words.to_owned()).in_words_of(Language::Node), words);
+        }
+    }
+}
