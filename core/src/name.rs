@@ -8,6 +8,10 @@ use crate::error::Error;
 /// The infix of every side key. A name that contains it is refused.
 const SIDE: &str = ":~lt:";
 
+/// The infix of the side keys of a name that has a tag. Another one than for braces of ours: the locks `x` and `{x}` would
+/// share all side keys.
+const TAGGED_SIDE: &str = ":~lt:tag:";
+
 /// The longest name, in UTF-8 bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 1024;
 
@@ -48,8 +52,11 @@ impl Keys {
         if lock.contains(SIDE) {
             return refuse(format!("names containing \"{SIDE}\" are reserved for the lock's own side keys"));
         }
+        if lock == MARKER {
+            return refuse(format!("\"{MARKER}\" is the key of a server's marker"));
+        }
         let base = match tags(&lock) {
-            Tags::One => lock.clone(),
+            Tags::One => tagged(&lock),
             Tags::None => braced(&lock),
             Tags::Many => return refuse("a lock's name has at most one {tag}".into()),
             Tags::Unpaired => {
@@ -63,13 +70,13 @@ impl Keys {
     #[must_use]
     pub fn of_no_lock(prefix: &str, servers: usize) -> Self {
         let lock = format!("{prefix}{SIDE}probe");
-        let base = if matches!(tags(&lock), Tags::One) { lock.clone() } else { braced(&lock) };
+        let base = if matches!(tags(&lock), Tags::One) { tagged(&lock) } else { braced(&lock) };
         Self::on(&base, "", lock, servers)
     }
 
     fn on(base: &str, name: &str, lock: String, servers: usize) -> Self {
         // One server may be a cluster, where all keys of a script must share a slot; a quorum never is.
-        let beside = |what: &str| [base, SIDE, what].concat();
+        let beside = |what: &str| [base, what].concat();
         let marker = if servers > 1 { MARKER.to_owned() } else { beside("marker") };
         Self { name: name.to_owned(), fence: beside("fence"), queue: beside("queue"), lock, marker }
     }
@@ -136,8 +143,14 @@ enum Tags {
     Unpaired,
 }
 
+/// What the side keys of a key with a tag begin with: the tag keeps them in its slot.
+fn tagged(key: &str) -> String {
+    [key, TAGGED_SIDE].concat()
+}
+
+/// What the side keys of a key without a tag begin with: the whole key becomes one.
 fn braced(key: &str) -> String {
-    ["{", key, "}"].concat()
+    ["{", key, "}", SIDE].concat()
 }
 
 /// Counts hash tags by the rule of Redis Cluster: what stands between the first `{` and the first `}` after it, if not empty.
@@ -164,15 +177,30 @@ mod tests {
     fn side_keys_share_the_slot_of_the_lock() {
         for (name, lock, fence) in [
             ("orders:42", "orders:42", "{orders:42}:~lt:fence"),
-            ("{shop}:orders", "{shop}:orders", "{shop}:orders:~lt:fence"),
+            ("{shop}:orders", "{shop}:orders", "{shop}:orders:~lt:tag:fence"),
             ("a{b", "a{b", "{a{b}:~lt:fence"),
-            ("x{{y}}", "x{{y}}", "x{{y}}:~lt:fence"),
-            ("a}b{c}", "a}b{c}", "a}b{c}:~lt:fence"),
+            ("x{{y}}", "x{{y}}", "x{{y}}:~lt:tag:fence"),
+            ("a}b{c}", "a}b{c}", "a}b{c}:~lt:tag:fence"),
             ("ключ 鍵 🔑", "ключ 鍵 🔑", "{ключ 鍵 🔑}:~lt:fence"),
         ] {
             let keys = Keys::new("", name, 1).unwrap();
             assert_eq!((keys.lock(), keys.fence()), (lock, fence), "{name}");
         }
+    }
+
+    #[test]
+    fn no_two_locks_share_a_key() {
+        let pieces = ["", "x", "{", "}", "{x}", ":~lt", ":~lt:tag", "lt:", ":", "~lt", "tag:", "fence", ":fence", ":marker"];
+        let mut owners = std::collections::HashMap::new();
+        for number in 0..pieces.len().pow(4) {
+            let name: String = (0..4u32).map(|at| pieces[number / pieces.len().pow(at) % pieces.len()]).collect();
+            let Ok(keys) = Keys::new("", &name, 1) else { continue };
+            for key in keys.in_order() {
+                let owner = owners.entry(key.to_owned()).or_insert_with(|| name.clone());
+                assert_eq!(*owner, name, "both have the key {key}");
+            }
+        }
+        assert!(owners.len() > 10_000 && !owners.contains_key(Keys::server_marker()), "{}", owners.len());
     }
 
     #[test]
@@ -196,7 +224,7 @@ mod tests {
     #[test]
     fn names_that_cannot_be_locks_are_refused() {
         let long = "x".repeat(MAX_NAME_BYTES + 1);
-        for name in ["", &long, "a\0b", "a:~lt:b", "{a}{b}", "a}", "{}", "}{", "{}{a}"] {
+        for name in ["", &long, "a\0b", "a:~lt:b", MARKER, "{a}{b}", "a}", "{}", "}{", "{}{a}"] {
             let error = Keys::new("", name, 1).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument, "{name:?}");
         }

@@ -12,11 +12,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{env, thread};
 
 use locktender_tests::Binary;
-use step::Steps;
+use step::{ALIKE, LOCKS, Named, Steps};
 use twins::Twins;
 
 /// Sequences per server version.
 const SEQUENCES: u64 = 2_000;
+
+/// Of these, sequences that are also played on locks whose names are alike.
+const SEQUENCES_OF_ALIKE: usize = 500;
 
 /// Steps per sequence: enough for a lock to be taken, disturbed, extended, lost and taken again.
 const STEPS: usize = 24;
@@ -27,15 +30,18 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[allow(clippy::print_stdout, reason = "a single seed is shown step by step")]
-fn run(twins: &mut Twins, seed: u64, shown: bool) {
-    let mut steps = Steps::new(seed);
+fn run(twins: &mut Twins, seed: u64, locks: &[Named], shown: bool) {
+    let mut steps = Steps::new(seed, locks);
     twins.begin(seed);
     for at in 0..STEPS {
         let step = steps.next(twins.now_us(), twins.fences());
         if shown {
             println!("{}: step {at}: {step:?}", twins.name());
         }
+        let others = steps.others(&step);
+        let before = twins.at(&others);
         twins.take(&step);
+        assert_eq!(before, twins.at(&others), "{step:?} changed keys of another lock");
     }
     twins.compare_keys();
 }
@@ -44,11 +50,11 @@ fn run(twins: &mut Twins, seed: u64, shown: bool) {
 const VERDICTS: usize = 5 + 2 + 5 * 3 + 4;
 
 /// Runs the seeds on one version; panics with the first that fails.
-fn run_all(binary: &Binary, seeds: impl Iterator<Item = u64>, shown: bool) {
+fn run_all(binary: &Binary, seeds: impl Iterator<Item = u64>, locks: &[Named], shown: bool) {
     let mut twins = Twins::start(binary);
     for seed in seeds {
         // The assertion has printed itself; what is missing is how to see it again.
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, shown)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, locks, shown)));
         assert!(outcome.is_ok(), "{} differs from the machine: DIFFERENTIAL_SEED={seed}", binary.name);
     }
     assert!(shown || twins.verdicts() == VERDICTS, "only {} kinds of answers were compared", twins.verdicts());
@@ -64,7 +70,10 @@ fn scripts_and_machine_agree_on_every_server_version() {
     thread::scope(|scope| {
         for binary in Binary::all() {
             let seeds = seeds.clone();
-            scope.spawn(move || run_all(&binary, seeds, shown));
+            scope.spawn(move || {
+                run_all(&binary, seeds.clone(), LOCKS, shown);
+                run_all(&binary, seeds.take(SEQUENCES_OF_ALIKE), ALIKE, shown);
+            });
         }
     });
 }

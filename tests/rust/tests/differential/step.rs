@@ -26,8 +26,15 @@ pub(crate) enum Step {
     FlushScripts,
 }
 
+/// A lock's name, and the number of its client's servers.
+pub(crate) type Named = (&'static str, usize);
+
 /// Few of everything, so that the operations meet.
-const LOCKS: [(&str, usize); 3] = [("a", 3), ("{shop}:b", 1), ("ключ", 3)];
+pub(crate) const LOCKS: &[Named] = &[("a", 3), ("{shop}:b", 1), ("ключ", 3)];
+
+/// Names that are each other's tag, beginning or end.
+pub(crate) const ALIKE: &[Named] = &[("x", 1), ("{x}", 1), ("{x}y", 1), ("x:~", 1), ("{x}:~lt", 1)];
+
 const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
 /// Far apart, so that no tolerance hides a wrong one.
 const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
@@ -48,9 +55,16 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) fn new(seed: u64) -> Self {
-        let keys = LOCKS.iter().map(|(name, servers)| Arc::new(Keys::new("", name, *servers).unwrap())).collect();
+    pub(crate) fn new(seed: u64, locks: &[Named]) -> Self {
+        let keys = locks.iter().map(|(name, servers)| Arc::new(Keys::new("", name, *servers).unwrap())).collect();
         Self { rng: Rng::with_seed(seed), keys }
+    }
+
+    /// The side keys and the lock keys of all locks but that of `step`, if it is an operation of the library.
+    pub(crate) fn others(&self, step: &Step) -> Vec<&str> {
+        let Step::Op(op) = step else { return Vec::new() };
+        let others = self.keys.iter().filter(|keys| Some(*keys) != op.keys());
+        others.flat_map(|keys| [keys.lock(), keys.fence(), keys.queue()]).collect()
     }
 
     /// The next step. `now_us` is the server's time, `fences` what it has answered so far.

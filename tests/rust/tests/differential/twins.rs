@@ -153,6 +153,11 @@ impl Twins {
         }
     }
 
+    /// What the machine has at `keys`.
+    pub(crate) fn at(&self, keys: &[&str]) -> Vec<Option<Value>> {
+        keys.iter().map(|key| self.machine.get(key, self.now_us).map(|entry| entry.value.clone())).collect()
+    }
+
     /// A command past the library.
     fn command(&mut self, words: &[&str]) {
         let reply = self.raw.command(&[&["EVAL", TIMED, "0"], words].concat()).unwrap();
