@@ -194,6 +194,14 @@ impl Client {
         self.0.closed.load(Ordering::SeqCst)
     }
 
+    /// Emits an event of kind `warning`: what a binding has seen and a person should look at.
+    pub fn warn(&self, lock: Option<&str>, message: String) {
+        let mut event = Event::new(EventKind::Warning);
+        event.lock = lock.map(str::to_owned);
+        event.message = Some(message);
+        self.0.emitter.emit(&event);
+    }
+
     /// The options.
     #[must_use]
     pub fn options(&self) -> &ClientOptions {

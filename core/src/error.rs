@@ -205,6 +205,15 @@ impl Error {
         Self::new(Code::InvalidArgument, None, format!("{argument}: {why} (given: {given})"))
     }
 
+    /// `INVALID_ARGUMENT`: the task that asks for `lock` holds it already, in a body that began at `place`.
+    pub(crate) fn waits_for_itself(lock: &str, place: Option<&str>) -> Self {
+        let since = place.map(|place| format!(" since {place}")).unwrap_or_default();
+        let message = format!(
+            "lock {lock:?}: this task holds it already{since}, and would wait for itself; locks are not re-entrant: pass the hold down"
+        );
+        Self::new(Code::InvalidArgument, Some(lock), message)
+    }
+
     pub(crate) fn acquire_timeout(lock: &str, waited: Duration, holder: Holder, rank: Option<u64>) -> Self {
         let remaining = match holder.remaining {
             Remaining::For(left) => format!("{} ms remain", left.as_millis()),

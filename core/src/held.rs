@@ -138,6 +138,14 @@ impl Held {
         self.call(move |responder| tended.call(Caller::HandOver(responder), Input::HandOver)).wait()
     }
 
+    /// Notes that a body of `task` begins under this hold, at `place`: a file and a line, say. As long as the lock is held, an
+    /// acquire by the same task (see [`Lock::context`](crate::Lock::context)) that would wait for it fails at once.
+    pub fn enter(&self, task: u64, place: Option<&str>) {
+        if !self.is_inherited() {
+            self.tended.enter(task, place);
+        }
+    }
+
     /// Waits for the loss of the lock. Never ends if the lock is released before.
     pub fn lost(&self) -> Call<Loss> {
         let told = |responder: Responder<Loss>, loss| match loss {

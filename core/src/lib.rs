@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod bell;
+mod bodies;
 mod builder;
 mod call;
 mod client;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
+use crate::bodies::Bodies;
 use crate::clock::Tick;
 use crate::event::{Event, EventKind, Sink, trace};
 use crate::machine;
@@ -53,6 +54,7 @@ pub(crate) struct Live {
     emptied: Notify,
     /// The task that holds each owner value, where the caller told.
     holders: Mutex<HashMap<Arc<str>, u64>>,
+    pub(crate) bodies: Bodies,
     /// Who waits here for which lock.
     lines: Mutex<Lines>,
     channel: String,
@@ -94,6 +96,7 @@ impl Live {
             roll: Mutex::default(),
             emptied: Notify::new(),
             holders: Mutex::default(),
+            bodies: Bodies::default(),
         }
     }
 
@@ -151,8 +154,9 @@ impl Live {
         let finished = roll.remove(&id);
         let empty = roll.is_empty();
         drop(roll);
-        if let Some(owner) = finished.as_ref().and_then(|finished| finished.noted_owner()) {
-            self.forget_holder(owner);
+        if let Some(finished) = finished {
+            finished.noted_owner().into_iter().for_each(|owner| self.forget_holder(owner));
+            finished.forget_bodies();
         }
         if empty {
             self.emptied.notify_waiters();

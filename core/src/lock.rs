@@ -26,7 +26,7 @@ pub struct Lock {
     name: String,
     settings: LockSettings,
     adopt: Option<Arc<str>>,
-    context: Option<u64>,
+    contexts: Vec<u64>,
     prepared: OnceLock<Result<Prepared, Error>>,
 }
 
@@ -38,7 +38,7 @@ struct Prepared {
 
 impl Lock {
     pub(crate) fn new(client: Client, name: String, adopt: Option<Arc<str>>) -> Self {
-        Self { client, name, settings: LockSettings::default(), adopt, context: None, prepared: OnceLock::new() }
+        Self { client, name, settings: LockSettings::default(), adopt, contexts: Vec::new(), prepared: OnceLock::new() }
     }
 
     fn set(mut self, set: impl FnOnce(&mut LockSettings)) -> Self {
@@ -83,11 +83,14 @@ impl Lock {
         self.set(|current| *current = settings.or(current))
     }
 
-    /// Tells tasks apart: a task that waits for a lock it holds itself gets a warning event. Any number will do that is the
-    /// same for one task and differs between tasks.
+    /// Tells tasks apart: any number will do that is the same for one task and differs between tasks.
+    ///
+    /// An acquire that would wait for a lock that this task holds in a body ([`Held::enter`]) fails at once, with
+    /// `INVALID_ARGUMENT`. A task that waits for a lock it holds without a body gets a warning event: somebody else may release
+    /// it. Said more than once, the task is inside of all of them, and the last number is its own.
     #[must_use]
     pub fn context(mut self, task: u64) -> Self {
-        self.context = Some(task);
+        self.contexts.push(task);
         self
     }
 
@@ -139,6 +142,10 @@ impl Lock {
             response_timeout: live.options.response_timeout_for(live.server_count()),
             unavailable_after: live.options.unavailable_after,
         };
+        let body = if recipe.lines_up() { live.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };
+        if let Some(body) = body {
+            return Err(Error::waits_for_itself(&self.name, body.place.as_deref()));
+        }
         Ok((live, Arc::new(recipe)))
     }
 
@@ -176,7 +183,7 @@ impl Lock {
     }
 
     fn begin<T: Send + 'static>(&self, one_shot: bool, acquirer: fn(Responder<T>) -> Acquirer) -> Call<T> {
-        let (lock, context) = (self.clone(), self.context);
+        let (lock, context) = (self.clone(), self.contexts.last().copied());
         Call::new(move |responder| match lock.recipe(one_shot) {
             Ok((live, recipe)) => {
                 let tended = Tended::begin(live, recipe, context, acquirer(responder));
@@ -228,6 +235,7 @@ impl Lock {
     /// Those of [`Lock::acquire`], without a result; `LOCK_LOST` with the body's result if the lock was lost meanwhile.
     pub async fn with<T>(&self, body: impl AsyncFnOnce(&Held) -> T) -> Result<T, WithError<T>> {
         let held = self.acquire().await.map_err(WithError::before)?;
+        self.enter(&held);
         let result = body(&held).await;
         WithError::settle(held.leave().await, result)
     }
@@ -238,8 +246,15 @@ impl Lock {
     /// As [`Lock::with`].
     pub fn with_blocking<T>(&self, body: impl FnOnce(&Held) -> T) -> Result<T, WithError<T>> {
         let held = self.acquire_blocking().map_err(WithError::before)?;
+        self.enter(&held);
         let result = body(&held);
         WithError::settle(held.leave().wait(), result)
+    }
+
+    fn enter(&self, held: &Held) {
+        if let Some(task) = self.contexts.last() {
+            held.enter(*task, None);
+        }
     }
 
     /// Looks who holds the lock: `None` if nobody does. Changes nothing.

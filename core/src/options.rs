@@ -258,6 +258,37 @@ fn number(option: &str, value: f64, unit: &str, per_second: f64) -> Result<Durat
     Ok(Duration::from_micros((value / per_second * 1e6).round() as u64))
 }
 
+/// The unit in which a language takes times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Python.
+    Seconds,
+    /// Node.
+    Milliseconds,
+}
+
+/// A ttl that was probably meant in the other unit, as one sentence; `None` for any other.
+///
+/// Thousands of seconds without a rest (`ttl=10000`) were milliseconds, and less than a tenth of a second (`ttlMs: 10`) were
+/// seconds. An hour, or any other time that people think of in seconds, is no multiple of a thousand.
+#[must_use]
+pub fn suspicious(ttl: Duration, unit: Unit) -> Option<String> {
+    let (span, seconds) = (ttl.as_secs_f64() * 1e3, ttl.as_secs());
+    match unit {
+        Unit::Seconds if seconds >= 1_000 && ttl.as_millis().is_multiple_of(1_000_000) => Some(format!(
+            "ttl: {seconds} s are {} h {} min; times are seconds here: was {} meant?",
+            seconds / 3600,
+            seconds % 3600 / 60,
+            seconds / 1_000
+        )),
+        Unit::Milliseconds if ttl < Duration::from_millis(100) => Some(format!(
+            "ttlMs: {span} ms are shorter than many a pause; times are milliseconds here: was {} meant?",
+            span * 1e3
+        )),
+        _ => None,
+    }
+}
+
 /// A time in whole milliseconds for the wire, rounded up: what is promised must really remain.
 pub(crate) fn wire_millis(span: Duration) -> u64 {
     let floor = millis(span);
@@ -298,6 +329,30 @@ mod tests {
         }
         assert_eq!(seconds("ttl", 0.1).unwrap(), Duration::from_millis(100));
         assert_eq!(milliseconds("ttlMs", 1.5).unwrap(), Duration::from_micros(1_500));
+    }
+
+    #[test]
+    fn a_ttl_in_the_other_unit_is_suspicious() {
+        for (millis, unit, suspect) in [
+            (10_000_000, Unit::Seconds, Some("was 10 meant?")),
+            (1_000_000, Unit::Seconds, Some("0 h 16 min")),
+            (86_000_000, Unit::Seconds, Some("23 h 53 min")),
+            (3_600_000, Unit::Seconds, None),
+            (7_200_000, Unit::Seconds, None),
+            (86_400_000, Unit::Seconds, None),
+            (10_000, Unit::Seconds, None),
+            (10, Unit::Seconds, None),
+            (10, Unit::Milliseconds, Some("was 10000 meant?")),
+            (99, Unit::Milliseconds, Some("99 ms")),
+            (100, Unit::Milliseconds, None),
+            (10_000_000, Unit::Milliseconds, None),
+        ] {
+            let said = suspicious(Duration::from_millis(millis), unit);
+            match suspect {
+                None => assert_eq!(said, None, "{millis} ms"),
+                Some(part) => assert!(said.as_ref().is_some_and(|said| said.contains(part)), "{millis} ms: {said:?}"),
+            }
+        }
     }
 
     #[test]

@@ -45,6 +45,8 @@ struct Desk {
     warned: bool,
     callers: HashMap<CallId, Caller>,
     loss: Option<Loss>,
+    /// The tasks with a body under this hold.
+    bodies: Vec<u64>,
     watchers: HashMap<u64, Watcher>,
     next_watcher: u64,
 }
@@ -118,6 +120,7 @@ impl Tended {
             warned: false,
             callers: HashMap::new(),
             loss: None,
+            bodies: Vec::new(),
             watchers: HashMap::new(),
             next_watcher: 0,
         };
@@ -167,6 +170,24 @@ impl Tended {
         for watcher in watchers.into_values() {
             watcher(loss.cloned());
         }
+    }
+
+    /// Notes a body of `task`, until the hold is over.
+    pub(crate) fn enter(self: &Arc<Self>, task: u64, place: Option<&str>) {
+        self.live.bodies.open(task, self.recipe.keys.lock(), self, place);
+        let mut desk = self.desk.lock();
+        desk.bodies.push(task);
+        let over = desk.machine.is_finished();
+        drop(desk);
+        if over {
+            self.forget_bodies();
+        }
+    }
+
+    /// Forgets the bodies of a hold that is over.
+    pub(crate) fn forget_bodies(self: &Arc<Self>) {
+        let bodies = std::mem::take(&mut self.desk.lock().bodies);
+        bodies.into_iter().for_each(|task| self.live.bodies.close(task, self.recipe.keys.lock(), self));
     }
 
     /// Brings a holder's call.

@@ -1,0 +1,111 @@
+//! Bodies: the code of a task that runs while the task holds a lock. A task that asks for the same lock inside of one would wait
+//! for itself, so it is told at once, with the place where the body began.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use crate::sync::Mutex;
+use crate::tended::Tended;
+
+/// The open bodies of one client.
+#[derive(Default)]
+pub(crate) struct Bodies(Mutex<HashMap<u64, HashMap<Box<str>, Body>>>);
+
+/// One body, by its task and by its lock's key. A body that has ended without being forgotten harms nobody: its hold is over.
+#[derive(Clone)]
+pub(crate) struct Body {
+    tended: Weak<Tended>,
+    /// Where it began, as the caller named the place.
+    pub(crate) place: Option<Arc<str>>,
+}
+
+impl Bodies {
+    /// Notes a body of `task` under the hold of `tended`.
+    pub(crate) fn open(&self, task: u64, lock: &str, tended: &Arc<Tended>, place: Option<&str>) {
+        let body = Body { tended: Arc::downgrade(tended), place: place.map(Arc::from) };
+        self.0.lock().entry(task).or_default().insert(lock.into(), body);
+    }
+
+    /// Forgets the body of `task` under the hold of `tended`.
+    pub(crate) fn close(&self, task: u64, lock: &str, tended: &Arc<Tended>) {
+        let mut bodies = self.0.lock();
+        let Some(own) = bodies.get_mut(&task) else { return };
+        if own.get(lock).is_some_and(|body| std::ptr::eq(body.tended.as_ptr(), Arc::as_ptr(tended))) {
+            own.remove(lock);
+        }
+        if own.is_empty() {
+            bodies.remove(&task);
+        }
+    }
+
+    /// The body of one of `tasks` that holds `lock` now: not released, not handed over, not lost.
+    pub(crate) fn enclosing(&self, tasks: &[u64], lock: &str) -> Option<Body> {
+        let find = |task| self.0.lock().get(task)?.get(lock).cloned();
+        tasks.iter().filter_map(find).find(|body| body.tended.upgrade().is_some_and(|tended| tended.check().is_ok()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{Client, Code, Lock, Wait};
+
+    fn lock(client: &Client, tasks: &[u64]) -> Lock {
+        tasks.iter().fold(client.lock("orders:42").wait(Duration::from_millis(20)), |lock, task| lock.context(*task))
+    }
+
+    fn refused(lock: &Lock) -> Option<String> {
+        let error = lock.acquire_blocking().err()?;
+        (error.code() == Code::InvalidArgument).then(|| error.to_string())
+    }
+
+    #[test]
+    fn a_task_that_would_wait_for_itself_is_told_at_once() {
+        let client = Client::open("memory://bodies-same-task").unwrap();
+        let held = lock(&client, &[1]).acquire_blocking().unwrap();
+        assert_eq!(refused(&lock(&client, &[1])), None, "it isn't in a body yet: another thread may release it");
+        held.enter(1, Some("app.py:12"));
+        let text = refused(&lock(&client, &[1]).wait(Wait::Forever)).unwrap();
+        assert!(text.contains("app.py:12") && text.contains("re-entrant") && text.contains("orders:42"), "{text}");
+    }
+
+    #[test]
+    fn only_what_is_sure_to_wait_for_itself_is_refused() {
+        let client = Client::open("memory://bodies-others").unwrap();
+        let rival = Client::open("memory://bodies-elsewhere").unwrap();
+        let held = lock(&client, &[1]).acquire_blocking().unwrap();
+        held.enter(1, None);
+        assert_eq!(refused(&lock(&client, &[2])), None, "another task's");
+        assert_eq!(refused(&lock(&client, &[])), None, "nobody said which task");
+        assert_eq!(refused(&lock(&client, &[1]).wait(Duration::ZERO)), None, "one attempt");
+        assert!(lock(&client, &[1]).try_acquire_blocking().unwrap().is_none(), "busy is an answer");
+        assert!(client.lock("orders:43").context(1).acquire_blocking().is_ok(), "another lock");
+        assert!(lock(&rival, &[1]).acquire_blocking().is_ok(), "another server");
+        assert!(refused(&lock(&client, &[3, 1, 2])).is_some(), "inside of several");
+    }
+
+    #[test]
+    fn a_body_whose_hold_is_over_is_in_nobodys_way() {
+        let client = Client::open("memory://bodies-over").unwrap();
+        let enter = || {
+            let held = lock(&client, &[1]).acquire_blocking().unwrap();
+            held.enter(1, None);
+            held
+        };
+        let held = enter();
+        held.release().wait().unwrap();
+        assert_eq!(refused(&lock(&client, &[1])), None, "released inside of the body");
+        let held = enter();
+        let ticket = held.hand_over().unwrap();
+        client.adopt(&ticket).wait().unwrap();
+        let held = enter();
+        held.leave().wait().unwrap();
+        held.enter(1, None);
+        assert_eq!(refused(&lock(&client, &[1])), None, "left");
+        let lost = lock(&client, &[1]).ttl(Duration::from_millis(50)).renew(false).acquire_blocking().unwrap();
+        lost.enter(1, None);
+        lost.lost().wait().unwrap();
+        assert_eq!(refused(&lock(&client, &[1])), None, "lost");
+    }
+}
