@@ -71,7 +71,11 @@ impl Held {
     /// `LOCK_LOST`, `NOT_HELD` after a release or a hand-over, `FORKED` in a forked child.
     pub fn check(&self) -> Result<(), Error> {
         self.own()?;
-        self.tended.check()
+        let checked = self.tended.check();
+        if checked.is_err() {
+            self.tended.holder_is_told();
+        }
+        checked
     }
 
     /// Makes at least `ttl` remain. An extension never shortens.

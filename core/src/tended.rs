@@ -144,11 +144,7 @@ impl Tended {
 
     /// Whether the lock is held now, and if not why.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let checked = self.desk.lock().machine.check(Tick::now());
-        if checked.is_err() {
-            self.holder_is_told();
-        }
-        checked
+        self.desk.lock().machine.check(Tick::now())
     }
 
     /// The holder knows that the lock is not held.
@@ -164,6 +160,8 @@ impl Tended {
         let Err(error) = self.check() else { return };
         // A client that was closed is closed on purpose.
         let Some(loss) = error.loss().filter(|loss| loss.reason != LossReason::Closed) else { return };
+        // Said once.
+        self.holder_is_told();
         let mut warning = Event::new(EventKind::Warning);
         warning.lock = Some(self.recipe.name().to_owned());
         (warning.reason, warning.rival) = (Some(loss.reason), loss.rival.clone());
