@@ -6,12 +6,9 @@ import { diagnostics, enrol, ofNormalLife, type ClientEvents } from './events.js
 import { during, Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Lock, type Made } from './lock.js'
-import { clientOptions, lockOptions, signalOf, text, workersOwn, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
+import { clientOptions, lockOptions, signalOf, text, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
-import { nativeOf, ScriptedServer } from './scripted.js'
-
-/** A URL, several in one string, or a scripted server. */
-export type Server = string | ScriptedServer
+import { serversAnd, type Server } from './servers.js'
 
 /** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
 export type WithLockOptions = LockOptions & AcquireOptions
@@ -51,9 +48,13 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    * @param servers a URL (`redis://`, `rediss://`, `unix://`, `memory://name`), or several (an array, or one string split at
    * commas): a quorum. Without any, what the environment's `LOCKTENDER_URL` names.
    */
-  constructor(servers?: Server | readonly Server[], options?: ClientOptions) {
+  constructor(servers?: Server | readonly Server[], options?: ClientOptions)
+  /** A client of what the environment's `LOCKTENDER_URL` names. */
+  constructor(options?: ClientOptions)
+  constructor(servers?: Server | readonly Server[] | ClientOptions, options?: ClientOptions) {
     super()
-    this.#native = valueOf(queue.open(listed(servers).map(source), clientOptions(options)))
+    const [sources, given] = serversAnd(servers, options)
+    this.#native = valueOf(queue.open(sources, clientOptions(given)))
     enrol(this.#native.id, this)
     const hear = (name: string) => {
       if (ofNormalLife(name)) this.#native.hear(true)
@@ -150,22 +151,6 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   #hear(): void {
     if (diagnostics.hasSubscribers) this.#native.hear(true)
   }
-}
-
-function listed(servers: Server | readonly Server[] | undefined): readonly Server[] {
-  if (servers === undefined) return workersOwn('LOCKTENDER_URL')
-  const list = Array.isArray(servers) ? (servers as readonly Server[]) : [servers as Server]
-  if (list.length === 0) throw InvalidArgumentError.of('url', servers, 'an empty list names no server')
-  return list
-}
-
-function source(server: unknown): string | native.ScriptedServer {
-  if (server instanceof ScriptedServer) return nativeOf(server)
-  if (typeof server !== 'string') {
-    // The type only: the value may have a password in it.
-    throw InvalidArgumentError.of('url', typeof server, 'must be a URL, a scripted server, or an array of them')
-  }
-  return text('url', server)
 }
 
 /** Sorts out `(options, body)` and `(body)`. @internal */

@@ -1,6 +1,7 @@
-import { bodyOf, Client, type Body, type Ran, type Server, type WithLockOptions } from './client.js'
+import { bodyOf, Client, type Body, type Ran, type WithLockOptions } from './client.js'
 import { Lock } from './lock.js'
 import { lockOptions, text, type ClientOptions, type LockOptions } from './options.js'
+import type { Server } from './servers.js'
 
 let client: Client | undefined
 
@@ -13,8 +14,11 @@ function defaultClient(): Client {
  * Without it the default client is made at the first operation, of what the environment's `LOCKTENDER_URL` names. Locks that were
  * used before keep theirs.
  */
-export function configure(servers: Server | readonly Server[], options?: ClientOptions): Client {
-  return (client = new Client(servers, options))
+export function configure(servers: Server | readonly Server[], options?: ClientOptions): Client
+/** Sets the options of the default client, whose servers the environment's `LOCKTENDER_URL` names, and gives that client. */
+export function configure(options: ClientOptions): Client
+export function configure(servers: Server | readonly Server[] | ClientOptions, options?: ClientOptions): Client {
+  return (client = new Client(servers as Server | readonly Server[], options))
 }
 
 /** The lock `name` of the default client. No I/O, and no client before its first operation. */

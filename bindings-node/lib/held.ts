@@ -1,5 +1,6 @@
 import { inspect, type InspectOptions } from 'node:util'
 
+import type * as native from '../native/index.js'
 import { errorOf, LockLostError, valueOf } from './errors.js'
 import { time } from './options.js'
 import { outcome, queue, resultOf, watch, type Granted } from './queue.js'
@@ -22,6 +23,9 @@ const forgotten = new FinalizationRegistry<number>((hold) => {
 // Who keeps only the signal still works under the lock, which is then no garbage.
 const holds = new WeakMap<AbortSignal, Held>()
 
+// A hold whose end somebody waits for is no garbage.
+const awaited = new Set<Held>()
+
 /**
  * A lock that is ours until it is released, handed over or lost.
  *
@@ -34,6 +38,7 @@ export class Held implements AsyncDisposable {
   readonly #made: { readonly hold: number; readonly client: object }
   #owner: string | undefined
   #loss: AbortController | undefined
+  #lost: Promise<LockLostError | null> | undefined
 
   /** The lock's name. */
   readonly name: string
@@ -86,12 +91,27 @@ export class Held implements AsyncDisposable {
   /**
    * Aborted when the lock is lost, with the `LockLostError` as its reason. A release doesn't abort it. Looking at it is
    * enough: also work that never lets the event loop run finds it aborted after a loss. Waiting for it keeps no process alive:
-   * one in which nothing else is to be done ends, and gives the lock back.
+   * one in which nothing else is to be done ends, and gives the lock back. `lost` does.
    */
   get signal(): AbortSignal {
     this.#loss ??= this.#watched()
     if (!this.#loss.signal.aborted && !this.isValid()) this.#lookForLoss(this.#loss)
     return this.#loss.signal
+  }
+
+  /**
+   * Resolves to the `LockLostError` when the lock is lost, or to `null` once it was released or handed over. Never rejects. From
+   * the first look at it until then it keeps the process alive, as any call under way does, and the lock renewed.
+   */
+  get lost(): Promise<LockLostError | null> {
+    return (this.#lost ??= this.#end())
+  }
+
+  async #end(): Promise<LockLostError | null> {
+    awaited.add(this)
+    const failure = resultOf<native.Failure | null>(await outcome(queue.awaitEnd(this.#hold)))
+    awaited.delete(this)
+    return failure ? (errorOf(failure) as LockLostError) : null
   }
 
   #lookForLoss(loss: AbortController): void {
@@ -148,9 +168,15 @@ export class Held implements AsyncDisposable {
     return valueOf(queue.handOver(this.#hold))
   }
 
-  /** Gives the lock back unless that was done. Never rejects: a loss shows in `signal` and as an event. */
+  /**
+   * Gives the lock back unless that was done. Never rejects: a loss shows in `signal` and as an event, with a `warning` if the work
+   * never looked.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.leave().catch(() => undefined)
+    const disposed = traced('release', this.name, async () => {
+      resultOf(await outcome(queue.dispose(this.#hold)))
+    })
+    await disposed.catch(() => undefined)
   }
 
   /** Whether the loss itself ended a body: by the reason of `signal`, or by an `AbortError` of that cause. @internal */

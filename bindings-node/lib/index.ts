@@ -1,5 +1,5 @@
 export { Client } from './client.js'
-export type { Body, Ran, Server, ServerReport, WithLockOptions } from './client.js'
+export type { Body, Ran, ServerReport, WithLockOptions } from './client.js'
 export { configure, lock, tryWithLock, withLock } from './default.js'
 export {
   AcquireTimeoutError,
@@ -22,4 +22,5 @@ export type { IoredisLike } from './ioredis.js'
 export { Lock } from './lock.js'
 export type { LockInfo, OwnerFields } from './lock.js'
 export type { AcquireOptions, ClientOptions, LockOptions } from './options.js'
+export type { Server } from './servers.js'
 export type { TraceContext, TracedOperation } from './tracing.js'

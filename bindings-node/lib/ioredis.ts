@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from './errors.js'
 import type { ClientOptions } from './options.js'
+import { clientOf } from './servers.js'
 
 /** What is read of an ioredis client: its options. */
 export interface IoredisLike {
@@ -28,6 +29,7 @@ export function ofIoredis(redis: unknown, options: ClientOptions): [string, Clie
 
 function optionsOf(redis: unknown): IoredisLike['options'] {
   if (typeof redis !== 'object' || redis === null) throw refused(typeof redis, 'must be an ioredis client')
+  if (clientOf(redis) === 'a client of node-redis') throw refused('a client of node-redis', 'must be an ioredis client; of that one give the URL to new Client(url)')
   const { options, isCluster } = redis as Partial<IoredisLike>
   if (isCluster) throw refused('a Cluster', 'a lock needs one server, or several that are independent of each other')
   if (typeof options !== 'object') throw refused('no options', 'must be an ioredis client')

@@ -1,5 +1,5 @@
 import type * as native from '../native/index.js'
-import { LockError } from './errors.js'
+import { NotHeldError } from './errors.js'
 import { Held } from './held.js'
 import { onlySignal, type AcquireOptions } from './options.js'
 import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
@@ -90,16 +90,16 @@ export class Lock {
 
   /** @deprecated It is on what `acquire()` returned. */
   release(): never {
-    throw misplaced('release')
+    throw misplaced(this.name, 'release')
   }
 
   /** @deprecated It is on what `acquire()` returned. */
   extend(): never {
-    throw misplaced('extend')
+    throw misplaced(this.name, 'extend')
   }
 }
 
-function misplaced(method: string): LockError {
-  const message = `a lock has no ${method}(): it is on what acquire() returned, the held lock`
-  return new LockError('NOT_HELD', message)
+function misplaced(name: string, method: string): NotHeldError {
+  const message = `lock ${JSON.stringify(name)} is a recipe and holds nothing: ${method}() is a method of what acquire() returned`
+  return new NotHeldError('NOT_HELD', message, name)
 }

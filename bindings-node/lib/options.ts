@@ -75,20 +75,51 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
 
 const spoken: Record<Kind, string> = { number: 'must be a number of milliseconds', boolean: 'must be true or false', string: 'must be a string' }
 
-/** Refuses what is no such option, or not of its kind; the core checks the values. Gives what was given. */
+/**
+ * The options that were given, read as JavaScript reads them: also from a prototype, from accessors and from an instance of a class,
+ * each of them once. Refuses what is no such option, or not of its kind; the core checks the values.
+ */
 function checked<Options extends object>(options: unknown, kinds: Record<string, Kind>, also: readonly string[] = []): Options {
   const given: Record<string, string | number | boolean> = {}
   if (options === undefined) return given as Options
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw InvalidArgumentError.of('options', options, 'must be an object')
   }
-  for (const [key, value] of Object.entries(options)) {
-    if (value === undefined || also.includes(key)) continue
-    const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined
-    if (!kind) throw InvalidArgumentError.of(key, value, 'there is no option of this name')
-    given[key] = kind === 'string' ? text(key, value) : ofKind(key, value, kind)
+  if (isAbortSignal(options)) throw InvalidArgumentError.of('options', options, 'must be an object with the signal in it: { signal }')
+  for (const key of namesOf(options)) {
+    if (!Object.hasOwn(kinds, key) && !also.includes(key)) refuseUnknown(key, (options as Record<string, unknown>)[key])
+  }
+  for (const [key, kind] of Object.entries(kinds)) {
+    const value = (options as Record<string, unknown>)[key]
+    if (value !== undefined) given[key] = kind === 'string' ? text(key, value) : ofKind(key, value, kind)
   }
   return given as Options
+}
+
+/** An option that is `undefined` is not given, whatever its name. */
+function refuseUnknown(key: string, value: unknown): void {
+  if (value !== undefined) throw InvalidArgumentError.of(key, value, 'there is no option of this name')
+}
+
+/** What may be meant as an option: what is enumerable, and the accessors that a class declares. A class's methods are no options. */
+function namesOf(options: object): Set<string> {
+  const names = new Set<string>()
+  for (let each: object | null = options; each !== null && !isRoot(each); each = Object.getPrototypeOf(each) as object | null) {
+    // A literal, as nearly all options are, is read the short way.
+    const literal = each === options && Object.getPrototypeOf(each) === Object.prototype
+    for (const key of literal ? Object.keys(each) : accessible(each)) names.add(key)
+  }
+  return names
+}
+
+function accessible(object: object): string[] {
+  const declared = Object.entries(Object.getOwnPropertyDescriptors(object))
+  return declared.filter(([, { enumerable, get }]) => enumerable === true || get !== undefined).map(([key]) => key)
+}
+
+/** `Object.prototype`, of whatever realm: everything has what is on it, so nothing on it is an option. */
+function isRoot(object: object): boolean {
+  return object === Object.prototype || Object.hasOwn(object, 'isPrototypeOf')
 }
 
 function ofKind(key: string, value: unknown, kind: Kind): number | boolean {

@@ -96,6 +96,7 @@ impl CompletionQueue {
             Item::Settled(id, Ok(Value::Reports(reports))) => {
                 rich.with(Kind::Resolved, id, reports.into_iter().map(ServerReport::from).collect::<Vec<_>>())?
             }
+            Item::Settled(id, Ok(Value::Ended(loss))) => rich.with(Kind::Resolved, id, loss.map(Failure::from))?,
             Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
             Item::Event(client, event) => rich.with(Kind::Event, client.into(), LockEvent::from(*event))?,

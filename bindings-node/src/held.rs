@@ -68,6 +68,12 @@ impl CompletionQueue {
         Ok(self.queue.call(&env, Ok(self.hold(hold)?.leave()), |()| Value::Nothing))
     }
 
+    /// Ends a body whose language has no way to say that it failed.
+    #[napi]
+    pub fn dispose(&self, env: Env, hold: i64) -> napi::Result<i64> {
+        Ok(self.queue.call(&env, Ok(self.hold(hold)?.dispose()), |()| Value::Nothing))
+    }
+
     #[napi]
     pub fn hand_over(&self, hold: i64) -> napi::Result<Either<String, Failure>> {
         Ok(match self.hold(hold)?.hand_over() {
@@ -84,6 +90,13 @@ impl CompletionQueue {
         let loss = move |loss| Error::lost(&name, loss);
         held.ended().then(move |ended| queue.push(Item::Ended(hold, ended.ok().flatten().map(loss))));
         Ok(())
+    }
+
+    /// Settles with what ends the hold: a loss, or nothing. Until then it keeps the environment alive.
+    #[napi]
+    pub fn await_end(&self, env: Env, hold: i64) -> napi::Result<i64> {
+        let held = self.hold(hold)?;
+        Ok(self.queue.await_end(&env, &held))
     }
 
     /// The hold was garbage-collected. The work may still be running, so the lock isn't given back; the core warns if it was held.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use locktender::sync::Mutex;
-use locktender::{Call, Cancel, Client, Driver, Error, Event, Held, LockInfo, Release, ServerReport};
+use locktender::{Call, Cancel, Client, Driver, Error, Event, Held, LockInfo, Loss, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
@@ -40,6 +40,8 @@ pub(crate) enum Value {
     Released(Release),
     Info(LockInfo),
     Reports(Vec<ServerReport>),
+    /// How a hold ended: a loss, if that is how.
+    Ended(Option<Error>),
 }
 
 pub(crate) struct Queue {
@@ -99,6 +101,15 @@ impl Queue {
             Ok(call) => self.keep(id, self.send_off(call, alone, receive)),
             Err(error) => receive(Err(error)),
         }
+        id
+    }
+
+    /// Expects the end of a hold, which keeps the environment alive as any call does; gives the number under which it comes out.
+    pub(crate) fn await_end(self: &Arc<Self>, env: &Env, held: &Held) -> i64 {
+        let (id, _) = self.expect(env);
+        let (queue, name) = (Arc::clone(self), held.name().to_owned());
+        let ended = move |loss: Option<Loss>| Value::Ended(loss.map(|loss| Error::lost(&name, loss)));
+        self.keep(id, held.ended().then(move |result| queue.push(Item::Settled(id, result.map(ended)))));
         id
     }
 

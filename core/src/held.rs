@@ -48,13 +48,21 @@ impl Held {
     /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        !self.is_inherited() && Tick::now() < self.tended.valid_until()
+        let valid = !self.is_inherited() && Tick::now() < self.tended.valid_until();
+        if !valid {
+            self.tended.holder_is_told();
+        }
+        valid
     }
 
     /// How long the lock is surely held if nothing renews it; zero if it is not held. No I/O.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        if self.is_inherited() { Duration::ZERO } else { self.tended.valid_until().since(Tick::now()) }
+        let remaining = if self.is_inherited() { Duration::ZERO } else { self.tended.valid_until().since(Tick::now()) };
+        if remaining.is_zero() {
+            self.tended.holder_is_told();
+        }
+        remaining
     }
 
     /// Fails unless the lock is held now. No I/O.
@@ -63,7 +71,11 @@ impl Held {
     /// `LOCK_LOST`, `NOT_HELD` after a release or a hand-over, `FORKED` in a forked child.
     pub fn check(&self) -> Result<(), Error> {
         self.own()?;
-        self.tended.check()
+        let checked = self.tended.check();
+        if checked.is_err() {
+            self.tended.holder_is_told();
+        }
+        checked
     }
 
     /// Makes at least `ttl` remain. An extension never shortens.
@@ -112,7 +124,10 @@ impl Held {
     /// may be called again to learn the outcome. `NOT_HELD` if it was released or handed over before, `FORKED` in a child.
     pub fn release(&self) -> Call<Release> {
         let tended = Arc::clone(&self.tended);
-        self.call(move |responder| tended.call(Caller::Release(responder), |call| Input::Release(call, Manner::Explicit)))
+        self.call(move |responder| {
+            tended.notice_unseen_loss();
+            tended.call(Caller::Release(responder), |call| Input::Release(call, Manner::Explicit));
+        })
     }
 
     /// Ends a body: gives the lock back unless that was done, and fails if it was lost meanwhile. An outcome that stays unknown
@@ -126,6 +141,19 @@ impl Held {
     pub fn leave(&self) -> Call<()> {
         let tended = Arc::clone(&self.tended);
         self.call(move |responder| tended.call(Caller::Leave(responder), |call| Input::Release(call, Manner::Leave)))
+    }
+
+    /// As [`Held::leave`], for a language whose end of a body can't fail: a loss is no error, but a warning event unless the holder was
+    /// told of it.
+    ///
+    /// # Errors
+    /// As [`Held::leave`].
+    pub fn dispose(&self) -> Call<()> {
+        let tended = Arc::clone(&self.tended);
+        self.call(move |responder| {
+            tended.notice_unseen_loss();
+            tended.call(Caller::Leave(responder), |call| Input::Release(call, Manner::Leave));
+        })
     }
 
     /// Ends this handle without releasing, and gives a single-use string for `Client::adopt` in another process. Until then,
@@ -224,6 +252,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         // In a forked child the lock is the parent's, and its locks may have been copied while taken.
         if !self.is_inherited() {
+            self.tended.notice_unseen_loss();
             // The caller's runtime may be about to end.
             at_home(|| self.tended.feed(Input::Release(0, Manner::Background)));
         }

@@ -6,12 +6,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::call::Responder;
 use crate::clock::{Now, Tick};
-use crate::error::{Error, Loss};
+use crate::error::{Error, Loss, LossReason};
 use crate::event::{Event, EventKind};
 use crate::held::Held;
 use crate::live::Live;
@@ -32,6 +32,8 @@ pub(crate) struct Tended {
     desk: Mutex<Desk>,
     /// The end of validity, microseconds of the boot clock: read without a lock.
     valid_until: AtomicU64,
+    /// Whether the holder was told that the lock is not held: by an error, a watcher or an answer.
+    told: AtomicBool,
 }
 
 struct Desk {
@@ -132,6 +134,7 @@ impl Tended {
             owner: OnceLock::new(),
             desk: Mutex::new(desk),
             valid_until: AtomicU64::new(0),
+            told: AtomicBool::new(false),
         })
     }
 
@@ -144,8 +147,32 @@ impl Tended {
         self.desk.lock().machine.check(Tick::now())
     }
 
+    /// The holder knows that the lock is not held.
+    pub(crate) fn holder_is_told(&self) {
+        self.told.store(true, Ordering::Relaxed);
+    }
+
+    /// A warning where a lock is given back after a loss of which its holder was never told: the work went on without the lock.
+    pub(crate) fn notice_unseen_loss(&self) {
+        if self.told.load(Ordering::Relaxed) {
+            return;
+        }
+        let Err(error) = self.check() else { return };
+        // A client that was closed is closed on purpose.
+        let Some(loss) = error.loss().filter(|loss| loss.reason != LossReason::Closed) else { return };
+        // Said once.
+        self.holder_is_told();
+        let mut warning = Event::new(EventKind::Warning);
+        warning.lock = Some(self.recipe.name().to_owned());
+        (warning.reason, warning.rival) = (Some(loss.reason), loss.rival.clone());
+        warning.message =
+            Some("the lock was lost before its work ended, and the work never asked whether it still had the lock".to_owned());
+        self.live.emit(&warning);
+    }
+
     /// Calls `watcher` when the hold has ended, at once if it has; else gives what [`Tended::unwatch`] takes.
     pub(crate) fn watch(&self, watcher: Watcher) -> Option<u64> {
+        self.holder_is_told();
         let mut desk = self.desk.lock();
         if desk.loss.is_some() || desk.machine.is_finished() {
             let loss = desk.loss.clone();
@@ -262,6 +289,9 @@ impl Tended {
             Command::Acquired(result) => self.acquired(result),
             Command::Extended(call, result) => {
                 if let Some(Caller::Extend(responder)) = self.take_caller(call) {
+                    if result.as_ref().is_err_and(|error| error.loss().is_some()) {
+                        self.holder_is_told();
+                    }
                     responder.respond(result);
                 }
             }

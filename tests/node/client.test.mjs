@@ -178,7 +178,7 @@ test('f28: close is bounded while the server is silent', async (t) => {
 
 test('servers that are none are refused, without a word of the password', () => {
   const wrong = ['', 'localhost', 'redis:/localhost', 'nonsense://:geheim@localhost', 'memory://', 'redis://:geheim@localhost:port', '\ud800',
-    [], ['redis://:geheim@a', 7], ['redis://a', 'redis://a'], 7, null, {}, Symbol('x')]
+    [], ['redis://:geheim@a', 7], ['redis://a', 'redis://a'], 7, null, [{}], Symbol('x')]
   for (const servers of wrong) {
     assert.throws(() => new Client(servers), (error) => {
       assert.ok(error instanceof InvalidArgumentError, String(error))

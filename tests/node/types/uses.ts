@@ -20,6 +20,9 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   tracingChannel<string, TraceContext>('locktender:acquire').start.subscribe((context) => (context as TraceContext).operation satisfies TracedOperation)
   await using client = new Client(['redis://a', new ScriptedServer('acquire: busy')] as const)
   new Client()
+  new Client({ prefix: 'p:' })
+  new Client([new URL('redis://localhost')])
+  configure({ app: 'a' })
 
   const given: LockOptions = { ttlMs: maybe, waitMs: Infinity, renew: undefined, maxHoldMs: 5_000 }
   const recipe: Lock = client.lock('orders', given)
@@ -34,6 +37,8 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   same<[string, string, number, number, boolean], [typeof held.name, typeof held.owner, typeof held.fence, number, boolean]>(true)
   held.check()
   await fetch('http://localhost', { signal: held.signal })
+  const lost = await held.lost
+  same<typeof lost, LockLostError | null>(true)
   await held.extend()
   await held.extend(maybe)
   await held.extendBy(500)
@@ -78,6 +83,8 @@ export async function refused(client: Client, held: Held, ran: Ran<number>): Pro
   client.lock('orders', { ttlMs: '5 s' })
   // @ts-expect-error a client's option
   client.lock('orders', { prefix: 'p:' })
+  // @ts-expect-error an unknown option of a client
+  new Client({ ttl: 5 })
   // @ts-expect-error no name
   client.lock()
   // @ts-expect-error no body

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use locktender::{Client, Code, EventKind, LossReason, Outcome};
+use locktender::{Client, Code, EventKind, Held, LossReason, Outcome};
 use locktender_tests::{Events, Proxy, RealServer, ServerOptions, TTL, eventually};
 
 const fn ms(n: u64) -> Duration {
@@ -60,6 +60,28 @@ fn f03_a_key_that_vanishes_or_changes_hands_is_a_loss_and_is_not_written_again()
         let expected = if after.is_some() { Outcome::Taken } else { Outcome::Expired };
         assert_eq!((release.outcome, release.rival.as_deref()), (expected, after));
     }
+}
+
+#[test]
+fn a_loss_that_nobody_saw_is_warned_of_once_when_its_hold_is_dropped() {
+    let warnings = |saw: fn(&Held), closes: bool| {
+        let (client, events) = watched("memory://unseen");
+        let held = client.lock("a").ttl(TTL).max_hold(ms(50)).acquire_blocking().unwrap();
+        events.at_least(EventKind::Lost, 1);
+        saw(&held);
+        if closes {
+            held.release().wait().unwrap();
+        }
+        drop(held);
+        events.count(EventKind::Warning)
+    };
+    assert_eq!([warnings(|_| (), false), warnings(|_| (), true)], [1, 1]);
+    assert_eq!(warnings(|held| assert!(!held.is_valid()), false), 0);
+    assert_eq!(warnings(|held| assert!(held.remaining().is_zero()), false), 0);
+    assert_eq!(warnings(|held| assert!(held.check().is_err()), true), 0);
+    assert_eq!(warnings(|held| assert!(held.lost().wait().is_ok()), true), 0);
+    assert_eq!(warnings(|held| assert!(held.extend(TTL).wait().is_err()), false), 0);
+    assert_eq!(warnings(|held| assert!(held.leave().wait().is_err()), false), 0);
 }
 
 #[test]

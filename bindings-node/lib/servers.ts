@@ -1,0 +1,62 @@
+import type * as native from '../native/index.js'
+import { InvalidArgumentError } from './errors.js'
+import { text, workersOwn, type ClientOptions } from './options.js'
+import { nativeOf, ScriptedServer } from './scripted.js'
+
+/** A URL, several in one string, or a scripted server. */
+export type Server = string | URL | ScriptedServer
+
+/** The servers and the options of a client, of which either may be left out. @internal */
+export function serversAnd(
+  servers: Server | readonly Server[] | ClientOptions | undefined,
+  options: ClientOptions | undefined,
+): [Array<string | native.ScriptedServer>, ClientOptions | undefined] {
+  if (options === undefined && isOptions(servers)) return [listed(undefined), servers]
+  return [listed(servers as Server | readonly Server[] | undefined), options]
+}
+
+/** The servers in order: where none is given, those that a worker's own environment names. The core reads the process's. */
+function listed(servers: Server | readonly Server[] | undefined): Array<string | native.ScriptedServer> {
+  if (servers === undefined) return workersOwn('LOCKTENDER_URL')
+  const list = Array.isArray(servers) ? (servers as readonly Server[]) : [servers as Server]
+  if (list.length === 0) throw InvalidArgumentError.of('url', servers, 'an empty list names no server')
+  return list.map(source)
+}
+
+function source(server: unknown): string | native.ScriptedServer {
+  if (server instanceof ScriptedServer) return nativeOf(server)
+  if (isUrl(server)) return server.href
+  // Never the value itself: it may have a password in it.
+  if (typeof server !== 'string') throw refused(server)
+  return text('url', server)
+}
+
+/** An object that is no server: the options, which a caller gives first when the environment names the servers. */
+function isOptions(value: unknown): value is ClientOptions {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return !(value instanceof ScriptedServer) && !isUrl(value) && clientOf(value) === undefined
+}
+
+/** By its looks: a test environment has a class of its own. */
+function isUrl(value: unknown): value is URL {
+  return typeof value === 'object' && value !== null && 'searchParams' in value && 'href' in value && typeof value.href === 'string'
+}
+
+function refused(server: unknown): InvalidArgumentError {
+  const peer = clientOf(server)
+  if (peer) return InvalidArgumentError.of('url', peer, advice[peer])
+  return InvalidArgumentError.of('url', typeof server, 'must be a URL, a scripted server, or an array of them; options alone are one object')
+}
+
+type Peer = 'a client of ioredis' | 'a client of node-redis'
+
+const advice: Record<Peer, string> = {
+  'a client of ioredis': 'a client is made of it by Client.fromIoredis(redis)',
+  'a client of node-redis': "its settings can't be copied; give its URL, such as new Client('redis://localhost')",
+}
+
+/** Which library's client this is, if it is one. @internal */
+export function clientOf(value: unknown): Peer | undefined {
+  if (typeof value !== 'object' || value === null || !('sendCommand' in value)) return undefined
+  return 'isCluster' in value || 'status' in value ? 'a client of ioredis' : 'a client of node-redis'
+}
