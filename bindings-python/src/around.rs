@@ -1,10 +1,10 @@
 //! The lock around one call of a decorated function. It is native so that Ctrl-C finds no gap between the grant and the body: in
 //! Python's own code there is one, and a hold that got lost in it would stay until its ttl is over.
 
-use locktender::sync::Mutex;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
 use crate::lock::Lock;
 
@@ -13,12 +13,12 @@ use crate::lock::Lock;
 pub(crate) struct Around {
     lock: Py<Lock>,
     tries_once: bool,
-    held: Mutex<Option<Py<Held>>>,
+    held: Guarded<Option<Py<Held>>>,
 }
 
 impl Around {
     pub(crate) fn new(lock: Py<Lock>, tries_once: bool) -> Self {
-        Self { lock, tries_once, held: Mutex::default() }
+        Self { lock, tries_once, held: Guarded::default() }
     }
 }
 
@@ -27,18 +27,18 @@ impl Around {
     fn __enter__(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let lock = self.lock.get();
         let held = if self.tries_once { lock.try_acquire(py)? } else { Some(lock.acquire(py)?) };
-        *self.held.lock() = held.as_ref().map(|held| held.clone_ref(py));
+        drop(self.held.replace(held.refer(py)));
         Ok(held)
     }
 
     fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
-        let held = self.held.lock().take();
+        let held = self.held.take();
         held.map_or(Ok(()), |held| held.get().leave(py, error))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.lock)?;
-        self.held.try_lock().as_ref().map_or(Ok(()), |held| visit.call(&**held))
+        self.held.traverse(|held| visit.call(held))
     }
 }
 

@@ -1,6 +1,5 @@
 //! `AsyncHeld`: one acquisition, for code under asyncio. The same names as `Held`; what waits is a coroutine.
 
-use locktender::sync::Mutex;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
@@ -8,6 +7,7 @@ use crate::arguments::seconds;
 use crate::bridge::drain_of;
 use crate::client::Client;
 use crate::errors::raised;
+use crate::guarded::Guarded;
 use crate::held::Tended;
 use crate::operation::Operation;
 use crate::options::OnLost;
@@ -21,7 +21,7 @@ pub(crate) struct AsyncHeld {
     client: Py<Client>,
     on_lost: Option<OnLost>,
     /// The open `async with` body, see `_asyncio.py`.
-    body: Mutex<Option<Py<PyAny>>>,
+    body: Guarded<Option<Py<PyAny>>>,
 }
 
 impl AsyncHeld {
@@ -32,7 +32,7 @@ impl AsyncHeld {
         on_lost: Option<OnLost>,
     ) -> PyResult<Py<PyAny>> {
         let on_lost = on_lost.or(client.get().on_lost());
-        Ok(Py::new(py, Self { core: Tended(held), client, on_lost, body: Mutex::default() })?.into_any())
+        Ok(Py::new(py, Self { core: Tended(held), client, on_lost, body: Guarded::default() })?.into_any())
     }
 
     /// An operation of this hold, which lives at least as long as it.
@@ -124,7 +124,7 @@ impl AsyncHeld {
     }
 
     fn __aexit__(slf: &Bound<'_, Self>, _kind: Py<PyAny>, error: Py<PyAny>, _traceback: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        let body = slf.get().body.lock().take();
+        let body = slf.get().body.take();
         Ok(own::call(slf.py(), "_asyncio", "leave", (slf, body, error))?.unbind())
     }
 
@@ -140,7 +140,7 @@ impl AsyncHeld {
 
     /// Notes the open body. Has `told` called on the running loop when the lock is lost; gives what `_unwatch` takes.
     fn _watch(&self, py: Python<'_>, body: Py<PyAny>, told: Py<PyAny>) -> PyResult<Option<u64>> {
-        *self.body.lock() = Some(body);
+        drop(self.body.replace(Some(body)));
         let Some(event_loop) = context::running_loop(py)? else { return Ok(None) };
         let drain = drain_of(&event_loop)?;
         let (number, signal) = drain.get().signal();
@@ -164,12 +164,11 @@ impl AsyncHeld {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
-        self.body.try_lock().as_ref().map_or(Ok(()), |body| visit.call(&**body))
+        self.body.traverse(|body| visit.call(body))
     }
 
     fn __clear__(&self) {
-        let body = self.body.lock().take();
-        drop(body);
+        drop(self.body.take());
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use locktender::sync::{Condvar, Mutex};
 use locktender::{Call, Cancel, Error};
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -16,14 +15,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::exit::{self, Visit};
+use crate::guarded::{Awaited, Guarded, Refer};
 use crate::own;
 use crate::turns::Turns;
 use crate::wake::Wake;
 
 /// The end of the queue that threads of the core see.
 struct Queue {
-    ready: Mutex<Ready>,
-    filled: Condvar,
+    ready: Awaited<Ready>,
     wake: Wake,
 }
 
@@ -32,6 +31,13 @@ struct Ready {
     numbers: Vec<u64>,
     /// The loop's thread is about to take them: nobody has to wake it.
     awake: bool,
+}
+
+impl Ready {
+    fn take(&mut self) -> Vec<u64> {
+        self.awake = false;
+        std::mem::take(&mut self.numbers)
+    }
 }
 
 /// Tells one loop that one operation has ended.
@@ -49,13 +55,13 @@ impl Signal {
         if exit::is_over() && !self.late {
             return;
         }
-        let mut ready = self.queue.ready.lock();
-        ready.numbers.push(self.number);
-        let first = ready.numbers.len() == 1 && !ready.awake;
-        drop(ready);
+        let first = self.queue.ready.with(|ready| {
+            ready.numbers.push(self.number);
+            ready.numbers.len() == 1 && !ready.awake
+        });
         if first {
             self.queue.wake.signal();
-            self.queue.filled.notify_all();
+            self.queue.ready.notify();
         }
     }
 }
@@ -81,7 +87,7 @@ impl Waiter {
 pub(crate) struct Drain {
     queue: Arc<Queue>,
     pid: u32,
-    waiters: Mutex<HashMap<u64, Waiter>>,
+    waiters: Guarded<HashMap<u64, Waiter>>,
     /// How many futures are among them.
     futures: AtomicUsize,
     turns: Turns,
@@ -104,28 +110,20 @@ impl Drain {
 
     /// For loops that can't watch a descriptor: blocks a thread that stands in until something has ended, at most a second.
     fn _wait(&self, py: Python<'_>) -> bool {
-        py.detach(|| {
-            let mut ready = self.queue.ready.lock();
-            if ready.numbers.is_empty() {
-                ready = self.queue.filled.wait_for(ready, Duration::from_secs(1));
-            }
-            !ready.numbers.is_empty()
-        })
+        let filled = |ready: &mut Ready| (!ready.numbers.is_empty()).then_some(());
+        self.queue.ready.wait(py, Duration::from_secs(1), filled).is_some()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let waiters = self.waiters.try_lock();
-        for waiter in waiters.iter().flat_map(|waiters| waiters.values()) {
-            match waiter {
-                Waiter::Future(object) | Waiter::Callback(object) => visit.call(object)?,
-            }
-        }
-        Ok(())
+        self.waiters.traverse(|waiters| {
+            waiters.values().try_for_each(|waiter| match waiter {
+                Waiter::Future(object) | Waiter::Callback(object) => visit.call(object),
+            })
+        })
     }
 
     fn __clear__(&self) {
-        let waiters = std::mem::take(&mut *self.waiters.lock());
-        drop(waiters);
+        drop(self.waiters.take());
     }
 }
 
@@ -135,7 +133,7 @@ impl Drain {
         let _visit = Visit::begin(py)?;
         // A forked child may have inherited the loop while it ran: its connections are the parent's.
         if self.pid == std::process::id() {
-            self.queue.ready.lock().awake = true;
+            self.queue.ready.with(|ready| ready.awake = true);
             work(&self.turns);
             self.settle(py);
         }
@@ -143,11 +141,7 @@ impl Drain {
     }
 
     fn settle(&self, py: Python<'_>) {
-        let mut ready = self.queue.ready.lock();
-        ready.awake = false;
-        let numbers = std::mem::take(&mut ready.numbers);
-        drop(ready);
-        for number in numbers {
+        for number in self.queue.ready.with(Ready::take) {
             if let Some(Err(error)) = self.take(number).map(|waiter| waiter.settle(py)) {
                 error.write_unraisable(py, None);
             }
@@ -185,12 +179,12 @@ impl Drain {
     }
 
     pub(crate) fn expect_future(&self, number: u64, future: Py<PyAny>) {
-        self.waiters.lock().insert(number, Waiter::Future(future));
+        drop(self.waiters.with(|waiters| waiters.insert(number, Waiter::Future(future))));
         self.futures.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn expect_callback(&self, number: u64, callback: Py<PyAny>) {
-        self.waiters.lock().insert(number, Waiter::Callback(callback));
+        drop(self.waiters.with(|waiters| waiters.insert(number, Waiter::Callback(callback))));
     }
 
     /// Nobody waits for it any more.
@@ -199,7 +193,7 @@ impl Drain {
     }
 
     fn take(&self, number: u64) -> Option<Waiter> {
-        let waiter = self.waiters.lock().remove(&number);
+        let waiter = self.waiters.with(|waiters| waiters.remove(&number));
         if matches!(waiter, Some(Waiter::Future(_))) {
             self.futures.fetch_sub(1, Ordering::Relaxed);
         }
@@ -213,8 +207,14 @@ struct Known {
     drain: Py<PyWeakrefReference>,
 }
 
-/// The loops with a queue, by address. Locked only by threads that hold the interpreter.
-static KNOWN: Mutex<Option<HashMap<usize, Known>>> = Mutex::new(None);
+impl Refer for Known {
+    fn refer(&self, py: Python<'_>) -> Self {
+        Self { event_loop: self.event_loop.clone_ref(py), drain: self.drain.clone_ref(py) }
+    }
+}
+
+/// The loops with a queue, by address.
+static KNOWN: Guarded<Option<HashMap<usize, Known>>> = Guarded::new(None);
 
 /// The completion queue of `event_loop`, which is the running one.
 pub(crate) fn drain_of<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Drain>> {
@@ -223,11 +223,11 @@ pub(crate) fn drain_of<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'p
         return Ok(drain);
     }
     let _visit = Visit::begin(py)?;
-    let queue = Queue { ready: Mutex::default(), filled: Condvar::new(), wake: Wake::new()? };
+    let queue = Queue { ready: Awaited::default(), wake: Wake::new()? };
     let drain = Drain {
         queue: Arc::new(queue),
         pid: std::process::id(),
-        waiters: Mutex::default(),
+        waiters: Guarded::default(),
         futures: AtomicUsize::new(0),
         turns: Turns::default(),
     };
@@ -241,17 +241,24 @@ fn note(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<()>
     let py = event_loop.py();
     let (event_loop_reference, drain) = (PyWeakrefReference::new(event_loop)?, PyWeakrefReference::new(drain)?);
     let entry = Known { event_loop: event_loop_reference.unbind(), drain: drain.unbind() };
-    let mut known = KNOWN.lock();
-    let known = known.get_or_insert_default();
-    known.retain(|_, known| known.event_loop.bind(py).upgrade().is_some());
-    known.insert(event_loop.as_ptr() as usize, entry);
+    let gone = |known: &Known| known.event_loop.bind(py).upgrade().is_none();
+    let all = KNOWN.get(py).unwrap_or_default();
+    let gone: Vec<usize> = all.iter().filter(|(_, known)| gone(known)).map(|(address, _)| *address).collect();
+    let address = event_loop.as_ptr() as usize;
+    let forgotten = KNOWN.with(|known| {
+        let known = known.get_or_insert_default();
+        let forgotten: Vec<_> = gone.iter().chain(&[address]).filter_map(|address| known.remove(address)).collect();
+        known.insert(address, entry);
+        forgotten
+    });
+    drop(forgotten);
     Ok(())
 }
 
 fn known<'py>(event_loop: &Bound<'py, PyAny>) -> Option<Bound<'py, Drain>> {
     let py = event_loop.py();
-    let all = KNOWN.lock();
-    let known = all.as_ref()?.get(&(event_loop.as_ptr() as usize))?;
+    let address = event_loop.as_ptr() as usize;
+    let known = KNOWN.find(py, |known| known.as_ref()?.get(&address))?;
     let (known_loop, drain) = (known.event_loop.bind(py).upgrade()?, known.drain.bind(py).upgrade()?);
     let drain = drain.cast_into::<Drain>().ok()?;
     // A forked child shares the descriptor with its parent, and must not take what is the parent's.

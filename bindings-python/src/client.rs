@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::ClientBuilder;
-use locktender::sync::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -14,6 +13,7 @@ use crate::arguments::{refuse, text};
 use crate::async_held::AsyncHeld;
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
+use crate::guarded::Guarded;
 use crate::held::Held;
 use crate::lock::Lock;
 use crate::operation::Operation;
@@ -29,10 +29,10 @@ pub(crate) struct Client {
     core: locktender::Client,
     number: u64,
     on_lost: Option<OnLost>,
-    on_event: Mutex<Option<Py<PyAny>>>,
+    on_event: Guarded<Option<Py<PyAny>>>,
     has_callback: Arc<AtomicBool>,
     /// What it was made of: what it pickles as.
-    parts: Mutex<Option<Parts>>,
+    parts: Guarded<Option<Arc<Parts>>>,
 }
 
 impl Client {
@@ -49,7 +49,7 @@ impl Client {
         let sink = ClientSink { number, has_callback: Arc::clone(&has_callback) };
         let builder = add_servers(locktender::Client::builder(), parts.servers(py))?;
         let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).build())?;
-        let (on_event, parts) = (Mutex::new(choice.on_event), Mutex::new(Some(parts)));
+        let (on_event, parts) = (Guarded::new(choice.on_event), Guarded::new(Some(Arc::new(parts))));
         Ok(Self { core, number, on_lost: choice.lock.on_lost, on_event, has_callback, parts })
     }
 
@@ -67,7 +67,7 @@ impl Client {
     }
 
     pub(crate) fn callback(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.on_event.lock().as_ref().map(|callback| callback.clone_ref(py))
+        self.on_event.get(py)
     }
 
     /// To be called before an acquire: whoever listens now hears of it.
@@ -193,7 +193,7 @@ impl Client {
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let closed = || PyTypeError::new_err("a client that is being collected can't be pickled");
-        self.parts.lock().as_ref().ok_or_else(closed)?.reduced(py)
+        self.parts.get(py).ok_or_else(closed)?.reduced(py)
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {
@@ -214,14 +214,12 @@ impl Client {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let parts = self.parts.try_lock();
-        parts.as_ref().and_then(|parts| parts.as_ref()).map_or(Ok(()), |parts| parts.traverse(&visit))?;
-        self.on_event.try_lock().as_ref().map_or(Ok(()), |callback| visit.call(&**callback))
+        self.parts.traverse(|parts| parts.as_ref().map_or(Ok(()), |parts| parts.traverse(&visit)))?;
+        self.on_event.traverse(|callback| visit.call(callback))
     }
 
     fn __clear__(&self) {
-        let (callback, parts) = (self.on_event.lock().take(), self.parts.lock().take());
-        drop((callback, parts));
+        drop((self.on_event.take(), self.parts.take()));
     }
 }
 

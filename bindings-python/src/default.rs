@@ -1,23 +1,24 @@
 //! The default client: what `configure` made, else what the environment names, made at the first operation.
 
-use locktender::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::client::Client;
+use crate::guarded::Guarded;
 use crate::lock::Lock;
 
-/// Locked only by threads that hold the interpreter.
-static DEFAULT: Mutex<Option<Py<Client>>> = Mutex::new(None);
+static DEFAULT: Guarded<Option<Py<Client>>> = Guarded::new(None);
 
 /// The default client.
 pub(crate) fn client(py: Python<'_>) -> PyResult<Py<Client>> {
-    if let Some(client) = DEFAULT.lock().as_ref() {
-        return Ok(client.clone_ref(py));
+    loop {
+        if let Some(client) = DEFAULT.get(py) {
+            return Ok(client);
+        }
+        let made = make(py, None, None)?;
+        // Another thread may have been faster; there is one default client.
+        drop(DEFAULT.with(|default| if default.is_none() { default.replace(made) } else { Some(made) }));
     }
-    let made = make(py, None, None)?;
-    // Another thread may have been faster; there is one default client.
-    Ok(DEFAULT.lock().get_or_insert(made).clone_ref(py))
 }
 
 fn make(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Client>> {
@@ -36,8 +37,7 @@ fn make(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bou
 )]
 pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     let made = make(py, servers, options)?;
-    let previous = DEFAULT.lock().replace(made);
-    drop(previous);
+    drop(DEFAULT.replace(Some(made)));
     Ok(())
 }
 

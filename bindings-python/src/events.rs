@@ -8,16 +8,21 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use locktender::event::Level;
-use locktender::sync::{Condvar, Mutex};
 use locktender::{Event as CoreEvent, Sink};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
 
+use crate::guarded::Awaited;
 use crate::values::Event;
 use crate::{exit, own};
 
 /// How many events may wait; more of them drop the oldest.
 const CAPACITY: usize = 4096;
+
+/// How long the delivery waits at a time: what ends it is an event.
+const A_WHILE: Duration = Duration::from_secs(3600);
 
 /// The least level somebody logs: 10, 20, 30, 40 as in `logging`; above that nobody does.
 static LOGGED: AtomicU8 = AtomicU8::new(u8::MAX);
@@ -29,8 +34,7 @@ static QUEUE: ArcSwapOption<Queue> = ArcSwapOption::const_empty();
 
 struct Queue {
     pid: u32,
-    waiting: Mutex<Waiting>,
-    filled: Condvar,
+    waiting: Awaited<Waiting>,
 }
 
 #[derive(Default)]
@@ -45,7 +49,7 @@ fn queue() -> Arc<Queue> {
     if let Some(queue) = QUEUE.load_full().filter(|queue| queue.pid == pid) {
         return queue;
     }
-    let fresh = Arc::new(Queue { pid, waiting: Mutex::default(), filled: Condvar::new() });
+    let fresh = Arc::new(Queue { pid, waiting: Awaited::default() });
     let previous = QUEUE.rcu(|current| match current {
         Some(queue) if queue.pid == pid => Arc::clone(queue),
         _ => Arc::clone(&fresh),
@@ -66,16 +70,25 @@ impl Sink for ClientSink {
             return;
         }
         let queue = queue();
-        let mut waiting = queue.waiting.lock();
-        if waiting.stopped {
+        queue.waiting.with(|waiting| waiting.add(self.number, event));
+        queue.waiting.notify();
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, client: u64, event: &CoreEvent) {
+        if self.stopped {
             return;
         }
-        if waiting.events.len() == CAPACITY {
-            waiting.events.pop_front();
+        if self.events.len() == CAPACITY {
+            self.events.pop_front();
         }
-        waiting.events.push_back((self.number, event.clone()));
-        drop(waiting);
-        queue.filled.notify_one();
+        self.events.push_back((client, event.clone()));
+    }
+
+    /// All there are; nothing but the end ends the waiting without any.
+    fn take(&mut self) -> Option<VecDeque<(u64, CoreEvent)>> {
+        (self.stopped || !self.events.is_empty()).then(|| std::mem::take(&mut self.events))
     }
 }
 
@@ -91,22 +104,44 @@ pub(crate) fn level_of(event: &CoreEvent) -> u8 {
 
 /// Finds out what is logged now, and starts the delivery if somebody listens. Called before every acquire.
 pub(crate) fn refresh(py: Python<'_>, has_callback: bool) -> PyResult<()> {
-    let logged = logged_level(py)?;
-    LOGGED.store(logged, Ordering::Relaxed);
+    let logger = logger(py, has_callback)?;
+    LOGGED.store(logger.map_or(Ok(u8::MAX), |logger| level(py, logger))?, Ordering::Relaxed);
     let pid = std::process::id();
-    if (logged < u8::MAX || has_callback) && DELIVERS.swap(pid, Ordering::Relaxed) != pid {
-        own::call(py, "_events", "start", ())?;
+    let heard = LOGGED.load(Ordering::Relaxed) < u8::MAX || has_callback;
+    if logger.is_some() && heard && DELIVERS.swap(pid, Ordering::Relaxed) != pid {
+        let started = own::call(py, "_events", "start", ()).inspect_err(|_| DELIVERS.store(0, Ordering::Relaxed));
+        return match started {
+            // The system has no thread left. A lock needs none, and the next acquire tries again.
+            Err(error) if error.is_instance_of::<PyRuntimeError>(py) => Ok(()),
+            started => started.map(drop),
+        };
     }
     Ok(())
 }
 
-fn logged_level(py: Python<'_>) -> PyResult<u8> {
+/// The package's logger, if it is `wanted`. Without having imported logging nobody has a handler.
+///
+/// A signal handler or a finalizer may come here while its own thread imports these modules. Then they aren't usable before it has
+/// ended, and the next acquire finds them.
+fn logger(py: Python<'_>, wanted: bool) -> PyResult<Option<&Py<PyAny>>> {
     static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    // Whoever has not imported logging has no handler either.
-    if LOGGER.get(py).is_none() && !py.import("sys")?.getattr("modules")?.contains("logging")? {
-        return Ok(u8::MAX);
+    if let Some(logger) = LOGGER.get(py) {
+        return Ok(Some(logger));
     }
-    let logger = LOGGER.get_or_try_init(py, || py.import("locktender._events")?.getattr("logger").map(Bound::unbind))?;
+    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    let usable = match modules.get_item("logging")? {
+        Some(logging) => logging.hasattr("captureWarnings")?, // its last function
+        None => wanted,
+    };
+    let module = if usable { Some(py.import("locktender._events")?) } else { None };
+    if let Some(logger) = module.map(|module| module.getattr_opt("logger")).transpose()?.flatten() {
+        let _ = LOGGER.set(py, logger.unbind());
+    }
+    Ok(LOGGER.get(py))
+}
+
+/// The least level it logs.
+fn level(py: Python<'_>, logger: &Py<PyAny>) -> PyResult<u8> {
     let level: i64 = logger.call_method0(py, "getEffectiveLevel")?.extract(py)?;
     Ok(u8::try_from(level.clamp(0, 254)).unwrap_or(u8::MAX))
 }
@@ -117,14 +152,12 @@ type Delivery = (Option<Py<PyAny>>, Event);
 /// Waits for events; `None` once the interpreter ends and all were given.
 #[pyfunction(name = "_next_events")]
 pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
-    let batch = py.detach(|| {
-        let queue = queue();
-        let mut waiting = queue.waiting.lock();
-        while waiting.events.is_empty() && !waiting.stopped {
-            waiting = queue.filled.wait(waiting);
+    let queue = queue();
+    let batch = loop {
+        if let Some(batch) = queue.waiting.wait(py, A_WHILE, Waiting::take) {
+            break batch;
         }
-        std::mem::take(&mut waiting.events)
-    });
+    };
     if batch.is_empty() {
         return Ok(None);
     }
@@ -135,8 +168,8 @@ pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
 /// Ends the delivery: what is queued is still given, within a second.
 pub(crate) fn stop(py: Python<'_>) {
     let queue = queue();
-    queue.waiting.lock().stopped = true;
-    queue.filled.notify_all();
+    queue.waiting.with(|waiting| waiting.stopped = true);
+    queue.waiting.notify();
     if DELIVERS.load(Ordering::Relaxed) == std::process::id() {
         let joined = own::call(py, "_events", "join", (Duration::from_secs(1).as_secs_f64(),));
         drop(joined);

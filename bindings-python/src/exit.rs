@@ -2,30 +2,31 @@
 //! here disturbs what follows.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::Call;
-use locktender::sync::Mutex;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::client::Client;
 use crate::events;
+use crate::guarded::Guarded;
 
 /// How long the exit waits for servers that don't answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Every client that is alive, by its number. Locked only by threads that hold the interpreter.
-static CLIENTS: Mutex<Option<HashMap<u64, Py<PyWeakrefReference>>>> = Mutex::new(None);
+/// Every client that is alive, by its number.
+static CLIENTS: Guarded<Option<HashMap<u64, Py<PyWeakrefReference>>>> = Guarded::new(None);
 
 /// Set when the exit begins.
 static OVER: AtomicBool = AtomicBool::new(false);
 
 /// The daemon threads of the exit: whoever else was there when it began had already ended.
-static DAEMONS: Mutex<Option<Daemons>> = Mutex::new(None);
+static DAEMONS: Guarded<Option<Arc<Daemons>>> = Guarded::new(None);
 
 struct Daemons {
     get_ident: Py<PyAny>,
@@ -33,7 +34,7 @@ struct Daemons {
 }
 
 /// How many threads visit this module with the interpreter: the process they are of, and their number.
-static VISITS: Mutex<(u32, usize)> = Mutex::new((0, 0));
+static VISITS: Guarded<(u32, usize)> = Guarded::new((0, 0));
 
 /// Refuses a second interpreter of this process: clients, loops and the exit are this module's, and what they lead to is one
 /// interpreter's.
@@ -57,28 +58,27 @@ pub(crate) fn next_number() -> u64 {
 /// Notes a client.
 pub(crate) fn enrol(number: u64, client: &Bound<'_, Client>) -> PyResult<()> {
     let reference = PyWeakrefReference::new(client)?.unbind();
-    CLIENTS.lock().get_or_insert_default().insert(number, reference);
+    drop(CLIENTS.with(|clients| clients.get_or_insert_default().insert(number, reference)));
     Ok(())
 }
 
 /// Forgets a client.
 pub(crate) fn strike(number: u64) {
-    let client = CLIENTS.lock().as_mut().and_then(|clients| clients.remove(&number));
-    drop(client);
+    drop(CLIENTS.with(|clients| clients.as_mut().and_then(|clients| clients.remove(&number))));
 }
 
 /// The client of this number, if it is alive.
 pub(crate) fn client<'py>(py: Python<'py>, number: u64) -> Option<Bound<'py, Client>> {
-    let reference = CLIENTS.lock().as_ref()?.get(&number)?.clone_ref(py);
+    let reference = CLIENTS.find(py, |clients| clients.as_ref()?.get(&number))?;
     reference.bind(py).upgrade()?.cast_into().ok()
 }
 
 /// Closes every client; called by `atexit`, when the main thread has ended and the interpreter still works.
 #[pyfunction(name = "_close_all")]
 pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
-    *DAEMONS.lock() = Some(daemons(py)?);
+    drop(DAEMONS.replace(Some(Arc::new(daemons(py)?))));
     OVER.store(true, Ordering::SeqCst);
-    let numbers: Vec<u64> = CLIENTS.lock().iter().flat_map(|clients| clients.keys().copied()).collect();
+    let numbers: Vec<u64> = CLIENTS.with(|clients| clients.iter().flat_map(HashMap::keys).copied().collect());
     let clients = numbers.iter().filter_map(|number| client(py, *number));
     let mut calls: Vec<Call<()>> = clients.map(|client| client.get().core().close()).collect();
     py.detach(|| {
@@ -112,8 +112,7 @@ fn daemons(py: Python<'_>) -> PyResult<Daemons> {
 
 /// Whether this thread is one of them; found out without running any Python code, in which it could be interrupted.
 fn is_daemon(py: Python<'_>) -> PyResult<bool> {
-    let daemons = DAEMONS.lock();
-    let Some(daemons) = &*daemons else { return Ok(false) };
+    let Some(daemons) = DAEMONS.get(py) else { return Ok(false) };
     Ok(daemons.idents.contains(&daemons.get_ident.bind(py).call0()?.extract()?))
 }
 
@@ -136,9 +135,8 @@ impl Visit {
             });
         }
         let pid = std::process::id();
-        let mut visits = VISITS.lock();
         // In a forked child the parent's visitors aren't there.
-        *visits = if visits.0 == pid { (pid, visits.1 + 1) } else { (pid, 1) };
+        VISITS.with(|visits| *visits = if visits.0 == pid { (pid, visits.1 + 1) } else { (pid, 1) });
         Ok(Self { pid })
     }
 
@@ -149,16 +147,17 @@ impl Visit {
     }
 
     fn is_any() -> bool {
-        let (pid, number) = *VISITS.lock();
+        let (pid, number) = VISITS.with(|visits| *visits);
         number > 0 && pid == std::process::id()
     }
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        let mut visits = VISITS.lock();
-        if visits.0 == self.pid {
-            visits.1 -= 1;
-        }
+        VISITS.with(|visits| {
+            if visits.0 == self.pid {
+                visits.1 -= 1;
+            }
+        });
     }
 }

@@ -8,12 +8,14 @@
 //! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context`; `around` for decorators |
 //! | the background | `events`, `exit` |
+//! | what threads share | `guarded` |
 //! | the package's Python | `own` |
 //! | for users' tests | `scripted` |
 //!
-//! Two rules keep it from hanging: no thread of the core touches a Python object or waits for the interpreter, and nothing that
-//! a thread of the core may lock is locked in a forked child. What is idiomatic Python (decorator, `async with`, logging) is
-//! Python, beside this crate in `python/locktender`.
+//! Three rules keep it from hanging: no thread of the core touches a Python object or waits for the interpreter, nothing that a
+//! thread of the core may lock is locked in a forked child, and no Python code runs while something is locked or initialized
+//! (`guarded`): it could come back, or another thread could, with the interpreter in its hands. What is idiomatic Python
+//! (decorator, `async with`, logging) is Python, beside this crate in `python/locktender`.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -27,6 +29,7 @@ mod entries;
 mod errors;
 mod events;
 mod exit;
+mod guarded;
 mod held;
 mod lock;
 mod operation;
@@ -66,6 +69,12 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::exit::settle_in(module.py())?;
+        crate::errors::settle_in(module.py());
+        // Made now for the same reason: these aren't in the module.
+        module.py().get_type::<crate::operation::Operation>();
+        module.py().get_type::<crate::around::Around>();
+        module.py().get_type::<crate::bridge::Drain>();
+        module.py().get_type::<crate::turns::Turn>();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let close_all = module.getattr("_close_all")?;
         module.py().import("atexit")?.call_method1("register", (close_all,)).map(drop)

@@ -99,8 +99,17 @@ impl Lock {
             let _ = lock.check();
             lock
         };
-        // The default client may be another one tomorrow.
-        let lock = if self.client.is_some() { self.core.get_or_init(py, make).clone() } else { make() };
+        let lock = match self.core.get(py) {
+            Some(lock) => lock.clone(),
+            None => {
+                let lock = make();
+                // The default client may be another one tomorrow.
+                if self.client.is_some() {
+                    let _ = self.core.set(py, lock.clone());
+                }
+                lock
+            }
+        };
         Ok(lock.context(context::current(py)?))
     }
 

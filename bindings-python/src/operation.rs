@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use locktender::sync::Mutex;
 use locktender::{Call, Cancel, Error};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::intern;
@@ -16,6 +15,7 @@ use crate::bridge::{Drain, Signal, drain_of};
 use crate::context;
 use crate::errors::raised;
 use crate::exit::Visit;
+use crate::guarded::Guarded;
 
 /// Makes the result for Python, if there is one yet.
 type Take = Box<dyn FnMut(Python<'_>) -> Option<PyResult<Py<PyAny>>> + Send>;
@@ -41,7 +41,7 @@ struct Waiting {
 pub(crate) struct Operation {
     name: &'static str,
     pid: u32,
-    state: Mutex<State>,
+    state: Guarded<State>,
 }
 
 impl Operation {
@@ -54,7 +54,7 @@ impl Operation {
         let start = move |event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>, signal: Signal| {
             send_off(event_loop, drain, call(event_loop.py())?, signal, convert)
         };
-        Self { name, pid: std::process::id(), state: Mutex::new(State::New(Box::new(start))) }
+        Self { name, pid: std::process::id(), state: Guarded::new(State::New(Box::new(start))) }
     }
 
     /// An operation that has nothing to wait for.
@@ -64,12 +64,12 @@ impl Operation {
             let take: Take = Box::new(move |py| make.take().map(|make| make(py)));
             Ok((Cancel::default(), take))
         };
-        Self { name, pid: std::process::id(), state: Mutex::new(State::New(Box::new(start))) }
+        Self { name, pid: std::process::id(), state: Guarded::new(State::New(Box::new(start))) }
     }
 
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let visit = Visit::begin(py)?;
-        let state = std::mem::replace(&mut *self.state.lock(), State::Done);
+        let state = self.state.replace(State::Done);
         match state {
             State::New(start) => self.start(py, start, visit),
             State::Waiting(waiting) => self.look(py, waiting),
@@ -100,7 +100,7 @@ impl Operation {
         // What `await` does to a future: it tells the task that this is meant.
         future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
         drain.expect_future(waiting.number, future.clone().unbind());
-        *self.state.lock() = State::Waiting(waiting);
+        drop(self.state.replace(State::Waiting(waiting)));
         Ok(future.unbind())
     }
 
@@ -115,7 +115,7 @@ impl Operation {
     }
 
     fn end(&self) {
-        let state = std::mem::replace(&mut *self.state.lock(), State::Done);
+        let state = self.state.replace(State::Done);
         if let State::Waiting(waiting) = state {
             waiting.give_up();
         }
@@ -130,15 +130,15 @@ fn send_off<T: Send + 'static>(
     signal: Signal,
     convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<(Cancel, Take)> {
-    let slot: Arc<Mutex<Option<Result<T, Error>>>> = Arc::default();
+    let slot: Arc<Guarded<Option<Result<T, Error>>>> = Arc::default();
     let filled = Arc::clone(&slot);
     let cancel = Drain::start(drain, event_loop, call, move |result| {
-        *filled.lock() = Some(result);
+        drop(filled.replace(Some(result)));
         signal.raise();
     })?;
     let mut convert = Some(convert);
     let take = move |py: Python<'_>| {
-        let result = slot.lock().take()?;
+        let result = slot.take()?;
         let convert = convert.take()?;
         Some(raised(py, result).and_then(|value| convert(py, value)))
     };

@@ -2,20 +2,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use locktender::sync::Mutex;
 use locktender::{Driver, Watch};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::bridge::Drain;
+use crate::guarded::Guarded;
 
 /// What one loop watches: the connections of every client its tasks have used.
 #[derive(Default)]
 pub(crate) struct Turns {
     can_watch: AtomicBool,
     /// Locked by the loop's thread alone, also while the core calls back: that touches nothing of Python.
-    watches: Mutex<Vec<Watch>>,
+    watches: Guarded<Vec<Watch>>,
     /// A turn to send is scheduled.
     sends: AtomicBool,
 }
@@ -38,27 +38,25 @@ impl Turns {
     /// Sends what was sent off since the last time.
     pub(crate) fn send(&self) {
         self.sends.store(false, Ordering::Relaxed);
-        self.watches.lock().iter().for_each(Watch::send);
+        self.watches.with(|watches| watches.iter().for_each(Watch::send));
     }
 
     fn attend(&self, id: u64) {
-        if let Some(watch) = self.watches.lock().iter().find(|watch| watch.id() == id) {
-            watch.attend();
-        }
+        self.watches.with(|watches| watches.iter().filter(|watch| watch.id() == id).for_each(Watch::attend));
     }
 
     /// Has the loop watch what `driver` drives, unless it does.
     #[cfg(unix)]
     pub(crate) fn watch(&self, event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>, driver: Driver) -> PyResult<()> {
         let id = driver.id();
-        if self.watches.lock().iter().any(|watch| watch.id() == id) {
+        if self.watches.with(|watches| watches.iter().any(|watch| watch.id() == id)) {
             return Ok(());
         }
         self.forget_what_is_over(event_loop)?;
         let watch = driver.watch();
         let turn = Bound::new(drain.py(), Turn { drain: drain.clone().unbind(), id })?;
         event_loop.call_method1(intern!(drain.py(), "add_reader"), (watch.descriptor(), turn))?;
-        self.watches.lock().push(watch);
+        self.watches.with(|watches| watches.push(watch));
         Ok(())
     }
 
@@ -71,7 +69,7 @@ impl Turns {
     /// Before their descriptors are closed, or the loop would trip over others with the same numbers.
     #[cfg(unix)]
     fn forget_what_is_over(&self, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
-        let over: Vec<_> = self.watches.lock().extract_if(.., |watch| watch.is_over()).collect();
+        let over: Vec<_> = self.watches.with(|watches| watches.extract_if(.., |watch| watch.is_over()).collect());
         for watch in over {
             event_loop.call_method1(intern!(event_loop.py(), "remove_reader"), (watch.descriptor(),))?;
         }
@@ -81,7 +79,7 @@ impl Turns {
 
 /// What the loop calls when there is something to read.
 #[pyclass(module = "locktender._native", name = "_Turn", frozen)]
-struct Turn {
+pub(crate) struct Turn {
     drain: Py<Drain>,
     id: u64,
 }

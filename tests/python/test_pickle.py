@@ -118,3 +118,48 @@ def test_a_list_of_servers_may_be_an_iterator(servers):
         assert [report.server for report in again(client).check()] == urls
     with pytest.raises(InvalidArgumentError):
         Client(iter([7]))
+
+
+def test_threads_that_pickle_the_same_client_and_lock(server: RealServer, name):
+    """What pickles is Python code: another thread may run in the middle of it."""
+    program = """
+        import pickle, sys, threading
+        from locktender import Client
+        client = Client(sys.argv[1], app="pickled")
+        lock = client.lock(sys.argv[2])
+        sys.setswitchinterval(1e-6)
+
+        def work():
+            for _ in range(300):
+                pickle.dumps(client)
+                pickle.dumps(lock)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print("done")
+    """
+    assert run(program, server.url, name) == "done\n"
+
+
+def test_a_client_that_is_pickled_while_it_is_pickled(server: RealServer):
+    """The app's own class, in the middle of it, pickles the client once more."""
+    program = """
+        import pickle, sys
+        from locktender import Client
+
+        class App(str):
+            def __reduce__(self):
+                global again
+                if not again:
+                    again = True
+                    pickle.dumps(client)
+                return str, ("app",)
+
+        again = False
+        client = Client(sys.argv[1], app=App("app"))
+        print(type(pickle.loads(pickle.dumps(client))).__name__, again)
+    """
+    assert run(program, server.url) == "Client True\n"

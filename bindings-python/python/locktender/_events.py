@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
+from collections.abc import Callable
 
 from . import _native
-
-logger = logging.getLogger("locktender")
-logger.addHandler(logging.NullHandler())  # a library prints nothing unless somebody asks
 
 _thread: threading.Thread | None = None
 
@@ -27,15 +26,30 @@ def join(timeout: float) -> None:
 
 
 def _deliver() -> None:
+    process = os.getpid()
     while (batch := _native._next_events()) is not None:
         for callback, event in batch:
-            _log(event)
+            _attempt(_log, event)
             if callback is not None:
-                try:
-                    callback(event)
-                except Exception:
-                    logger.exception("an on_event callback failed")
+                _attempt(_call, callback, event)
+            if os.getpid() != process:  # what was called has forked, and this is the child
+                return
         del batch, callback, event  # or the last one would live until the next
+
+
+def _attempt(deliver: Callable[..., object], *arguments: object) -> None:
+    """Whatever the program's code does, the next events are delivered, and nothing is printed."""
+    try:
+        deliver(*arguments)
+    except BaseException:
+        pass
+
+
+def _call(callback: Callable[[_native.Event], object], event: _native.Event) -> None:
+    try:
+        callback(event)
+    except BaseException:  # also what would end this thread
+        logger.exception("an on_event callback failed")
 
 
 def _log(event: _native.Event) -> None:
@@ -52,3 +66,8 @@ def _log(event: _native.Event) -> None:
             "server": event.server,
         }
         logger.log(event.level, "%s", event, extra=fields)
+
+
+# The last: what finds it finds the module complete.
+logger = logging.getLogger("locktender")
+logger.addHandler(logging.NullHandler())  # a library prints nothing unless somebody asks
