@@ -41,6 +41,7 @@ CORE = ["Cargo.toml", "Cargo.lock", "core"]
 PYTHON_SOURCES = [*CORE, "pyproject.toml", "bindings-python/Cargo.toml", "bindings-python/src"]
 NODE_SOURCES = [*CORE, "package.json", "bindings-node"]
 NODE_PRODUCTS = ("bindings-node/dist", "bindings-node/native")
+ENDS_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/ends.py", "core/src/server/redis"]
 PROXY_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/rust/Cargo.toml", "tests/rust/src"]
 EXAMPLE_SOURCES = [*CORE, "tests/rust/Cargo.toml", "tests/interop/peer_locktender.rs", "examples/sweetroll/milten.rs"]
 
@@ -207,6 +208,7 @@ def set_up(suites):
     if "rust" in languages:
         heading("rust build")
         run("cargo", "test", "--locked", "--workspace", "--no-run")
+        step("the lowest redis crate", fingerprint(ENDS_SOURCES), lambda: run(sys.executable, "tests/ends.py"))
 
 
 # Tests

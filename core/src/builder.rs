@@ -1,36 +1,53 @@
-//! What a client is put together from.
+//! The builder: what a client is put together from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::client::{Client, Inner, Source, URL_VARIABLE, memory_name};
 use crate::error::Error;
 use crate::event::Sink;
-use crate::options::ClientOptions;
+use crate::options::{ClientOptions, Wait};
 use crate::server::Server;
 use crate::server::redis;
+use crate::urls::{IntoUrls, with_plain_scheme};
 
-/// Puts a [`Client`] together.
+/// Puts a [`Client`] together: servers, the client's options, and defaults for its locks.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktender::Client;
+///
+/// let client = Client::builder().url("memory://docs-builder").prefix("prod:").app("billing").ttl(Duration::from_secs(30)).build()?;
+/// let held = client.lock("orders:42").acquire_blocking()?; // the key is prod:orders:42
+/// assert!(held.owner().starts_with("app=billing "));
+/// assert!(held.remaining() > Duration::from_secs(20));
+/// # Ok::<(), locktender::Error>(())
+/// ```
 #[must_use]
 pub struct ClientBuilder {
     sources: Vec<Source>,
     options: ClientOptions,
     sink: Option<Arc<dyn Sink>>,
+    /// A list without a URL in it was given: a mistake, not a wish for the environment's.
+    empty_list: bool,
 }
 
 impl ClientBuilder {
     pub(crate) fn new() -> Self {
-        Self { sources: Vec::new(), options: ClientOptions::default(), sink: None }
+        Self { sources: Vec::new(), options: ClientOptions::default(), sink: None, empty_list: false }
     }
 
     /// Adds the server at `url`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.sources.push(Source::Url(url.into()));
+        self.sources.push(Source::Url(with_plain_scheme(url.into())));
         self
     }
 
-    /// Adds the servers of one string, split at commas that are followed by `scheme://`.
-    pub fn urls(mut self, urls: &str) -> Self {
-        self.sources.extend(split_urls(urls).map(|url| Source::Url(url.to_owned())));
+    /// Adds servers: one text, with commas between several URLs, or a list of texts. More than one server is a quorum.
+    pub fn urls(mut self, urls: impl IntoUrls) -> Self {
+        let urls = urls.into_urls();
+        self.empty_list |= urls.is_empty();
+        self.sources.extend(urls.into_iter().map(with_plain_scheme).map(Source::Url));
         self
     }
 
@@ -43,6 +60,150 @@ impl ClientBuilder {
     /// Sets the options.
     pub fn options(mut self, options: ClientOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// What stands before every lock's name. Default empty.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// let staging = Client::builder().url("memory://docs-prefix").prefix("staging:").build()?;
+    /// let prod = Client::builder().url("memory://docs-prefix").prefix("prod:").build()?;
+    /// let one = staging.lock("nightly").acquire_blocking()?;
+    /// let other = prod.lock("nightly").acquire_blocking()?; // another key
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.options.prefix = prefix.into();
+        self
+    }
+
+    /// The application, shown in owner values. Default: the environment's `LOCKTENDER_APP`, else none.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("memory://docs-app").app("billing").build()?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// assert!(held.owner().starts_with("app=billing host="));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn app(mut self, app: impl Into<String>) -> Self {
+        self.options.app = Some(app.into());
+        self
+    }
+
+    /// How long a connection may take. Default 1 s.
+    pub fn connect_timeout(mut self, span: Duration) -> Self {
+        self.options.connect_timeout = span;
+        self
+    }
+
+    /// How long an answer may take. Default 1 s; 200 ms with more than one server.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::Client;
+    /// let seconds = Duration::from_secs;
+    /// let client = Client::builder()
+    ///     .url("redis://far.example")
+    ///     .connect_timeout(seconds(3))
+    ///     .response_timeout(seconds(2))
+    ///     .unavailable_after(seconds(20))
+    ///     .build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn response_timeout(mut self, span: Duration) -> Self {
+        self.options.response_timeout = Some(span);
+        self
+    }
+
+    /// How long an operation keeps trying while too few servers can be reached. Default 5 s.
+    pub fn unavailable_after(mut self, span: Duration) -> Self {
+        self.options.unavailable_after = span;
+        self
+    }
+
+    /// On a quorum, the longest a hold may remain: how long a server that lost its data must not vote. Default 60 s.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::Client;
+    /// let servers = ["memory://docs-max-ttl-1", "memory://docs-max-ttl-2", "memory://docs-max-ttl-3"];
+    /// let client = Client::builder().urls(servers).max_ttl(Duration::from_millis(200)).ttl(Duration::from_millis(200)).build()?;
+    /// let held = client.lock("nightly").acquire_blocking()?; // granted once new servers vote: after max_ttl
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn max_ttl(mut self, span: Duration) -> Self {
+        self.options.max_ttl = span;
+        self
+    }
+
+    /// A PEM file with the authorities to trust instead of the system's, for `rediss://`.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// let no_file = Client::builder().url("rediss://db.example").tls_ca("/none/ca.pem").build();
+    /// assert!(no_file.unwrap_err().to_string().starts_with("tls_ca: "));
+    /// ```
+    pub fn tls_ca(mut self, file: impl Into<String>) -> Self {
+        self.options.tls_ca = Some(file.into());
+        self
+    }
+
+    /// A PEM file with the client's certificate; it needs [`ClientBuilder::tls_key`].
+    pub fn tls_cert(mut self, file: impl Into<String>) -> Self {
+        self.options.tls_cert = Some(file.into());
+        self
+    }
+
+    /// A PEM file with the key of the client's certificate.
+    pub fn tls_key(mut self, file: impl Into<String>) -> Self {
+        self.options.tls_key = Some(file.into());
+        self
+    }
+
+    /// The locks' default for how long a key lives without a renewal: 10 s unless set. See [`Lock::ttl`](crate::Lock::ttl).
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.options.lock.ttl = ttl;
+        self
+    }
+
+    /// The locks' default for how long an acquire waits: for ever unless set. See [`Lock::wait`](crate::Lock::wait).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::{Client, Code};
+    /// let client = Client::builder()
+    ///     .url("memory://docs-defaults")
+    ///     .wait(Duration::ZERO)
+    ///     .renew(false)
+    ///     .max_hold(Duration::from_secs(60))
+    ///     .fair(true)
+    ///     .build()?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// assert_eq!(client.lock("nightly").acquire_blocking().unwrap_err().code(), Code::AcquireTimeout);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn wait(mut self, wait: impl Into<Wait>) -> Self {
+        self.options.lock.wait = wait.into();
+        self
+    }
+
+    /// The locks' default for whether holds are renewed in the background: true unless set.
+    pub fn renew(mut self, renew: bool) -> Self {
+        self.options.lock.renew = renew;
+        self
+    }
+
+    /// The locks' default for the longest a hold lasts: no bound unless set. See [`Lock::max_hold`](crate::Lock::max_hold).
+    pub fn max_hold(mut self, span: impl Into<Option<Duration>>) -> Self {
+        self.options.lock.max_hold = span.into();
+        self
+    }
+
+    /// The locks' default for queueing by principle: false unless set. See [`Lock::fair`](crate::Lock::fair).
+    pub fn fair(mut self, fair: bool) -> Self {
+        self.options.lock.fair = fair;
         self
     }
 
@@ -63,6 +224,9 @@ impl ClientBuilder {
     /// # Errors
     /// `INVALID_ARGUMENT` for a URL that is malformed, listed twice or missing, and for bad options.
     pub fn build(mut self) -> Result<Client, Error> {
+        if self.empty_list {
+            return Err(Error::invalid("url", "[]", "the list of servers is empty".into()));
+        }
         if self.sources.is_empty() {
             let urls = std::env::var(URL_VARIABLE).ok().filter(|urls| !urls.is_empty());
             let why = || {
@@ -71,7 +235,7 @@ impl ClientBuilder {
                     .to_owned()
             };
             let urls = urls.ok_or_else(|| Error::invalid("url", "", why()))?;
-            self = self.urls(&urls);
+            self = self.urls(urls);
         }
         self.options.check()?;
         let mut seen = Vec::new();
@@ -96,40 +260,18 @@ fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
     }
 }
 
-/// Splits at commas that are followed by `scheme://`.
-fn split_urls(urls: &str) -> impl Iterator<Item = &str> {
-    let is_scheme = |text: &str| {
-        text.split_once("://").is_some_and(|(scheme, _)| {
-            !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-        })
-    };
-    let mut rest = Some(urls);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let cut = text.match_indices(',').map(|(at, _)| at).find(|at| is_scheme(text[at + 1..].trim_start()));
-        rest = cut.map(|at| text[at + 1..].trim_start());
-        Some(cut.map_or(text, |at| &text[..at]).trim())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::Code;
 
     #[test]
-    fn a_list_is_split_where_a_url_begins() {
-        let split = |urls: &'static str| split_urls(urls).collect::<Vec<_>>();
-        assert_eq!(split("redis://a"), ["redis://a"]);
-        assert_eq!(split("redis://a,redis://b, memory://c"), ["redis://a", "redis://b", "memory://c"]);
-        assert_eq!(split("redis+sentinel://h1,h2/master/0"), ["redis+sentinel://h1,h2/master/0"]);
-        assert_eq!(split("redis://:p,w@a,rediss://b"), ["redis://:p,w@a", "rediss://b"]);
-    }
-
-    #[test]
     fn a_lock_that_is_silently_local_is_never_made() {
         let error = Client::open("").unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);
         assert_eq!(Client::open("memory://").unwrap_err().code(), Code::InvalidArgument);
+        for none in [Client::open([""; 0]), Client::open(Vec::<String>::new())] {
+            assert_eq!(none.unwrap_err().code(), Code::InvalidArgument, "not what the environment names");
+        }
     }
 }

@@ -24,6 +24,7 @@ use crate::runtime::Runtime;
 use crate::server::memory::MemoryServer;
 use crate::server::redis::{self, RedisServer, ServerState};
 use crate::server::{Answer, Fleet, Op, Server};
+use crate::urls::IntoUrls;
 
 /// The environment variable with the default client's URL or URLs.
 pub const URL_VARIABLE: &str = "LOCKTENDER_URL";
@@ -50,20 +51,21 @@ pub(crate) enum Source {
 }
 
 impl Client {
-    /// A client of the server at `url`, or of the quorum of several (one string, split at commas that are followed by
-    /// `scheme://`), with default options.
+    /// A client of the server at a URL, or of the quorum of several, with default options. Several are a list, or one text
+    /// with commas between them.
     ///
     /// ```
     /// use locktender::Client;
     /// let one = Client::open("redis://localhost")?;
-    /// let quorum = Client::open("redis://a,redis://b,redis://c")?;
+    /// let quorum = Client::open(["redis://a", "redis://b", "redis://c"])?;
+    /// let the_same = Client::open("redis://a,redis://b,redis://c")?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a URL that is malformed or of an unknown scheme.
-    pub fn open(url: &str) -> Result<Self, Error> {
-        Self::builder().urls(url).build()
+    /// `INVALID_ARGUMENT` for a URL that is malformed or of an unknown scheme, and for an empty list.
+    pub fn open(urls: impl IntoUrls) -> Result<Self, Error> {
+        Self::builder().urls(urls).build()
     }
 
     /// A client of what `LOCKTENDER_URL` names.
@@ -96,6 +98,23 @@ impl Client {
         }
     }
 
+    /// [`Client::adopt`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-adopt-blocking")?;
+    /// let held = client.lock("report").acquire_blocking()?;
+    /// let text = held.hand_over()?; // send it to another process
+    /// let mine = client.adopt_blocking(&text)?;
+    /// assert!(mine.fence() > held.fence());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Client::adopt`].
+    pub fn adopt_blocking(&self, ticket: &str) -> Result<Held, Error> {
+        self.adopt(ticket).wait()
+    }
+
     /// The lock that [`Client::adopt`] acquires, to set options on it.
     ///
     /// # Errors
@@ -123,6 +142,22 @@ impl Client {
         self.inquire(vec![Op::Trust { fleet }], move |servers| move |answers: &[_]| trusted(&servers, answers, fleet))
     }
 
+    /// [`Client::initialize_quorum`], blocking this thread.
+    ///
+    /// ```
+    /// # let urls = ["memory://docs-new-1", "memory://docs-new-2", "memory://docs-new-3"];
+    /// let client = locktender::Client::open(urls)?;
+    /// client.initialize_quorum_blocking()?; // these servers are new, and nobody holds a lock on them
+    /// let held = client.lock("nightly").acquire_blocking()?; // without it: after max_ttl, a minute
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Client::initialize_quorum`].
+    pub fn initialize_quorum_blocking(&self) -> Result<(), Error> {
+        self.initialize_quorum().wait()
+    }
+
     /// What each server really guarantees: version, role, persistence, eviction, clock, the rights of this client's user, and
     /// what is worth a warning. A server that doesn't answer has an error in its report.
     ///
@@ -136,6 +171,22 @@ impl Client {
             let survey = Survey::of(servers);
             move |answers: &[_]| survey.take(answers, Now::read()).map(Ok)
         })
+    }
+
+    /// [`Client::check`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-check")?;
+    /// for report in client.check_blocking()? {
+    ///     println!("{}: {:?}", report.server, report.warnings);
+    /// }
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Client::check`].
+    pub fn check_blocking(&self) -> Result<Vec<ServerReport>, Error> {
+        self.check().wait()
     }
 
     /// Asks every server all of `ops`. Nobody waits for a lock here: a server may take its time to connect.
@@ -181,6 +232,14 @@ impl Client {
     }
 
     /// [`Client::close`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-close")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// client.close_blocking()?;
+    /// assert!(client.is_closed() && !held.is_valid());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     ///
     /// # Errors
     /// None but `INTERNAL`.

@@ -1,5 +1,7 @@
 //! A held lock: one acquisition, which alone can extend or release it.
 
+mod blocking;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

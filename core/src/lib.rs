@@ -60,6 +60,7 @@ pub mod server;
 pub mod sync;
 mod tended;
 mod timers;
+mod urls;
 #[doc(hidden)]
 pub mod validity;
 #[doc(hidden)]
@@ -78,6 +79,7 @@ pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 pub use server::FailureKind;
+pub use urls::IntoUrls;
 pub use watch::{Driver, Watch};
 
 /// The Rust code of the README, compiled.

@@ -65,10 +65,22 @@ impl Lock {
         self.set(|settings| settings.renew = Some(renew))
     }
 
-    /// The longest a hold lasts, counted from the grant.
+    /// The longest a hold lasts, counted from the grant, whatever renews or extends it. `None` takes a default of the client
+    /// back.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-max-hold")?;
+    /// let held = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
+    /// let loss = held.ended_blocking()?.expect("it is lost after 20 ms");
+    /// assert_eq!(loss.reason.as_str(), "max_hold");
+    /// let endless = client.lock("other").max_hold(None).acquire_blocking()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
-    pub fn max_hold(self, span: Duration) -> Self {
-        self.set(|settings| settings.max_hold = Some(Some(span)))
+    pub fn max_hold(self, span: impl Into<Option<Duration>>) -> Self {
+        let span = span.into();
+        self.set(|settings| settings.max_hold = Some(span))
     }
 
     /// Whether to queue by principle: strictly first come, first served. See [`LockOptions::fair`].

@@ -1,0 +1,134 @@
+//! Blocking twins of what a hold can do, for code without an executor.
+
+use std::time::{Duration, Instant};
+
+use super::Held;
+use crate::error::{Error, Loss};
+use crate::protocol::Release;
+
+impl Held {
+    /// [`Held::release`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-release-blocking")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let release = held.release_blocking()?;
+    /// assert_eq!(release.outcome.as_str(), "released");
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Held::release`].
+    pub fn release_blocking(&self) -> Result<Release, Error> {
+        self.release().wait()
+    }
+
+    /// [`Held::leave`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-leave-blocking")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// held.release_blocking()?;
+    /// held.leave_blocking()?; // given back already: no error
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Held::leave`].
+    pub fn leave_blocking(&self) -> Result<(), Error> {
+        self.leave().wait()
+    }
+
+    /// [`Held::extend`], blocking this thread.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-extend-blocking")?;
+    /// let held = client.lock("report").acquire_blocking()?;
+    /// held.extend_blocking(Duration::from_secs(60))?; // before a step that takes long
+    /// assert!(held.remaining() > Duration::from_secs(50));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Held::extend`].
+    pub fn extend_blocking(&self, ttl: Duration) -> Result<(), Error> {
+        self.extend(ttl).wait()
+    }
+
+    /// [`Held::extend_again`], blocking this thread.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-extend-again-blocking")?;
+    /// let held = client.lock("report").ttl(Duration::from_secs(30)).renew(false).acquire_blocking()?;
+    /// held.extend_again_blocking()?; // 30 s from now
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Held::extend`].
+    pub fn extend_again_blocking(&self) -> Result<(), Error> {
+        self.extend_again().wait()
+    }
+
+    /// [`Held::extend_by`], blocking this thread.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-extend-by-blocking")?;
+    /// let held = client.lock("report").acquire_blocking()?;
+    /// held.extend_by_blocking(Duration::from_secs(60))?;
+    /// assert!(held.remaining() > Duration::from_secs(60));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Held::extend`].
+    pub fn extend_by_blocking(&self, more: Duration) -> Result<(), Error> {
+        self.extend_by(more).wait()
+    }
+
+    /// Waits at most `patience` for the loss of the lock, blocking this thread: the loss, or `None` if it is not lost, or was
+    /// released or handed over.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-lost-blocking")?;
+    /// let held = client.lock("report").acquire_blocking()?;
+    /// assert_eq!(held.lost_blocking(Duration::from_millis(10))?, None);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Held::ended`].
+    pub fn lost_blocking(&self, patience: Duration) -> Result<Option<Loss>, Error> {
+        let (mut ended, began) = (self.ended(), Instant::now());
+        loop {
+            let left = patience.saturating_sub(began.elapsed());
+            // A signal ends a wait early.
+            match ended.wait_for(left.min(Duration::from_secs(3600))) {
+                Some(result) => return result,
+                None if left.is_zero() => return Ok(None),
+                None => (),
+            }
+        }
+    }
+
+    /// [`Held::ended`], blocking this thread.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-ended-blocking")?;
+    /// let lock = client.lock("report").ttl(Duration::from_millis(50)).renew(false);
+    /// let loss = lock.acquire_blocking()?.ended_blocking()?.expect("nothing renews it");
+    /// assert_eq!(loss.reason.as_str(), "expired");
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Held::ended`].
+    pub fn ended_blocking(&self) -> Result<Option<Loss>, Error> {
+        self.ended().wait()
+    }
+}
