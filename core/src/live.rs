@@ -294,6 +294,8 @@ impl Live {
         for tended in all {
             tended.feed(Input::Close);
         }
+        // Each of them has said by now what is to be released; what was sent before is taken back behind that, on every connection.
+        self.servers.iter().for_each(|server| server.give_up());
         let emptied = self.emptied.notified();
         tokio::pin!(emptied);
         emptied.as_mut().enable();

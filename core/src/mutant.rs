@@ -91,6 +91,7 @@ mod planted {
                         Self::MinorityIgnored,
                         Self::HearsIgnored,
                         Self::SplitStirs,
+                        Self::LeaverOvertaken,
                     ];
             }
         };
@@ -242,6 +243,10 @@ mod planted {
         LinedUpByAnother,
         /// A waiter that has the lock stays in the queues of servers that had no say in it.
         WinnerNotTakenOut,
+        /// A client closes, and what it has sent and not heard of is not taken back.
+        CloseLeavesSent,
+        /// A waiter that gives up stays where an earlier round, without an answer so far, lines it up.
+        LeaverOvertaken,
         /// A server that lines a waiter up after its grant keeps it.
         LateLineUpKept,
         /// Whoever comes next in a place names the arrival of the one that had the lock.

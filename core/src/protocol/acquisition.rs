@@ -111,12 +111,11 @@ impl Acquisition {
     fn oversleep(&mut self, recipe: &Recipe, now: Tick) {
         let ran = std::mem::replace(&mut self.ran, now);
         let late = |due: Tick| now.since(due.max(ran));
-        let all = self.wake_at();
+        // Not by what undoes earlier rounds: the more there is to do, the longer would a machine that is always late go on.
         match &mut self.state {
-            // Not by what undoes earlier rounds: the more there is to do, the longer would a machine that is always late go on.
             State::Acquiring(attempt) => attempt.overslept(recipe, late(attempt.wake_at(recipe)), now),
             State::Held(hold) => hold.overslept(late(hold.wake_at())),
-            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up = caller.gives_up.after(late(all)),
+            State::Leaving(leaving) => leaving.overslept(&self.farewells, late),
             _ => (),
         }
     }
@@ -204,8 +203,8 @@ impl Acquisition {
             Step::Acquire => farewell.late_acquire(recipe, server, now, answer, out),
             Step::Heal => match answer {
                 Ok(reply) if reply.verdict == Verdict::Ok => farewell.straggler(recipe, server, now, out),
-                Err(failure) if failure.maybe_applied => farewell.doubt(recipe, server, now),
-                _ => (),
+                Err(failure) => farewell.doubt(recipe, server, now, failure),
+                Ok(_) => (),
             },
             _ => (),
         }

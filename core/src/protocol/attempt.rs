@@ -99,6 +99,9 @@ impl Attempt {
     fn give_up(&mut self, now: Tick, scene: &mut Scene<'_>) {
         let entry =
             self.waiting.slot().filter(|slot| !slot.is_shared() && !mutant!(LeaverStays)).map(|slot| Arc::clone(slot.entry()));
+        if let Some(entry) = entry.as_ref().filter(|_| !mutant!(LeaverOvertaken)) {
+            scene.farewells.iter_mut().for_each(|farewell| farewell.take_along(entry));
+        }
         match self.round.take() {
             Some(round) => round.undo(scene.recipe, now, entry, scene.farewells, scene.out),
             None => {

@@ -7,7 +7,7 @@ use crate::error::Remaining;
 use crate::options::{LockOptions, Wait};
 use crate::protocol::waiting::tests::{at, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
-use crate::server::{Op, Queued, Reply, Verdict};
+use crate::server::{Answer, Failure, FailureKind, Op, Queued, Reply, Verdict};
 use crate::wait::{Departure, Hint, Lines, Seat, Turn};
 
 /// A whole acquire, whose servers answer what a test says.
@@ -261,4 +261,54 @@ fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a
 fn bugs_planted_in_an_acquire_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FrontIsDeaf, the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for);
+}
+
+fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
+    let lost = || Err(Failure::unknown(FailureKind::Disconnected, "it broke"));
+    let lined_up = || {
+        let reply = Reply::new(Verdict::Held, 0, 7, Some("x".into()), Remaining::For(ms(60_000)));
+        Ok(Reply { queued: Queued::At { rank: 0, arrival: 9 }, ..reply })
+    };
+    // The server may read it all the same; or it has, and says so late.
+    for answer in [lost as fn() -> Answer, lined_up] {
+        let (_lines, seats) = seats(1, true);
+        let entry = seats[0].slot.entry().to_string();
+        let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions { fair: true, ..LockOptions::default() });
+        acquire.bring(Input::Start);
+        acquire.now = acquire.machine.wake_at();
+        let mut asked = acquire.bring(Input::Wake);
+        assert_eq!((acquire.round, leaving(&asked)), (1, vec![]), "the round is undone");
+        asked.extend(acquire.bring(Input::Cancel));
+        assert_eq!(leaving(&asked), Vec::<String>::new(), "as far as one knows it stands in no line");
+        let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
+        asked.extend(acquire.bring(Input::Answer { server: 0, tag, answer: answer() }));
+        while let Some(command) = asked.pop() {
+            // Nothing is there, each time.
+            if let Command::Send { server, tag, request } = command {
+                if matches!(&request.op, Op::Release { leave: Some(leave), .. } if **leave == *entry) {
+                    asked.clear();
+                    acquire.round = 0;
+                }
+                let answer = Ok(Reply::new(Verdict::No, 0, 7, None, Remaining::Gone));
+                acquire.bring(Input::Answer { server, tag, answer });
+            }
+            if asked.is_empty() && acquire.round > 0 && acquire.machine.wake_at() != Tick::NEVER {
+                acquire.now = acquire.machine.wake_at();
+                asked = acquire.bring(Input::Wake);
+            }
+        }
+        assert_eq!(acquire.round, 0, "{entry} was taken out behind the acquire");
+    }
+}
+
+#[test]
+fn an_acquire_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
+    one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn planted_bugs_fail_the_tables() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::LeaverOvertaken, one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that);
 }

@@ -160,6 +160,12 @@ impl Farewell {
         }
     }
 
+    /// The waiter leaves the queues: it goes with whatever is still to be asked for, since an acquire that has no answer so far may
+    /// line it up after it left.
+    pub(super) fn take_along(&mut self, entry: &Arc<str>) {
+        self.leaves.get_or_insert_with(|| Arc::clone(entry));
+    }
+
     /// A success of our acquire or heal arrived after all: delete that too.
     pub(super) fn straggler(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         self.deadline = self.deadline.max(now.after(recipe.options.ttl));
@@ -171,7 +177,9 @@ impl Farewell {
         self.awaited = self.awaited.saturating_sub(1);
         self.stragglers[server] = Tick::NEVER;
         match answer {
-            Ok(reply) if reply.verdict == Verdict::Vote || self.leaves.is_some() && reply.queued != Queued::Nothing => {
+            // A request under way may have been sent before the waiter left.
+            Ok(reply) if self.leaves.is_some() && reply.queued != Queued::Nothing => self.straggler(recipe, server, now, out),
+            Ok(reply) if reply.verdict == Verdict::Vote => {
                 if let Leave::Asked { late, .. } = &mut self.servers[server] {
                     // Most likely the request came after the acquire, and its answer will say so.
                     *late = true;
@@ -180,13 +188,17 @@ impl Farewell {
                     self.straggler(recipe, server, now, out);
                 }
             }
-            Err(failure) if failure.maybe_applied => self.doubt(recipe, server, now),
-            _ => (),
+            Err(failure) => self.doubt(recipe, server, now, failure),
+            Ok(_) => (),
         }
     }
 
-    /// A request that writes the value went down with its connection, and may still be read from it.
-    pub(super) fn doubt(&mut self, recipe: &Recipe, server: usize, now: Tick) {
+    /// A request that writes the value went down with its connection, and may still be read from it. What a close gave up is taken
+    /// back there.
+    pub(super) fn doubt(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
+        if !failure.maybe_applied || failure.kind == FailureKind::Closed {
+            return;
+        }
         self.stragglers[server] = now.after(STRAGGLER);
         self.deadline = self.deadline.max(now.after(recipe.options.ttl));
     }

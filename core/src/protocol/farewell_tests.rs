@@ -69,6 +69,13 @@ fn a_release_that_came_before_its_acquire_is_sent_again() {
 
 #[test]
 fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
+    // The last: a close takes it back on its own connection.
+    for (kind, doubted) in [(FailureKind::Disconnected, true), (FailureKind::Closed, false)] {
+        vote_whose_answer_nobody_reads_is_taken_off(kind, doubted);
+    }
+}
+
+fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool) {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let now = SENT;
     let value = Value { round: 1, owner: "me".into(), leaves: None };
@@ -81,6 +88,6 @@ fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
     assert_eq!(out.len(), 2);
     farewell.answer((0, then), then, &say(Verdict::Ok));
     assert_eq!((farewell.wake_at(), farewell.is_over()), (None, false), "it only waits to hear of the acquire");
-    farewell.late_acquire(&recipe, 0, then, &Err(Failure::unknown(FailureKind::Closed, "closed")), &mut out);
-    assert!(farewell.wake_at().is_some(), "which may yet be read from its connection");
+    farewell.late_acquire(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
+    assert_eq!((farewell.wake_at().is_some(), !farewell.is_over()), (doubted, doubted), "it may yet be read from its connection");
 }

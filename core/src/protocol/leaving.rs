@@ -52,6 +52,15 @@ impl Leaving {
         farewell
     }
 
+    /// This process did not run for as long as `late` says of what was due: the caller of the release waits so much longer.
+    pub(super) fn overslept(&mut self, farewells: &[Farewell], late: impl Fn(Tick) -> Duration) {
+        let due = self.farewell(farewells).and_then(Farewell::wake_at);
+        if let Some(caller) = &mut self.caller {
+            let due = due.map_or(caller.gives_up, |due| due.min(caller.gives_up));
+            caller.gives_up = caller.gives_up.after(late(due));
+        }
+    }
+
     fn farewell<'a>(&self, farewells: &'a [Farewell]) -> Option<&'a Farewell> {
         farewells.iter().find(|farewell| farewell.round == self.hold.round_number())
     }

@@ -113,6 +113,11 @@ pub trait Server: Send + Sync + 'static {
         false
     }
 
+    /// Takes nothing but releases from now on: a close has begun. Operations under way are completed with [`FailureKind::Closed`],
+    /// but for the releases; what an acquire or a heal among them may have written is taken back ([`Op::undo`]), on its own
+    /// connection, where nothing overtakes it.
+    fn give_up(&self) {}
+
     /// Lets go of connections. Operations still under way are completed with [`FailureKind::Closed`], after the releases
     /// among them had a moment to leave.
     fn close(&self) {}

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::mutant::mutant;
 use crate::name::Keys;
 
 /// An operation on one server. Every one is atomic there, and described in [`machine`](crate::machine).
@@ -106,6 +107,25 @@ impl Op {
     #[must_use]
     pub fn survives_reconnect(&self) -> bool {
         matches!(self, Self::Release { .. })
+    }
+
+    /// What takes back whatever the operation may have written, and the waiter that it may have lined up: for a client that goes
+    /// before the answer comes. `None` for what leaves nothing behind. To be sent behind the operation on the same connection, for
+    /// only there it can't be overtaken.
+    #[must_use]
+    pub fn undo(&self) -> Option<Self> {
+        if mutant!(CloseLeavesSent) {
+            return None;
+        }
+        let (keys, owner, leave, grants) = match self {
+            Self::Acquire { keys, owner, place, fleet, .. } => {
+                (keys, owner, place.as_ref().map(|place| Arc::clone(&place.entry)), fleet.is_none())
+            }
+            // Only a quorum's servers are healed.
+            Self::Heal { keys, owner, .. } => (keys, owner, None, false),
+            _ => return None,
+        };
+        Some(Self::Release { keys: Arc::clone(keys), owner: Arc::clone(owner), leave, grants })
     }
 
     /// The operation as it is spelled in messages, and in the names of the scripts.

@@ -35,6 +35,7 @@ const SENT_SOON: Duration = Duration::from_millis(20);
 enum Message {
     Submit(Job),
     Connected(Box<Result<DirectLink, Failure>>),
+    GiveUp,
     Close,
 }
 
@@ -88,6 +89,10 @@ impl Direct {
         }
     }
 
+    pub(super) fn give_up(&self) {
+        self.bring(Message::GiveUp);
+    }
+
     pub(super) fn close(self: &Arc<Self>) {
         *self.kept.lock() = Some(Arc::clone(self));
         self.bring(Message::Close);
@@ -120,6 +125,7 @@ impl Direct {
             match message {
                 Message::Submit(job) => lane.accept(job, now),
                 Message::Connected(attempt) => lane.attempted(*attempt),
+                Message::GiveUp => lane.give_up(now),
                 Message::Close => lane.close(now),
             }
         }
@@ -143,7 +149,7 @@ impl Direct {
 /// When a lane has to be attended to.
 fn due(lane: &Lane<DirectLink>) -> Tick {
     match lane.state {
-        State::Down if lane.is_closing() => Tick::NEVER,
+        State::Down if lane.is_over() => Tick::NEVER,
         State::Connecting(()) => lane.due().after(LAST_WORD),
         _ => lane.due(),
     }

@@ -26,6 +26,7 @@ const BATCH: usize = 256;
 pub(super) enum Message {
     Submit(Job),
     Listen(Hearing),
+    GiveUp,
     Close,
 }
 
@@ -110,6 +111,7 @@ impl Host {
             match message {
                 Message::Submit(job) => lane.accept(job, now),
                 Message::Listen(hearing) => self.listen(lane, hearing, now),
+                Message::GiveUp => lane.give_up(now),
                 Message::Close => {
                     closes = true;
                     lane.close(now);

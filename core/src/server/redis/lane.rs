@@ -16,7 +16,7 @@ use super::health::Health;
 use super::queue::Queue;
 use super::sent::{Job, Landing, Sent};
 use crate::clock::Tick;
-use crate::server::{Answer, Failure, FailureKind, Op};
+use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
 
 /// A kind of connection.
 pub(super) trait Wire: Sized {
@@ -59,6 +59,8 @@ pub(super) struct Lane<W: Wire> {
     trouble: Option<Failure>,
     /// Somebody was turned away since the last attempt, so that another one is worth it.
     wanted: bool,
+    /// A close has begun: nothing but releases is taken.
+    given_up: bool,
     /// Set by a close: when to stop waiting for releases.
     closing: Option<Tick>,
     /// Set by the first listener.
@@ -81,6 +83,7 @@ impl<W: Wire> Lane<W> {
             backoff: Backoff::default(),
             trouble: None,
             wanted: false,
+            given_up: false,
             closing: None,
             ear: None,
         }
@@ -104,7 +107,7 @@ impl<W: Wire> Lane<W> {
 
     /// Takes an operation; [`Lane::pursue`] is to be called after the last of several.
     pub(super) fn accept(&mut self, job: Job, now: Tick) {
-        if self.closing.is_some() {
+        if self.closing.is_some() || self.given_up && !job.request.op.survives_reconnect() {
             return job.completion.complete(Err(closed(false)));
         }
         if job.request.deadline <= now {
@@ -127,7 +130,9 @@ impl<W: Wire> Lane<W> {
 
     /// Starts connecting, if somebody wants it and the back-off allows it.
     pub(super) fn pursue(&mut self, now: Tick) {
-        if matches!(self.state, State::Down) && self.is_wanted() && now >= self.backoff.until() && self.closing.is_none() {
+        // After a close only releases wait.
+        let worth_it = self.closing.is_none_or(|until| now < until && !self.waiting.is_empty());
+        if matches!(self.state, State::Down) && self.is_wanted() && now >= self.backoff.until() && worth_it {
             self.wanted = false;
             self.state = State::Connecting((self.connect)(&self.settings));
         }
@@ -225,7 +230,7 @@ impl<W: Wire> Lane<W> {
         self.trouble = Some(Failure::not_applied(failure.kind, failure.message.clone()));
         let unknown = Failure { maybe_applied: true, ..failure.clone() };
         for job in link.sent_mut().take(|_| true) {
-            if self.closing.is_none() && job.request.op.survives_reconnect() && now < job.request.deadline {
+            if job.request.op.survives_reconnect() && now < job.request.deadline {
                 self.waiting.push(Job { repeated: true, ..job });
             } else {
                 job.completion.complete(Err(unknown.clone()));
@@ -309,27 +314,40 @@ impl<W: Wire> Lane<W> {
         }
     }
 
-    /// From here on only releases count, and only for a moment.
+    /// From here on only releases count. What was sent and has no answer is taken back on the same connection, where nothing can
+    /// overtake it, whenever the server reads it.
+    pub(super) fn give_up(&mut self, now: Tick) {
+        if std::mem::replace(&mut self.given_up, true) {
+            return;
+        }
+        self.waiting.refuse(&closed(false), |job| !job.request.op.survives_reconnect());
+        if let State::Up(link) = &mut self.state {
+            let (given_up, undo) = link.sent_mut().give_up();
+            for op in undo {
+                let request = Request::new(op, now.after(self.settings.response_timeout));
+                link.send(Job { request, completion: Completion::new(|_| ()), repeated: false }, Form::BySha, now);
+            }
+            for job in given_up {
+                job.completion.complete(Err(closed(true)));
+            }
+        }
+    }
+
+    /// Releases have a moment to leave, those that wait for a connection, too.
     pub(super) fn close(&mut self, now: Tick) {
         if self.closing.is_some() {
             return;
         }
+        self.give_up(now);
         self.closing = Some(now.after(self.settings.response_timeout));
         self.ear = None;
-        self.waiting.refuse(&closed(false), |job| !job.request.op.survives_reconnect());
-        if let State::Up(link) = &mut self.state {
-            for job in link.sent_mut().take(|job| !job.request.op.survives_reconnect()) {
-                job.completion.complete(Err(closed(true)));
-            }
-        }
     }
 
     /// Whether nothing is left to do after a close.
     pub(super) fn is_over(&self) -> bool {
         let Some(until) = self.closing else { return false };
         match &self.state {
-            State::Down => true,
-            State::Connecting(_) => self.waiting.is_empty() || Tick::now() >= until,
+            State::Down | State::Connecting(_) => self.waiting.is_empty() || Tick::now() >= until,
             State::Up(link) => !link.sent().is_busy() || Tick::now() >= until,
         }
     }
@@ -350,3 +368,7 @@ impl<W: Wire> Lane<W> {
 fn waits(op: &Op) -> bool {
     op.survives_reconnect() || op.asks_afresh()
 }
+
+#[cfg(test)]
+#[path = "lane_tests.rs"]
+mod tests;

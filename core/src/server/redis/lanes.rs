@@ -104,6 +104,18 @@ impl Lanes {
         self.home.send(Message::Listen(hearing)).is_ok()
     }
 
+    /// Gives everything but releases up, also what comes later.
+    pub(super) fn give_up(&self) {
+        if let Some(Some(direct)) = self.direct.get() {
+            direct.give_up();
+        }
+        // A lane that has ended has given up already.
+        let _ = self.home.send(Message::GiveUp);
+        for guest in self.guests.load().iter() {
+            let _ = guest.lane.send(Message::GiveUp);
+        }
+    }
+
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         if let Some(Some(direct)) = self.direct.get() {

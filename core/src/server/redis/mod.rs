@@ -126,6 +126,10 @@ impl Server for RedisServer {
         self.lanes.listen(Hearing::new(channel, &listener))
     }
 
+    fn give_up(&self) {
+        self.lanes.give_up();
+    }
+
     fn close(&self) {
         self.lanes.close();
     }

@@ -12,7 +12,7 @@ use super::script::Script;
 use super::stream::Pulse;
 use super::subscription::Kind;
 use crate::clock::Tick;
-use crate::server::{Answer, Completion, Reply, Request};
+use crate::server::{Answer, Completion, Op, Reply, Request};
 
 /// An operation and who waits for it.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(super) enum Landing {
 /// A command that was sent. Without a job it only keeps the place of an answer that is still to come.
 struct Command {
     job: Option<Job>,
+    /// What takes it back, of an operation that was given up.
+    undo: Option<Op>,
     word: Option<Word>,
     at: Tick,
     pulse: u64,
@@ -91,12 +93,12 @@ impl Sent {
             self.known.push(script);
             self.probe = Some(self.next());
         }
-        self.commands.push_back(Command { job: Some(job), word: None, at: now, pulse: self.pulse.count() });
+        self.commands.push_back(Command { job: Some(job), undo: None, word: None, at: now, pulse: self.pulse.count() });
     }
 
     /// Notes what is asked now for the sake of listening.
     pub(super) fn push_word(&mut self, word: Word, now: Tick) {
-        self.commands.push_back(Command { job: None, word: Some(word), at: now, pulse: self.pulse.count() });
+        self.commands.push_back(Command { job: None, undo: None, word: Some(word), at: now, pulse: self.pulse.count() });
     }
 
     /// How much has arrived so far.
@@ -175,6 +177,7 @@ impl Sent {
         for command in self.commands.iter_mut().take_while(|command| command.at.after(timeout) <= now) {
             if let Some(job) = command.job.take() {
                 silent |= command.pulse == pulse;
+                command.undo = job.request.op.undo();
                 late.push(job);
             }
         }
@@ -185,6 +188,15 @@ impl Sent {
     pub(super) fn take(&mut self, fits: impl Fn(&Job) -> bool) -> Vec<Job> {
         let taken = |command: &mut Command| if command.job.as_ref().is_some_and(&fits) { command.job.take() } else { None };
         self.commands.iter_mut().filter_map(taken).collect()
+    }
+
+    /// Gives up what is in flight and doesn't survive a close: these operations, and what takes back whatever any of those without
+    /// an answer may write.
+    pub(super) fn give_up(&mut self) -> (Vec<Job>, Vec<Op>) {
+        let given_up = self.take(|job| !job.request.op.survives_reconnect());
+        let earlier = self.commands.iter_mut().filter_map(|command| command.undo.take());
+        let undo = earlier.chain(given_up.iter().filter_map(|job| job.request.op.undo())).collect();
+        (given_up, undo)
     }
 
     /// Whether somebody waits for something in flight.
@@ -208,7 +220,6 @@ fn is_out_of_step(word: Option<Word>, value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::Op;
 
     const fn ms(n: u64) -> Duration {
         Duration::from_millis(n)

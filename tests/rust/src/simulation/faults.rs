@@ -24,6 +24,8 @@ pub(super) enum Fault {
     CutBehindAcquire { client: usize, server: usize, read_for: u64 },
     /// A client's machine is suspended; its connections are gone afterwards.
     Suspend { client: usize, span: u64 },
+    /// A client is closed behind the next acquire that may line up, which takes long to arrive.
+    CloseBehindAcquire { client: usize },
     /// A client's process dies.
     Kill { client: usize },
     /// A client's wall clock is set.
@@ -100,6 +102,7 @@ impl World {
                     self.cut(client, server, 0, true);
                 });
             }
+            Fault::CloseBehindAcquire { client } => self.processes[client].closes_behind_acquire = true,
             Fault::Kill { client } => self.kill(client),
             Fault::SetWall { client, ahead } => self.processes[client].wall_ahead = ahead,
             Fault::Stop { server, span } => {

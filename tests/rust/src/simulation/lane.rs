@@ -1,9 +1,12 @@
 //! The transport of one client to one server: what the `Server` contract allows, at its worst.
 //!
-//! Requests of one connection arrive in order, and so do its answers; a lost packet is a late one. A connection that breaks
+//! Requests of one connection arrive in order, and so do its answers; a lost packet is a late one. There may be two, which live
+//! and break together, and between which there is no order: a caller's own, and one in the background. A connection that breaks
 //! leaves requests behind that a server may still read, also after what came over the next connection. Every request is
 //! completed once: by its answer, after the response timeout, or when it can't be sent before its deadline. Only releases
 //! wait for a connection longer than one attempt to make one, and are sent again.
+
+mod ending;
 
 use std::collections::VecDeque;
 
@@ -20,6 +23,9 @@ const CONNECT_TIMEOUT: u64 = ms(1_000);
 
 /// How long after a connection broke a client asks again for what the server may still read from it.
 const STRAGGLES: u64 = ms(450);
+
+/// How many connections there may be.
+const WAYS: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Link {
@@ -41,6 +47,8 @@ pub(super) struct Job {
     tag: Tag,
     request: Request,
     stage: Stage,
+    /// On which of the connections it was sent.
+    way: usize,
 }
 
 /// A connection that is no more.
@@ -59,9 +67,11 @@ pub(super) struct Lane {
     jobs: Vec<Job>,
     waiting: VecDeque<usize>,
     flying: VecDeque<usize>,
-    /// The connection's requests arrive no earlier than the last one did; likewise its answers.
-    out_at: Instant,
-    back_at: Instant,
+    /// Sent, and without an answer so far, whoever still waits for that.
+    unanswered: Vec<usize>,
+    /// Each connection's requests arrive no earlier than the last one did; likewise its answers.
+    out_at: [Instant; WAYS],
+    back_at: [Instant; WAYS],
     answered_at: Instant,
     dead: Vec<Dead>,
     /// The connection on which messages are heard.
@@ -72,10 +82,19 @@ pub(super) struct Lane {
     /// Until when something was wrong with it.
     pub(super) troubled_until: Instant,
     pub(super) connected_at: Instant,
+    /// When the connection last broke, or could not be made.
+    pub(super) broke_at: Instant,
+    /// A close has begun: nothing more is taken, and what is left has a moment.
+    closing: bool,
     closed: bool,
 }
 
 impl Lane {
+    /// When the last of what was sent so far has arrived.
+    pub(super) fn arrived_at(&self) -> Instant {
+        self.out_at.into_iter().fold(0, Instant::max)
+    }
+
     /// The connection, if there is one.
     pub(super) fn live_connection(&self) -> Option<u32> {
         (self.link == Link::Up && !self.closed).then_some(self.conn)
@@ -90,8 +109,9 @@ impl Lane {
             jobs: Vec::new(),
             waiting: VecDeque::new(),
             flying: VecDeque::new(),
-            out_at: 0,
-            back_at: 0,
+            unanswered: Vec::new(),
+            out_at: [0; WAYS],
+            back_at: [0; WAYS],
             answered_at: 0,
             dead: Vec::new(),
             subscribed: None,
@@ -99,6 +119,8 @@ impl Lane {
             cut_behind_acquire: None,
             troubled_until: 0,
             connected_at: 0,
+            broke_at: 0,
+            closing: false,
             closed: false,
         }
     }
@@ -116,9 +138,9 @@ impl World {
         let job = self.lanes[client][server].jobs.len();
         let survives = request.op.survives_reconnect();
         let late = self.past(client, &request);
-        self.lanes[client][server].jobs.push(Job { slot, tag, request, stage: Stage::Waiting });
+        self.lanes[client][server].jobs.push(Job { slot, tag, request, stage: Stage::Waiting, way: 0 });
         let lane = &mut self.lanes[client][server];
-        if lane.closed {
+        if lane.closed || lane.closing && !survives {
             return self.complete(client, server, job, Err(failure(FailureKind::Closed, false)));
         }
         if late {
@@ -181,6 +203,7 @@ impl World {
         if !reachable {
             lane.failures = (lane.failures + 1).min(4);
             lane.link = Link::Down { until: self.now + ms(30) * (1 << lane.failures) };
+            lane.broke_at = self.now;
             for job in waiting {
                 if self.lanes[client][server].jobs[job].request.op.survives_reconnect() {
                     self.lanes[client][server].waiting.push_back(job);
@@ -199,7 +222,7 @@ impl World {
         lane.conn += 1;
         lane.connected_at = self.now;
         lane.answered_at = self.now;
-        (lane.out_at, lane.back_at) = (self.now, self.now);
+        (lane.out_at, lane.back_at) = ([self.now; WAYS], [self.now; WAYS]);
         self.subscribe(client, server);
         for job in waiting {
             if self.past(client, &self.lanes[client][server].jobs[job].request) {
@@ -212,15 +235,19 @@ impl World {
 
     fn write(&mut self, client: usize, server: usize, job: usize) {
         let takes = self.latency();
+        let way = if self.plan.has_two_ways { self.rng.usize(..WAYS) } else { 0 };
         let (now, timeout) = (self.now, micros(self.plan.response_timeout));
+        let lines_up = matches!(self.lanes[client][server].jobs[job].request.op, Op::Acquire { place: Some(_), .. });
+        let held_up = if lines_up { self.close_behind(client) } else { 0 };
         let lane = &mut self.lanes[client][server];
-        lane.jobs[job].stage = Stage::Sent { at: now };
+        (lane.jobs[job].stage, lane.jobs[job].way) = (Stage::Sent { at: now }, way);
         lane.flying.push_back(job);
+        lane.unanswered.push(job);
         let acquire = matches!(lane.jobs[job].request.op, Op::Acquire { .. });
         let cut = lane.cut_behind_acquire.take_if(|_| acquire);
-        let on_its_way = cut.map_or(0, |read_for| self.rng.u64(..=read_for));
-        let at = (now + takes).max(lane.stalled_until).max(lane.out_at) + on_its_way;
-        lane.out_at = at;
+        let on_its_way = cut.map_or(held_up, |read_for| self.rng.u64(..=read_for));
+        let at = (now + takes).max(lane.stalled_until).max(lane.out_at[way]) + on_its_way;
+        lane.out_at[way] = at;
         let conn = lane.conn;
         self.queue.add(at, Happening::Arrive { client, server, job, conn });
         self.queue.add(now + timeout, Happening::Overdue { client, server, job });
@@ -261,8 +288,9 @@ impl World {
         let takes = self.latency();
         let lane = &mut self.lanes[client][server];
         if conn == lane.conn {
-            let at = (self.now + takes).max(lane.stalled_until).max(lane.back_at);
-            lane.back_at = at;
+            let back_at = &mut lane.back_at[lane.jobs[job].way];
+            let at = (self.now + takes).max(lane.stalled_until).max(*back_at);
+            *back_at = at;
             self.queue.add(at, Happening::Return { client, server, job, conn, answer: Ok(reply) });
         }
     }
@@ -273,6 +301,7 @@ impl World {
             return;
         }
         lane.answered_at = self.now;
+        lane.unanswered.retain(|unanswered| *unanswered != job);
         self.complete(client, server, job, answer);
     }
 
@@ -293,67 +322,6 @@ impl World {
                 }
             }
             _ => (),
-        }
-    }
-
-    /// The connection is gone. What is on its way may still be read for a while; the client notices now or a little later.
-    pub(super) fn cut(&mut self, client: usize, server: usize, read_for: u64, later: bool) {
-        let notice = if later { self.latency() } else { 0 };
-        let lane = &mut self.lanes[client][server];
-        if lane.link != Link::Up {
-            if lane.link == Link::Connecting {
-                lane.attempt += 1;
-                let attempt = lane.attempt;
-                self.queue.add(self.now + notice, Happening::Connected { client, server, attempt });
-            }
-            let now = self.now;
-            lane.dead.iter_mut().for_each(|dead| dead.read_until = dead.read_until.min(now + read_for));
-            return;
-        }
-        let conn = lane.conn;
-        lane.dead.push(Dead { conn, read_until: self.now + read_for, broke_at: self.now });
-        if later {
-            self.queue.add(self.now + notice, Happening::Broken { client, server, conn });
-        } else {
-            self.broken(client, server, conn);
-        }
-    }
-
-    pub(super) fn broken(&mut self, client: usize, server: usize, conn: u32) {
-        let lane = &mut self.lanes[client][server];
-        if lane.conn != conn || lane.link != Link::Up {
-            return;
-        }
-        self.trace(|| format!("  c{client}-s{server} connection {conn} broke"));
-        self.lanes[client][server].link = Link::Down { until: self.now };
-        self.hears(client, server, false);
-        let lane = &mut self.lanes[client][server];
-        for job in std::mem::take(&mut lane.flying) {
-            let lane = &self.lanes[client][server];
-            let closed = lane.closed;
-            let Job { request, stage: Stage::Sent { .. }, .. } = &lane.jobs[job] else { continue };
-            if request.op.survives_reconnect() && !closed && !self.past(client, request) {
-                self.wait(client, server, job);
-            } else {
-                self.complete(client, server, job, Err(failure(FailureKind::Disconnected, true)));
-            }
-        }
-        if !self.lanes[client][server].waiting.is_empty() {
-            self.pursue(client, server);
-        }
-    }
-
-    /// The contract's `close`, after the moment the releases had.
-    pub(super) fn let_go(&mut self, client: usize) {
-        for server in 0..self.plan.servers {
-            let lane = &mut self.lanes[client][server];
-            lane.closed = true;
-            let open: Vec<usize> =
-                std::mem::take(&mut lane.waiting).into_iter().chain(std::mem::take(&mut lane.flying)).collect();
-            for job in open {
-                let sent = matches!(self.lanes[client][server].jobs[job].stage, Stage::Sent { .. });
-                self.complete(client, server, job, Err(failure(FailureKind::Closed, sent)));
-            }
         }
     }
 

@@ -53,6 +53,8 @@ pub struct Plan {
     pub clocks_stop_in_suspend: bool,
     /// Nothing goes wrong, but what the network does.
     pub is_calm: bool,
+    /// Each client has two connections to each server, between which there is no order.
+    pub has_two_ways: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -94,10 +96,18 @@ impl Plan {
             outside: false,
             clocks_stop_in_suspend: false,
             is_calm: false,
+            has_two_ways: false,
             faults: Vec::new(),
         };
         draw(&mut plan, &mut rng);
         plan.is_calm = plan.faults.is_empty();
+        // Drawn apart, so that the other half of the seeds stays what it was.
+        let mut rng = fastrand::Rng::with_seed(seed ^ 0x2_3A75);
+        plan.has_two_ways = rng.bool();
+        if plan.has_two_ways && rng.u8(..3) == 0 {
+            let client = rng.usize(..plan.clients);
+            plan.faults.push((rng.u64(..plan.busy_us), Fault::CloseBehindAcquire { client }));
+        }
         plan
     }
 

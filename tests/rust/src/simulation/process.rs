@@ -23,6 +23,8 @@ pub(super) struct Process {
     pub(super) wall_ahead: i64,
     pub(super) alive: bool,
     pub(super) closed: bool,
+    /// It is closed behind the next acquire that may line up.
+    pub(super) closes_behind_acquire: bool,
     pub(super) stopped_until: Instant,
     /// How long it has been stopped, or will have been.
     pub(super) stopped: u64,
@@ -46,6 +48,7 @@ impl Process {
             wall_ahead,
             alive: true,
             closed: false,
+            closes_behind_acquire: false,
             stopped_until: 0,
             stopped: 0,
             pause_after_next: None,

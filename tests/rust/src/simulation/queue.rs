@@ -85,6 +85,10 @@ pub(super) enum Happening {
     Resume {
         client: usize,
     },
+    /// A client closes.
+    Close {
+        client: usize,
+    },
     /// A closed client's connections are let go.
     LetGo {
         client: usize,

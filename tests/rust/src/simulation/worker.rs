@@ -262,7 +262,17 @@ impl World {
         }
     }
 
-    fn close(&mut self, client: usize) {
+    /// Closes a client in a moment, if that is what is drawn; gives how long what it has just sent is on its way then.
+    pub(super) fn close_behind(&mut self, client: usize) -> u64 {
+        if !std::mem::take(&mut self.processes[client].closes_behind_acquire) {
+            return 0;
+        }
+        let after = self.rng.u64(..=2 * (self.plan.latency_us + self.plan.jitter_us));
+        self.queue.add(self.now + after, Happening::Close { client });
+        self.rng.u64(..3 * micros(self.plan.response_timeout))
+    }
+
+    pub(super) fn close(&mut self, client: usize) {
         self.trace(|| format!("c{client} CLOSES"));
         self.processes[client].closed = true;
         for slot in 0..self.processes[client].slots.len() {
@@ -272,6 +282,7 @@ impl World {
                 entry.gone.get_or_insert(Gone::Closed);
             }
         }
+        (0..self.plan.servers).for_each(|server| self.give_up(client, server));
         self.queue.add(self.now + micros(self.plan.response_timeout), Happening::LetGo { client });
     }
 

@@ -202,6 +202,8 @@ impl World {
             Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
             Happening::Step { client, worker, turn } => self.step(client, worker, turn),
             Happening::Resume { client } => self.resume(client),
+            Happening::Close { client } if self.processes[client].closed => (),
+            Happening::Close { client } => self.close(client),
             Happening::LetGo { client } => self.let_go(client),
             Happening::Fault(fault) => self.fault(fault),
             Happening::Restart { server } => self.nodes[server].restart(self.now),
@@ -216,7 +218,7 @@ impl World {
 
     /// What a stopped process would do, it does when it goes on; a dead one never.
     fn postponed(&mut self, happening: Happening) -> Option<Happening> {
-        use Happening::{Backoff, Bring, Broken, Connected, Hear, LetGo, Overdue, Resume, Return, Step, Subscribed, Wake};
+        use Happening::{Backoff, Bring, Broken, Close, Connected, Hear, LetGo, Overdue, Resume, Return, Step, Subscribed, Wake};
         let (client, timer) = match happening {
             Return { client, .. }
             | Broken { client, .. }
@@ -225,9 +227,12 @@ impl World {
             | Connected { client, .. }
             | Bring { client, .. }
             | Resume { client } => (client, false),
-            Backoff { client, .. } | Overdue { client, .. } | Wake { client, .. } | Step { client, .. } | LetGo { client } => {
-                (client, true)
-            }
+            Backoff { client, .. }
+            | Overdue { client, .. }
+            | Wake { client, .. }
+            | Step { client, .. }
+            | Close { client }
+            | LetGo { client } => (client, true),
             _ => return Some(happening),
         };
         let process = &self.processes[client];

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod closing;
 mod fair;
 mod handover;
 mod leaving;
@@ -24,7 +25,7 @@ pub(crate) const fn ms(n: u64) -> Duration {
 /// A client, and what happened to its locks.
 pub(crate) struct Watched {
     pub(crate) client: Client,
-    events: Events,
+    pub(crate) events: Events,
 }
 
 impl Watched {

@@ -1,0 +1,71 @@
+//! A client that closes while it is about to stand in line: nothing that it sent before stays behind.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use locktender::{Code, EventKind, Lock};
+use locktender_tests::{PATIENCE, Proxy, RealServer, eventually};
+
+use crate::{Watched, entries, ms};
+
+/// Long before a server takes the waiters of a client that is gone for dead, and drops them.
+const PROMPTLY: Duration = ms(1_500);
+
+/// A client whose own thread has a connection through the proxy already, and a lock that is held for a minute.
+struct Scene {
+    server: RealServer,
+    proxy: Proxy,
+    client: Watched,
+    _holder: Watched,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let server = RealServer::start();
+        let proxy = Proxy::to(server.port());
+        let (holder, client) = (Watched::open(&server.url()), Watched::open(&proxy.url()));
+        std::mem::forget(holder.client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap());
+        // What the two scripts are is known to the server, and the thread's connection is there.
+        client.client.lock("b").acquire_blocking().unwrap().release().wait().unwrap();
+        Self { server, proxy, client, _holder: holder }
+    }
+
+    fn wait_in_line(&self) -> JoinHandle<Code> {
+        let lock: Lock = self.client.client.lock("a").fair(true);
+        std::thread::spawn(move || lock.acquire_blocking().unwrap_err().code())
+    }
+}
+
+#[test]
+fn f28_a_close_takes_a_waiter_out_also_if_it_first_has_to_connect() {
+    let mut scene = Scene::new();
+    scene.proxy.hold_answers();
+    let waiter = scene.wait_in_line();
+    eventually("it stands in line", PATIENCE, || entries(&scene.server, "a") == 1);
+    // The connection in the background, on which it leaves the line, isn't there yet.
+    scene.proxy.refuse();
+    scene.proxy.let_answers_go();
+    scene.client.events.at_least(EventKind::ServerFailed, 1);
+    scene.client.client.close_blocking().unwrap();
+    assert_eq!(waiter.join().unwrap(), Code::Closed);
+    scene.proxy.accept();
+    eventually("nobody waits", PROMPTLY, || entries(&scene.server, "a") == 0);
+}
+
+#[test]
+fn f28_a_close_takes_a_waiter_out_that_the_server_lines_up_later() {
+    let scene = Scene::new();
+    let lined_up = || scene.server.command(&["INFO", "commandstats"]).text().unwrap().contains("cmdstat_zadd");
+    assert!(!lined_up());
+    // Later than a close has patience; whatever goes another way arrives before it.
+    scene.proxy.latency(ms(2_000), Duration::ZERO);
+    let sent = scene.proxy.client_reads();
+    let waiter = scene.wait_in_line();
+    eventually("it has asked", PATIENCE, || scene.proxy.client_reads() > sent);
+    scene.proxy.latency(Duration::ZERO, Duration::ZERO);
+    scene.client.client.close_blocking().unwrap();
+    assert_eq!(waiter.join().unwrap(), Code::Closed);
+    assert!(!lined_up(), "the server has not read it yet");
+    eventually("the server has read it", PATIENCE, lined_up);
+    eventually("nobody waits", PROMPTLY, || entries(&scene.server, "a") == 0);
+}
