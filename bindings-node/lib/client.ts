@@ -46,7 +46,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
 
   /**
    * @param servers a URL (`redis://`, `rediss://`, `unix://`, `memory://name`), or several (an array, or one string split at
-   * commas): a quorum. Without any, what the environment's `LOCKTENDER_URL` names.
+   * commas): a quorum. Without any, what the environment's `LOCKTENDER_URL` names; if that isn't set, the first operation says so.
    */
   constructor(servers?: Server | readonly Server[], options?: ClientOptions)
   /** A client of what the environment's `LOCKTENDER_URL` names. */

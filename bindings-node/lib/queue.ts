@@ -1,4 +1,5 @@
-import * as native from '../native/index.js'
+import type * as native from '../native/index.js'
+import { addon } from './addon.js'
 import { errorOf, type LockError } from './errors.js'
 import { deliver, type LockEvent } from './events.js'
 import type { Release } from './held.js'
@@ -32,7 +33,7 @@ const hosted = process.versions['bun'] === undefined && process.versions['deno']
 const numbers = new Float64Array(1 + AT_ONCE * NUMBERS)
 
 /** The native queue of this environment: the main thread's, or a worker's. @internal */
-export const queue = new native.CompletionQueue(drain, hosted)
+export const queue = new addon.CompletionQueue(drain, hosted)
 
 // Locks that are still held are given back; a worker's environment does the same when it ends.
 process.once('exit', () => {

@@ -1,4 +1,5 @@
-import * as native from '../native/index.js'
+import type * as native from '../native/index.js'
+import { addon } from './addon.js'
 import { errorOf } from './errors.js'
 import { serverOptions, text } from './options.js'
 
@@ -24,7 +25,7 @@ export class ScriptedServer {
   /** @param script one step a line, `operation: step`, or `always operation: step`; see `play` */
   constructor(script?: string, options?: { name?: string | undefined; responseTimeoutMs?: number | undefined }) {
     const { name = 'test', responseTimeoutMs } = serverOptions(options)
-    this.#native = new native.ScriptedServer(name)
+    this.#native = new addon.ScriptedServer(name)
     if (responseTimeoutMs !== undefined) throwing(this.#native.responseTimeout(responseTimeoutMs))
     if (script !== undefined) this.play(script)
   }

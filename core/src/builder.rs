@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::client::{Client, Inner, Source, URL_VARIABLE, memory_name};
+use crate::client::{Client, Inner};
 use crate::error::Error;
 use crate::event::Sink;
 use crate::options::{ClientOptions, Wait};
 use crate::server::Server;
-use crate::server::redis;
-use crate::urls::{IntoUrls, with_plain_scheme};
+use crate::sources::{Source, Sources};
+use crate::urls::IntoUrls;
 
 /// Puts a [`Client`] together: servers, the client's options, and defaults for its locks.
 ///
@@ -39,7 +39,7 @@ impl ClientBuilder {
 
     /// Adds the server at `url`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.sources.push(Source::Url(with_plain_scheme(url.into())));
+        self.sources.push(Source::url(url.into()));
         self
     }
 
@@ -47,7 +47,7 @@ impl ClientBuilder {
     pub fn urls(mut self, urls: impl IntoUrls) -> Self {
         let urls = urls.into_urls();
         self.empty_list |= urls.is_empty();
-        self.sources.extend(urls.into_iter().map(with_plain_scheme).map(Source::Url));
+        self.sources.extend(urls.into_iter().map(Source::url));
         self
     }
 
@@ -219,59 +219,18 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the client. Without any server it is one of what `LOCKTENDER_URL` names. No I/O.
+    /// Makes the client. No I/O. Without any server it is one of what `LOCKTENDER_URL` names: now, or if that isn't set yet, when it is
+    /// first needed, so that a client may be made before the environment is complete.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a URL that is malformed, listed twice or missing, and for bad options.
-    pub fn build(mut self) -> Result<Client, Error> {
+    /// `INVALID_ARGUMENT` for a URL that is malformed or listed twice, and for bad options. That no server is named is told by the first
+    /// operation.
+    pub fn build(self) -> Result<Client, Error> {
         if self.empty_list {
             return Err(Error::invalid("url", "[]", "the list of servers is empty".into()));
         }
-        if self.sources.is_empty() {
-            let urls = std::env::var(URL_VARIABLE).ok().filter(|urls| !urls.is_empty());
-            let why = || {
-                "no server is configured: give a URL or set LOCKTENDER_URL; redis://host, rediss://host, unix:///path, \
-                 or memory://name for locks within one process"
-                    .to_owned()
-            };
-            let urls = urls.ok_or_else(|| Error::invalid("url", "", why()))?;
-            self = self.urls(urls);
-        }
         self.options.check()?;
-        let mut seen = Vec::new();
-        for source in &self.sources {
-            if let Source::Url(url) = source {
-                check_url(url, &self.options)?;
-                if seen.contains(&url) {
-                    return Err(Error::invalid("url", redis::redacted(url), "the same server is listed twice".into()));
-                }
-                seen.push(url);
-            }
-        }
-        Ok(Client::of(Inner::new(self.sources, self.options, self.sink)))
-    }
-}
-
-fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
-    match memory_name(url) {
-        Some("") => Err(Error::invalid("url", url, "memory:// needs a name: memory://name".into())),
-        Some(_) => Ok(()),
-        None => redis::check_url(url, options),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::Code;
-
-    #[test]
-    fn a_lock_that_is_silently_local_is_never_made() {
-        let error = Client::open("").unwrap_err();
-        assert_eq!(error.code(), Code::InvalidArgument);
-        assert_eq!(Client::open("memory://").unwrap_err().code(), Code::InvalidArgument);
-        for none in [Client::open([""; 0]), Client::open(Vec::<String>::new())] {
-            assert_eq!(none.unwrap_err().code(), Code::InvalidArgument, "not what the environment names");
-        }
+        let sources = Sources::of(self.sources, &self.options)?;
+        Ok(Client::of(Inner::new(sources, self.options, self.sink)))
     }
 }

@@ -24,10 +24,8 @@ use crate::runtime::Runtime;
 use crate::server::memory::MemoryServer;
 use crate::server::redis::{self, RedisServer, ServerState};
 use crate::server::{Answer, Fleet, Op, Server};
+use crate::sources::{Source, Sources, memory_name};
 use crate::urls::IntoUrls;
-
-/// The environment variable with the default client's URL or URLs.
-pub const URL_VARIABLE: &str = "LOCKTENDER_URL";
 
 /// The connection to one lock server or to a quorum of independent ones. Cheap to clone; clones share everything.
 ///
@@ -36,18 +34,11 @@ pub const URL_VARIABLE: &str = "LOCKTENDER_URL";
 pub struct Client(Arc<Inner>);
 
 pub(crate) struct Inner {
-    sources: Vec<Source>,
+    sources: Sources,
     options: Arc<ClientOptions>,
     emitter: Emitter,
     live: ArcSwapOption<Live>,
     closed: AtomicBool,
-}
-
-/// Where a server comes from.
-#[derive(Clone)]
-pub(crate) enum Source {
-    Url(String),
-    Own(Arc<dyn Server>),
 }
 
 impl Client {
@@ -73,7 +64,9 @@ impl Client {
     /// # Errors
     /// `INVALID_ARGUMENT` if it is not set, or as [`Client::open`].
     pub fn from_env() -> Result<Self, Error> {
-        Self::builder().build()
+        let client = Self::builder().build()?;
+        client.0.sources()?;
+        Ok(client)
     }
 
     /// A client by parts.
@@ -138,6 +131,9 @@ impl Client {
     /// `UNAVAILABLE` if a server doesn't answer (those that did are trusted), `INVALID_ARGUMENT` if one belongs to a quorum
     /// of another size or `max_ttl`, `CLOSED`.
     pub fn initialize_quorum(&self) -> Call<()> {
+        if let Err(error) = self.0.sources() {
+            return Call::ready(Err(error));
+        }
         let Some(fleet) = self.0.fleet() else { return Call::ready(Ok(())) };
         self.inquire(vec![Op::Trust { fleet }], move |servers| move |answers: &[_]| trusted(&servers, answers, fleet))
     }
@@ -271,8 +267,14 @@ impl Client {
         Self(Arc::new(inner))
     }
 
+    /// How many servers there are; one as long as nobody has named any.
     pub(crate) fn server_count(&self) -> usize {
-        self.0.sources.len()
+        self.0.server_count()
+    }
+
+    /// Whether the servers are named, so that what depends on their number stays as it is.
+    pub(crate) fn has_servers(&self) -> bool {
+        self.0.sources().is_ok()
     }
 
     /// This process's servers and holds, made by the first operation.
@@ -300,14 +302,14 @@ impl Client {
         let runtime = Runtime::current()?;
         let fleet = self.0.fleet();
         let drive = Arc::default();
-        let servers = self.0.sources.iter().map(|source| self.0.connect(source, &runtime, &drive));
+        let servers = self.0.sources()?.iter().map(|source| self.0.connect(source, &runtime, &drive));
         let servers = servers.collect::<Result<Vec<_>, Error>>()?;
         Ok(Live::new(runtime, servers, Arc::clone(&self.0.options), fleet, self.0.emitter.clone()))
     }
 }
 
 impl Inner {
-    pub(crate) fn new(sources: Vec<Source>, options: ClientOptions, sink: Option<Arc<dyn Sink>>) -> Self {
+    pub(crate) fn new(sources: Sources, options: ClientOptions, sink: Option<Arc<dyn Sink>>) -> Self {
         Self {
             sources,
             options: Arc::new(options),
@@ -317,8 +319,16 @@ impl Inner {
         }
     }
 
+    fn sources(&self) -> Result<&[Source], Error> {
+        self.sources.known(&self.options)
+    }
+
+    fn server_count(&self) -> usize {
+        self.sources().map_or(1, <[_]>::len)
+    }
+
     fn fleet(&self) -> Option<Fleet> {
-        let servers = u32::try_from(self.sources.len()).unwrap_or(u32::MAX);
+        let servers = u32::try_from(self.server_count()).unwrap_or(u32::MAX);
         (servers > 1).then(|| Fleet { servers, max_ttl_ms: millis(self.options.max_ttl) })
     }
 
@@ -329,7 +339,7 @@ impl Inner {
                 Some(name) => Ok(MemoryServer::named(name)),
                 None => {
                     let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
-                    let timeout = self.options.response_timeout_for(self.sources.len());
+                    let timeout = self.options.response_timeout_for(self.server_count());
                     let tell = move |state: ServerState| emitter.emit(&server_event(&address, state));
                     let (fleet, host) = (self.fleet(), runtime.handle());
                     let server = RedisServer::driven(url, &self.options, timeout, fleet, host, drive, tell)?;
@@ -338,11 +348,6 @@ impl Inner {
             },
         }
     }
-}
-
-/// The name in `memory://name`.
-pub(crate) fn memory_name(url: &str) -> Option<&str> {
-    url.strip_prefix("memory://")
 }
 
 fn server_event(address: &str, state: ServerState) -> Event {

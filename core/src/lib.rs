@@ -56,6 +56,7 @@ mod patience;
 pub mod protocol;
 mod runtime;
 pub mod server;
+mod sources;
 #[doc(hidden)]
 pub mod sync;
 mod tended;
@@ -70,7 +71,7 @@ pub mod wording;
 
 pub use builder::ClientBuilder;
 pub use call::{Call, Cancel};
-pub use client::{Client, URL_VARIABLE};
+pub use client::Client;
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use held::Held;
@@ -79,6 +80,7 @@ pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 pub use server::FailureKind;
+pub use sources::URL_VARIABLE;
 pub use urls::IntoUrls;
 pub use watch::{Driver, Watch};
 

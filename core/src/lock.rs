@@ -28,6 +28,8 @@ pub struct Lock {
     adopt: Option<Arc<str>>,
     contexts: Vec<u64>,
     prepared: OnceLock<Result<Prepared, Error>>,
+    /// The same while nobody has named the servers: then there may be several, which allows less.
+    early: OnceLock<Result<Prepared, Error>>,
 }
 
 #[derive(Clone)]
@@ -38,12 +40,20 @@ struct Prepared {
 
 impl Lock {
     pub(crate) fn new(client: Client, name: String, adopt: Option<Arc<str>>) -> Self {
-        Self { client, name, settings: LockSettings::default(), adopt, contexts: Vec::new(), prepared: OnceLock::new() }
+        Self {
+            client,
+            name,
+            settings: LockSettings::default(),
+            adopt,
+            contexts: Vec::new(),
+            prepared: OnceLock::new(),
+            early: OnceLock::new(),
+        }
     }
 
     fn set(mut self, set: impl FnOnce(&mut LockSettings)) -> Self {
         set(&mut self.settings);
-        self.prepared = OnceLock::new();
+        (self.prepared, self.early) = (OnceLock::new(), OnceLock::new());
         self
     }
 
@@ -136,12 +146,15 @@ impl Lock {
             let keys = Arc::new(Keys::new(&base.prefix, &self.name, servers)?);
             Ok(Prepared { keys, options })
         };
-        self.prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
+        let prepared = if self.client.has_servers() { &self.prepared } else { &self.early };
+        prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
     }
 
     fn recipe(&self, one_shot: bool) -> Result<(Arc<Live>, Arc<Recipe>), Error> {
-        let prepared = self.prepared()?;
+        self.prepared()?;
         let live = self.client.live(Some(&self.name))?;
+        // Only now the servers are known for sure.
+        let prepared = self.prepared()?;
         let recipe = Recipe {
             keys: Arc::clone(&prepared.keys),
             servers: Arc::clone(&live.addresses),

@@ -82,12 +82,29 @@ test('check tells of a server that does not answer', async () => {
   assert.equal(report.version, null)
 })
 
-test('without a URL the choices are named, and silence is not one', async (t) => {
+test('without a URL the choices are named by the first operation, and silence is not one', async (t) => {
   const program = `
-    try { new Client() } catch (error) { say(error.code, error.message.includes('LOCKTENDER_URL'), error.message.includes('memory://')) }
-    const late = lock(name)
-    await late.acquire().catch((error) => say(error.code))`
-  assert.deepEqual(await run(t, program, await sharedServer(), t.name), ['INVALID_ARGUMENT true true', 'INVALID_ARGUMENT'])
+    const client = new Client({ prefix: 'p:' })
+    const ends = [client.lock(name).acquire(), client.check(), client.initializeQuorum(), lock(name).acquire()]
+    for (const { reason } of await Promise.allSettled(ends)) {
+      say(reason.code, reason.message.includes('LOCKTENDER_URL'), reason.message.includes('memory://'))
+    }
+    try { client.lock('') } catch (error) { say(error.message.split(':')[0]) }
+    await client.close()`
+  assert.deepEqual(await run(t, program, await sharedServer(), t.name), [...Array(4).fill('INVALID_ARGUMENT true true'), 'name'])
+})
+
+test('a client that a module makes finds the URL that is set later, and keeps it', async (t) => {
+  const program = `
+    const client = new Client({ prefix: 'p:' })
+    const recipe = client.lock(name)
+    await recipe.acquire().catch((error) => say(error.code))
+    process.env.LOCKTENDER_URL = url
+    const held = await recipe.acquire()
+    process.env.LOCKTENDER_URL = 'memory://elsewhere'
+    say(String(await new Client(url, { prefix: 'p:' }).lock(name).tryAcquire()), String(await client.lock(name).tryAcquire()))
+    say((await held.release()).outcome)`
+  assert.deepEqual(await run(t, program, await sharedServer(), t.name), ['INVALID_ARGUMENT', 'null null', 'released'])
 })
 
 test('the default client is made of LOCKTENDER_URL at the first operation', async (t) => {

@@ -131,10 +131,16 @@ def test_a_dropped_client_is_collected():
     assert gone() is None
 
 
-def test_no_server_at_all_names_the_choices(monkeypatch):
+def test_no_server_at_all_names_the_choices_at_the_first_operation(monkeypatch, name):
     monkeypatch.delenv("LOCKTENDER_URL", raising=False)
-    with pytest.raises(InvalidArgumentError, match="memory://"):
-        Client()
+    client = Client()
+    made = client.lock(name, wait=0)
+    for operation in (made.acquire, made.inspect, client.check):
+        with pytest.raises(InvalidArgumentError, match="LOCKTENDER_URL.*memory://"):
+            operation()
+    monkeypatch.setenv("LOCKTENDER_URL", f"memory://{name}")
+    with made as held, Client(f"memory://{name}") as other:
+        assert other.lock(name).inspect().owner == held.owner
 
 
 def test_the_environment_names_the_server(server: RealServer, name):
