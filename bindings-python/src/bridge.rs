@@ -98,8 +98,11 @@ impl Drain {
     /// Settles what has ended; runs on the loop's thread.
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         let _visit = Visit::begin(py)?;
-        self.queue.wake.clear();
-        self.settle(py);
+        // A forked child may have inherited the loop: what there is to take is the parent's.
+        if self.pid == std::process::id() {
+            self.queue.wake.clear();
+            self.settle(py);
+        }
         Ok(())
     }
 

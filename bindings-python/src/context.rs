@@ -1,7 +1,10 @@
-//! Who is calling: the current asyncio task if there is one, else the thread. asyncio is looked at only if somebody imported it.
+//! Who is calling: the current asyncio task if there is one, else the greenlet, else the thread. What nobody has imported isn't
+//! looked at.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
@@ -12,15 +15,25 @@ struct Asyncio {
     current_task: Py<PyAny>,
 }
 
+/// The modules that are imported.
+pub(crate) fn modules(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    if let Some(modules) = MODULES.get(py) {
+        return Ok(modules.bind(py));
+    }
+    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    let _ = MODULES.set(py, modules.unbind());
+    MODULES.get(py).map(|modules| modules.bind(py)).ok_or_else(|| PyRuntimeError::new_err("sys has no modules"))
+}
+
 static ASYNCIO: PyOnceLock<Asyncio> = PyOnceLock::new();
 
 fn asyncio(py: Python<'_>) -> PyResult<Option<&Asyncio>> {
     if let Some(asyncio) = ASYNCIO.get(py) {
         return Ok(Some(asyncio));
     }
-    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
     // The last one that `import asyncio` loads: before that another thread may still be importing it.
-    if modules.get_item("asyncio.runners")?.is_none() {
+    if !modules(py)?.contains(intern!(py, "asyncio.runners"))? {
         return Ok(None);
     }
     let tasks = py.import("asyncio")?;
@@ -39,7 +52,21 @@ pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>>
     Ok(if event_loop.is_none() { None } else { Some(event_loop) })
 }
 
-/// A number that is the same for one task, else for one thread, and differs between those that are alive.
+/// The greenlet that runs, unless it is the one a thread began with.
+fn greenlet(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if CURRENT.get(py).is_none()
+        && let Some(module) = modules(py)?.get_item(intern!(py, "greenlet"))?
+        && let Some(current) = module.getattr_opt("getcurrent")?
+    {
+        let _ = CURRENT.set(py, current.unbind());
+    }
+    let Some(current) = CURRENT.get(py) else { return Ok(None) };
+    let current = current.bind(py).call0()?;
+    Ok(if current.getattr(intern!(py, "parent"))?.is_none() { None } else { Some(current) })
+}
+
+/// A number that is the same for one task, else for one greenlet or thread, and differs between those that are alive.
 pub(crate) fn current(py: Python<'_>) -> PyResult<u64> {
     static THREADS: AtomicU64 = AtomicU64::new(0);
     thread_local! {
@@ -51,5 +78,5 @@ pub(crate) fn current(py: Python<'_>) -> PyResult<u64> {
             return Ok(task.as_ptr() as u64);
         }
     }
-    Ok(THREAD.with(|thread| *thread))
+    Ok(greenlet(py)?.map_or_else(|| THREAD.with(|thread| *thread), |greenlet| greenlet.as_ptr() as u64))
 }

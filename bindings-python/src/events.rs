@@ -12,8 +12,8 @@ use locktender::{Event as CoreEvent, Sink};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
 
+use crate::context::modules;
 use crate::guarded::Awaited;
 use crate::values::Event;
 use crate::{exit, own};
@@ -41,6 +41,8 @@ struct Queue {
 struct Waiting {
     events: VecDeque<(u64, CoreEvent)>,
     stopped: bool,
+    /// All were given, and no more will be.
+    delivered: bool,
 }
 
 /// This process's queue: in a forked child the parent's may have been copied while locked.
@@ -128,8 +130,7 @@ fn logger(py: Python<'_>, wanted: bool) -> PyResult<Option<&Py<PyAny>>> {
     if let Some(logger) = LOGGER.get(py) {
         return Ok(Some(logger));
     }
-    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
-    let usable = match modules.get_item("logging")? {
+    let usable = match modules(py)?.get_item("logging")? {
         Some(logging) => logging.hasattr("captureWarnings")?, // its last function
         None => wanted,
     };
@@ -159,6 +160,8 @@ pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
         }
     };
     if batch.is_empty() {
+        queue.waiting.with(|waiting| waiting.delivered = true);
+        queue.waiting.notify();
         return Ok(None);
     }
     let callback = |number| exit::client(py, number).and_then(|client| client.get().callback(py));
@@ -171,7 +174,6 @@ pub(crate) fn stop(py: Python<'_>) {
     queue.waiting.with(|waiting| waiting.stopped = true);
     queue.waiting.notify();
     if DELIVERS.load(Ordering::Relaxed) == std::process::id() {
-        let joined = own::call(py, "_events", "join", (Duration::from_secs(1).as_secs_f64(),));
-        drop(joined);
+        queue.waiting.wait(py, Duration::from_secs(1), |waiting| waiting.delivered.then_some(()));
     }
 }

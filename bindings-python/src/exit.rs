@@ -15,6 +15,7 @@ use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use crate::client::Client;
 use crate::events;
 use crate::guarded::Guarded;
+use crate::own;
 
 /// How long the exit waits for servers that don't answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -103,7 +104,7 @@ pub(crate) fn is_over() -> bool {
 
 /// Every thread but this one. The interpreter has waited for all that are no daemons.
 fn daemons(py: Python<'_>) -> PyResult<Daemons> {
-    let get_ident = py.import("_thread")?.getattr("get_ident")?;
+    let get_ident = own::call(py, "_threads", "original", ("get_ident",))?;
     let here: u64 = get_ident.call0()?.extract()?;
     let frames: HashMap<u64, Bound<'_, PyAny>> = py.import("sys")?.call_method0("_current_frames")?.extract()?;
     let idents = frames.into_keys().filter(|ident| *ident != here).collect();

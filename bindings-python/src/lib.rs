@@ -5,7 +5,7 @@
 //! | the classes | `client`, `lock`, `held`, `async_held`, `values` |
 //! | what users give | `arguments`, `options`, `parts`; `default` is the client behind the module's own `lock()` |
 //! | what goes wrong | `errors` |
-//! | waiting: a blocked thread, a coroutine | `waiting`; `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
+//! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context`; `around` for decorators |
 //! | the background | `events`, `exit` |
 //! | what threads share | `guarded` |
@@ -29,6 +29,7 @@ mod entries;
 mod errors;
 mod events;
 mod exit;
+mod green;
 mod guarded;
 mod held;
 mod lock;

@@ -1,4 +1,5 @@
-//! Blocked threads: the interpreter is free while they wait, and signals are looked for between the slices of a wait.
+//! Blocked threads: the interpreter is free while they wait, and signals are looked for between the slices of a wait. A greenlet
+//! waits through its hub instead.
 
 use std::ffi::CString;
 use std::time::{Duration, Instant};
@@ -10,12 +11,16 @@ use pyo3::prelude::*;
 use crate::context;
 use crate::errors::raised;
 use crate::exit::Visit;
+use crate::green;
 
 /// How long a signal may go unnoticed.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Blocks until the call has ended. A signal handler's exception drops the call, and thereby cancels it.
 pub(crate) fn block<T: Send + 'static>(py: Python<'_>, mut call: Call<T>) -> PyResult<T> {
+    if let Some(hub) = green::hub(py)? {
+        return green::wait(&hub, call);
+    }
     loop {
         if let Some(result) = slice(py, &mut call, SLICE)? {
             return Ok(result);
@@ -25,6 +30,9 @@ pub(crate) fn block<T: Send + 'static>(py: Python<'_>, mut call: Call<T>) -> PyR
 
 /// [`block`] for an acquire, which warns where the wait stops an event loop.
 pub(crate) fn block_unless_looping<T: Send + 'static>(py: Python<'_>, name: &str, mut call: Call<T>) -> PyResult<T> {
+    if let Some(hub) = green::hub(py)? {
+        return green::wait(&hub, call);
+    }
     if let Some(result) = slice(py, &mut call, SLICE)? {
         return Ok(result);
     }
@@ -39,6 +47,9 @@ pub(crate) fn block_unless_looping<T: Send + 'static>(py: Python<'_>, name: &str
 /// [`block`] for at most `patience`; `None` if that was too short.
 pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, patience: Option<Duration>) -> PyResult<Option<T>> {
     let Some(patience) = patience else { return block(py, call).map(Some) };
+    if let Some(hub) = green::hub(py)? {
+        return green::wait_for(&hub, call, Some(patience));
+    }
     let until = Instant::now() + patience;
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -1,15 +1,12 @@
 """Servers and workers that load the program, use it, and then fork (F33): gunicorn --preload and Celery's prefork pool."""
 
-import http.client
 import os
-import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.observe import PATIENCE, until
-from support.prefork import running
+from support.observe import until
+from support.prefork import asked, listens, running
 from support.script import run
 from support.server import RealServer
 
@@ -84,43 +81,16 @@ def judge(lines: list[str], master: int) -> None:
     assert master not in {int(answer[0]) for answer in answers}
 
 
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=PATIENCE)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(PATIENCE)
-        self.sock.connect(str(self._path))
-
-
 def test_f33_gunicorn_with_preload(server: RealServer, name, tmp_path, environment):
     (tmp_path / "prefork.py").write_text(PROGRAM + GUNICORN)
     path = tmp_path / "http"
 
-    def ask(_: int) -> str:
-        with closing(UnixConnection(path)) as connection:
-            connection.request("GET", "/")
-            with connection.getresponse() as answer:
-                text = answer.read().decode()
-                assert answer.status == 200, text
-                return text
-
-    def listens() -> bool:
-        with closing(UnixConnection(path)) as connection:
-            try:
-                connection.connect()
-            except (FileNotFoundError, ConnectionRefusedError):
-                return False
-            return True
-
     command = ("gunicorn", "--preload", "--workers=3", f"--bind=unix:{path}", "--no-control-socket", "prefork:app")
     with running(tmp_path, environment, *command) as master:
-        until(lambda: listens() or master.poll() is not None)
+        until(lambda: listens(path) or master.poll() is not None)
         owner = server.command("GET", name + ":boot")
         with ThreadPoolExecutor(6) as threads:
-            lines = list(threads.map(ask, range(24)))
+            lines = list(threads.map(lambda _: asked(path), range(24)))
         judge(lines, master.pid)
         renews(server, name + ":boot")
         assert server.command("GET", name + ":boot") == owner, "untouched by the children"

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Coroutine
 from typing import Any
 
+from . import _threads
 from ._bodies import attach
 from ._native import AsyncHeld, Lock, Loss
 from .errors import LockError
@@ -124,7 +125,7 @@ async def wait_lost(ended: Coroutine[Any, Any, Loss | None], timeout: float | No
 def stand_in(loop: asyncio.AbstractEventLoop, drain: Any) -> None:
     """Drains the queue of a loop that can't watch a descriptor (Windows' default loop): a thread waits for it."""
     reference = weakref.ref(loop)
-    threading.Thread(target=_pump, args=(reference, drain), name="locktender-loop", daemon=True).start()
+    _threads.start("locktender-loop", _pump, reference, drain)
 
 
 def _pump(reference: weakref.ref[asyncio.AbstractEventLoop], drain: Any) -> None:

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable
 
-from . import _native
-
-_thread: threading.Thread | None = None
+from . import _native, _threads
 
 
 def start() -> None:
     """Starts the thread; called once per process."""
-    global _thread
-    _thread = threading.Thread(target=_deliver, name="locktender-events", daemon=True)
-    _thread.start()
-
-
-def join(timeout: float) -> None:
-    """Waits for the thread, which has been told to end."""
-    if _thread is not None and _thread is not threading.current_thread():
-        _thread.join(timeout)
+    _threads.start("locktender-events", _deliver)
 
 
 def _deliver() -> None:

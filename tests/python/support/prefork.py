@@ -1,11 +1,13 @@
 """Servers and workers that fork: run as modules, ended in order."""
 
+import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from .observe import PATIENCE
@@ -26,3 +28,34 @@ def running(place: Path, environment: Mapping[str, str], *command: str) -> Itera
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PATIENCE)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(str(self._path))
+
+
+def asked(path: Path) -> str:
+    """What the server on that unix socket answers."""
+    with closing(UnixConnection(path)) as connection:
+        connection.request("GET", "/")
+        with connection.getresponse() as answer:
+            text = answer.read().decode()
+            assert answer.status == 200, text
+            return text
+
+
+def listens(path: Path) -> bool:
+    """Whether there is one."""
+    with closing(UnixConnection(path)) as connection:
+        try:
+            connection.connect()
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
