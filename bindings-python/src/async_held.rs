@@ -32,7 +32,7 @@ impl AsyncHeld {
         on_lost: Option<OnLost>,
     ) -> PyResult<Py<PyAny>> {
         let on_lost = on_lost.or(client.get().on_lost());
-        Ok(Py::new(py, Self { core: Tended(held), client, on_lost, body: Guarded::default() })?.into_any())
+        Ok(Py::new(py, Self { core: Tended::new(held), client, on_lost, body: Guarded::default() })?.into_any())
     }
 
     /// An operation of this hold, which lives at least as long as it.
@@ -126,6 +126,11 @@ impl AsyncHeld {
     fn __aexit__(slf: &Bound<'_, Self>, _kind: Py<PyAny>, error: Py<PyAny>, _traceback: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let body = slf.get().body.take();
         Ok(own::call(slf.py(), "_asyncio", "leave", (slf, body, error))?.unbind())
+    }
+
+    /// Begins a body.
+    fn _enter(&self, py: Python<'_>) -> PyResult<()> {
+        self.core.enter(py).map(drop)
     }
 
     /// `release()` as the end of a body does it.

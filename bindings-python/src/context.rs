@@ -1,19 +1,27 @@
-//! Who is calling: the current asyncio task if there is one, else the greenlet, else the thread. What nobody has imported isn't
-//! looked at.
+//! The caller: the current asyncio task if there is one, else the greenlet, else the thread. asyncio and greenlet are looked at
+//! only if somebody imported them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
+
+use crate::guarded::{Guarded, Refer};
 
 /// The two questions to asyncio.
 struct Asyncio {
     running_loop: Py<PyAny>,
     current_task: Py<PyAny>,
 }
+
+static ASYNCIO: PyOnceLock<Asyncio> = PyOnceLock::new();
+
+/// What asks greenlet for the current one.
+static GREENLET: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// The modules that are imported.
 pub(crate) fn modules(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
@@ -25,8 +33,6 @@ pub(crate) fn modules(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
     let _ = MODULES.set(py, modules.unbind());
     MODULES.get(py).map(|modules| modules.bind(py)).ok_or_else(|| PyRuntimeError::new_err("sys has no modules"))
 }
-
-static ASYNCIO: PyOnceLock<Asyncio> = PyOnceLock::new();
 
 fn asyncio(py: Python<'_>) -> PyResult<Option<&Asyncio>> {
     if let Some(asyncio) = ASYNCIO.get(py) {
@@ -52,31 +58,90 @@ pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>>
     Ok(if event_loop.is_none() { None } else { Some(event_loop) })
 }
 
-/// The greenlet that runs, unless it is the one a thread began with.
-fn greenlet(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if CURRENT.get(py).is_none()
-        && let Some(module) = modules(py)?.get_item(intern!(py, "greenlet"))?
-        && let Some(current) = module.getattr_opt("getcurrent")?
-    {
-        let _ = CURRENT.set(py, current.unbind());
-    }
-    let Some(current) = CURRENT.get(py) else { return Ok(None) };
-    let current = current.bind(py).call0()?;
-    Ok(if current.getattr(intern!(py, "parent"))?.is_none() { None } else { Some(current) })
+fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let Some(event_loop) = running_loop(py)? else { return Ok(None) };
+    let task = asyncio(py)?.map(|asyncio| asyncio.current_task.bind(py).call1((event_loop,))).transpose()?;
+    Ok(task.filter(|task| !task.is_none()))
 }
 
-/// A number that is the same for one task, else for one greenlet or thread, and differs between those that are alive.
+/// The current greenlet, unless it is the one that every thread begins as.
+fn greenlet(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    if GREENLET.get(py).is_none() {
+        let module = modules(py)?.get_item(intern!(py, "greenlet"))?;
+        // A module that is still being imported may not have it yet.
+        let Some(current) = module.and_then(|module| module.getattr("getcurrent").ok()) else { return Ok(None) };
+        let _ = GREENLET.set(py, current.unbind());
+    }
+    let Some(current) = GREENLET.get(py) else { return Ok(None) };
+    let greenlet = current.bind(py).call0()?;
+    Ok(if greenlet.getattr(intern!(py, "parent"))?.is_none() { None } else { Some(greenlet) })
+}
+
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+fn next_number() -> u64 {
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A task or a greenlet, not kept alive, and its number.
+struct Known {
+    object: Py<PyWeakrefReference>,
+    number: u64,
+}
+
+impl Refer for Known {
+    fn refer(&self, py: Python<'_>) -> Self {
+        Self { object: self.object.refer(py), number: self.number }
+    }
+}
+
+/// The tasks and greenlets with a number, by address: something else may have the address of one that has ended.
+static KNOWN: Guarded<Option<HashMap<usize, Known>>> = Guarded::new(None);
+
+/// At how many of them to look for those that have ended.
+static FULL: AtomicUsize = AtomicUsize::new(64);
+
+fn number_of(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let (py, address) = (object.py(), object.as_ptr() as usize);
+    let known = KNOWN.find(py, |known| known.as_ref()?.get(&address));
+    if let Some(known) = known.filter(|known| known.object.bind(py).upgrade().is_some_and(|known| known.is(object))) {
+        return Ok(known.number);
+    }
+    let number = next_number();
+    let known = Known { object: PyWeakrefReference::new(object)?.unbind(), number };
+    let (previous, count) = KNOWN.with(|all| {
+        let all = all.get_or_insert_default();
+        (all.insert(address, known), all.len())
+    });
+    drop(previous);
+    if count >= FULL.load(Ordering::Relaxed) {
+        forget_ended(py);
+    }
+    Ok(number)
+}
+
+fn forget_ended(py: Python<'_>) {
+    let all = KNOWN.get(py).unwrap_or_default();
+    let has_ended = |known: &Known| known.object.bind(py).upgrade().is_none();
+    let ended: Vec<_> =
+        all.iter().filter(|(_, known)| has_ended(known)).map(|(address, known)| (*address, known.number)).collect();
+    FULL.store(64.max((all.len() - ended.len()) * 2), Ordering::Relaxed);
+    let forgotten: Vec<_> = KNOWN.with(|all| {
+        let all = all.get_or_insert_default();
+        // Another thread may have given an address to something else meanwhile.
+        let is_same = |all: &HashMap<usize, Known>, (address, number): &(usize, u64)| {
+            all.get(address).is_some_and(|known| known.number == *number)
+        };
+        ended.iter().filter_map(|entry| if is_same(all, entry) { all.remove(&entry.0) } else { None }).collect()
+    });
+    drop(forgotten);
+}
+
+/// A number that is the same for one task, greenlet or thread, and that no other ever has.
 pub(crate) fn current(py: Python<'_>) -> PyResult<u64> {
-    static THREADS: AtomicU64 = AtomicU64::new(0);
     thread_local! {
-        static THREAD: u64 = THREADS.fetch_add(1, Ordering::Relaxed);
+        static THREAD: u64 = next_number();
     }
-    if let Some(event_loop) = running_loop(py)? {
-        let asyncio = asyncio(py)?.map(|asyncio| asyncio.current_task.bind(py).call1((event_loop,)));
-        if let Some(task) = asyncio.transpose()?.filter(|task| !task.is_none()) {
-            return Ok(task.as_ptr() as u64);
-        }
-    }
-    Ok(greenlet(py)?.map_or_else(|| THREAD.with(|thread| *thread), |greenlet| greenlet.as_ptr() as u64))
+    let caller = task(py)?.map_or_else(|| greenlet(py), |task| Ok(Some(task)))?;
+    caller.map_or_else(|| Ok(THREAD.with(|thread| *thread)), |caller| number_of(&caller))
 }

@@ -1,33 +1,88 @@
 //! The open bodies of one `Lock` that is used with `with` itself: which exit belongs to which entry.
+//!
+//! Several are open at once when a hold is lost before its body ends. An exit must never release a hold that isn't its own.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::guarded::Guarded;
+use crate::guarded::{Guarded, Refer};
 
-/// Who entered, and what it holds.
-type Entry = (u64, Py<PyAny>);
+/// One entry: by whom, in which `with` statement's frame, and what it holds.
+struct Entry {
+    caller: u64,
+    frame: Option<Py<PyAny>>,
+    held: Py<PyAny>,
+}
+
+impl Refer for Entry {
+    fn refer(&self, py: Python<'_>) -> Self {
+        Self { caller: self.caller, frame: self.frame.refer(py), held: self.held.refer(py) }
+    }
+}
 
 #[derive(Default)]
 pub(crate) struct Entries(Guarded<Vec<Entry>>);
 
+/// Which entry an exit ends.
+pub(crate) enum Closed {
+    Entry(Py<PyAny>),
+    /// It can't be known, or there is none.
+    Unknown,
+}
+
 impl Entries {
     /// Notes an entry of `caller`.
-    pub(crate) fn open(&self, caller: u64, held: Py<PyAny>) {
-        self.0.with(|entries| entries.push((caller, held)));
+    pub(crate) fn open(&self, caller: u64, frame: Option<Bound<'_, PyAny>>, held: Py<PyAny>) {
+        let frame = frame.map(Bound::unbind);
+        self.0.with(|entries| entries.push(Entry { caller, frame, held }));
     }
 
     /// For the garbage collector.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.0.traverse(|entries| entries.iter().try_for_each(|(_, held)| visit.call(held)))
-    }
-
-    /// Takes the entry an exit of `caller` belongs to: its own latest, else the only one there is.
-    pub(crate) fn close(&self, caller: u64) -> Option<Py<PyAny>> {
-        self.0.with(|entries| {
-            let own = entries.iter().rposition(|(entered, _)| *entered == caller);
-            let only = (entries.len() == 1).then_some(0);
-            own.or(only).map(|at| entries.remove(at).1)
+        self.0.traverse(|entries| {
+            entries.iter().try_for_each(|entry| {
+                visit.call(&entry.frame)?;
+                visit.call(&entry.held)
+            })
         })
     }
+
+    /// Takes the entry that an exit of `caller` in `frame` ends.
+    ///
+    /// A `with` statement leaves in the frame in which it entered, also if another thread runs on with its generator: the latest
+    /// entry of that frame is exactly the one. Without it (an `ExitStack`, a wrapper's own `__exit__`) it is the only one there
+    /// is, or one of the caller: of several rather one that is lost, because to end that one releases nothing.
+    pub(crate) fn close(&self, py: Python<'_>, caller: u64, frame: Option<&Bound<'_, PyAny>>) -> PyResult<Closed> {
+        let entries = self.0.get(py);
+        let is_here = |entry: &Entry| frame.is_some_and(|frame| entry.frame.as_ref().is_some_and(|own| own.is(frame)));
+        let chosen = match entries.iter().rposition(is_here) {
+            Some(here) => Some(here),
+            None if entries.len() == 1 => Some(0),
+            None => among(py, caller, &entries)?,
+        };
+        let Some(chosen) = chosen.and_then(|at| entries.into_iter().nth(at)) else { return Ok(Closed::Unknown) };
+        let address = chosen.held.as_ptr() as usize;
+        let closed = self.0.with(|entries| {
+            let at = entries.iter().position(|entry| entry.held.as_ptr() as usize == address);
+            at.map(|at| entries.remove(at))
+        });
+        Ok(closed.map_or(Closed::Unknown, |entry| Closed::Entry(entry.held)))
+    }
+}
+
+/// The entry to end if it isn't known by its frame.
+fn among(py: Python<'_>, caller: u64, entries: &[Entry]) -> PyResult<Option<usize>> {
+    let has_own = entries.iter().any(|entry| entry.caller == caller);
+    let mut valid = Vec::new();
+    for (at, entry) in entries.iter().enumerate().rev() {
+        if has_own && entry.caller != caller {
+            continue;
+        }
+        if !entry.held.bind(py).call_method0(intern!(py, "is_valid"))?.is_truthy()? {
+            return Ok(Some(at));
+        }
+        valid.push(at);
+    }
+    Ok(if valid.len() == 1 { valid.pop() } else { None })
 }

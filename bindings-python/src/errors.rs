@@ -72,6 +72,16 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     build().map_or_else(|failed| failed, PyErr::from_value)
 }
 
+/// `INVALID_ARGUMENT` about one lock, for what only this binding knows.
+pub(crate) fn invalid(py: Python<'_>, lock: &str, text: &str) -> PyErr {
+    let build = || {
+        let fields = PyDict::new(py);
+        fields.set_item("lock_name", lock)?;
+        class_of(py, Code::InvalidArgument).call((text,), Some(&fields))
+    };
+    build().map_or_else(|failed| failed, PyErr::from_value)
+}
+
 /// [`raise`], for `map_err`.
 pub(crate) fn raised<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
     result.map_err(|error| raise(py, &error))

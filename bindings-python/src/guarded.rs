@@ -135,6 +135,12 @@ impl<T: Refer> Refer for Option<T> {
     }
 }
 
+impl<T: Refer> Refer for Vec<T> {
+    fn refer(&self, py: Python<'_>) -> Self {
+        self.iter().map(|value| value.refer(py)).collect()
+    }
+}
+
 impl<K: Copy + Eq + Hash, V: Refer> Refer for HashMap<K, V> {
     fn refer(&self, py: Python<'_>) -> Self {
         self.iter().map(|(key, value)| (*key, value.refer(py))).collect()

@@ -1,6 +1,7 @@
 //! `Held`: one acquisition, for code that blocks.
 
 use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::Call;
 use pyo3::PyTypeInfo;
@@ -10,9 +11,10 @@ use pyo3::prelude::*;
 
 use crate::arguments::{refuse, seconds};
 use crate::client::Client;
-use crate::errors::{LockError, raised};
+use crate::errors::{LockError, invalid, raised};
+use crate::frames::Standing;
 use crate::values::{Loss, Release};
-use crate::{own, waiting};
+use crate::{context, frames, own, waiting};
 
 /// A lock that is held: until it is released, handed over, or lost.
 #[pyclass(module = "locktender", frozen, weakref)]
@@ -24,7 +26,12 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn new(py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<Self>> {
-        Py::new(py, Self { core: Tended(held), client })
+        Py::new(py, Self { core: Tended::new(held), client })
+    }
+
+    /// Begins the body of a lock that was acquired for it: without a body it is given back.
+    pub(crate) fn begin<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
+        self.core.enter(py).inspect_err(|_| self.core.give_back())
     }
 
     /// Ends a body, which may have failed.
@@ -88,8 +95,9 @@ impl Held {
         raised(py, result)
     }
 
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().core.enter(py)?;
+        Ok(slf)
     }
 
     fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
@@ -120,9 +128,28 @@ pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_,
 }
 
 /// The core's hold with what `Held` and `AsyncHeld` share: they differ in how they wait.
-pub(crate) struct Tended(pub(crate) locktender::Held);
+pub(crate) struct Tended(pub(crate) locktender::Held, AtomicBool);
 
 impl Tended {
+    pub(crate) fn new(held: locktender::Held) -> Self {
+        Self(held, AtomicBool::new(false))
+    }
+
+    /// Begins a body: the lock is held, and no other body's end will release it.
+    pub(crate) fn enter<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
+        raised(py, self.0.check())?;
+        if self.1.swap(true, Ordering::Relaxed) {
+            let text = format!(
+                "lock {:?}: this hold is in a `with` already, whose end would release it inside of this one",
+                self.0.name()
+            );
+            return Err(invalid(py, self.0.name(), &text));
+        }
+        let standing = frames::standing(py)?;
+        self.0.enter(context::current(py)?, standing.place.as_deref());
+        Ok(standing)
+    }
+
     pub(crate) fn extend(&self, ttl: Option<&Bound<'_, PyAny>>, by: Option<&Bound<'_, PyAny>>) -> PyResult<Call<()>> {
         match (ttl, by) {
             (None, None) => Ok(self.0.extend_again()),

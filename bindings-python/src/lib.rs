@@ -6,7 +6,7 @@
 //! | what users give | `arguments`, `options`, `parts`; `default` is the client behind the module's own `lock()` |
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
-//! | `with lock` | `entries`, by `context`; `around` for decorators |
+//! | `with lock` | `entries`, by `context` and `frames`; `around` for decorators |
 //! | the background | `events`, `exit` |
 //! | what threads share | `guarded` |
 //! | the package's Python | `own` |
@@ -29,6 +29,7 @@ mod entries;
 mod errors;
 mod events;
 mod exit;
+mod frames;
 mod green;
 mod guarded;
 mod held;

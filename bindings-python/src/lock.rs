@@ -10,14 +10,14 @@ use crate::arguments::{refuse, text};
 use crate::around::Around;
 use crate::async_held::AsyncHeld;
 use crate::client::Client;
-use crate::entries::Entries;
+use crate::entries::{Closed, Entries};
 use crate::errors::{NotHeldError, raised};
 use crate::exit::Visit;
 use crate::held::{Held, settle};
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::values::LockInfo;
-use crate::{context, default, own, waiting};
+use crate::{context, default, frames, own, waiting};
 
 /// A lock: a recipe. Does no I/O by itself, and may be shared and used again.
 #[pyclass(module = "locktender", frozen, weakref)]
@@ -140,13 +140,14 @@ impl Lock {
 
     /// What the exit of the calling task or thread ends.
     fn closing(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let why = || {
-            NotHeldError::new_err(format!(
-                "{} was entered by several tasks or threads, none of them this one: use `with lock.acquire() as held`",
+        let frame = frames::standing(py)?.frame;
+        match self.entries.close(py, context::current(py)?, frame.as_ref())? {
+            Closed::Entry(held) => Ok(held),
+            Closed::Unknown => Err(NotHeldError::new_err(format!(
+                "{}: which of its holds this exit would end can't be told: use `with lock.acquire() as held`",
                 self.__repr__()
-            ))
-        };
-        self.entries.close(context::current(py)?).ok_or_else(why)
+            ))),
+        }
     }
 }
 
@@ -202,7 +203,8 @@ impl Lock {
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Held>> {
         let held = self.acquire(py)?;
-        self.entries.open(context::current(py)?, held.clone_ref(py).into_any());
+        let frame = held.get().begin(py)?.frame;
+        self.entries.open(context::current(py)?, frame, held.clone_ref(py).into_any());
         Ok(held)
     }
 
@@ -247,7 +249,7 @@ impl Lock {
 
     /// Notes an entry of the calling task.
     fn _opened(&self, py: Python<'_>, held: Py<PyAny>) -> PyResult<()> {
-        self.entries.open(context::current(py)?, held);
+        self.entries.open(context::current(py)?, frames::standing(py)?.frame, held);
         Ok(())
     }
 

@@ -71,12 +71,11 @@ def test_an_operation_is_awaited_once_and_needs_a_loop(each_client, name):
 
 def test_errors_come_out_of_await(each_client, name):
     async def main():
-        async with each_client.lock(name):
-            with pytest.raises(AcquireTimeoutError):
-                await each_client.lock(name, wait=0.05).acquire_async()
+        held = await each_client.lock(name).acquire_async()
+        with pytest.raises(AcquireTimeoutError):
+            await each_client.lock(name, wait=0.05).acquire_async()
         with pytest.raises(InvalidArgumentError):
             await each_client.lock("").acquire_async()
-        held = await each_client.lock(name).acquire_async()
         with pytest.raises(InvalidArgumentError):
             await held.extend("soon")
         with pytest.raises(InvalidArgumentError):

@@ -110,14 +110,16 @@ def test_a_cancel_scope_that_cancels_again_and_again(server: RealServer, client,
     """anyio repeats a cancellation at every await until its scope is left: also in the release."""
 
     async def main():
+        rival = Client(server.url)
         with anyio.CancelScope() as scope:
             async with client.lock(name, ttl=600):
                 scope.deadline = anyio.current_time() + 0.05
                 if inside:
                     await anyio.sleep_forever()
                 else:
-                    await client.lock(name, ttl=600).acquire_async()
+                    await rival.lock(name, ttl=600).acquire_async()
         assert scope.cancelled_caught
+        await rival.close_async()
         until(lambda: server.command("EXISTS", name) == 0, PROMPTLY)
         async with client.lock(name, wait=0) as held:
             held.check()

@@ -39,11 +39,12 @@ def test_try_acquire_is_none_when_busy(each_client, name):
 
 def test_a_timeout_tells_the_holder(each_client, name):
     lock = each_client.lock(name, ttl=300, wait=0.1)
-    with lock as held:
-        began = time.monotonic()
-        with pytest.raises(AcquireTimeoutError) as caught:
-            lock.acquire()
-        assert 0.1 <= time.monotonic() - began < 1
+    held = lock.acquire()
+    began = time.monotonic()
+    with pytest.raises(AcquireTimeoutError) as caught:
+        lock.acquire()
+    assert 0.1 <= time.monotonic() - began < 1
+    with held:
         error = caught.value
         assert (error.code, error.lock_name, error.holder, error.no_expiry) == ("ACQUIRE_TIMEOUT", name, held.owner, False)
         assert error.remaining is not None and 298 < error.remaining <= 300
@@ -145,9 +146,10 @@ def test_an_exit_that_belongs_to_nobody_names_the_way_out(client, name):
 
 
 def test_entries_of_one_thread_end_in_reverse_order(server, client, name):
-    lock = client.lock(name, ttl=30)
+    lock = client.lock(name, ttl=0.3)
     with pytest.raises(LockLostError), lock as first:
         server.command("DEL", name)
+        first.wait_lost(PATIENCE)
         with lock as second:
             assert second.fence > first.fence
         assert lock.inspect() is None, "the inner one was released"

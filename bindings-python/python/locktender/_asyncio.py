@@ -89,12 +89,14 @@ class Body:
 
 
 async def enter(held: AsyncHeld) -> AsyncHeld:
+    held._enter()
     Body(held)
     return held
 
 
 async def enter_lock(lock: Lock) -> AsyncHeld:
     held = await lock.acquire_async()
+    held._enter()
     Body(held)
     lock._opened(held)
     return held

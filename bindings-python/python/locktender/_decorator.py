@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._native import Lock
+from ._not_run import refuse_function, refuse_result
 from .errors import InvalidArgumentError, LockLostError
 
 
@@ -19,8 +20,7 @@ def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[...,
     """
     if not callable(function):
         raise InvalidArgumentError(f"{lock!r} decorates functions, and was given {function!r}")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise InvalidArgumentError(f"a generator can't be decorated with {lock!r}: it runs after the call has returned")
+    refuse_function(function)
     named = _namer(lock, name, function)
     around = _around_coroutine if _is_coroutine_function(function) else _around_call
     return around(named, function, skip)
@@ -41,9 +41,7 @@ def _around_call(named: Callable[..., Lock], function: Callable[..., Any], skip:
                 if held is None:
                     return None
                 result = function(*args, **kwargs)
-                if inspect.iscoroutine(result):
-                    result.close()
-                    raise _not_yet_run(function)
+                refuse_result(function, result)
                 ended = True
         except LockLostError as lost:
             if ended:
@@ -52,14 +50,6 @@ def _around_call(named: Callable[..., Lock], function: Callable[..., Any], skip:
         return result
 
     return locked
-
-
-def _not_yet_run(function: Callable[..., Any]) -> InvalidArgumentError:
-    name = getattr(function, "__qualname__", repr(function))
-    return InvalidArgumentError(
-        f"{name}() isn't a coroutine function, and returned a coroutine, which would run without the lock: "
-        "decorate the coroutine function itself"
-    )
 
 
 def _around_coroutine(named: Callable[..., Lock], function: Callable[..., Any], skip: bool) -> Callable[..., Any]:
@@ -74,6 +64,7 @@ def _around_coroutine(named: Callable[..., Lock], function: Callable[..., Any], 
         try:
             async with held:
                 result = await function(*args, **kwargs)
+                refuse_result(function, result)
                 ended = True
         except LockLostError as lost:
             if ended:

@@ -283,7 +283,9 @@ class Client:
 class Lock:
     """A lock: a name and options. Made by :meth:`Client.lock` or :func:`lock`; does no I/O by itself.
 
-    It may be shared by threads and tasks, and used again, also at the same time. Not re-entrant.
+    It may be shared by threads and tasks, and used again, also at the same time. Not re-entrant: a thread, task or greenlet that
+    would wait for a lock which it holds in a ``with`` gets an :exc:`InvalidArgumentError` at once, with the line that took it. One
+    attempt (``try_acquire()``, ``wait=0``) finds the lock busy instead.
 
         with lock as held: ...            # blocks; LockLostError at the end if it was lost meanwhile
         async with lock as held: ...      # the body is cancelled if it is lost
@@ -291,7 +293,8 @@ class Lock:
         def locked(): ...                 # around every call; {parameter} in the name is filled from the arguments
 
     As a decorator, and only there, the name is a template (``{{tag}}`` is a literal ``{tag}``) or a callable that makes the name from
-    the arguments. A :exc:`LockLostError` of a decorated function carries what it had returned as ``result``.
+    the arguments. A :exc:`LockLostError` of a decorated function carries what it had returned as ``result``. A function that returns
+    before its work is done is refused: a generator, a context manager, one that returns a coroutine, a task or a future.
 
     It pickles by its configuration, with that of its client (passwords included): see :class:`Client`. A lock of the default client
     becomes one of the other process's default client.
@@ -367,7 +370,9 @@ class Held:
     """A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
 
     It is renewed in the background, whatever holds the interpreter. Any thread may use it. ``with`` releases it at the end, unless
-    that was done; if it was lost meanwhile, :exc:`LockLostError` is raised, or attached to the error of the body.
+    that was done; if it was lost meanwhile, :exc:`LockLostError` is raised, or attached to the error of the body. It has one body:
+    entering it raises what :meth:`check` raises, so :exc:`NotHeldError` after a release and :exc:`LockLostError` after a loss, and
+    :exc:`InvalidArgumentError` inside of the body itself.
 
     Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`.
     """
@@ -473,6 +478,7 @@ class AsyncHeld:
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> Coroutine[Any, Any, None]: ...
+    def _enter(self) -> None: ...
     def _leave(self) -> Coroutine[Any, Any, None]: ...
     def _give_back(self) -> None: ...
     def _watch(self, body: object, told: Callable[[], object]) -> int | None: ...
