@@ -271,8 +271,7 @@ impl Live {
         let waiter = self.lines.lock().find(&hinted);
         match waiter {
             Some(waiter) => self.tell(waiter, Input::Hint(server, hinted.hint)),
-            None if hinted.hint.is_now() => self.pass_on(server, &hinted),
-            None => (),
+            None => self.pass_on(server, &hinted),
         }
     }
 
@@ -280,7 +279,13 @@ impl Live {
     fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
         let name = hinted.lock.strip_prefix(&*self.options.prefix);
         let Some(Ok(keys)) = name.map(|name| Keys::new(&self.options.prefix, name, self.servers.len())) else { return };
-        let entry = self.lines.lock().entry(hinted.fair, hinted.number);
+        let entry = {
+            let mut lines = self.lines.lock();
+            if !lines.passes_on(server, hinted, Tick::now()) {
+                return;
+            }
+            lines.entry(hinted.fair, hinted.number)
+        };
         let leave = Some(Arc::clone(&entry));
         let op = Op::Release { keys: Arc::new(keys), owner: entry, leave, grants: self.fleet.is_none() };
         let deadline = Tick::now().after(self.options.response_timeout_for(self.servers.len()));

@@ -92,6 +92,7 @@ mod planted {
                         Self::HearsIgnored,
                         Self::SplitStirs,
                         Self::LeaverOvertaken,
+                        Self::EveryTurnPassed,
                     ];
             }
         };
@@ -195,6 +196,8 @@ mod planted {
         QuorumBars,
         /// A release tells nobody.
         ReleaseTellsNobody,
+        /// Whatever a client is told for a waiter that is gone is passed on, however often.
+        EveryTurnPassed,
         /// A waiter that was told, and leaves, doesn't pass that on.
         LeaverKeepsHint,
         /// A waiter for which the lock is kept, and that leaves, doesn't give it up.
@@ -223,6 +226,8 @@ mod planted {
         // A waiter.
         /// A waiter that is told of releases doesn't look by itself.
         NoLook,
+        /// A holder of another library is taken for one that tells of its release.
+        ForeignTrusted,
         /// Nobody looks when the holder's key expires.
         ExpiryUnnoticed,
         /// A hint that comes while a round is under way is lost.

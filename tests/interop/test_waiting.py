@@ -52,7 +52,7 @@ def test_waiters_of_every_language_count_together_while_fair_ones_are_among_them
 
 
 @pytest.mark.parametrize(("ours", "foreign"), FOREIGN)
-def test_a_release_that_nobody_tells_is_noticed_within_a_second(
+def test_a_release_that_nobody_tells_is_noticed_as_soon_as_a_peer_would(
     server: RealServer, peers: Peers, name: str, order: Path, ours: str, foreign: str
 ):
     peers[foreign].ask("try", name=name, ttl_ms=600_000)
@@ -61,7 +61,7 @@ def test_a_release_that_nobody_tells_is_noticed_within_a_second(
     began = time.monotonic()
     assert peers[foreign].ask("release") == {"released": True}
     assert peers[ours].receive()["fence"]
-    assert time.monotonic() - began < 1 + LOAD
+    assert time.monotonic() - began < 0.125 + LOAD
 
 
 @pytest.mark.parametrize(("ours", "foreign"), FOREIGN)

@@ -35,7 +35,7 @@ impl Acquire {
 
     fn answer(&mut self, verdict: Verdict, queued: Queued) -> Vec<Command> {
         let tag = Tag { round: self.round, step: Step::Acquire, sent: self.now };
-        let reply = Reply::new(verdict, 0, 7, Some("x".into()), Remaining::For(ms(60_000)));
+        let reply = Reply::new(verdict, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
         self.bring(Input::Answer { server: 0, tag, answer: Ok(Reply { queued, ..reply }) })
     }
 
@@ -201,7 +201,7 @@ fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
             lines.join("l", 2, false);
         }
         lines.quit("l", 1, Departure::Granted { until: at(9_998), stays: false });
-        let held = Reply::new(Verdict::Held, 0, 7, Some("x".into()), Remaining::For(ms(60_000)));
+        let held = Reply::new(Verdict::Held, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
         let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
         assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
     }
@@ -246,7 +246,7 @@ fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a
         bring(Input::Start);
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
         for (server, verdict) in [(0, Verdict::Held), (1, Verdict::Held), (2, late)] {
-            let reply = Reply::new(verdict, 0, 7, Some("x".into()), Remaining::For(ms(60_000)));
+            let reply = Reply::new(verdict, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
             let reply = Reply { queued: Queued::At { rank: 0, arrival: 9 }, ..reply };
             bring(Input::Answer { server, tag, answer: Ok(reply) });
         }
@@ -266,7 +266,7 @@ fn bugs_planted_in_an_acquire_are_noticed() {
 fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
     let lost = || Err(Failure::unknown(FailureKind::Disconnected, "it broke"));
     let lined_up = || {
-        let reply = Reply::new(Verdict::Held, 0, 7, Some("x".into()), Remaining::For(ms(60_000)));
+        let reply = Reply::new(Verdict::Held, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
         Ok(Reply { queued: Queued::At { rank: 0, arrival: 9 }, ..reply })
     };
     // The server may read it all the same; or it has, and says so late.

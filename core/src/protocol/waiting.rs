@@ -99,7 +99,12 @@ impl Waiting {
         match seat.turn {
             Turn::Front => {
                 let is_told = found.rank.is_some() && seat.slot.hearing().suffices(recipe.quorum().needed());
-                let again = if is_told && mutant!(NoLook) { Tick::NEVER } else { wait::after_busy(now, is_told, polls, rng) };
+                let is_foreign = wait::is_foreign(&found.holder.owner) && !mutant!(ForeignTrusted);
+                let again = match is_told {
+                    true if is_foreign => wait::after_foreign(now, rng),
+                    true if mutant!(NoLook) => Tick::NEVER,
+                    _ => wait::after_busy(now, is_told, polls, rng),
+                };
                 let expiry = wait::after_expiry(now, found.holder.remaining, found.rank.unwrap_or(0), rng);
                 again.min(if mutant!(ExpiryUnnoticed) { Tick::NEVER } else { expiry }).min(look_at)
             }

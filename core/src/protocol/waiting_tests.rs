@@ -51,7 +51,11 @@ impl Bench {
 
     /// A round found the lock held for so long, and `rank` before us: when to try again.
     fn busy(&mut self, now: Tick, remaining: Remaining, rank: Option<u64>) -> Tick {
-        let holder = Holder { owner: "x".to_owned(), remaining };
+        self.busy_with("host=h pid=2 id=x", now, remaining, rank)
+    }
+
+    fn busy_with(&mut self, owner: &str, now: Tick, remaining: Remaining, rank: Option<u64>) -> Tick {
+        let holder = Holder { owner: owner.to_owned(), remaining };
         self.waiting.after_busy(&self.recipe, Found { holder: &holder, by_majority: true, rank }, now, &mut self.rng)
     }
 
@@ -84,6 +88,39 @@ fn whoever_speaks_for_its_line_looks_within_a_second_and_when_the_holder_expires
         let again = bench.busy(at(5), remaining, Some(rank));
         assert!(is_within(again, at(5), low, high), "{remaining:?} {rank}: {again:?}");
     }
+}
+
+#[test]
+fn a_holder_of_another_library_is_looked_after_by_whoever_speaks_for_the_line() {
+    use Remaining::{For, Forever};
+    let ours = "app=billing host=h pid=2 id=01a1fbe9-40cb-7c52-9d0e-1f6d2c3b4a59";
+    for (servers, owner, turn, remaining, low, high) in [
+        (1, "0123456789abcdef0123456789abcdef", Turn::Front, For(ms(60_000)), 75, 125),
+        (3, "0123456789abcdef0123456789abcdef", Turn::Front, For(ms(60_000)), 75, 125),
+        (1, "0123456789abcdef0123456789abcdef", Turn::Front, Forever, 75, 125),
+        (1, "0123456789abcdef0123456789abcdef", Turn::Front, For(ms(20)), 21, 22),
+        (1, "claim f:c:7 host=h pid=2", Turn::Front, For(ms(60_000)), 750, 1_000),
+        (1, &format!("kept {ours}"), Turn::Front, For(ms(60_000)), 750, 1_000),
+        (1, ours, Turn::Front, For(ms(60_000)), 750, 1_000),
+    ] {
+        let mut bench = Bench::new(servers, turn);
+        // However often it has found the same.
+        for now in [at(5), at(7_000), at(900_000)] {
+            let again = bench.busy_with(owner, now, remaining, Some(0));
+            assert!(is_within(again, now, low, high), "{servers} {owner} {turn:?} {remaining:?}: {again:?}");
+        }
+    }
+    for turn in [Turn::Once, Turn::Parked] {
+        assert_eq!(
+            Bench::new(1, turn).busy_with("x", at(0), For(ms(60_000)), Some(0)),
+            Tick::NEVER,
+            "{turn:?}: one looks for all"
+        );
+    }
+    let mut bench = Bench::new(1, Turn::Front);
+    bench.busy_with("x", at(0), For(ms(60_000)), Some(0));
+    let again = bench.busy_with(ours, at(100), For(ms(60_000)), Some(0));
+    assert!(is_within(again, at(100), 750, 1_000), "it is one of ours now: {again:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
+use crate::wait::passed::PassedTurns;
 use crate::wait::trouble::Trouble;
 use crate::wait::{Hearing, Hint, Hinted, Seat, Slot, Turn};
 
@@ -18,6 +19,7 @@ pub struct Lines {
     servers: usize,
     lines: BTreeMap<Box<str>, Line>,
     last_number: u64,
+    passed: PassedTurns,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +68,7 @@ impl Lines {
             servers,
             lines: BTreeMap::new(),
             last_number: 0,
+            passed: PassedTurns::default(),
         }
     }
 
@@ -142,6 +145,12 @@ impl Lines {
         let line = self.lines.get(hinted.lock)?;
         let is_meant = |slot: &Slot| slot.number == hinted.number && slot.fair == hinted.fair && !mutant!(HintMissed);
         line.waiters.iter().find(|(_, slot)| is_meant(slot)).map(|(waiter, _)| *waiter)
+    }
+
+    /// Whether the turn of a waiter that is gone is to be passed on to the next one: for each server and lock once in a claim
+    /// window, because anybody who may publish can make up such waiters. What is not passed on costs the next one that window.
+    pub fn passes_on(&mut self, server: usize, hinted: &Hinted<'_>, now: Tick) -> bool {
+        hinted.hint.is_now() && self.passed.may_pass(server, hinted.lock, now)
     }
 
     /// The front of every line.

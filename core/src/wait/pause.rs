@@ -5,9 +5,11 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::Remaining;
 
-/// The longest pause between two tries of a waiter that is told of releases: a holder of another library announces nothing,
-/// and what was told may be lost.
+/// The longest pause between two tries of a waiter that is told of releases: what was told may be lost.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// The longest pause between two tries of a waiter whose holder is another library's: its own waiters ask about as often.
+const FOREIGN: Duration = Duration::from_millis(125);
 
 /// The first pause between two polls of a waiter that is told nothing.
 const FIRST_POLL: Duration = Duration::from_millis(16);
@@ -46,6 +48,11 @@ fn jittered(pause: Duration, rng: &mut fastrand::Rng) -> Duration {
 /// When to try a busy lock again without being told: after a look's pause, or a poll's if nobody tells.
 pub(crate) fn after_busy(now: Tick, is_told: bool, polls: u32, rng: &mut fastrand::Rng) -> Tick {
     now.after(if is_told { LOOK - LOOK.mul_f64(rng.f64() / 4.0) } else { jittered(grown(FIRST_POLL, LAST_POLL, polls), rng) })
+}
+
+/// When to try again a lock whose holder announces no release.
+pub(crate) fn after_foreign(now: Tick, rng: &mut fastrand::Rng) -> Tick {
+    now.after(FOREIGN - FOREIGN.mul_f64(rng.f64() * 0.4))
 }
 
 /// When the key has expired, for the waiter with `rank` others before it.
@@ -105,6 +112,15 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(1);
         let pause = after_busy(Tick::default(), true, 99, &mut rng).since(Tick::default());
         assert!(pause >= ms(750) && pause <= ms(1_000), "{pause:?}");
+    }
+
+    #[test]
+    fn a_holder_of_another_library_is_looked_after_ten_times_a_second() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let pauses: Vec<_> = (0..1_000).map(|_| after_foreign(Tick::default(), &mut rng).since(Tick::default())).collect();
+        assert!(pauses.iter().all(|pause| *pause >= ms(75) && *pause <= ms(125)));
+        let mean = pauses.iter().sum::<Duration>() / 1_000;
+        assert!(mean >= ms(98) && mean <= ms(102), "{mean:?}");
     }
 
     #[test]

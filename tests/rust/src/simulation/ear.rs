@@ -87,8 +87,12 @@ impl World {
                 self.is_told(client, waiter as usize, entry, hinted.hint);
                 self.bring(client, waiter as usize, Input::Hint(server, hinted.hint));
             }
-            None if hinted.hint.is_now() => self.pass_on(client, server, &hinted),
-            None => (),
+            None => {
+                let now = self.read_clocks(client).tick;
+                if self.processes[client].lines.passes_on(server, &hinted, now) {
+                    self.pass_on(client, server, &hinted);
+                }
+            }
         }
     }
 

@@ -279,6 +279,7 @@ impl World {
             self.violate(why);
         }
         self.applied(server, &op, &reply, orphan);
+        self.asked(client, &op);
         self.served(&op, &reply);
         self.prolonged((client, server), tag, &op, &reply);
         let messages = self.nodes[server].state.take_published();

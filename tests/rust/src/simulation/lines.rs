@@ -29,6 +29,8 @@ pub(super) struct Watch {
     unheard: HashSet<usize>,
     /// Waiters that nobody looks for, when last looked at.
     forgotten: Vec<(usize, usize)>,
+    /// When a client's waiters last asked for a lock, by client and lock.
+    pub(super) asked: HashMap<(usize, usize), Instant>,
     pub(super) signs: Signs,
     pub(super) handover: Handover,
 }

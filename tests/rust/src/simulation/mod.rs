@@ -12,6 +12,7 @@ mod clock;
 mod deeds;
 mod ear;
 mod faults;
+mod foreign;
 mod handover;
 mod history;
 mod holds;

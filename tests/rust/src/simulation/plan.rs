@@ -55,6 +55,8 @@ pub struct Plan {
     pub is_calm: bool,
     /// Each client has two connections to each server, between which there is no order.
     pub has_two_ways: bool,
+    /// Another library's clients take the locks, too.
+    pub has_foreigners: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -97,6 +99,7 @@ impl Plan {
             clocks_stop_in_suspend: false,
             is_calm: false,
             has_two_ways: false,
+            has_foreigners: false,
             faults: Vec::new(),
         };
         draw(&mut plan, &mut rng);
@@ -108,6 +111,7 @@ impl Plan {
             let client = rng.usize(..plan.clients);
             plan.faults.push((rng.u64(..plan.busy_us), Fault::CloseBehindAcquire { client }));
         }
+        plan.has_foreigners = rng.u8(..4) == 0;
         plan
     }
 

@@ -85,6 +85,10 @@ pub(super) enum Happening {
     Resume {
         client: usize,
     },
+    /// Another library's client does the next thing with a lock.
+    Foreign {
+        name: usize,
+    },
     /// A client closes.
     Close {
         client: usize,

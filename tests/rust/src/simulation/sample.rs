@@ -27,6 +27,7 @@ impl World {
         self.look_for_forgotten_waiters();
         self.look_for_ghosts();
         self.look_for_handovers();
+        self.look_for_trusting_waiters();
         for client in 0..self.processes.len() {
             if !self.processes[client].alive || self.processes[client].stopped_until > self.now {
                 continue;
@@ -68,7 +69,9 @@ impl World {
     }
 
     fn is_leftover(&self, server: usize, owner: &Arc<str>) -> bool {
-        let Some(whose) = self.history.whose(owner) else { return !owner.starts_with("claim ") };
+        let Some(whose) = self.history.whose(owner) else {
+            return !owner.starts_with("claim ") && !owner.starts_with("foreign ");
+        };
         let Some(since) = whose.since else { return false };
         let long_ago = |at: Instant| at + ms(1_000) + self.moment() < self.now;
         let (node, process) = (&self.nodes[server], &self.processes[whose.client]);

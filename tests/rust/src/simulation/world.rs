@@ -10,6 +10,7 @@ use locktender::server::{Op, Verdict};
 use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};
+use super::foreign::Foreigner;
 use super::history::History;
 use super::lane::Lane;
 use super::lines::Watch;
@@ -69,6 +70,7 @@ pub(super) struct World {
     pub(super) signature: Arc<Signature>,
     /// Handed over and not adopted: name, owner, ttl.
     pub(super) tickets: Vec<(usize, Arc<str>, std::time::Duration)>,
+    pub(super) foreigners: Vec<Foreigner>,
     pub(super) history: History,
     pub(super) watch: Watch,
     pub(super) stats: Stats,
@@ -137,6 +139,7 @@ impl World {
             addresses: (0..plan.servers).map(|server| format!("sim://{server}")).collect(),
             signature: Arc::new(signature),
             tickets: Vec::new(),
+            foreigners: Vec::new(),
             history: History::default(),
             watch: Watch::default(),
             stats: Stats::default(),
@@ -181,6 +184,10 @@ impl World {
                 self.plan_step(client, worker, after);
             }
         }
+        if plan.has_foreigners {
+            self.foreigners = (0..plan.names).map(|_| Foreigner::default()).collect();
+            (0..plan.names).for_each(|name| self.queue.add(0, Happening::Foreign { name }));
+        }
         self.queue.add(plan.busy_us, Happening::Settle);
         self.queue.add(sample::EVERY, Happening::Sample);
     }
@@ -202,6 +209,7 @@ impl World {
             Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
             Happening::Step { client, worker, turn } => self.step(client, worker, turn),
             Happening::Resume { client } => self.resume(client),
+            Happening::Foreign { name } => self.foreign_step(name),
             Happening::Close { client } if self.processes[client].closed => (),
             Happening::Close { client } => self.close(client),
             Happening::LetGo { client } => self.let_go(client),

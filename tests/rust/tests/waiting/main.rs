@@ -4,6 +4,7 @@
 
 mod closing;
 mod fair;
+mod forged;
 mod handover;
 mod leaving;
 mod lost;

@@ -1,0 +1,42 @@
+//! Holders of other libraries: they announce no release.
+
+use crate::machine::is_claim;
+use crate::owner::Fields;
+
+/// What the key of a lock begins with that is kept for a while after its release.
+const KEPT: &str = "kept ";
+
+/// Whether the holder with this value is another library's, which tells nobody of its release. An owner value of ours ends in
+/// `id=…`; a lock that is kept for a waiter, or after a release, was ours.
+pub(crate) fn is_foreign(holder: &str) -> bool {
+    !is_claim(holder) && !holder.starts_with(KEPT) && Fields::parse(holder).get("id").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::owner::Signature;
+
+    #[test]
+    fn a_holder_is_known_by_its_value() {
+        let ours = Signature::new(Some("a b=c"), "web-3", 4711).owner(1_800_000_000_000_000, 7);
+        for ours in
+            [&*ours, &format!("kept {ours}"), "claim f:0123456789abcdef:7 host=web-3 pid=1", "id=1", "host=x id=1 later=2"]
+        {
+            assert!(!is_foreign(ours), "{ours}");
+        }
+        // redis-py and redlock, redsync and python-redis-lock, redis-semaphore, rslock, and what people write by hand.
+        for theirs in [
+            "0123456789abcdef0123456789abcdef",
+            "c29tZSBieXRlcyBpbiBoZXJl",
+            "01a1fbe9-40cb-7c52-9d0e-1f6d2c3b4a59",
+            "\u{fffd}\u{fffd}id=\u{fffd}",
+            "",
+            "host=web-3 pid=1",
+            "valid=1",
+            "claims nothing",
+        ] {
+            assert!(is_foreign(theirs), "{theirs}");
+        }
+    }
+}

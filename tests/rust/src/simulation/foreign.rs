@@ -1,0 +1,115 @@
+//! Another library's clients: they take a lock if it is free, ask again every 100 ms if it isn't, and tell nobody.
+
+use std::sync::Arc;
+
+use locktender::machine::Value;
+use locktender::server::Op;
+
+use super::clock::{Instant, micros, ms};
+use super::queue::Happening;
+use super::world::World;
+
+/// How long such a key lives.
+const TTL: u64 = ms(3_000);
+
+/// How long the waiters of a lock may need to find out whose it is: as long as they look for a holder of ours.
+const UNNOTICED: u64 = ms(1_000);
+
+/// The longest pause between two of their looks then.
+const LOOK: u64 = ms(125);
+
+/// One client for each lock.
+#[derive(Default)]
+pub(super) struct Foreigner {
+    holds: Option<(Arc<str>, Instant)>,
+    count: u32,
+}
+
+impl World {
+    /// Its next step with a lock.
+    pub(super) fn foreign_step(&mut self, name: usize) {
+        let before = self.foreigners[name].holds.take();
+        if let Some((value, _)) = &before {
+            self.foreign_release(name, value);
+        }
+        if self.settled {
+            return;
+        }
+        let after = match before {
+            Some(_) => self.rng.u64(..ms(50)),
+            None if self.foreign_acquire(name) => {
+                [self.rng.u64(..ms(20)), self.rng.u64(..ms(500)), self.rng.u64(..TTL)][self.rng.usize(..3)]
+            }
+            None => ms(100),
+        };
+        self.queue.add(self.now + after, Happening::Foreign { name });
+    }
+
+    fn foreign_acquire(&mut self, name: usize) -> bool {
+        let foreigner = &mut self.foreigners[name];
+        foreigner.count += 1;
+        let value: Arc<str> = format!("foreign {name} {}", foreigner.count).into();
+        let (keys, now, mut votes) = (self.keys[name].clone(), self.now, 0);
+        for node in self.nodes.iter_mut().filter(|node| node.up && node.stopped_until <= now) {
+            let wall_us = node.wall_us(now);
+            if node.state.get(keys.lock(), wall_us).is_none() {
+                node.state.put(keys.lock(), Value::Text(Arc::clone(&value)), wall_us, Some(TTL / 1_000));
+                votes += 1;
+            }
+        }
+        self.trace(|| format!("{value} has {votes} votes"));
+        if votes < self.plan.needed() {
+            self.foreign_release(name, &value);
+            return false;
+        }
+        self.foreigners[name].holds = Some((value, now));
+        true
+    }
+
+    fn foreign_release(&mut self, name: usize, value: &Arc<str>) {
+        self.trace(|| format!("{value} goes"));
+        let (keys, now) = (self.keys[name].clone(), self.now);
+        for node in self.nodes.iter_mut().filter(|node| node.up && node.stopped_until <= now) {
+            if node.lock(&keys, now).is_some_and(|(holder, _)| holder == &**value) {
+                node.state.remove(keys.lock());
+            }
+        }
+    }
+
+    /// An acquire of a waiter arrives at a server.
+    pub(super) fn asked(&mut self, client: usize, op: &Op) {
+        if let Op::Acquire { keys, place: Some(_), .. } = op
+            && let Some(name) = self.name_of(keys.lock())
+        {
+            self.watch.asked.insert((client, name), self.now);
+        }
+    }
+
+    /// Somebody of each process that waits looks after a holder that tells nobody as often as such a holder's own waiters do.
+    pub(super) fn look_for_trusting_waiters(&mut self) {
+        let longest = self.plan.latency_us + self.plan.jitter_us;
+        if self.plan.lost_per_mille > 0 || micros(self.plan.response_timeout) <= 4 * longest || self.probes.is_some() {
+            return;
+        }
+        // A round, and the pause behind it; how late a timer may be.
+        let since = self.now.saturating_sub(LOOK + 4 * longest + ms(10));
+        let long_ago = self.now.saturating_sub(UNNOTICED + LOOK + 8 * longest + ms(50));
+        let trusts = |name: usize, client: usize| {
+            let process = &self.processes[client];
+            let waits = |slot: &usize| {
+                let slot = &process.slots[*slot];
+                slot.name == name && slot.is_waiting() && slot.recipe.lines_up() && slot.started < long_ago
+            };
+            process.live.iter().any(waits)
+                && self.is_undisturbed(client, long_ago)
+                && self.watch.asked.get(&(client, name)).is_none_or(|asked| *asked < since)
+        };
+        let held_for_long = |name: &usize| self.foreigners[*name].holds.as_ref().is_some_and(|(_, at)| *at < long_ago);
+        let names = (0..self.foreigners.len()).filter(held_for_long);
+        let found = names.flat_map(|name| (0..self.plan.clients).map(move |client| (name, client)));
+        let found = found.filter(|(name, client)| trusts(*name, *client)).next();
+        if let Some((name, client)) = found {
+            self.violate(format!("l{name} is another library's, and c{client} waits to be told of its release"));
+        }
+    }
+}
