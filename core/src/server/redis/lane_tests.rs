@@ -20,9 +20,9 @@ struct Wired {
 impl Wire for Wired {
     type Attempt = ();
 
-    fn send(&mut self, job: Job, _: Form, now: Tick) {
+    fn send(&mut self, job: Job, form: Form, now: Tick) {
         self.left.borrow_mut().push(job.request.op.clone());
-        self.sent.push(job, now);
+        self.sent.push(job, form, now);
     }
 
     fn sent(&self) -> &Sent {
