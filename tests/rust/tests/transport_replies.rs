@@ -164,3 +164,67 @@ fn an_answer_about_another_owner_is_none() {
         Subject::new(&peer.url, PATIENCE).ask(op).unwrap();
     }
 }
+
+/// Everything that a client of such a server lets a person see: errors, what a check finds, events, and itself.
+fn all_that_is_shown(url: &str) -> String {
+    let told = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let log = std::sync::Arc::clone(&told);
+    let sink = move |event: &locktender::Event| log.lock().unwrap().push_str(&format!("{event:?}\n"));
+    let builder = locktender::Client::builder().url(url).sink(std::sync::Arc::new(sink)).configure(|options| {
+        options.unavailable_after = Duration::from_millis(200);
+    });
+    let client = builder.build().unwrap();
+    let mut shown = format!("{client:?}");
+    let acquired = client.lock("a").acquire_blocking().unwrap_err();
+    let seen = client.lock("a").inspect().wait().unwrap_err();
+    for error in [&acquired, &seen] {
+        shown.push_str(&format!("\n{error} {error:?} {:?}", error.servers()));
+    }
+    shown.push_str(&format!("\n{:?}\n{:?}", client.check().wait(), client.initialize_quorum().wait()));
+    shown + &told.lock().unwrap()
+}
+
+/// A peer that doesn't know `AUTH`, and repeats whatever it is sent as a server does with an unknown command.
+fn repeating(before: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://ann:hunter2hunter2@{}/3", listener.local_addr().unwrap());
+    let serve = move |mut stream: TcpStream| {
+        let mut room = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut room) {
+            let words = String::from_utf8_lossy(&room[..count]).replace("\r\n", " ");
+            let error = format!("-ERR unknown command 'AUTH', with args beginning with: {words}\r\n");
+            let _ = stream.write_all((before.to_owned() + &error.repeat(6)).as_bytes());
+        }
+    };
+    thread::spawn(move || listener.incoming().for_each(|stream| serve(stream.unwrap())));
+    url
+}
+
+#[test]
+fn a_password_that_a_server_repeats_is_in_nothing_that_is_shown() {
+    for before in ["", "+OK\r\n", "+OK\r\n+OK\r\n", "+OK\r\n+OK\r\n+OK\r\n", "+OK\r\n+OK\r\n+OK\r\n+OK\r\n", "hunter2hunter2\r\n"]
+    {
+        let shown = all_that_is_shown(&repeating(before));
+        assert!(!shown.contains("hunter"), "{before:?}: {shown}");
+        assert!(shown.contains("127.0.0.1"), "{shown}");
+    }
+}
+
+#[test]
+fn what_others_wrote_stands_on_one_line_of_a_message_and_in_full_in_its_field() {
+    let foreign = "\u{1b}[2J\nERROR:root:all is lost\r\n".to_owned() + &"x".repeat(5_000);
+    let server = locktender_tests::RealServer::start();
+    server.command(&["SET", "a", &foreign]);
+    let client = locktender::Client::open(server.url()).unwrap();
+    let error = client.lock("a").wait(Duration::from_millis(10)).acquire_blocking().unwrap_err();
+    assert_eq!(error.holder().unwrap().owner, foreign[..1_024]);
+    let peer = Peer::start(|_| Act::Answer(format!("-ERR \u{1b}[2J {}\r\n", "x".repeat(5_000))));
+    let builder = locktender::Client::builder().url(&*peer.url).configure(|options| {
+        options.unavailable_after = Duration::from_millis(200);
+    });
+    let failed = builder.build().unwrap().lock("a").acquire_blocking().unwrap_err();
+    for text in [error.to_string(), format!("{error:?}"), failed.to_string(), failed.servers()[0].message.clone()] {
+        assert!(!text.contains(char::is_control) && text.contains("\\u{1b}[2J"), "{text:?}");
+        assert!(text.chars().count() < 450, "{text}");
+    }
+}

@@ -111,7 +111,7 @@ fn an_authority_that_is_not_trusted() {
     let url = terminate(server.port(), "server", false);
     let error = fails(&patient(Client::builder().url(&*url), Some("stranger.pem")));
     assert_eq!(error.code(), Code::Unavailable, "{error}");
-    assert!(error.to_string().contains("authority that is not trusted here; tls_ca"), "{error}");
+    assert!(error.to_string().contains("authority that is not trusted here; the option tls_ca (in Node tlsCa)"), "{error}");
 }
 
 #[test]

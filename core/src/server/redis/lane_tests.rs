@@ -38,7 +38,8 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 fn lane() -> Lane<Wired> {
     let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
-    let settings = Settings { target, fleet: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
+    let settings =
+        Settings { target, name: "locktender".into(), fleet: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
     Lane::new(Arc::new(settings), Arc::new(Health::new(Box::new(|_| ()))), |_| ())
 }
 

@@ -97,7 +97,7 @@ mod tests {
             with_prefix.contains(": ACL SETUSER <user> ~prod:* ~{prod:* ~{~lt}:marker &~lt:wake:* +eval +evalsha "),
             "{with_prefix}"
         );
-        assert!(advice("", "{shop}:b").contains("{shop}:b and {shop}:b:~lt:*, "));
+        assert!(advice("", "{shop}:b").contains("{shop}:b and {shop}:b:~lt:tag:*, "));
         assert!(advice("", "a").contains("<user> ~* &~lt:wake:* +eval"));
     }
 

@@ -66,7 +66,8 @@ pub(super) fn failure(error: &io::Error) -> Failure {
     let said = quoted(&error.to_string());
     match refusal {
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => failed(
-            "the server's certificate was signed by an authority that is not trusted here; tls_ca takes the file of another",
+            "the server's certificate was signed by an authority that is not trusted here; \
+             the option tls_ca (in Node tlsCa) takes the file of its certificate",
         )
         .for_good(),
         Some(rustls::Error::InvalidCertificate(_)) => failed(&said).for_good(),

@@ -166,8 +166,8 @@ impl Steps {
             Step::Op(Op::Inspect { keys: Arc::clone(&keys) }),
             Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, grants: true }),
             // The first waiter of the queue is told, in full if nobody cuts it.
-            Step::Put(keys.lock().to_owned(), owner.to_string(), Some(5_000)),
-            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, grants: true }),
+            Step::Put(keys.lock().to_owned(), owner.to_string(), None),
+            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, grants: false }),
             acquire(None, &place),
         ];
         let marker = format!("n={} max_ttl=60000 run=x since=0", "3".repeat(letters));
