@@ -17,7 +17,7 @@ export interface OwnerFields {
 
 /** What a lock looks like. */
 export interface LockInfo {
-  /** The value of the key. */
+  /** The value of the key, up to its first 1,024 bytes. */
   readonly owner: string
   /** The value's fields; `null` if another library wrote it. */
   readonly fields: OwnerFields | null

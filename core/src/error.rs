@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::quoted::{on_one_line, quoted};
 use crate::server::FailureKind;
 
 /// What went wrong, the same in every language.
@@ -149,7 +150,7 @@ pub enum Remaining {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The value of the key: a readable owner of ours, or whatever another library wrote.
+    /// The value of the key: a readable owner of ours, or whatever another library wrote, up to its first 1,024 bytes.
     pub owner: String,
     /// How long it remained.
     pub remaining: Remaining,
@@ -227,7 +228,7 @@ impl Error {
         let message = format!(
             "lock {lock:?} was not acquired within {} ms: it is held by \"{}\" ({remaining}){before}",
             waited.as_millis(),
-            holder.owner
+            quoted(&holder.owner)
         );
         Self::build(Code::AcquireTimeout, Some(lock), message, |inner| {
             inner.holder = Some(holder);
@@ -240,7 +241,7 @@ impl Error {
     pub fn lost(lock: &str, loss: Loss) -> Self {
         let mut message = format!("lock {lock:?} was lost: {}", loss.reason.sentence());
         if let Some(rival) = &loss.rival {
-            message.push_str(&format!("; it is held by \"{rival}\""));
+            message.push_str(&format!("; it is held by \"{}\"", quoted(rival)));
         }
         if !loss.overrun.is_zero() {
             message.push_str(&format!("; the holder overran by {} ms", loss.overrun.as_millis()));
@@ -261,14 +262,15 @@ impl Error {
     }
 
     fn servers_failed(code: Code, lock: Option<&str>, what: &str, servers: Vec<ServerError>) -> Self {
-        let each: Vec<String> = servers.iter().map(|error| format!("{}: {}", error.server, error.message)).collect();
+        let each: Vec<String> =
+            servers.iter().map(|error| format!("{}: {}", error.server, on_one_line(&error.message))).collect();
         let subject = lock.map(|lock| format!("lock {lock:?}: ")).unwrap_or_default();
         let message = format!("{subject}{what} ({})", each.join("; "));
         Self::build(code, lock, message, |inner| inner.servers = servers)
     }
 
     pub(crate) fn key_conflict(lock: &str, found: &str) -> Self {
-        let message = format!("lock {lock:?}: its key holds a {found}, which is no lock, and was left as it is");
+        let message = format!("lock {lock:?}: its key holds a {}, which is no lock, and was left as it is", quoted(found));
         Self::new(Code::KeyConflict, Some(lock), message)
     }
 

@@ -54,6 +54,7 @@ pub mod owner;
 mod patience;
 #[doc(hidden)]
 pub mod protocol;
+mod quoted;
 mod runtime;
 pub mod server;
 mod sources;

@@ -15,6 +15,7 @@ use crate::name::Keys;
 use crate::options::ClientOptions;
 use crate::owner::Signature;
 use crate::protocol::Input;
+use crate::quoted::quoted;
 use crate::runtime::Runtime;
 use crate::server::{Completion, FailureKind, Fleet, Listener, Notice, Op, Request, Server};
 use crate::sync::Mutex;
@@ -72,8 +73,7 @@ impl Live {
         fleet: Option<Fleet>,
         emitter: Emitter,
     ) -> Self {
-        let app = options.app.clone().or_else(|| std::env::var("LOCKTENDER_APP").ok());
-        let signature = Signature::of_this_process(app.as_deref());
+        let signature = Signature::of_this_process(options.app_name().as_deref());
         let mut seeds = fastrand::Rng::with_seed(entropy());
         let client = format!("{:016x}", seeds.u64(..));
         Self {
@@ -261,7 +261,8 @@ impl Live {
         if !self.untold.swap(true, Ordering::Relaxed) {
             let mut event = Event::new(EventKind::Warning);
             event.lock = Some(lock.to_owned());
-            event.message = Some(format!("the next waiter is not told of a release, and notices within a second: {why}"));
+            event.message =
+                Some(format!("the next waiter is not told of a release, and notices within a second: {}", quoted(why)));
             self.emit(&event);
         }
     }

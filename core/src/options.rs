@@ -175,13 +175,18 @@ impl ClientOptions {
         self.response_timeout.unwrap_or(default)
     }
 
+    /// The application, from the option or the environment.
+    pub(crate) fn app_name(&self) -> Option<String> {
+        self.app.clone().or_else(|| std::env::var("LOCKTENDER_APP").ok())
+    }
+
     /// Checks every option.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` naming the option and what was given.
     pub fn check(&self) -> Result<(), Error> {
         check_prefix(&self.prefix)?;
-        if let Some(app) = self.app.as_ref().filter(|app| app.len() > MAX_APP_BYTES || app.contains('\0')) {
+        if let Some(app) = self.app_name().filter(|app| app.len() > MAX_APP_BYTES || app.contains('\0')) {
             return Err(Error::invalid("app", app, format!("at most {MAX_APP_BYTES} UTF-8 bytes without NUL")));
         }
         for (option, span) in [

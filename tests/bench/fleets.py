@@ -45,7 +45,7 @@ class Server:
 
     def connections(self):
         """How many connections of locktender there are."""
-        return self.ask(b"CLIENT LIST").count(" name=locktender ")
+        return self.ask(b"CLIENT LIST").count(" name=locktender")
 
     def calls(self):
         """How many scripts it has run."""

@@ -524,7 +524,7 @@ class LockInfo:
 
     @property
     def owner(self) -> str:
-        """The value of the key."""
+        """The value of the key, up to its first 1,024 bytes."""
 
     @property
     def fields(self) -> OwnerFields | None:

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::cut::cut;
 use super::state::{State, Value};
 use super::{fence, queue};
 use crate::error::Remaining;
@@ -154,7 +155,7 @@ impl Found {
             (Some(_), None) => Remaining::Forever,
             (Some(_), Some(left)) => Remaining::For(Duration::from_millis(left)),
         };
-        Reply::new(verdict, self.now_us, self.fence, self.holder.map(|holder| holder.to_string()), remaining)
+        Reply::new(verdict, self.now_us, self.fence, self.holder.map(|holder| cut(&holder).to_owned()), remaining)
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Env;
+use super::cut::cut;
 use super::fence;
 use super::state::{State, Value};
 use crate::error::Remaining;
@@ -102,7 +103,7 @@ fn refusal(standing: Standing, fleet: &Fleet, env: &Env<'_>) -> Reply {
         Standing::Votes => plain(Verdict::Ok, env),
         Standing::Anew => quarantine(env, fleet.max_ttl_ms),
         Standing::Waits(left) => quarantine(env, left),
-        Standing::Elsewhere(fleet) => Reply { holder: Some(fleet), ..plain(Verdict::Mismatch, env) },
+        Standing::Elsewhere(fleet) => Reply { holder: Some(cut(&fleet).to_owned()), ..plain(Verdict::Mismatch, env) },
         Standing::Unreadable(found) => Reply { holder: Some(found), ..plain(Verdict::Conflict, env) },
     }
 }

@@ -26,6 +26,7 @@
 //! (looked at in the order marker, fence, lock). Only a release doesn't care about the fence, because deleting one's own
 //! lock must not depend on it. A lock without expiry is a holder like any other.
 
+mod cut;
 mod fence;
 mod lock;
 mod marker;
@@ -33,6 +34,7 @@ mod members;
 mod queue;
 mod state;
 
+pub use cut::SHOWN_BYTES;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNTOLD;
 pub use members::Members;

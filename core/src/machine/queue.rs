@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use super::cut::cut;
 use super::state::{State, Value};
 use crate::mutant::mutant;
 use crate::name::Keys;
@@ -169,7 +170,7 @@ pub(super) fn wake(state: &mut State, keys: &Keys, grants: bool, bars: bool, now
 fn tell(state: &mut State, keys: &Keys, entry: &str, kind: &str) {
     let Some((client, number)) = address(entry) else { return };
     let mode = if is_fair(entry) { 'f' } else { 'b' };
-    state.publish(channel(client), format!("{kind} {CLAIM_MS} {mode}{number} {}", keys.lock()));
+    state.publish(channel(client), format!("{kind} {CLAIM_MS} {mode}{} {}", cut(number), keys.lock()));
 }
 
 /// Who waits: how many entries there are, and the first of those whose client is alive.
@@ -183,7 +184,7 @@ pub(super) fn view(state: &State, keys: &Keys, now_us: u64) -> Queued {
     let mut first = Vec::new();
     for (_, entry) in members.from(0).take(SHOWN) {
         if alive(entry) {
-            first.push(entry.to_string());
+            first.push(cut(entry).to_owned());
         } else {
             count -= 1;
         }

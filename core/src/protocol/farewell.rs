@@ -145,7 +145,9 @@ impl Farewell {
         self.servers[server] = Leave::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
         let op = release(recipe, Arc::clone(&self.owner), self.leaves.clone());
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
-        out.push(Command::Send { server, tag, request: Request::new(op, self.deadline) });
+        // Who waits for a connection learns why there is none, before its caller gives up or another request goes another way.
+        let heard_by = now.after(recipe.response_timeout.min(recipe.unavailable_after / 2));
+        out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(heard_by)) });
     }
 
     /// Acquires of the value are under way there. Where nobody hears of the answer, for whoever would read it runs no more, a vote

@@ -11,7 +11,7 @@ use crate::server::{Answer, FailureKind, Queued, Reply, Verdict};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockInfo {
-    /// The value of the key.
+    /// The value of the key, up to its first 1,024 bytes.
     pub owner: String,
     /// The value's fields, if a locktender client wrote it.
     pub fields: Option<OwnerFields>,
@@ -38,6 +38,9 @@ pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Op
     let failed: Vec<ServerError> = failures(servers, answers);
     if !quorum.blocked_by(conflicts.len() + failed.len()) {
         return None;
+    }
+    if let Some(other) = failed.iter().find(|error| error.kind == FailureKind::Mismatch) {
+        return Some(Err(Error::invalid("servers", servers, other.message.clone())));
     }
     let denied = failed.iter().filter(|error| error.kind == FailureKind::Denied).count();
     Some(Err(match conflicts.first() {

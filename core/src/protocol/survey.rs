@@ -6,6 +6,7 @@ use crate::clock::Now;
 use crate::error::{Error, ServerError};
 use crate::owner::Fields;
 use crate::protocol::failures;
+use crate::quoted::quoted;
 use crate::server::{Answer, FailureKind, Fleet, Verdict};
 use crate::sync::Mutex;
 
@@ -114,7 +115,8 @@ impl ServerReport {
             concerns.push("it is a replica: locks can't be written there".to_owned());
         }
         if let Some(policy) = self.eviction.as_deref().filter(|policy| *policy != "noeviction") {
-            concerns.push(format!("its eviction policy is {policy}: a full memory may evict a held lock; use noeviction"));
+            concerns
+                .push(format!("its eviction policy is {}: a full memory may evict a held lock; use noeviction", quoted(policy)));
         }
         if self.persistence.as_deref() == Some("none") {
             concerns.push("it keeps nothing on disk: a restart forgets every lock".to_owned());
@@ -132,7 +134,7 @@ pub fn trusted(servers: &[String], answers: &[Option<Answer>], fleet: Fleet) -> 
         return None;
     }
     for answer in answers.iter().flatten().flatten() {
-        let found = answer.holder.as_deref().unwrap_or_default();
+        let found = quoted(answer.holder.as_deref().unwrap_or_default());
         let why = match answer.verdict {
             Verdict::Mismatch => format!("a server belongs to a quorum of {found}, this client is configured for {fleet}"),
             Verdict::Conflict => format!("a server's marker key holds something else: {found}"),

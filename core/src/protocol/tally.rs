@@ -3,6 +3,7 @@
 use crate::error::{Error, Holder, ServerError};
 use crate::protocol::Recipe;
 use crate::protocol::round::{Refusal, Round};
+use crate::quoted::quoted;
 use crate::server::FailureKind;
 
 /// A failed round, by kinds of refusal.
@@ -13,6 +14,8 @@ pub(super) struct Tally {
     /// Servers that did not, and no longer will.
     failed: usize,
     denied: usize,
+    /// Those whose failure lasts until a person has changed something.
+    lasting: usize,
     conflicts: Vec<String>,
     /// Why this client is none of the servers'.
     pub(super) mismatch: Option<String>,
@@ -39,18 +42,20 @@ impl Tally {
                 }
                 Some(Refusal::Conflict(found)) => {
                     tally.answered += 1;
-                    tally.failures.push(error(FailureKind::Other, format!("its key holds a {found}")));
+                    tally.failures.push(error(FailureKind::Other, format!("its key holds a {}", quoted(found))));
                     tally.conflicts.push(found.clone());
                 }
                 Some(Refusal::Mismatch(theirs)) => {
                     tally.failed += 1;
                     let ours = recipe.fleet.map_or("n=1".to_owned(), |fleet| fleet.to_string());
-                    let why = format!("the servers belong to a quorum of {theirs}, this client is configured for {ours}");
+                    let why =
+                        format!("the servers belong to a quorum of {}, this client is configured for {ours}", quoted(theirs));
                     tally.mismatch = Some(why);
                 }
                 Some(Refusal::Failed(failure)) => {
                     tally.failed += 1;
                     tally.denied += usize::from(failure.kind == FailureKind::Denied);
+                    tally.lasting += usize::from(failure.lasting && failure.kind != FailureKind::Denied);
                     if failure.kind == FailureKind::Mismatch {
                         tally.mismatch = Some(failure.message.clone());
                     }
@@ -79,8 +84,9 @@ impl Tally {
             return Some(Error::invalid("servers", &recipe.servers, why.clone()));
         }
         match self.conflicts.first() {
-            _ if !quorum.blocked_by(self.denied + self.conflicts.len()) => None,
-            Some(found) if self.conflicts.len() > self.denied => Some(Error::key_conflict(recipe.name(), found)),
+            _ if !quorum.blocked_by(self.denied + self.lasting + self.conflicts.len()) => None,
+            Some(found) if self.conflicts.len() > self.denied + self.lasting => Some(Error::key_conflict(recipe.name(), found)),
+            _ if self.lasting > self.denied => Some(Error::unavailable(Some(recipe.name()), self.failures.clone())),
             _ => Some(Error::denied(Some(recipe.name()), self.failures.clone())),
         }
     }

@@ -12,6 +12,7 @@
 --          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}        this server belongs to another quorum
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
+--          what is another's (the holder, the quorum) is shown up to its first 1,024 bytes
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
 --          the fence outlives the lock by 24 h, so that a release need not touch it;
 --          without a vote nothing changes, but the marker of a server seen anew, and the queue: on a single server a lock
@@ -42,7 +43,7 @@ if is_one_of_several and found[3] ~= 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' ru
     return { 'conflict', now, 0, redis.call('TYPE', KEYS[4]).ok .. ' at ' .. KEYS[4], -2 }
   end
   if marker and (its_n ~= n or its_max_ttl ~= max_ttl) then
-    return { 'mismatch', now, 0, 'n=' .. its_n .. ' max_ttl=' .. its_max_ttl, -2 }
+    return { 'mismatch', now, 0, string.sub('n=' .. its_n .. ' max_ttl=' .. its_max_ttl, 1, 1024), -2 }
   end
   if not marker or its_run ~= run and run ~= '?' or since > now then
     since = string.format('%.0f', now)
@@ -77,7 +78,7 @@ if queued and not holder and not is_one_of_several and redis.call('EXISTS', KEYS
 end
 local ours = holder and (holder == ARGV[1] or holder == adopted and holder ~= '' or waits and holder == 'claim ' .. entry)
 if holder and not ours then
-  local reply = { 'held', now, fence, holder, redis.call('PTTL', KEYS[1]) }
+  local reply = { 'held', now, fence, string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
   if waits then
     local _, _, line_up = queue()
     reply[6], reply[7] = line_up(entry, tonumber(ARGV[9]), now)

@@ -3,7 +3,7 @@
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, token
 -- returns  {'ok', time (µs), token, owner, remaining (ms)}
---          {'no', time, fence, holder, remaining}          the lock is not ours, or a newer vote was cast
+--          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is not ours, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
 -- always   the fence never sinks, and outlives the lock by 24 h; the lock stays as it is
 
@@ -22,7 +22,7 @@ if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
 if holder ~= ARGV[1] or fence > tonumber(ARGV[2]) then
-  return { 'no', now, fence, holder, redis.call('PTTL', KEYS[1]) }
+  return { 'no', now, fence, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
 end
 
 local remaining = redis.call('PTTL', KEYS[1])

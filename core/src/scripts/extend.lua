@@ -3,7 +3,7 @@
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, ttl (ms), token
 -- returns  {'ok', time (µs), token, owner, remaining (ms)}
---          {'no', time, fence, holder, remaining}          the lock is not ours, or a newer vote was cast
+--          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is not ours, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
 -- always   what remains is never shortened, so that a late heartbeat can't undo a long extension;
 --          a missing key is never written again; the fence never sinks, and outlives the lock by 24 h
@@ -23,7 +23,7 @@ if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
 if holder ~= ARGV[1] or fence > tonumber(ARGV[3]) then
-  return { 'no', now, fence, holder, redis.call('PTTL', KEYS[1]) }
+  return { 'no', now, fence, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
 end
 
 -- A key without expiry shows -1: it gets one.

@@ -5,6 +5,7 @@
 -- returns  {'info', time (µs), fence, holder or nil, remaining (ms)}   -1: no expiry, -2: no lock
 --          and then, if there is a queue: how many wait, and the first of them (as in queue.lua)
 --          {'conflict', time, fence, what was found, -2}               a key holds what it shouldn't
+--          the holder and each waiter are shown up to their first 1,024 bytes
 -- always   nothing is written, no expiry moved
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
@@ -22,14 +23,14 @@ if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
 
-local reply = { 'info', now, fence, holder, redis.call('PTTL', KEYS[1]) }
+local reply = { 'info', now, fence, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
 local shown = redis.pcall('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'LIMIT', 0, 100)
 if #shown > 0 then
   local count, alive = redis.call('ZCOUNT', KEYS[3], 0, '+inf'), {}
   for _, entry in ipairs(shown) do
     local life = tonumber(redis.call('ZSCORE', KEYS[3], string.match(entry, '^%a:([^:]*):') or '') or 0)
     if life < 0 and -life >= now then
-      alive[#alive + 1] = entry
+      alive[#alive + 1] = string.sub(entry, 1, 1024)
     else
       count = count - 1
     end

@@ -17,7 +17,7 @@ for number, command in ipairs(ARGV) do
   end
   local reply = redis.pcall(unpack(words))
   if type(reply) == 'table' and reply.err then
-    failed[#failed + 1] = number .. ' ' .. reply.err
+    failed[#failed + 1] = number .. ' ' .. string.sub(reply.err, 1, 1024)
   end
 end
 

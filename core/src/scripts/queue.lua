@@ -68,7 +68,7 @@ local function queue()
   -- Tells a waiter what it may do; the error if that is not allowed.
   local function tell(entry, client, kind)
     local publish = (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and 'SPUBLISH' or 'PUBLISH'
-    local waiter = string.sub(entry, 1, 1) .. string.match(entry, '^%a:[^:]*:([^ ]*)')
+    local waiter = string.sub(entry, 1, 1) .. string.sub(string.match(entry, '^%a:[^:]*:([^ ]*)'), 1, 1024)
     local told = redis.pcall(publish, '~lt:wake:' .. client, kind .. ' ' .. CLAIM .. ' ' .. waiter .. ' ' .. KEYS[1])
     return type(told) == 'table' and told.err or nil
   end

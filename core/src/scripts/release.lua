@@ -3,7 +3,7 @@
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, the waiter that leaves the queue ('' = none), whether no other server has a say who is next (1, or 0)
 -- returns  {'ok', time (µs), fence, nil, -2}
---          {'no', time, fence, holder or nil, remaining (ms)}   the lock is not ours
+--          {'no', time, fence, holder or nil, remaining (ms)}   the lock is not ours; the holder's first 1,024 bytes
 --          {'conflict', time, fence, what was found, -2}        the lock key is no string
 --          and after the first two, if the next waiter could not be told: the error
 -- always   only our own lock is deleted, or what is kept for the waiter that leaves, whatever the fence key holds (0 if that is
@@ -39,7 +39,7 @@ local reply
 if owned then
   reply = { 'ok', now, fence or 0, false, -2 }
 else
-  reply = { 'no', now, fence or 0, holder, redis.call('PTTL', KEYS[1]) }
+  reply = { 'no', now, fence or 0, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
 end
 if (freed or ARGV[2] ~= '' and not holder) and redis.call('EXISTS', KEYS[3]) == 1 then
   local _, _, _, wake = queue()

@@ -20,7 +20,7 @@ if marker and not (since and since < 2^53) then
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[1]).ok .. ' at ' .. KEYS[1], -2 }
 end
 if marker and (n ~= ARGV[1] or max_ttl ~= ARGV[2]) then
-  return { 'mismatch', now, 0, 'n=' .. n .. ' max_ttl=' .. max_ttl, -2 }
+  return { 'mismatch', now, 0, string.sub('n=' .. n .. ' max_ttl=' .. max_ttl, 1, 1024), -2 }
 end
 
 redis.call('SET', KEYS[1], 'n=' .. ARGV[1] .. ' max_ttl=' .. ARGV[2] .. ' run=' .. ARGV[3] .. ' since=0')

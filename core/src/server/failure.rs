@@ -32,7 +32,8 @@ pub enum FailureKind {
     Denied,
     /// The server is new or lost its data and doesn't vote yet.
     Quarantine,
-    /// The server's marker says another quorum.
+    /// The server is another than the client is configured for: its marker says another quorum, or it is a node of a cluster, or
+    /// a sentinel.
     Mismatch,
     /// The operation's deadline passed before it was sent.
     TooLate,
@@ -105,19 +106,27 @@ pub struct Failure {
     pub message: String,
     /// Whether the server may have applied the operation. `false` is a promise that it did not and will not.
     pub maybe_applied: bool,
+    /// Whether trying again is of no use before a person has changed something.
+    pub lasting: bool,
 }
 
 impl Failure {
     /// A failure after which the operation may have been applied.
     #[must_use]
     pub fn unknown(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), maybe_applied: true }
+        Self { kind, message: message.into(), maybe_applied: true, lasting: false }
     }
 
     /// A failure of an operation that never reached the server, or that the server refused as a whole.
     #[must_use]
     pub fn not_applied(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), maybe_applied: false }
+        Self { kind, message: message.into(), maybe_applied: false, lasting: false }
+    }
+
+    /// The same as a failure that lasts until a person has changed something.
+    #[must_use]
+    pub fn for_good(self) -> Self {
+        Self { lasting: true, ..self }
     }
 }
 

@@ -37,7 +37,8 @@ pub struct Reply {
     pub time_us: u64,
     /// The lock's fence counter after the operation, 0 if there is none.
     pub fence: u64,
-    /// The value of the lock key after the operation, if there is one.
+    /// The value of the lock key after the operation, if there is one; of another's no more than the first
+    /// [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
     pub holder: Option<String>,
     /// How long the key remains.
     pub remaining: Remaining,

@@ -10,7 +10,7 @@ use locktender::clock::Tick;
 use locktender::server::redis::ServerState;
 use locktender::server::{FailureKind, Server};
 use locktender_tests::eventually;
-use peer::{Act, Heard, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
+use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 /// Short where a test waits for it, long enough for what has to be answered within it.
 const SHORT: Duration = Duration::from_millis(1_000);
@@ -43,18 +43,18 @@ fn operations_arrive_in_the_order_in_which_they_were_submitted() {
 
 #[test]
 fn answers_that_come_byte_by_byte_are_those_of_their_operations() {
-    let fence = |heard: &Heard| heard.words[7].strip_prefix("owner-").unwrap().parse::<usize>().unwrap();
-    let peer = Peer::start(move |heard| {
-        let (number, holder) = (fence(heard), "x\r\n".repeat(fence(heard)));
-        let answer = format!("*5\r\n$2\r\nok\r\n:1\r\n:{number}\r\n${}\r\n{holder}\r\n:-1\r\n", holder.len());
+    let owner = |number: usize| format!("{number}:{}", "x\r\n".repeat(number));
+    let peer = Peer::start(|heard| {
+        let number = heard.words[7].split_once(':').unwrap().0.parse::<usize>().unwrap();
+        let answer = success(heard).replace(":1\r\n:1\r\n", &format!(":1\r\n:{number}\r\n"));
         // A message that nobody has asked for is nobody's answer.
         Act::Drip(if number % 2 == 0 { answer } else { format!(">3\r\n+message\r\n+news\r\n$2\r\n:1\r\n{answer}") })
     });
     let subject = Subject::new(&peer.url, PATIENCE);
-    let pending: Vec<_> = (0..60).map(|number| subject.submit(extend("a", &format!("owner-{number}"), 1))).collect();
+    let pending: Vec<_> = (0..60).map(|number| subject.submit(extend("a", &owner(number), 1))).collect();
     for (number, pending) in pending.into_iter().enumerate() {
         let reply = pending.wait().unwrap();
-        assert_eq!((reply.fence, reply.holder), (number as u64, Some("x\r\n".repeat(number))));
+        assert_eq!((reply.fence, reply.holder), (number as u64, Some(owner(number))));
     }
 }
 

@@ -9,12 +9,12 @@ use redis::{RedisResult, Value};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::codec;
 use super::connect::{Settings, Step, judge, questions};
 use super::dial::{Limit, dial};
 use super::ear::{LOOK, LOOKS, SUBSCRIBE, Word};
 use super::failure::{disconnected, no_answer};
 use super::hearing::Hearing;
+use super::refusal;
 use super::replies::Replies;
 use super::stream::Socket;
 use super::subscription::Subscription;
@@ -86,14 +86,14 @@ impl Wire {
     }
 
     async fn subscribe(&mut self, hearing: &Hearing) -> Result<(), Failure> {
-        let broken = |error| codec::failure(&error, true);
+        let broken = |error| refusal::failure(&error, true);
         let commands: Vec<_> = SUBSCRIBE.iter().map(|word| word.command(&hearing.channel)).collect();
         self.write(&commands).await.map_err(broken)?;
         let mut subscription = Subscription::default();
         let mut words = SUBSCRIBE.iter();
         loop {
             let refusal = match self.read().await.map_err(broken)? {
-                Value::ServerError(error) => Some(codec::failure(&error.into(), true)),
+                Value::ServerError(error) => Some(refusal::failure(&error.into(), true)),
                 value if is_message(&value) => {
                     hearing.sent(value);
                     continue;
@@ -120,14 +120,14 @@ impl Wire {
                         asked = false;
                         until = Instant::now() + LOOK * LOOKS;
                     }
-                    Err(error) => return codec::failure(&error, true),
+                    Err(error) => return refusal::failure(&error, true),
                 },
                 () = sleep_until(until) => {
                     if asked || hearing.is_over() {
                         return no_answer(patience);
                     }
                     if let Err(error) = self.write(&[Word::Ping.command(&hearing.channel)]).await {
-                        return codec::failure(&error, true);
+                        return refusal::failure(&error, true);
                     }
                     asked = true;
                     until = Instant::now() + patience;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{RedisError, Value};
+use redis::Value;
 
 use super::script::Script;
-use super::{info, rights};
+use super::{info, refusal, rights};
 use crate::error::Remaining;
-use crate::machine::UNTOLD;
+use crate::machine::{SHOWN_BYTES, UNTOLD};
 use crate::name::Keys;
+use crate::quoted::quoted;
 use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
 
 /// How a script is named to the server.
@@ -146,9 +147,9 @@ pub(super) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
 /// What the server answered to `op`.
 pub(super) fn reply(op: &Op, value: Value) -> Answer {
     let fields = match value {
-        value if matches!(op, Op::Examine) => return info::examined(value),
         Value::Array(fields) => fields,
-        Value::ServerError(error) => return Err(failure(&error.into(), true)),
+        Value::ServerError(error) => return Err(refusal::of(op, &error.into())),
+        value if matches!(op, Op::Examine) => return info::examined(value),
         other => return Err(unreadable(op, &other)),
     };
     let mut fields = fields.into_iter();
@@ -162,9 +163,7 @@ pub(super) fn reply(op: &Op, value: Value) -> Answer {
     };
     let holder = match holder {
         Value::Nil => None,
-        Value::BulkString(bytes) => {
-            Some(String::from_utf8(bytes).unwrap_or_else(|foreign| String::from_utf8_lossy(foreign.as_bytes()).into_owned()))
-        }
+        Value::BulkString(bytes) => Some(shown(bytes)),
         Value::SimpleString(text) => Some(text),
         other => return Err(unreadable(op, &other)),
     };
@@ -174,7 +173,7 @@ pub(super) fn reply(op: &Op, value: Value) -> Answer {
         Err(_) => Remaining::Gone,
     };
     let holder = match op {
-        Op::Probe { keys } => holder.and_then(|failed| rights::missing(&failed, keys, is_denial)),
+        Op::Probe { keys } => holder.and_then(|failed| rights::missing(&failed, keys, refusal::is_denial)),
         _ => holder,
     };
     Ok(Reply { queued, ..Reply::new(verdict, time_us, fence, holder, remaining) })
@@ -184,10 +183,9 @@ pub(super) fn reply(op: &Op, value: Value) -> Answer {
 fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
     match (op, seventh) {
         (Op::Release { .. }, _) => text(&sixth).map_or(Queued::Nothing, |error| Queued::Untold(error.to_owned())),
-        (Op::Inspect { .. }, Value::Array(entries)) => Queued::Waiters {
-            count: count(&sixth).unwrap_or_default(),
-            first: entries.iter().filter_map(text).map(str::to_owned).collect(),
-        },
+        (Op::Inspect { .. }, Value::Array(entries)) => {
+            Queued::Waiters { count: count(&sixth).unwrap_or_default(), first: entries.into_iter().filter_map(entry).collect() }
+        }
         (Op::Acquire { .. }, seventh) => match (count(&sixth), count(&seventh)) {
             (Some(rank), Some(arrival)) => Queued::At { rank, arrival },
             _ => Queued::Nothing,
@@ -196,11 +194,39 @@ fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
     }
 }
 
-/// Whether a command inside a script failed for want of a right.
-fn is_denial(error: &str) -> bool {
-    let (code, detail) = error.split_once(' ').unwrap_or((error, ""));
-    // Some versions give the error without a code.
-    [refusal(code, detail), refusal("ERR", error)].iter().any(|(kind, _)| *kind == FailureKind::Denied)
+/// A value as the scripts show it: they cut what is long, wherever that is.
+fn shown(mut bytes: Vec<u8>) -> String {
+    if bytes.len() >= SHOWN_BYTES
+        && let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8(bytes).unwrap_or_else(|foreign| String::from_utf8_lossy(foreign.as_bytes()).into_owned())
+}
+
+/// A waiter of a queue; a text that is none was not written by a client.
+fn entry(value: Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => Some(shown(bytes)),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether an answer speaks of a lock that another owner has, where ours must be named, or the other way round: it belongs to
+/// another operation.
+pub(super) fn is_about_another(op: &Op, value: &Value) -> bool {
+    let (Some(owner), Value::Array(fields)) = (op.owner(), value) else { return false };
+    let (Some(tag), Some(holder)) = (fields.first().and_then(text), fields.get(3)) else { return false };
+    let is_ours = text(holder) == Some(&**owner);
+    match (op, tag) {
+        (Op::Release { .. }, "ok") => *holder != Value::Nil,
+        (_, "vote" | "ok") => !is_ours,
+        // An acquire that finds its own value votes, a release deletes it.
+        (Op::Acquire { .. }, "held") | (Op::Release { .. }, "no") => is_ours,
+        _ => false,
+    }
 }
 
 /// The verdict of a tag, if it can be one of this operation's.
@@ -240,62 +266,11 @@ fn count(value: &Value) -> Option<u64> {
 
 /// Something answered, but not our script: the operation may have been done.
 fn unreadable(op: &Op, value: &Value) -> Failure {
-    let mut shown = format!("{value:?}");
-    if let Some((cut, _)) = shown.char_indices().nth(200) {
-        shown.truncate(cut);
-        shown.push('…');
-    }
+    let shown = quoted(&format!("{value:?}"));
     Failure::unknown(
         FailureKind::Protocol,
         format!("{} was answered with {shown}, which is no reply of a lock's script", op.name()),
     )
-}
-
-/// Why there is no answer. `sent` says whether the operation had left for the server.
-pub(super) fn failure(error: &RedisError, sent: bool) -> Failure {
-    let message = error.to_string();
-    if let Some(code) = error.code() {
-        let (kind, refused) = refusal(code, error.detail().unwrap_or_default());
-        return Failure { kind, message, maybe_applied: sent && !refused };
-    }
-    let kind = match error.kind() {
-        redis::ErrorKind::AuthenticationFailed => FailureKind::Denied,
-        redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => FailureKind::Protocol,
-        _ if error.is_timeout() => FailureKind::Timeout,
-        _ if error.is_connection_refusal() => FailureKind::Refused,
-        _ if error.is_io_error() || error.is_connection_dropped() => FailureKind::Disconnected,
-        _ => FailureKind::Other,
-    };
-    Failure { kind, message, maybe_applied: sent }
-}
-
-/// The kind of a server's error, and whether it is a promise that nothing was done.
-///
-/// All of these are said before a script starts, or instead of its first write. `NOPERM` may come between two writes.
-fn refusal(code: &str, detail: &str) -> (FailureKind, bool) {
-    match inner_code(code, detail) {
-        "LOADING" => (FailureKind::Loading, true),
-        "READONLY" => (FailureKind::ReadOnly, true),
-        "MISCONF" | "NOREPLICAS" => (FailureKind::Misconfigured, true),
-        "OOM" => (FailureKind::OutOfMemory, true),
-        "CLUSTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK" | "CROSSSLOT" | "MASTERDOWN" => (FailureKind::ClusterDown, true),
-        "NOAUTH" | "WRONGPASS" => (FailureKind::Denied, true),
-        "NOPERM" => (FailureKind::Denied, false),
-        "NOSCRIPT" | "BUSY" | "NOPROTO" => (FailureKind::Other, true),
-        // Rights missing inside a script have no code of their own: first as of Redis 7.0, then as of 6.2.
-        _ if detail.contains("ACL failure in script") => (FailureKind::Denied, false),
-        _ if detail.contains("The user executing the script can't") => (FailureKind::Denied, false),
-        _ => (FailureKind::Other, false),
-    }
-}
-
-/// Redis 6.2 wraps the error of a command inside a script: `ERR Error running script (…): @user_script: 5: -OOM command …`.
-fn inner_code<'a>(code: &'a str, detail: &'a str) -> &'a str {
-    if code != "ERR" || !detail.starts_with("Error running script") {
-        return code;
-    }
-    let inner = detail.rsplit_once(": -").and_then(|(_, inner)| inner.split(' ').next());
-    inner.unwrap_or(code)
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 use std::sync::Arc;
 
+use redis::RedisError;
+
 use super::*;
 use crate::server::Place;
+use crate::server::redis::refusal::failure;
 
 fn keys() -> Arc<Keys> {
     Arc::new(Keys::new("", "k", 1).unwrap())
@@ -109,8 +112,16 @@ fn an_answer_is_read_field_by_field() {
     assert_eq!(read(held(Value::Int(250))), expected(Remaining::For(Duration::from_millis(250))));
     assert_eq!(read(held(Value::Int(-1))), expected(Remaining::Forever));
     assert_eq!(read(held(Value::Int(-2))), expected(Remaining::Gone));
-    let foreign = vec![bulk("held"), Value::Int(5), Value::Int(0), Value::BulkString(vec![b'a', 0xff]), Value::Int(1)];
-    assert_eq!(read(Value::Array(foreign)).holder.as_deref(), Some("a\u{fffd}"));
+    let foreign = |bytes: &[u8]| {
+        let fields = vec![bulk("held"), Value::Int(5), Value::Int(0), Value::BulkString(bytes.into()), Value::Int(1)];
+        read(Value::Array(fields)).holder.unwrap()
+    };
+    assert_eq!(foreign(&[b'a', 0xff]), "a\u{fffd}");
+    // The scripts cut at a number of bytes, here in the middle of a letter.
+    let long = "é".repeat(SHOWN_BYTES);
+    assert_eq!(foreign(&long.as_bytes()[..SHOWN_BYTES]), "é".repeat(SHOWN_BYTES / 2));
+    let odd = "x".to_owned() + &long;
+    assert_eq!(foreign(&odd.as_bytes()[..SHOWN_BYTES]), "x".to_owned() + &"é".repeat(SHOWN_BYTES / 2 - 1));
 }
 
 #[test]
@@ -162,7 +173,10 @@ fn a_server_s_error_says_what_is_wrong_and_whether_it_was_refused_as_a_whole() {
             false,
         ),
         ("ERR Error running script (call to f_5a): @user_script:5: attempt to index a nil value", FailureKind::Other, true),
-        ("ERR unknown command 'EVALSHA'", FailureKind::Other, true),
+        ("ERR unknown command 'EVALSHA'", FailureKind::Denied, false),
+        ("MOVED 866 127.0.0.1:7001", FailureKind::Mismatch, false),
+        ("ASK 866 127.0.0.1:7001", FailureKind::Mismatch, false),
+        ("CROSSSLOT Keys in request don't hash to the same slot", FailureKind::Mismatch, false),
     ] {
         let failure = said(line);
         assert_eq!((failure.kind, failure.maybe_applied), (kind, maybe_applied), "{line}: {failure}");
@@ -183,4 +197,35 @@ fn a_broken_connection_leaves_the_outcome_open_only_if_something_was_sent() {
             assert_eq!((failure.kind, failure.maybe_applied), (expected, sent), "{kind:?}");
         }
     }
+}
+
+#[test]
+fn an_answer_about_another_owner_belongs_to_another_operation() {
+    let extend = Op::Extend { keys: keys(), owner: "me".into(), ttl_ms: 10, token: 9 };
+    let inspect = Op::Inspect { keys: keys() };
+    for (op, tag, holder, another) in [
+        (acquire(), "vote", Some("me"), false),
+        (acquire(), "vote", Some("you"), true),
+        (acquire(), "vote", None, true),
+        (acquire(), "held", Some("you"), false),
+        (acquire(), "held", Some("me"), true),
+        (acquire(), "quarantine", None, false),
+        (extend.clone(), "ok", Some("me"), false),
+        (extend.clone(), "ok", Some("you"), true),
+        (extend.clone(), "ok", None, true),
+        (extend.clone(), "no", Some("me"), false),
+        (extend.clone(), "no", Some("you"), false),
+        (extend, "no", None, false),
+        (release(), "ok", None, false),
+        (release(), "ok", Some("me"), true),
+        (release(), "no", Some("you"), false),
+        (release(), "no", None, false),
+        (release(), "no", Some("me"), true),
+        (inspect, "info", Some("you"), false),
+    ] {
+        let holder = holder.map_or(Value::Nil, bulk);
+        let answer = Value::Array(vec![bulk(tag), Value::Int(1), Value::Int(1), holder, Value::Int(1)]);
+        assert_eq!(is_about_another(&op, &answer), another, "{op:?} {answer:?}");
+    }
+    assert!(!is_about_another(&acquire(), &Value::Okay) && !is_about_another(&Op::Examine, &Value::Array(vec![])));
 }

@@ -11,15 +11,19 @@ use super::dial::{Limit, dial};
 use super::hearing::Audience;
 use super::info;
 use super::link::Link;
+use super::refusal;
 use super::replies::Replies;
 use super::stream::Socket;
-use super::url::Target;
+use super::url::{Endpoint, Target};
+use crate::quoted::quoted;
 use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
 
 /// What connecting needs to know, fixed for a server's life.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) target: Target,
+    /// What the connections are called.
+    pub(super) name: String,
     pub(super) fleet: Option<Fleet>,
     pub(super) connect_timeout: Duration,
     pub(super) response_timeout: Duration,
@@ -41,17 +45,25 @@ pub(super) async fn connect(settings: &Settings, audience: Option<Audience>) -> 
 pub(super) async fn greet(settings: &Settings) -> Result<Greeted, Failure> {
     let limit = Limit::new(settings.connect_timeout);
     let mut socket = dial(&settings.target, limit).await?;
+    let mut replies = Replies::default();
     let questions = questions(settings);
-    let answers = limit.keep(FailureKind::Timeout, "connected, but no answer", ask(&mut socket, &questions)).await?;
+    let what = "connected, but no answer";
+    let answers = limit.keep(FailureKind::Timeout, what, ask(&mut socket, &mut replies, &questions)).await?;
+    if answers.iter().any(is_scriptless) && limit.keep(FailureKind::Timeout, what, is_sentinel(&mut socket, &mut replies)).await?
+    {
+        return Err(Failure::not_applied(FailureKind::Mismatch, refusal::SENTINEL));
+    }
     let steps = questions.iter().map(|(step, _)| *step);
     let run_id = judge(steps.zip(answers), settings)?;
+    if !replies.is_empty() {
+        return Err(Failure::not_applied(FailureKind::Protocol, "more was answered than had been asked"));
+    }
     Ok(Greeted { socket, run_id })
 }
 
 /// The answers, up to the first that doesn't come.
-async fn ask(socket: &mut Socket, questions: &[(Step, Vec<u8>)]) -> Vec<RedisResult<Value>> {
+async fn ask(socket: &mut Socket, replies: &mut Replies, questions: &[(Step, Vec<u8>)]) -> Vec<RedisResult<Value>> {
     let bytes: Vec<u8> = questions.iter().flat_map(|(_, command)| command).copied().collect();
-    let mut replies = Replies::default();
     let mut answers = Vec::with_capacity(questions.len());
     // A server that doesn't read may still have said why: then the error is the end of what it said.
     if socket.write_all(&bytes).await.is_ok() {
@@ -66,6 +78,20 @@ async fn ask(socket: &mut Socket, questions: &[(Step, Vec<u8>)]) -> Vec<RedisRes
         }
     }
     answers
+}
+
+/// Whether the server has answered that it runs no scripts.
+fn is_scriptless(answer: &RedisResult<Value>) -> bool {
+    let Ok(Value::ServerError(error)) = answer else { return false };
+    refusal::knows_no_scripts(error.code(), error.details().unwrap_or_default())
+}
+
+/// Whether the server says that it is a sentinel, which runs none.
+async fn is_sentinel(socket: &mut Socket, replies: &mut Replies) -> bool {
+    let question = (Step::RunId, redis::cmd("INFO").arg("server").get_packed_command());
+    let answers = ask(socket, replies, &[question]).await;
+    let mode = answers.first().and_then(|answer| mode(answer.as_ref().ok()?));
+    mode.as_deref() == Some("sentinel")
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,7 +118,7 @@ pub(super) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
     if target.database != 0 {
         questions.push((Step::Database, redis::cmd("SELECT").arg(target.database).get_packed_command()));
     }
-    questions.push((Step::Name, redis::cmd("CLIENT").arg("SETNAME").arg("locktender").get_packed_command()));
+    questions.push((Step::Name, redis::cmd("CLIENT").arg("SETNAME").arg(&settings.name).get_packed_command()));
     questions.push(match settings.fleet {
         Some(_) => (Step::RunId, redis::cmd("INFO").arg("server").get_packed_command()),
         // As text: one round trip, whatever the server's script cache holds.
@@ -115,9 +141,9 @@ pub(super) fn judge(
     for (step, answer) in answers {
         let value = match answer.and_then(Value::extract_error) {
             Ok(value) => value,
-            Err(error) if is_transport(&error) => return Err(said.unwrap_or_else(|| hung_up(&error))),
+            Err(error) if is_transport(&error) => return Err(said.unwrap_or_else(|| hung_up(&error, &settings.target))),
             Err(error) => {
-                let failure = refused(step, &error, settings);
+                let failure = refused(step, &error, &settings.target);
                 match step {
                     // Nice to have: nothing depends on it. But if the server hangs up next, this is the reason.
                     Step::Name => said = said.or(Some(failure)),
@@ -128,7 +154,10 @@ pub(super) fn judge(
             }
         };
         match step {
-            Step::RunId => run_id = find_run_id(&value),
+            Step::RunId => {
+                check_mode(&value)?;
+                run_id = field(&value, "run_id");
+            }
             Step::Greeting => greeted(value)?,
             Step::Credentials | Step::Database | Step::Name => {}
         }
@@ -140,46 +169,109 @@ fn is_transport(error: &RedisError) -> bool {
     error.is_io_error() || matches!(error.kind(), redis::ErrorKind::Parse | redis::ErrorKind::Client)
 }
 
-fn hung_up(error: &RedisError) -> Failure {
-    let failure = codec::failure(error, true);
+fn hung_up(error: &RedisError, target: &Target) -> Failure {
+    let failure = refusal::failure(error, true);
     // A server that wants a client certificate says so only after the handshake, in the place of an answer.
     let alert = std::error::Error::source(error)
         .and_then(|source| source.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>())
         .and_then(|shared| shared.downcast_ref::<std::io::Error>())
         .and_then(std::io::Error::get_ref)
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    // A server that expects TLS hangs up on everything else, most of them without a word.
+    let doubt = match (&target.endpoint, failure.kind) {
+        (Endpoint::Tcp { .. }, FailureKind::Disconnected) => "; does that port speak TLS? If so, its URL begins with rediss://",
+        _ => "",
+    };
     match alert {
         Some(alert) => Failure::not_applied(FailureKind::Tls, format!("the server ended TLS: {alert}")),
-        None => Failure::not_applied(failure.kind, format!("no Redis answered: {}", failure.message)),
+        None => Failure::not_applied(failure.kind, format!("no Redis answered: {}{doubt}", failure.message)),
     }
 }
 
-fn refused(step: Step, error: &RedisError, settings: &Settings) -> Failure {
-    let failure = codec::failure(error, true);
+/// What a person is told of a refusal. A server that doesn't know a command repeats it, and the words behind it: where that may be
+/// the password only the code is shown.
+fn refused(step: Step, error: &RedisError, target: &Target) -> Failure {
+    let failure = refusal::failure(error, true);
+    let text = error.to_string();
+    let is_about_credentials = text.contains("AUTH") || text.contains("password");
     let kind = match (step, failure.kind) {
         // "ERR AUTH … called without any password configured" and the like; "ERR max number of clients reached" is none.
-        (Step::Credentials, FailureKind::Other) if error.to_string().contains("AUTH") => FailureKind::Denied,
+        (Step::Credentials, FailureKind::Other) if is_about_credentials => FailureKind::Denied,
         (_, kind) => kind,
     };
+    let code = code(error, target);
     let message = match step {
-        Step::Database => format!("database {} can't be used: {}", settings.target.database, failure.message),
+        Step::Credentials if text.contains("without any password") => {
+            format!("the URL has a password, but the server asks for none ({code})")
+        }
+        Step::Credentials if kind == FailureKind::Denied => format!("the server refused the URL's user or password ({code})"),
+        Step::Credentials if error.detail() == Some(FULL) => format!("{code} {FULL}"),
+        Step::Credentials => format!("the server answered the password with an error ({code})"),
+        _ if repeats(&text, target) => format!("the server answered with an error that repeats the password ({code})"),
+        Step::Database => format!("database {} can't be used: {}", target.database, failure.message),
         _ => failure.message,
     };
     Failure::not_applied(kind, message)
+}
+
+/// What a server says instead of any other answer.
+const FULL: &str = "max number of clients reached";
+
+/// The first word of an error, if it is a word of a server's.
+fn code<'a>(error: &'a RedisError, target: &Target) -> &'a str {
+    let is_word = |code: &&str| code.len() <= 20 && code.bytes().all(|byte| byte.is_ascii_uppercase());
+    error.code().filter(is_word).filter(|code| !repeats(code, target)).unwrap_or("ERR")
+}
+
+/// Whether a text has the password in it. A server cuts what it repeats, so the beginning is looked for.
+fn repeats(text: &str, target: &Target) -> bool {
+    let password = target.password.as_deref().unwrap_or_default();
+    let begin = password.char_indices().nth(6).map_or(password, |(end, _)| &password[..end]);
+    !begin.is_empty() && text.contains(begin)
 }
 
 fn greeted(value: Value) -> Result<(), Failure> {
     let reply =
         codec::reply(&Op::Greet { fleet: None }, value).map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
     if reply.verdict == Verdict::Mismatch {
-        let theirs = reply.holder.unwrap_or_default();
+        let theirs = quoted(&reply.holder.unwrap_or_default());
         let message = format!("this client has one server, but the server belongs to a quorum: {theirs}");
         return Err(Failure::not_applied(FailureKind::Mismatch, message));
     }
     Ok(())
 }
 
-fn find_run_id(info: &Value) -> Option<String> {
-    let text: String = redis::from_redis_value_ref(info).ok()?;
-    info::field(&text, "run_id")
+/// Refuses what can't be one of several servers, whatever it holds.
+fn check_mode(info: &Value) -> Result<(), Failure> {
+    let why = match mode(info).as_deref() {
+        Some("sentinel") => refusal::SENTINEL.to_owned(),
+        Some("cluster") => refusal::cluster("its mode is cluster"),
+        _ => return Ok(()),
+    };
+    Err(Failure::not_applied(FailureKind::Mismatch, why))
 }
+
+/// What a server runs as; Valkey has a word of its own for it.
+fn mode(info: &Value) -> Option<String> {
+    field(info, "redis_mode").or_else(|| field(info, "server_mode"))
+}
+
+fn field(info: &Value, name: &str) -> Option<String> {
+    let text: String = redis::from_redis_value_ref(info).ok()?;
+    info::field(&text, name)
+}
+
+/// What the connection is called in `CLIENT LIST`: `locktender`, and the application behind a colon. A name may have no white space,
+/// and no letters but those of English.
+pub(super) fn name(app: Option<&str>) -> String {
+    let mut name = String::from("locktender");
+    for (at, byte) in app.unwrap_or_default().bytes().enumerate() {
+        name.push_str(if at == 0 { ":" } else { "" });
+        name.push(if byte.is_ascii_graphic() { char::from(byte) } else { '_' });
+    }
+    name
+}
+
+#[cfg(test)]
+#[path = "connect_tests.rs"]
+mod tests;

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::stream::Socket;
+use super::tls;
 use super::url::{Endpoint, Target};
 use crate::server::{Failure, FailureKind};
 
@@ -39,7 +40,7 @@ pub(super) async fn dial(target: &Target, limit: Limit) -> Result<Socket, Failur
         Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
         Endpoint::Tls { host, port, name, config } => {
             let stream = tcp(host, *port, limit).await?;
-            tls(stream, name.clone(), Arc::clone(config), limit).await
+            shake_hands(stream, name.clone(), Arc::clone(config), limit).await
         }
         #[cfg(unix)]
         Endpoint::Unix { path } => {
@@ -85,16 +86,17 @@ async fn resolve(host: &str, port: u16, limit: Limit) -> Result<Vec<SocketAddr>,
     }
 }
 
-async fn tls(
+async fn shake_hands(
     stream: TcpStream,
     name: ServerName<'static>,
     config: Arc<rustls::ClientConfig>,
     limit: Limit,
 ) -> Result<Socket, Failure> {
-    let shaken = limit.keep(FailureKind::Tls, "no TLS handshake", TlsConnector::from(config).connect(name, stream)).await?;
+    let shaken = limit.keep(FailureKind::Tls, "no TLS handshake", TlsConnector::from(config).connect(name, stream)).await;
     match shaken {
-        Ok(stream) => Ok(Socket::Tls(Box::new(stream))),
-        Err(error) => Err(Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {error}"))),
+        Ok(Ok(stream)) => Ok(Socket::Tls(Box::new(stream))),
+        Ok(Err(error)) => Err(tls::failure(&error)),
+        Err(late) => Err(Failure { message: late.message + tls::DOUBT, ..late }),
     }
 }
 

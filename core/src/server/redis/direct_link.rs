@@ -74,7 +74,6 @@ impl<S: Read + Write> Stream for S {}
 /// What replies are read from.
 struct Inlet {
     plug: Plug,
-    pulse: Pulse,
     /// There may be something to read. The poller tells only once.
     open: bool,
     /// The server has said its last: to be read to the end, whatever a read brings.
@@ -87,7 +86,6 @@ impl Read for Inlet {
         match &read {
             Ok(0) => (),
             Ok(count) => {
-                self.pulse.beat();
                 self.open = self.ends || !self.plug.reads_all() || *count == buffer.len();
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.open = false,
@@ -100,6 +98,7 @@ impl Read for Inlet {
 /// One connection.
 pub(super) struct DirectLink {
     inlet: Inlet,
+    pulse: Pulse,
     registry: Registry,
     replies: Replies,
     /// The number of the command whose answer comes next.
@@ -121,7 +120,8 @@ impl DirectLink {
         let pulse = Pulse::default();
         let sent = Sent::new(pulse.clone(), greeted.run_id, response_timeout);
         Ok(Self {
-            inlet: Inlet { plug, pulse, open: true, ends: false },
+            inlet: Inlet { plug, open: true, ends: false },
+            pulse,
             registry,
             replies: Replies::default(),
             next: 0,
@@ -152,6 +152,7 @@ impl DirectLink {
     pub(super) fn receive(&mut self, now: Tick) -> Option<(u64, RedisResult<Value>)> {
         let result = loop {
             if let Some(result) = self.replies.next() {
+                self.pulse.beat();
                 break result;
             }
             if !self.inlet.open {
@@ -194,7 +195,7 @@ impl Wire for DirectLink {
 
     fn send(&mut self, job: Job, form: Form, now: Tick) {
         codec::command(&job.request.op, self.sent.run_id(), form).write(self.outbox.end());
-        self.sent.push(job, now);
+        self.sent.push(job, form, now);
     }
 
     fn sent(&self) -> &Sent {

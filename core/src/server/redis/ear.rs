@@ -12,9 +12,9 @@ use redis::Value;
 
 use super::aside::{Ending, listen_aside};
 use super::backoff::Backoff;
-use super::codec;
 use super::connect::Settings;
 use super::hearing::Hearing;
+use super::refusal;
 use super::subscription::{Kind, Subscription};
 use crate::clock::Tick;
 use crate::server::{Failure, FailureKind};
@@ -137,7 +137,7 @@ impl Ear {
             self.watch = Watch { at: now.after(LOOK), pulse, quiet: 0, unanswered: 0 };
         }
         let refusal = match value {
-            Value::ServerError(error) => Some(codec::failure(&error.into(), true)),
+            Value::ServerError(error) => Some(refusal::failure(&error.into(), true)),
             _ => None,
         };
         match (&mut self.stage, word, refusal) {

@@ -11,7 +11,8 @@ const START: Tick = Tick::from_micros(1_000_000);
 /// An ear, its listener, and what that was told.
 fn ear() -> (Ear, Listener, Receiver<Notice>) {
     let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
-    let settings = Settings { target, fleet: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
+    let settings =
+        Settings { target, name: "locktender".into(), fleet: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
     let (told, notices) = channel();
     let listener: Listener = Arc::new(move |notice| told.send(notice).unwrap());
     (Ear::new(Arc::new(Hearing::new("news", &listener)), Arc::new(settings)), listener, notices)

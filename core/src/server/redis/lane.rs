@@ -8,12 +8,13 @@ use redis::{RedisError, RedisResult, Value};
 
 use super::aside::Ending;
 use super::backoff::Backoff;
-use super::codec::{self, Form};
+use super::codec::Form;
 use super::connect::Settings;
 use super::ear::{Ear, Finding, Word};
 use super::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
 use super::health::Health;
 use super::queue::Queue;
+use super::refusal;
 use super::sent::{Job, Landing, Sent};
 use crate::clock::Tick;
 use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
@@ -213,7 +214,7 @@ impl<W: Wire> Lane<W> {
 
     /// The connection is of no use any more.
     pub(super) fn broken(&mut self, error: Option<&RedisError>) {
-        let failure = error.map_or_else(disconnected, |error| codec::failure(error, true));
+        let failure = error.map_or_else(disconnected, |error| refusal::failure(error, true));
         let State::Up(link) = &self.state else { return };
         let useful = link.sent().answered();
         if link.sent().is_busy() {

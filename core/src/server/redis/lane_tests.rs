@@ -20,9 +20,9 @@ struct Wired {
 impl Wire for Wired {
     type Attempt = ();
 
-    fn send(&mut self, job: Job, _: Form, now: Tick) {
+    fn send(&mut self, job: Job, form: Form, now: Tick) {
         self.left.borrow_mut().push(job.request.op.clone());
-        self.sent.push(job, now);
+        self.sent.push(job, form, now);
     }
 
     fn sent(&self) -> &Sent {
@@ -38,7 +38,8 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 fn lane() -> Lane<Wired> {
     let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
-    let settings = Settings { target, fleet: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
+    let settings =
+        Settings { target, name: "locktender".into(), fleet: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
     Lane::new(Arc::new(settings), Arc::new(Health::new(Box::new(|_| ()))), |_| ())
 }
 

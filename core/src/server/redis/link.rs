@@ -75,15 +75,15 @@ impl Link {
         }
         loop {
             while let Some(reply) = self.replies.next() {
+                self.pulse.beat();
                 if let Some(reply) = self.heard(reply) {
                     self.next += 1;
                     return Poll::Ready(Event::Landed(self.next - 1, reply));
                 }
             }
-            let (socket, pulse) = (Pin::new(&mut self.socket), &self.pulse);
-            match self.replies.poll_fill(socket, context) {
+            match self.replies.poll_fill(Pin::new(&mut self.socket), context) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Event::Broken(None)),
-                Poll::Ready(Ok(_)) => pulse.beat(),
+                Poll::Ready(Ok(_)) => (),
                 Poll::Ready(Err(error)) => return Poll::Ready(Event::Broken(Some(error.into()))),
                 Poll::Pending => match self.mute.take() {
                     Some(error) => return Poll::Ready(Event::Broken(Some(error.into()))),
@@ -135,7 +135,7 @@ impl Wire for Link {
     /// The write happens when the lane waits next, together with those of others.
     fn send(&mut self, job: Job, form: Form, now: Tick) {
         codec::command(&job.request.op, self.sent.run_id(), form).write(self.outbox.end());
-        self.sent.push(job, now);
+        self.sent.push(job, form, now);
     }
 
     fn say(&mut self, word: Word, channel: &str, now: Tick) {

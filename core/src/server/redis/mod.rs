@@ -17,6 +17,7 @@ mod dial;
 mod direct;
 mod direct_link;
 mod ear;
+mod extent;
 mod failure;
 mod health;
 mod hearing;
@@ -27,6 +28,7 @@ mod lanes;
 mod link;
 mod outbox;
 mod queue;
+mod refusal;
 mod replies;
 mod rights;
 mod script;
@@ -96,7 +98,8 @@ impl RedisServer {
     ) -> Result<Arc<Self>, Error> {
         let target = Target::parse(url, options)?;
         let address = target.address.clone();
-        let settings = Settings { target, fleet, connect_timeout: options.connect_timeout, response_timeout };
+        let name = connect::name(options.app_name().as_deref());
+        let settings = Settings { target, name, fleet, connect_timeout: options.connect_timeout, response_timeout };
         let lanes = Lanes::new(settings, Health::new(Box::new(on_state)), host, Arc::clone(drive));
         Ok(Arc::new(Self { address, lanes }))
     }

@@ -8,8 +8,10 @@ use std::io::{self, Read};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use redis::{ErrorKind, RedisError, RedisResult, Value};
+use redis::{RedisResult, Value};
 use tokio::io::{AsyncRead, ReadBuf};
+
+use super::extent::{Extent, LONGEST, VALUES};
 
 /// How much may be read at once, at least.
 const ROOM: usize = 8 * 1024;
@@ -21,6 +23,8 @@ pub(super) struct Replies {
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
+    /// How much of the first of them is known.
+    extent: Extent,
 }
 
 impl Replies {
@@ -66,44 +70,39 @@ impl Replies {
         &mut self.buffer[self.end..]
     }
 
-    /// The next reply, if all of it is there.
+    /// Whether nothing was read that is not taken apart.
+    pub(super) fn is_empty(&self) -> bool {
+        self.begin == self.end
+    }
+
+    /// The next reply, if all of it is there. After an error there is none any more.
     pub(super) fn next(&mut self) -> Option<RedisResult<Value>> {
-        if self.begin == self.end {
+        if self.is_empty() {
             return None;
         }
         let unread = &self.buffer[self.begin..self.end];
-        let (value, length) = match flat(unread) {
+        // Tried with the first piece only: most replies come in one.
+        let whole = self.extent.is_new().then(|| flat(unread)).flatten();
+        let (value, length) = match whole {
             Some((fields, length)) => (Ok(Value::Array(fields)), length),
-            None => match length(unread) {
+            None => match self.extent.measure(unread) {
                 Ok(None) => return None,
                 Ok(Some(length)) => (redis::parse_redis_value(&unread[..length]), length),
-                Err(NoReply) => (Err(RedisError::from((ErrorKind::Parse, "this is no Redis, or speaks another protocol"))), 0),
+                Err(no_reply) => (Err(no_reply.into()), 0),
             },
         };
+        self.extent = Extent::default();
         self.begin += length;
         Some(value)
     }
 }
 
-/// What was read is no beginning of a reply.
-#[derive(Debug, PartialEq, Eq)]
-struct NoReply;
-
-/// A line without its end, and the number of bytes with it.
-fn line(bytes: &[u8]) -> Option<(&[u8], usize)> {
-    let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    Some((bytes[..end].strip_suffix(b"\r")?, end + 1))
-}
-
-fn number<N: std::str::FromStr>(digits: &[u8]) -> Option<N> {
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
 /// A list whose fields are numbers, strings or nothing, and its length in bytes; nothing if that isn't all there, or isn't one.
 fn flat(bytes: &[u8]) -> Option<(Vec<Value>, usize)> {
+    let bytes = &bytes[..bytes.len().min(LONGEST)];
     let (count, mut at) = integer(bytes.strip_prefix(b"*")?)?;
     at += 1;
-    let count = usize::try_from(count).ok()?;
+    let count = usize::try_from(count).ok().filter(|count| *count < VALUES)?;
     // A script's reply has no more; more are not worth a guess at the room they take.
     let mut fields = Vec::with_capacity(count.min(8));
     for _ in 0..count {
@@ -142,38 +141,6 @@ fn integer(bytes: &[u8]) -> Option<(i64, usize)> {
     // So many digits that no sum has overflowed.
     let fits = at > first && at - first <= 18;
     (fits && bytes.get(at..at + 2)? == b"\r\n").then_some((if negative { -number } else { number }, at + 2))
-}
-
-/// The length in bytes of the reply with which these bytes begin, if all of it is there.
-fn length(bytes: &[u8]) -> Result<Option<usize>, NoReply> {
-    let (mut at, mut wanted) = (0_usize, 1_usize);
-    while wanted > 0 {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let Some((&kind, _)) = rest.split_first() else { return Ok(None) };
-        if !b"+-:_#,($=!*~>%|".contains(&kind) {
-            return Err(NoReply);
-        }
-        let Some((head, length)) = line(rest) else {
-            // A line ends with both, and one that hasn't ended yet may be all there is.
-            return if rest.contains(&b'\n') { Err(NoReply) } else { Ok(None) };
-        };
-        at += length;
-        wanted -= 1;
-        if b"+-:_#,(".contains(&kind) || head == b"$-1" || head == b"*-1" {
-            continue;
-        }
-        let count: usize = number(&head[1..]).ok_or(NoReply)?;
-        // No sum may overflow, whoever says how long something is.
-        let sum = |one: usize, other: usize| one.checked_add(other).filter(|sum| *sum < isize::MAX as usize).ok_or(NoReply);
-        match kind {
-            b'$' | b'=' | b'!' => at = sum(at, sum(count, 2)?)?,
-            b'%' => wanted = sum(wanted, sum(count, count)?)?,
-            // Attributes come before the value that they describe.
-            b'|' => wanted = sum(wanted, sum(sum(count, count)?, 1)?)?,
-            _ => wanted = sum(wanted, count)?,
-        }
-    }
-    Ok((at <= bytes.len()).then_some(at))
 }
 
 #[cfg(test)]

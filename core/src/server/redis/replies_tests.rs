@@ -4,7 +4,8 @@ use std::io::{self, Read};
 
 use redis::{RedisResult, Value};
 
-use super::{NoReply, ROOM, Replies, length};
+use super::{LONGEST, ROOM, Replies};
+use crate::server::redis::extent::tests::LOOKS;
 
 /// A connection that gives what it has in pieces of these lengths, over and over.
 struct Pieces<'a> {
@@ -21,9 +22,18 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Everything that comes out of `bytes`, up to the first error.
+/// Everything that comes out of `bytes`, up to the first error. No byte is looked at twice, and no more is kept than the longest
+/// reply takes, whatever the bytes say.
 fn replies(bytes: &[u8], lengths: &[usize]) -> Vec<RedisResult<Value>> {
     let mut replies = Replies::default();
+    let before = LOOKS.get();
+    let out = taken(bytes, lengths, &mut replies);
+    assert!(LOOKS.get() - before <= bytes.len(), "{} looks at {} bytes", LOOKS.get() - before, bytes.len());
+    assert!(replies.buffer.capacity() <= 2 * LONGEST + 4 * ROOM, "{} bytes are kept", replies.buffer.capacity());
+    out
+}
+
+fn taken(bytes: &[u8], lengths: &[usize], replies: &mut Replies) -> Vec<RedisResult<Value>> {
     let mut pieces = Pieces { bytes, lengths: lengths.iter().cycle() };
     let mut out: Vec<RedisResult<Value>> = Vec::new();
     loop {
@@ -65,40 +75,6 @@ fn a_text_may_hold_what_ends_a_line() {
 }
 
 #[test]
-fn it_is_known_where_every_kind_of_reply_ends() {
-    for reply in [
-        "+OK\r\n",
-        "-NOSCRIPT No matching script\r\n",
-        ":12\r\n",
-        "_\r\n",
-        "#t\r\n",
-        ",1.5\r\n",
-        "(12345678901234567890\r\n",
-        "$3\r\nabc\r\n",
-        "$0\r\n\r\n",
-        "$-1\r\n",
-        "*-1\r\n",
-        "*0\r\n",
-        "=7\r\ntxt:abc\r\n",
-        "*2\r\n*1\r\n:1\r\n+a\r\n",
-        "%1\r\n+a\r\n:1\r\n",
-        "~2\r\n:1\r\n:2\r\n",
-        ">2\r\n+smessage\r\n:1\r\n",
-        "|1\r\n+ttl\r\n:3\r\n:1\r\n",
-        "!5\r\nERR x\r\n",
-        "*1\r\n|1\r\n+a\r\n+b\r\n:1\r\n",
-    ] {
-        let bytes = reply.as_bytes();
-        assert_eq!(length(bytes), Ok(Some(bytes.len())), "{reply:?}");
-        for cut in 0..bytes.len() {
-            assert_eq!(length(&bytes[..cut]), Ok(None), "{:?}", &reply[..cut]);
-        }
-        let crates = redis::parse_redis_value(bytes);
-        assert_eq!(replies(&[bytes, b":7\r\n"].concat(), &[1]), [crates, Ok(Value::Int(7))], "{reply:?}");
-    }
-}
-
-#[test]
 fn what_is_no_reply_is_an_error_and_no_loop() {
     let huge = format!("*{}\r\n", u64::MAX);
     let text = format!("${}\r\n", usize::MAX - 1);
@@ -112,12 +88,11 @@ fn what_is_no_reply_is_an_error_and_no_loop() {
         "$?\r\n",
         &huge,
         &text,
+        "%0\r\n\u{15}\u{3}",
         "%9223372036854775807\r\n",
     ] {
-        let length = length(garbage.as_bytes());
-        assert!(length == Err(NoReply) || garbage == huge && length == Ok(None), "{garbage:?}: {length:?}");
         let out = replies(garbage.as_bytes(), &[1]);
-        assert!(out.iter().all(RedisResult::is_err), "{garbage:?}: {out:?}");
+        assert!(out.iter().any(RedisResult::is_err), "{garbage:?}: {out:?}");
     }
 }
 
@@ -225,4 +200,34 @@ fn replies_that_are_broken_somewhere_never_become_others() {
             }
         }
     }
+}
+
+#[test]
+fn what_has_no_end_is_refused_and_takes_neither_memory_nor_time() {
+    let long = |begin: &str, more: &str| begin.to_owned() + &more.repeat(4 * LONGEST / more.len());
+    for endless in [
+        long("+", "x"),
+        long("", "*1\r\n"),
+        long("", "*1000\r\n:1\r\n"),
+        long("*4000\r\n", "$1000\r\n"),
+        long("$1048000\r\n", "x"),
+        long("*8\r\n", &format!("$200000\r\n{}\r\n", "x".repeat(200_000))),
+        long(">3000\r\n", "|1\r\n"),
+    ] {
+        for lengths in [&[1][..], &[7, 4_000], &[100_000]] {
+            let out = replies(endless.as_bytes(), lengths);
+            assert!(matches!(out[..], [Err(_)]), "{:?}: {} replies", &endless[..20], out.len());
+        }
+    }
+}
+
+#[test]
+fn the_longest_reply_of_all_comes_through() {
+    // Inspect: a hundred waiters of a kilobyte each, not all of them one byte a letter.
+    let waiters: Vec<String> = (0..100).map(|_| "ö".repeat(512)).collect();
+    let texts: String = waiters.iter().map(|waiter| format!("$1024\r\n{waiter}\r\n")).collect();
+    let reply = format!("*7\r\n$4\r\ninfo\r\n:1\r\n:1\r\n$-1\r\n:-2\r\n:100\r\n*100\r\n{texts}");
+    let out = replies(reply.as_bytes(), &[1_000, 1]);
+    assert_eq!(out, [redis::parse_redis_value(reply.as_bytes())]);
+    assert!(reply.len() < LONGEST / 8);
 }

@@ -39,6 +39,23 @@ const RIGHTS: [Right; 19] = [
     right("SET K4 probe NX XX", "to mark a server that is new"),
 ];
 
+/// What else the scripts and the connection use; `GET`, `SET` and so on are among what is tried.
+const COMMANDS: &str = "+eval +evalsha +get +mget +set +del +exists +type +pttl +pexpire +time +zadd +zrem +zscore +zcount \
+                        +zrangebyscore +zrevrange +@pubsub +hello +ping +client|setname +info";
+
+/// What an administrator does for a user who was refused something about the lock with these keys.
+pub(super) fn advice(keys: &Keys) -> String {
+    let prefix = keys.lock().strip_suffix(keys.name()).unwrap_or_default();
+    let sides = keys.fence().strip_suffix("fence").unwrap_or_default();
+    // A name with a tag has its side keys behind itself; all other names have theirs in braces.
+    let patterns =
+        if prefix.is_empty() { "~*".to_owned() } else { format!("~{prefix}* ~{{{prefix}* ~{}", Keys::server_marker()) };
+    format!(
+        "; the lock's keys are {} and {sides}*, and what its user needs is: ACL SETUSER <user> {patterns} &~lt:wake:* {COMMANDS}",
+        keys.lock()
+    )
+}
+
 /// The arguments of the script that tries them.
 pub(super) fn commands() -> impl Iterator<Item = &'static str> {
     RIGHTS.iter().map(|right| right.command)
@@ -70,6 +87,28 @@ fn described(right: &Right, keys: &Keys) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_refused_is_told_the_keys_and_a_line_for_the_administrator() {
+        let advice = |prefix: &str, name: &str| super::advice(&Keys::new(prefix, name, 1).unwrap());
+        let with_prefix = advice("prod:", "a");
+        assert!(with_prefix.starts_with("; the lock's keys are prod:a and {prod:a}:~lt:*, "), "{with_prefix}");
+        assert!(
+            with_prefix.contains(": ACL SETUSER <user> ~prod:* ~{prod:* ~{~lt}:marker &~lt:wake:* +eval +evalsha "),
+            "{with_prefix}"
+        );
+        assert!(advice("", "{shop}:b").contains("{shop}:b and {shop}:b:~lt:tag:*, "));
+        assert!(advice("", "a").contains("<user> ~* &~lt:wake:* +eval"));
+    }
+
+    #[test]
+    fn the_line_for_the_administrator_has_every_command_that_is_tried() {
+        let given: Vec<&str> = COMMANDS.split(' ').collect();
+        for right in &RIGHTS {
+            let command = right.command.split(' ').next().unwrap().to_lowercase();
+            assert!(command == "spublish" || given.contains(&&*format!("+{command}")), "{command}");
+        }
+    }
 
     #[test]
     fn what_is_missing_is_told_in_words_and_other_errors_are_nobodys_fault() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::{PushKind, RedisError, RedisResult, Value};
 
-use super::codec;
+use super::codec::{self, Form};
 use super::ear::Word;
 use super::script::Script;
 use super::stream::Pulse;
@@ -40,6 +40,7 @@ pub(super) enum Landing {
 /// A command that was sent. Without a job it only keeps the place of an answer that is still to come.
 struct Command {
     job: Option<Job>,
+    form: Form,
     /// What takes it back, of an operation that was given up.
     undo: Option<Op>,
     word: Option<Word>,
@@ -87,18 +88,19 @@ impl Sent {
     }
 
     /// Notes a command that is sent now.
-    pub(super) fn push(&mut self, job: Job, now: Tick) {
+    pub(super) fn push(&mut self, job: Job, form: Form, now: Tick) {
         let script = job.request.op.name();
         if Script::of(&job.request.op).is_some() && !self.known.contains(&script) {
             self.known.push(script);
             self.probe = Some(self.next());
         }
-        self.commands.push_back(Command { job: Some(job), undo: None, word: None, at: now, pulse: self.pulse.count() });
+        self.commands.push_back(Command { job: Some(job), form, undo: None, word: None, at: now, pulse: self.pulse.count() });
     }
 
     /// Notes what is asked now for the sake of listening.
     pub(super) fn push_word(&mut self, word: Word, now: Tick) {
-        self.commands.push_back(Command { job: None, undo: None, word: Some(word), at: now, pulse: self.pulse.count() });
+        let pulse = self.pulse.count();
+        self.commands.push_back(Command { job: None, form: Form::ByText, undo: None, word: Some(word), at: now, pulse });
     }
 
     /// How much has arrived so far.
@@ -119,12 +121,16 @@ impl Sent {
             Err(error) => return Landing::Broken(error),
         };
         let command = self.index(number).and_then(|at| self.commands.get_mut(at));
-        let word = command.as_ref().and_then(|command| command.word);
+        // From here on every command would get the answer of another one.
+        let Some(command) = command else { return out_of_step("an answer came that nobody had asked for") };
+        let word = command.word;
         if is_out_of_step(word, &value) {
-            let why = (redis::ErrorKind::Parse, "a notice came in the place of an answer");
-            return Landing::Broken(RedisError::from(why));
+            return out_of_step("a notice came in the place of an answer");
         }
-        let job = command.and_then(|command| command.job.take());
+        if command.job.as_ref().is_some_and(|job| codec::is_about_another(&job.request.op, &value)) {
+            return out_of_step("an answer came that belongs to the operation of another owner");
+        }
+        let (job, by_sha) = (command.job.take(), command.form == Form::BySha);
         // A peer that hangs up when it is asked to listen has not been of use by answering the questions before.
         self.answered |= word.is_none_or(|word| word == Word::Ping);
         while self.commands.front().is_some_and(|command| command.job.is_none()) && self.first <= number {
@@ -135,15 +141,14 @@ impl Sent {
             return Landing::Heard(word, value);
         }
         let Some(job) = job else { return Landing::Late };
-        let answer = match value {
-            Value::ServerError(error) if error.code() == "NOSCRIPT" => return Landing::Unknown(job),
-            Value::ServerError(error) => Err(codec::failure(&error.into(), true)),
-            value => codec::reply(&job.request.op, value).map(|reply| Reply {
-                run_id: self.run_id.clone(),
-                repeated: job.repeated,
-                ..reply
-            }),
-        };
+        if by_sha && matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT") {
+            return Landing::Unknown(job);
+        }
+        let answer = codec::reply(&job.request.op, value).map(|reply| Reply {
+            run_id: self.run_id.clone(),
+            repeated: job.repeated,
+            ..reply
+        });
         Landing::Answered(job, answer)
     }
 
@@ -205,6 +210,10 @@ impl Sent {
     }
 }
 
+fn out_of_step(why: &'static str) -> Landing {
+    Landing::Broken(RedisError::from((redis::ErrorKind::Parse, why)))
+}
+
 /// Whether the value can't be the answer to what was sent. The crate takes what a server says of subscriptions for the next
 /// answer, asked for or not; from then on every command would get the answer of the one before it.
 fn is_out_of_step(word: Option<Word>, value: &Value) -> bool {
@@ -239,7 +248,7 @@ mod tests {
 
     fn ask(sent: &mut Sent, now: Tick) {
         let request = Request::new(Op::Examine, Tick::NEVER);
-        sent.push(Job { request, completion: Completion::new(|_| ()), repeated: false }, now);
+        sent.push(Job { request, completion: Completion::new(|_| ()), repeated: false }, Form::BySha, now);
     }
 
     fn overdue(sent: &mut Sent, now: Tick) -> (usize, bool) {

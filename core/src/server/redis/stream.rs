@@ -1,4 +1,4 @@
-//! Connected sockets, and what counts that something arrives on them.
+//! Connected sockets, and what counts the replies that arrive on them.
 
 use std::io;
 use std::pin::Pin;
@@ -52,8 +52,8 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Counts the reads of a socket that brought something. A connection on which nothing arrived since a question was sent
-/// is half-open; one that is only slow is not.
+/// Counts the replies and messages of a connection. One on which none arrived since a question was sent is half-open, whatever
+/// trickles in; one that is only slow is not.
 #[derive(Clone, Default)]
 pub(super) struct Pulse(Arc<AtomicU64>);
 
@@ -62,7 +62,7 @@ impl Pulse {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Something arrived.
+    /// A reply or a message arrived, all of it.
     pub(super) fn beat(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }

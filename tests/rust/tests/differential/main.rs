@@ -46,12 +46,20 @@ fn run(twins: &mut Twins, seed: u64, locks: &[Named], shown: bool) {
     twins.compare_keys();
 }
 
+/// How much somebody else writes once, in letters of two bytes.
+const MEGABYTES: usize = 5_000_000;
+
 /// Acquire has five answers, inspect two; confirm, extend, heal, release and trust three; greet four.
 const VERDICTS: usize = 5 + 2 + 5 * 3 + 4;
 
 /// Runs the seeds on one version; panics with the first that fails.
 fn run_all(binary: &Binary, seeds: impl Iterator<Item = u64>, locks: &[Named], shown: bool) {
     let mut twins = Twins::start(binary);
+    twins.begin(0);
+    for step in Steps::in_the_way(MEGABYTES, twins.now_us()) {
+        twins.take(&step);
+    }
+    // The expiries are left to shorter values: a server works on these for as long as the tolerance.
     for seed in seeds {
         // The assertion has printed itself; what is missing is how to see it again.
         let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, locks, shown)));

@@ -45,6 +45,9 @@ const FLEETS: [Fleet; 3] =
 const WAITERS: [&str; 6] =
     ["b:c1:1 host=a pid=1", "b:c2:7 host=b pid=2", "f:c1:2 host=a", "f:c2:8 ", "f:c2:9 pid=2 x y", "b:c1:3"];
 
+/// How long what somebody else writes may be: in letters of two bytes, so that no cut is between two of them by chance.
+const LONG: usize = 50_000;
+
 /// The clients of the waiters.
 pub(crate) const CLIENTS: [&str; 2] = ["c1", "c2"];
 
@@ -139,6 +142,40 @@ impl Steps {
         }
     }
 
+    /// Every operation there is on one lock, in the way of each of which somebody else has written `letters` letters.
+    pub(crate) fn in_the_way(letters: usize, now_us: u64) -> Vec<Step> {
+        let keys = Arc::new(Keys::new("", "a", 3).unwrap());
+        let (owner, fleet): (Arc<str>, _) = (OWNERS[0].into(), FLEETS[0]);
+        let place = Some(Place { entry: WAITERS[0].into(), arrival: 0, stays: false });
+        let long = "é".repeat(letters);
+        let acquire = |fleet, place: &Option<Place>| {
+            let (keys, owner, place) = (Arc::clone(&keys), Arc::clone(&owner), place.clone());
+            Step::Op(Op::Acquire { keys, owner, ttl_ms: 5_000, proposal: now_us, adopt: None, fair: false, place, fleet })
+        };
+        let waiter = |entry: String, score| Step::Member(keys.queue().to_owned(), entry, score);
+        let arrival = i64::try_from(now_us).unwrap();
+        let mut steps = vec![
+            Step::Put(keys.lock().to_owned(), long.clone(), None),
+            acquire(None, &None),
+            acquire(None, &place),
+            waiter(format!("b:c1:5 {long}"), arrival - 9),
+            waiter(format!("f:c1:{} x", "7".repeat(letters)), arrival - 10),
+            Step::Op(Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), token: 1 }),
+            Step::Op(Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, token: 1 }),
+            Step::Op(Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, token: 1 }),
+            Step::Op(Op::Inspect { keys: Arc::clone(&keys) }),
+            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, grants: true }),
+            // The first waiter of the queue is told, in full if nobody cuts it.
+            Step::Put(keys.lock().to_owned(), owner.to_string(), None),
+            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, grants: false }),
+            acquire(None, &place),
+        ];
+        let marker = format!("n={} max_ttl=60000 run=x since=0", "3".repeat(letters));
+        steps.push(Step::Put(Keys::server_marker().to_owned(), marker, None));
+        steps.extend([acquire(Some(fleet), &None), Step::Op(Op::Greet { fleet: Some(fleet) }), Step::Op(Op::Trust { fleet })]);
+        steps
+    }
+
     fn disturbance(&mut self, now_us: u64) -> Step {
         let keys = self.keys();
         let lock = keys.lock().to_owned();
@@ -146,7 +183,7 @@ impl Steps {
         let marker = if self.rng.u8(..4) == 0 { keys.marker() } else { Keys::server_marker() }.to_owned();
         let queue = keys.queue().to_owned();
         let now = i64::try_from(now_us).unwrap();
-        match self.rng.u8(..24) {
+        match self.rng.u8(..26) {
             0 => Step::Put(lock, self.pick(&["redis-py", ""]).to_owned(), None),
             1 => Step::Put(lock, "redlock".to_owned(), Some(self.pick(&TTLS))),
             2 => Step::Put(lock, self.pick(&OWNERS).to_owned(), None),
@@ -167,7 +204,9 @@ impl Steps {
             19 => Step::Expire(queue, 2_500),
             // A client that has died, or none that is known.
             20 | 21 => Step::Member(queue, self.pick(&CLIENTS).to_owned(), self.pick(&[-1, 1 - now, -now - 3_000_000_000])),
-            22 => Step::Member(queue, self.pick(&WAITERS).to_owned(), self.pick(&[0, now - 2_000_000, now + 60_000_000])),
+            22 => Step::Put(lock, "é".repeat(LONG), Some(self.pick(&TTLS))),
+            23 => Step::Member(queue, format!("{}{}", self.pick(&WAITERS), "é".repeat(LONG)), self.pick(&[5, now])),
+            24 => Step::Member(queue, self.pick(&WAITERS).to_owned(), self.pick(&[0, now - 2_000_000, now + 60_000_000])),
             _ => Step::Member(queue, self.pick(&["garbage", "f:unknown:1", "x::", "f:c1"]).to_owned(), self.pick(&[5, now])),
         }
     }

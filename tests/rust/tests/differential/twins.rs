@@ -11,7 +11,7 @@ use locktender::clock::Tick;
 use locktender::machine::{self, Env, State, Value};
 use locktender::options::ClientOptions;
 use locktender::server::redis::RedisServer;
-use locktender::server::{Completion, Fleet, Listener, Notice, Op, Reply, Request, Server};
+use locktender::server::{Completion, Fleet, Listener, Notice, Op, Queued, Reply, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
 use crate::step::{CLIENTS, Step};
@@ -175,10 +175,12 @@ impl Twins {
         let env = Env { now_us: scripts.time_us, run_id: &self.run_id };
         let machine = machine::apply(&mut self.machine, op, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
+        assert!(size(&scripts) <= budget(op), "{} on {op:?}: {} bytes", self.name, size(&scripts));
         let (heard, published) = (self.heard(), self.machine.take_published());
         let same = heard.len() == published.len()
             && heard.iter().zip(&published).all(|(one, other)| one.0 == other.channel && one.1 == other.payload);
         assert!(same, "{} on {op:?}\nheard     {heard:?}\npublished {published:?}", self.name);
+        assert!(heard.iter().all(|(_, payload)| payload.len() <= LONGEST_VALUE + 100), "{} on {op:?}", self.name);
         self.verdicts.insert(format!("{} {:?}", op.name(), scripts.verdict));
         self.now_us = scripts.time_us;
         if scripts.fence > 0 {
@@ -242,6 +244,27 @@ fn key(entry: Raw) -> (String, (String, String, i64)) {
 fn micros(time: &[Raw]) -> u64 {
     let part = |at: usize| time[at].clone().text().unwrap().parse::<u64>().unwrap();
     part(0) * 1_000_000 + part(1)
+}
+
+/// No reply shows more of what somebody else has written.
+const LONGEST_VALUE: usize = 1_024;
+
+/// How many bytes an answer may take, whatever the keys hold.
+fn budget(op: &Op) -> usize {
+    match op {
+        Op::Inspect { .. } => 101 * LONGEST_VALUE,
+        _ => LONGEST_VALUE,
+    }
+}
+
+/// How many bytes an answer takes but for its numbers.
+fn size(reply: &Reply) -> usize {
+    let queued = match &reply.queued {
+        Queued::Waiters { first, .. } => first.iter().map(String::len).sum(),
+        Queued::Untold(error) => error.len(),
+        _ => 0,
+    };
+    queued + reply.holder.as_ref().map_or(0, String::len)
 }
 
 /// Everything but the expiry's milliseconds is the same.

@@ -90,7 +90,7 @@ fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act:
             let decided = match &*heard.words[0] {
                 "CLIENT" | "AUTH" | "SELECT" => Act::Answer("+OK\r\n".into()),
                 // The greeting is no lock's script: it has one key, the server's marker.
-                "EVAL" if heard.words[2] == "1" => Act::Answer(answer("ok")),
+                "EVAL" if heard.words[2] == "1" => Act::Answer(answer("ok", None)),
                 _ => {
                     log.lock().unwrap().push(heard.clone());
                     act(&heard)
@@ -137,15 +137,22 @@ pub fn well(heard: &Heard) -> Act {
     Act::Answer(success(heard))
 }
 
-/// The text of that answer. An acquire is the operation whose last word is a time: its proposal.
+/// The text of that answer. An acquire is the operation whose last word is a time: its proposal. What is not a release shows the
+/// owner that it came with.
 pub fn success(heard: &Heard) -> String {
-    let last = heard.words.last().and_then(|word| word.parse::<u64>().ok());
-    answer(if last.is_some_and(|number| number > 1_000_000_000_000_000) { "vote" } else { "ok" })
+    let number = |at: usize| heard.words.get(at).and_then(|word| word.parse::<u64>().ok());
+    let owner = heard.words.get(7).map(String::as_str);
+    match number(heard.words.len() - 1) {
+        Some(1_000_000_000_000_000..) => answer("vote", owner),
+        // A release has a waiter or nothing here, the others a time or a fence.
+        _ => answer("ok", owner.filter(|_| number(8).is_some())),
+    }
 }
 
 /// A script's answer with this verdict and nothing else of note.
-fn answer(verdict: &str) -> String {
-    format!("*5\r\n${}\r\n{verdict}\r\n:1\r\n:1\r\n$-1\r\n:-2\r\n", verdict.len())
+fn answer(verdict: &str, holder: Option<&str>) -> String {
+    let holder = holder.map_or("$-1".to_owned(), |holder| format!("${}\r\n{holder}", holder.len()));
+    format!("*5\r\n${}\r\n{verdict}\r\n:1\r\n:1\r\n{holder}\r\n:-2\r\n", verdict.len())
 }
 
 /// A runtime like the core's: one I/O thread.

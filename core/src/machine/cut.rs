@@ -1,0 +1,37 @@
+//! How much of a text that anybody may have written goes into a reply.
+
+/// What a reply shows of the value of a lock, of a waiter and of a marker ends after so many bytes. An owner value of ours is shorter.
+/// Elsewhere in the world lock keys hold megabytes, and those would keep every other answer waiting.
+pub const SHOWN_BYTES: usize = 1_024;
+
+/// The text up to there, without half a letter.
+pub(super) fn cut(text: &str) -> &str {
+    if text.len() <= SHOWN_BYTES {
+        return text;
+    }
+    let end = (0..=SHOWN_BYTES).rev().find(|&at| text.is_char_boundary(at));
+    &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::owner::Signature;
+
+    #[test]
+    fn a_long_text_ends_behind_a_whole_letter() {
+        for (text, bytes) in
+            [("", 0), ("short", 5), (&"x".repeat(5_000), 1_024), (&"é".repeat(5_000), 1_024), (&"鍵".repeat(5_000), 1_023)]
+        {
+            assert_eq!(cut(text), &text[..bytes]);
+        }
+    }
+
+    #[test]
+    fn an_owner_value_of_ours_is_never_cut() {
+        // The longest application, host and process, each letter of them escaped but those of a host name, which may have none.
+        let signature = Signature::new(Some(&"\n".repeat(256)), &"h".repeat(64), u32::MAX);
+        let owner = signature.owner(u64::MAX, u128::MAX);
+        assert_eq!(cut(&owner), &*owner);
+    }
+}
