@@ -97,8 +97,16 @@ export class KeyConflictError extends LockError {}
 export class InvalidArgumentError extends LockError {
   /** @internal */
   static of(argument: string, given: unknown, why: string): InvalidArgumentError {
-    const shown = inspect(given, { depth: 0, breakLength: Infinity, maxStringLength: 60 }).slice(0, 80)
-    return new InvalidArgumentError('INVALID_ARGUMENT', `${argument}: ${why} (given: ${shown})`)
+    return new InvalidArgumentError('INVALID_ARGUMENT', `${argument}: ${why} (given: ${shown(given)})`)
+  }
+}
+
+/** A value for a person, without a word of the value's own code. */
+function shown(given: unknown): string {
+  try {
+    return inspect(given, { depth: 0, breakLength: Infinity, maxStringLength: 60, customInspect: false }).slice(0, 80)
+  } catch {
+    return typeof given
   }
 }
 

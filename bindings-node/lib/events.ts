@@ -2,6 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'node:events'
 
 import type { LossReason } from './errors.js'
+import { callGuest } from './guest.js'
 
 /** What can happen to a lock or a server. */
 export type EventKind =
@@ -62,17 +63,10 @@ export function enrol(number: number, emitter: EventEmitter<ClientEvents>): void
   forgotten.register(emitter, number)
 }
 
-/** @internal */
+/** Tells each of those that listen; none is passed over because another one throws. @internal */
 export function deliver(client: number, event: LockEvent): void {
   const emitter = emitters.get(client)?.deref()
-  try {
-    if (diagnostics.hasSubscribers) diagnostics.publish(event)
-    emitter?.emit(event.kind, event)
-    emitter?.emit('event', event)
-  } catch (error) {
-    // A listener's error is the application's, as with any emitter; what else came out of the queue is not lost for it.
-    process.nextTick(() => {
-      throw error
-    })
-  }
+  if (diagnostics.hasSubscribers) callGuest(() => diagnostics.publish(event))
+  callGuest(() => emitter?.emit(event.kind, event))
+  callGuest(() => emitter?.emit('event', event))
 }

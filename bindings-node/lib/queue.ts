@@ -1,4 +1,5 @@
 import type * as native from '../native/index.js'
+import { onAbort } from './aborts.js'
 import { addon } from './addon.js'
 import { errorOf, type LockError } from './errors.js'
 import { deliver, type LockEvent } from './events.js'
@@ -99,7 +100,7 @@ export function outcome(number: number): Promise<unknown> {
 /** The outcome of the call that `start` sends off; aborting `signal` ends it. @internal */
 export function outcomeUnless(signal: AbortSignal | undefined, start: () => number): Promise<unknown> {
   if (signal?.aborted) throw signal.reason
-  return signal ? abortable(start(), signal) : outcome(start())
+  return signal ? abortable(start, signal) : outcome(start())
 }
 
 /** The result of a call. Throws what it failed with: to be called by the function that waited for the outcome. @internal */
@@ -108,50 +109,26 @@ export function resultOf<T>(outcome: unknown): T {
   return outcome as T
 }
 
-function abortable(number: number, signal: AbortSignal): Promise<unknown> {
+/** The signal may be the application's own: nothing is sent off before it has been listened to. */
+function abortable(start: () => number, signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const abort = () => {
-      waiting.delete(number)
-      queue.cancel(number)
-      // The reason passes through as itself, whatever it is.
-      reject(signal.reason as Error)
-    }
-    onAbort(signal, abort)
+    let number: number | undefined
+    let aborted = false
+    const listening = onAbort(signal, (reason) => {
+      aborted = true
+      if (number !== undefined) {
+        waiting.delete(number)
+        queue.cancel(number)
+      }
+      // It passes through as itself, whatever it is.
+      reject(reason as Error)
+    })
+    // There are signals that tell while they are being listened to.
+    if (aborted) return
+    number = start()
     waiting.set(number, (outcome) => {
-      offAbort(signal, abort)
       resolve(outcome)
+      listening.end()
     })
   })
-}
-
-// One listener for each signal, however many calls it ends: Node warns of a leak where there are more than ten.
-const aborts = new Map<AbortSignal, Set<() => void>>()
-
-function onAbort(signal: AbortSignal, abort: () => void): void {
-  const together = aborts.get(signal)
-  if (together) {
-    together.add(abort)
-    return
-  }
-  aborts.set(signal, new Set([abort]))
-  signal.addEventListener('abort', abortAll)
-}
-
-function offAbort(signal: AbortSignal, abort: () => void): void {
-  const together = aborts.get(signal)
-  together?.delete(abort)
-  if (together?.size === 0) forget(signal)
-}
-
-function abortAll(this: AbortSignal): void {
-  const together = aborts.get(this)
-  forget(this)
-  together?.forEach((abort) => {
-    abort()
-  })
-}
-
-function forget(signal: AbortSignal): void {
-  aborts.delete(signal)
-  signal.removeEventListener('abort', abortAll)
 }

@@ -33,7 +33,7 @@ export class ScriptedServer {
   /**
    * Adds steps to the script. The operation may be `any`. Steps: `real`, `granted [fence=N]`, `busy [owner=X ttl=MS|none]`,
    * `gone`, `conflict [type=X]`, `quarantine [ttl=MS]`, `mismatch [n=N max_ttl=MS]`, `fail KIND [applied]`,
-   * `silence [applied]`; all but `silence` take `delay=MS`.
+   * `silence [applied]`; all but `silence` take `delay=MS`. See docs/testing.md.
    */
   play(script: string): this {
     throwing(this.#native.play(text('script', script)))
