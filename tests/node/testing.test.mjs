@@ -1,12 +1,19 @@
 // The scripted server for users' own tests.
 
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import test from 'node:test'
+import { promisify } from 'node:util'
 
 import { AcquireTimeoutError, Client, DeniedError, InvalidArgumentError } from 'locktender'
 import { ScriptedServer } from 'locktender/testing'
 
+import { root } from './support/checkout.mjs'
 import { until } from './support/observe.mjs'
+
+const page = readFileSync(path.join(root, 'docs/testing.md'), 'utf8')
 
 test('it says what it is told, and then behaves', async () => {
   const server = new ScriptedServer(`
@@ -50,4 +57,43 @@ test('a script or an option that makes no sense is refused', () => {
   for (const options of [null, 7, { responseTimeoutMs: -1 }, { responseTimeoutMs: '1' }, { name: 7 }, { nam: 'x' }]) {
     assert.throws(() => new ScriptedServer(undefined, options), InvalidArgumentError)
   }
+})
+
+const OPERATIONS = ['acquire', 'confirm', 'extend', 'heal', 'release', 'inspect', 'greet', 'trust']
+const accepts = (line) => {
+  try {
+    return Boolean(new ScriptedServer(line))
+  } catch (error) {
+    assert.ok(error instanceof InvalidArgumentError)
+    return false
+  }
+}
+
+test('the page on testing tells exactly which operation each step answers', () => {
+  const rows = [...page.matchAll(/^\| `([^`:]+)` \| [^|]+ \| ([^|]+) \|$/gm)]
+  assert.ok(rows.length >= 15)
+  let said
+  for (const [, step, answers] of rows) {
+    if (answers !== 'the same') said = answers === 'any' ? OPERATIONS : [...answers.matchAll(/`(\w+)`/g)].map(([, operation]) => operation)
+    assert.deepEqual(OPERATIONS.filter((operation) => accepts(`${operation}: ${step}`)), said, step)
+    assert.ok(accepts(`any: ${step}`) && accepts(`always any: ${step}`), step)
+    assert.equal(accepts(`any: ${step} delay=5`), !step.startsWith('silence'), step)
+  }
+})
+
+test('the page on testing has every line and every kind of failure', () => {
+  const lines = [...page.matchAll(/^\| `([^`]+: [^`]+)` \|/gm)].map(([, line]) => line)
+  assert.ok(lines.length >= 4 && lines.every(accepts))
+  const [, listed] = /The kinds of `fail`: (.*?)\. /s.exec(page)
+  const kinds = [...listed.matchAll(/`(\w+)`/g)].map(([, kind]) => kind)
+  const source = readFileSync(path.join(root, 'core/src/server/failure.rs'), 'utf8')
+  assert.deepEqual(kinds, [...source.matchAll(/Self::\w+ => "(\w+)"/g)].map(([, kind]) => kind))
+  assert.ok(kinds.every((kind) => accepts(`any: fail ${kind}`)))
+})
+
+test('the page on testing shows JavaScript that runs as pasted', async () => {
+  const blocks = [...page.matchAll(/^```js\n(.*?)^```$/gms)].map(([, block]) => block)
+  assert.equal(blocks.length, 1)
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', blocks[0]], { cwd: root })
+  assert.equal(stdout + stderr, '')
 })

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from locktender import AcquireTimeoutError, Client, DeniedError, InvalidArgumentError, LockLostError
 from locktender.testing import ScriptedServer, Seen
+from support.page import Page
 
 
 def test_it_says_what_it_is_told_and_then_behaves():
@@ -55,3 +56,9 @@ def test_a_script_that_makes_no_sense_is_refused():
     for script in ("nonsense", "acquire: explode", "dance: busy", 7):
         with pytest.raises(InvalidArgumentError):
             ScriptedServer(script)
+
+
+def test_the_page_on_testing_shows_python_that_runs():
+    blocks = [block.text for block in Page("docs/testing.md").blocks() if block.language == "python"]
+    assert len(blocks) == 1
+    exec(compile(blocks[0], "docs/testing.md", "exec"), {})
