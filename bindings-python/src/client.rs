@@ -28,6 +28,10 @@ use crate::{context, exit, own, waiting};
 pub(crate) struct Client {
     core: locktender::Client,
     number: u64,
+    /// By which it pickles.
+    name: Option<String>,
+    /// What about its options is probably a mistake.
+    suspicion: Option<String>,
     on_lost: Option<OnLost>,
     on_event: Guarded<Option<Py<PyAny>>>,
     has_callback: Arc<AtomicBool>,
@@ -50,12 +54,20 @@ impl Client {
         let builder = add_servers(locktender::Client::builder(), parts.servers(py))?;
         let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).build())?;
         let (on_event, parts) = (Guarded::new(choice.on_event), Guarded::new(Some(Arc::new(parts))));
-        Ok(Self { core, number, on_lost: choice.lock.on_lost, on_event, has_callback, parts })
+        let suspicion = choice.lock.suspicion();
+        Ok(Self { core, number, name: choice.name, on_lost: choice.lock.on_lost, suspicion, on_event, has_callback, parts })
     }
 
-    /// Has the exit of the interpreter close the client.
+    /// Has the exit of the interpreter close the client, and makes its name known.
     pub(crate) fn enrolled(client: &Bound<'_, Self>) -> PyResult<()> {
-        exit::enrol(client.get().number, client)
+        let (py, own_client) = (client.py(), client.get());
+        if let Some(text) = &own_client.suspicion {
+            own::call(py, "_suspicions", "warn", (client, py.None(), text))?;
+        }
+        if let Some(name) = &own_client.name {
+            own::call(py, "_pickle", "make_known", (name, client))?;
+        }
+        exit::enrol(own_client.number, client)
     }
 
     pub(crate) fn core(&self) -> &locktender::Client {
@@ -88,7 +100,7 @@ impl Client {
     #[new]
     #[pyo3(
         signature = (servers=None, **options),
-        text_signature = "(servers=None, *, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
+        text_signature = "(servers=None, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
             unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
             max_hold=None, fair=None, on_lost=None, on_event=None)"
     )]
@@ -174,7 +186,7 @@ impl Client {
     #[classmethod]
     #[pyo3(
         signature = (redis, /, **options),
-        text_signature = "($cls, redis, /, *, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
+        text_signature = "($cls, redis, /, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
             unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
             max_hold=None, fair=None, on_lost=None, on_event=None)"
     )]
@@ -192,6 +204,9 @@ impl Client {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        if let Some(name) = &self.name {
+            return own::call(py, "_pickle", "reduced_name", (name,))?.extract();
+        }
         let closed = || PyTypeError::new_err("a client that is being collected can't be pickled");
         self.parts.get(py).ok_or_else(closed)?.reduced(py)
     }
@@ -202,6 +217,13 @@ impl Client {
 
     fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
         slf
+    }
+
+    /// Emits a `warning`.
+    fn _warn(&self, py: Python<'_>, lock: Option<&str>, text: String) -> PyResult<()> {
+        self.listen(py)?;
+        self.core.warn(lock, text);
+        Ok(())
     }
 
     #[getter]
@@ -253,5 +275,7 @@ fn add_server(builder: ClientBuilder, server: &Bound<'_, PyAny>) -> PyResult<Cli
 
 /// Shows the type only: the value may have a password in it.
 pub(crate) fn refuse_server(server: &Bound<'_, PyAny>) -> PyErr {
-    refuse("url", server.get_type().as_any(), "must be a URL, a scripted server, or a list of them")
+    let why = own::call(server.py(), "_redis_py", "instead_of", (server,)).and_then(|why| why.extract::<Option<String>>());
+    let why = why.map(|why| why.unwrap_or_else(|| "must be a URL, a scripted server, or a list of them".to_owned()));
+    why.map_or_else(|failed| failed, |why| refuse("url", server.get_type().as_any(), &why))
 }

@@ -1,5 +1,7 @@
 //! `Lock`: a name and options; what it acquires is a `Held`, or an `AsyncHeld`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use locktender::name::Keys;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -31,6 +33,8 @@ pub(crate) struct Lock {
     /// As they were given: what it pickles with.
     options: Option<Py<PyDict>>,
     entries: Entries,
+    /// Whether the name has braces that nobody has looked at.
+    doubtful: AtomicBool,
 }
 
 enum Name {
@@ -40,6 +44,13 @@ enum Name {
 }
 
 impl Name {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(name) => Some(name),
+            Self::Maker(_) => None,
+        }
+    }
+
     fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
             Self::Text(name) => name.into_pyobject(py)?.into_any(),
@@ -71,14 +82,28 @@ impl Lock {
         name: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let choice = LockChoice::parse(name.py(), options)?;
+        let py = name.py();
+        let choice = LockChoice::parse(py, options)?;
         let options = options.map(|options| options.clone().unbind());
         let name = if name.is_callable() {
+            own::call(py, "_suspicions", "refuse_bare", (name,))?;
             Name::Maker(name.clone().unbind())
         } else {
             Name::Text(checked(name, client.as_ref().map(|client| client.get().core()), &choice)?)
         };
-        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default() })
+        if let Some(text) = choice.suspicion() {
+            own::call(py, "_suspicions", "warn", (&client, name.text(), text))?;
+        }
+        let doubtful = AtomicBool::new(name.text().is_some_and(|name| name.contains('{')));
+        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default(), doubtful })
+    }
+
+    /// Looks once whether the name is one that was to be filled in, now that no decorator fills it.
+    fn doubt(&self, py: Python<'_>, client: &Bound<'_, Client>) -> PyResult<()> {
+        if self.doubtful.swap(false, Ordering::Relaxed) {
+            own::call(py, "_suspicions", "warn_of_template", (client, self.name.text()))?;
+        }
+        Ok(())
     }
 
     fn client(&self, py: Python<'_>) -> PyResult<Py<Client>> {
@@ -86,12 +111,15 @@ impl Lock {
     }
 
     /// The core's lock, for this caller.
-    fn core(&self, py: Python<'_>, client: &Client) -> PyResult<locktender::Lock> {
+    fn core(&self, client: &Bound<'_, Client>) -> PyResult<locktender::Lock> {
+        let py = client.py();
         let name = match &self.name {
             Name::Text(name) => name,
             Name::Maker(maker) => return Err(refuse("name", maker.bind(py), "a callable names locks only in a decorator")),
         };
         let _visit = Visit::begin(py)?;
+        self.doubt(py, client)?;
+        let client = client.get();
         client.listen(py)?;
         let make = || {
             let lock = client.core().lock(name).settings(self.choice.settings.clone());
@@ -123,7 +151,7 @@ impl Lock {
         let client = slf.get().client(slf.py())?;
         let (lock, used) = (slf.clone().unbind(), client.clone_ref(slf.py()));
         let kept = slf.clone().unbind();
-        let call = move |py: Python<'_>| Ok(call(&lock.get().core(py, used.get())?));
+        let call = move |py: Python<'_>| Ok(call(&lock.get().core(used.bind(py))?));
         Ok(Operation::new(name, call, move |py, value| convert(py, kept.get(), client, value)))
     }
 
@@ -155,7 +183,7 @@ impl Lock {
 impl Lock {
     pub(crate) fn acquire(&self, py: Python<'_>) -> PyResult<Py<Held>> {
         let client = self.client(py)?;
-        let lock = self.core(py, client.get())?;
+        let lock = self.core(client.bind(py))?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
         Held::new(py, client, held)
     }
@@ -168,7 +196,7 @@ impl Lock {
 
     pub(crate) fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let client = self.client(py)?;
-        let held = waiting::block(py, self.core(py, client.get())?.try_acquire())?;
+        let held = waiting::block(py, self.core(client.bind(py))?.try_acquire())?;
         held.map(|held| Held::new(py, client, held)).transpose()
     }
 
@@ -178,7 +206,7 @@ impl Lock {
 
     fn inspect(&self, py: Python<'_>) -> PyResult<Option<LockInfo>> {
         let client = self.client(py)?;
-        let info = waiting::block(py, self.core(py, client.get())?.inspect())?;
+        let info = waiting::block(py, self.core(client.bind(py))?.inspect())?;
         info.map(|info| LockInfo::new(py, info)).transpose()
     }
 
@@ -224,14 +252,21 @@ impl Lock {
     /// The decorator.
     fn __call__(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, false))?.unbind())
+        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, "wait"))?.unbind())
     }
 
     /// The decorator that runs nothing when the lock is busy.
     #[pyo3(signature = (function, /))]
     fn skip(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, true))?.unbind())
+        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, "skip"))?.unbind())
+    }
+
+    /// The decorator that runs nothing when the lock is busy, and answers with `Ran`.
+    #[pyo3(signature = (function, /))]
+    fn try_run(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let name = slf.get().name.object(slf.py())?;
+        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, "try_run"))?.unbind())
     }
 
     /// The same lock by another name.
@@ -239,7 +274,8 @@ impl Lock {
         let client = self.client.as_ref().map(|client| client.clone_ref(py));
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
         let (name, choice) = (Name::Text(text("name", name)?), self.choice.clone());
-        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default() })
+        let doubtful = AtomicBool::new(false);
+        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default(), doubtful })
     }
 
     /// Holds it around one call of a decorated function.
@@ -277,10 +313,7 @@ impl Lock {
 
     #[getter]
     fn name(&self) -> Option<&str> {
-        match &self.name {
-            Name::Text(name) => Some(name),
-            Name::Maker(_) => None,
-        }
+        self.name.text()
     }
 
     fn __repr__(&self) -> String {

@@ -1,5 +1,6 @@
 //! Options by keyword. What is not given is left to the core, which knows the defaults.
 
+use locktender::options::{Unit, suspicious};
 use locktender::{ClientOptions, LockOptions, LockSettings, Wait};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -35,6 +36,11 @@ impl LockChoice {
         // Says at once what the core would say at the first operation.
         raised(py, choice.settings.over(&LockOptions::default()))?;
         Ok(choice)
+    }
+
+    /// What about the options is allowed, and probably a mistake.
+    pub(crate) fn suspicion(&self) -> Option<String> {
+        self.settings.ttl.and_then(|ttl| suspicious(ttl, Unit::Seconds))
     }
 
     /// Sets one option; false if there is none of that name.
@@ -74,6 +80,8 @@ pub(crate) struct ClientChoice {
     pub(crate) options: ClientOptions,
     pub(crate) lock: LockChoice,
     pub(crate) on_event: Option<Py<PyAny>>,
+    /// By which it pickles.
+    pub(crate) name: Option<String>,
 }
 
 impl ClientChoice {
@@ -95,6 +103,7 @@ impl ClientChoice {
             return Ok(CLIENT_OPTIONS.contains(&option));
         }
         match option {
+            "name" => self.name = Some(client_name(value)?),
             "on_event" => self.on_event = Some(callback(value)?),
             "prefix" => self.options.prefix = text(option, value)?,
             "app" => self.options.app = Some(text(option, value)?),
@@ -119,7 +128,8 @@ impl ClientChoice {
 }
 
 /// The client's own options: `None` for one of them means that it isn't given.
-const CLIENT_OPTIONS: [&str; 10] = [
+const CLIENT_OPTIONS: [&str; 11] = [
+    "name",
     "on_event",
     "prefix",
     "app",
@@ -131,6 +141,11 @@ const CLIENT_OPTIONS: [&str; 10] = [
     "tls_cert",
     "tls_key",
 ];
+
+fn client_name(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let name = text("name", value)?;
+    if name.is_empty() { Err(refuse("name", value, "must not be empty")) } else { Ok(name) }
+}
 
 fn callback(value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     if value.is_callable() { Ok(value.clone().unbind()) } else { Err(refuse("on_event", value, "must be callable")) }

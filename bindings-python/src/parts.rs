@@ -21,6 +21,10 @@ impl Parts {
             if servers.is_instance_of::<PyString>() || servers.is_instance_of::<ScriptedServer>() {
                 return Ok(servers.clone().unbind());
             }
+            // It can be iterated as a mapping is, of which nothing comes.
+            if own::call(py, "_redis_py", "instead_of", (servers,))?.is_truthy()? {
+                return Err(refuse_server(servers));
+            }
             let listed = servers.try_iter().map_err(|_| refuse_server(servers))?.collect::<PyResult<Vec<_>>>()?;
             Ok::<_, PyErr>(PyTuple::new(py, listed)?.into_any().unbind())
         });

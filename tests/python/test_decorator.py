@@ -6,10 +6,11 @@ import contextlib
 import functools
 import gc
 import inspect
+import pickle
 import types
 
 import pytest
-from locktender import AcquireTimeoutError, Client, InvalidArgumentError, LockLostError, lock
+from locktender import AcquireTimeoutError, Client, InvalidArgumentError, LockLostError, Ran, lock
 from support.server import RealServer
 
 
@@ -102,6 +103,31 @@ def test_skip_of_coroutine_functions(each_client, name):
             assert await work() is None
 
     assert inspect.iscoroutinefunction(work)
+    asyncio.run(main())
+
+
+def test_try_run_tells_none_from_not_run(each_client, name):
+    @each_client.lock(name).try_run
+    def work(result):
+        """Works."""
+        return result
+
+    @each_client.lock(name).try_run
+    async def coroutine(result):
+        return result
+
+    async def main():
+        assert await coroutine(7) == Ran(True, 7)
+        async with each_client.lock(name):
+            assert await coroutine(7) == Ran(False)
+
+    answer = work(None)
+    assert (answer.ran, answer.value, bool(answer)) == (True, None, True)
+    with each_client.lock(name):
+        answer = work(7)
+    assert (answer.ran, answer.value, bool(answer)) == (False, None, False)
+    assert answer == Ran(False) == pickle.loads(pickle.dumps(answer)) != Ran(True)
+    assert (work.__name__, work.__doc__, repr(answer)) == ("work", "Works.", "Ran(ran=False, value=None)")
     asyncio.run(main())
 
 

@@ -135,3 +135,19 @@ def test_redis_is_not_imported():
 
     program = "import sys, locktender; assert not {'redis', 'asyncio'} & set(sys.modules), sorted(sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+@pytest.mark.parametrize("kind", [redis.Redis, redis.asyncio.Redis, redis.ConnectionPool, redis.asyncio.ConnectionPool])
+def test_a_redis_client_in_place_of_a_url_names_from_redis(kind):
+    for given in (kind(), [kind()], ["redis://localhost", kind()]):
+        with pytest.raises(InvalidArgumentError, match=r"write Client.from_redis\(client\)"):
+            Client(given)
+        with pytest.raises(InvalidArgumentError, match=r"write Client.from_redis\(client\)"):
+            configure(given)
+
+
+def test_a_cluster_or_sentinel_in_place_of_a_url_is_refused_clearly():
+    cluster = type("RedisCluster", (), {})()
+    for given, why in ((Sentinel([]), "Sentinel isn't supported yet"), (cluster, "Cluster isn't supported yet")):
+        with pytest.raises(InvalidArgumentError, match=why):
+            Client(given)

@@ -13,6 +13,7 @@ from locktender import (
     LockInfo,
     LockLostError,
     Loss,
+    Ran,
     Release,
     UnavailableError,
     configure,
@@ -79,7 +80,19 @@ async def nightly_async(day: int) -> str:
     return str(day)
 
 
+@client.lock("nightly").try_run
+def tried(day: int) -> str:
+    return str(day)
+
+
+@client.lock("nightly").try_run
+async def tried_async(day: int) -> str:
+    return str(day)
+
+
 async def skipping() -> None:
+    assert_type(tried(day=7), Ran[str])
+    assert_type((await tried_async(7)).value, str | None)
     assert_type(nightly(day=7), str | None)
     assert_type(await nightly_async(7), str | None)
     nightly("seven")  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from ._native import (
     configure,
     lock,
 )
+from ._ran import Ran
 from .errors import (
     AcquireTimeoutError,
     ClosedError,
@@ -59,6 +60,7 @@ __all__ = [
     "Loss",
     "NotHeldError",
     "OwnerFields",
+    "Ran",
     "Release",
     "ServerError",
     "ServerReport",

@@ -10,20 +10,28 @@ from typing import Any
 
 from ._native import Lock
 from ._not_run import refuse_function, refuse_result
+from ._ran import Ran
 from .errors import InvalidArgumentError, LockLostError
 
 
-def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any], skip: bool) -> Callable[..., Any]:
+Answer = Callable[..., Any]
+
+
+def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any], way: str) -> Callable[..., Any]:
     """``function``, run while holding ``lock``: its name is a template or a callable, filled from the arguments.
 
-    With ``skip`` it isn't run when the lock is busy.
+    ``way`` says what a busy lock means: ``wait`` for it, ``skip`` the function, or ``try_run`` it and answer with :class:`Ran`.
     """
     if not callable(function):
         raise InvalidArgumentError(f"{lock!r} decorates functions, and was given {function!r}")
     refuse_function(function)
     named = _namer(lock, name, function)
     around = _around_coroutine if _is_coroutine_function(function) else _around_call
-    return around(named, function, skip)
+    return around(named, function, way != "wait", Ran if way == "try_run" else _value)
+
+
+def _value(ran: bool, value: Any = None) -> Any:
+    return value
 
 
 def _is_coroutine_function(function: Callable[..., Any]) -> bool:
@@ -31,15 +39,15 @@ def _is_coroutine_function(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
 
 
-def _around_call(named: Callable[..., Lock], function: Callable[..., Any], skip: bool) -> Callable[..., Any]:
+def _around_call(named: Callable[..., Lock], function: Callable[..., Any], tries_once: bool, answer: Answer) -> Callable[..., Any]:
     @functools.wraps(function)
     def locked(*args: Any, **kwargs: Any) -> Any:
         ended = False
         result = None
         try:
-            with named(*args, **kwargs)._around(skip) as held:
+            with named(*args, **kwargs)._around(tries_once) as held:
                 if held is None:
-                    return None
+                    return answer(False)
                 result = function(*args, **kwargs)
                 refuse_result(function, result)
                 ended = True
@@ -47,18 +55,20 @@ def _around_call(named: Callable[..., Lock], function: Callable[..., Any], skip:
             if ended:
                 lost.result = result
             raise
-        return result
+        return answer(True, result)
 
     return locked
 
 
-def _around_coroutine(named: Callable[..., Lock], function: Callable[..., Any], skip: bool) -> Callable[..., Any]:
+def _around_coroutine(
+    named: Callable[..., Lock], function: Callable[..., Any], tries_once: bool, answer: Answer
+) -> Callable[..., Any]:
     @functools.wraps(function)
     async def locked(*args: Any, **kwargs: Any) -> Any:
         lock = named(*args, **kwargs)
-        held = await (lock.try_acquire_async() if skip else lock.acquire_async())
+        held = await (lock.try_acquire_async() if tries_once else lock.acquire_async())
         if held is None:
-            return None
+            return answer(False)
         ended = False
         result = None
         try:
@@ -70,7 +80,7 @@ def _around_coroutine(named: Callable[..., Lock], function: Callable[..., Any], 
             if ended:
                 lost.result = result
             raise
-        return result
+        return answer(True, result)
 
     return locked
 

@@ -10,6 +10,8 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, final, overload
 
+from ._ran import Ran
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -64,6 +66,7 @@ def lock(
 def configure(
     servers: _Server | Iterable[_Server] | None = None,
     *,
+    name: str | None = None,
     prefix: str | None = None,
     app: str | None = None,
     connect_timeout: _Seconds | None = None,
@@ -97,6 +100,8 @@ class Client:
     ``servers``
         ``redis://``, ``rediss://`` (TLS), ``unix://`` or, for locks within one process, ``memory://name``; a list, or one text
         split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names the servers.
+    ``name``
+        Pickled, the client and its locks are this name and nothing else: see below. Default none.
     ``prefix``
         Stands before every lock's name. Default empty.
     ``app``
@@ -115,9 +120,11 @@ class Client:
     ``on_event``
         Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
 
-    It pickles by its configuration, passwords included. A process makes one client of each configuration it unpickles, shares it
-    among all who unpickle the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without
-    ``servers`` the other process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled.
+    With a ``name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
+    latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords included**:
+    a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all who unpickle
+    the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without ``servers`` the other
+    process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled without a name.
 
     Raises :exc:`InvalidArgumentError` for a wrong option or URL.
     """
@@ -126,6 +133,7 @@ class Client:
         cls,
         servers: _Server | Iterable[_Server] | None = None,
         *,
+        name: str | None = None,
         prefix: str | None = None,
         app: str | None = None,
         connect_timeout: _Seconds | None = None,
@@ -149,6 +157,7 @@ class Client:
         redis: object,
         /,
         *,
+        name: str | None = None,
         prefix: str | None = None,
         app: str | None = None,
         connect_timeout: _Seconds | None = None,
@@ -278,6 +287,7 @@ class Client:
     def __deepcopy__(self, memo: object, /) -> Client: ...
     @property
     def _is_closed(self) -> bool: ...
+    def _warn(self, lock: str | None, text: str) -> None: ...
 
 @final
 class Lock:
@@ -296,8 +306,8 @@ class Lock:
     the arguments. A :exc:`LockLostError` of a decorated function carries what it had returned as ``result``. A function that returns
     before its work is done is refused: a generator, a context manager, one that returns a coroutine, a task or a future.
 
-    It pickles by its configuration, with that of its client (passwords included): see :class:`Client`. A lock of the default client
-    becomes one of the other process's default client.
+    It pickles by its name and options, with its client: by the client's ``name``, or else by its configuration, **passwords
+    included**. See :class:`Client`. A lock of the default client becomes one of the other process's default client.
     """
 
     @property
@@ -358,6 +368,21 @@ class Lock:
 
     @overload
     def skip(self, function: Callable[_P, _R], /) -> Callable[_P, _R | None]: ...
+    @overload
+    def try_run(  # type: ignore[overload-overlap]
+        self, function: Callable[_P, Coroutine[Any, Any, _R]], /
+    ) -> Callable[_P, Coroutine[Any, Any, Ran[_R]]]:
+        """As :meth:`skip`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`Ran`.
+
+            @lock("nightly").try_run
+            def nightly() -> int: ...
+
+            if (answer := nightly()).ran:
+                print(answer.value)
+        """
+
+    @overload
+    def try_run(self, function: Callable[_P, _R], /) -> Callable[_P, Ran[_R]]: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __copy__(self) -> Lock: ...
     def __deepcopy__(self, memo: object, /) -> Lock: ...

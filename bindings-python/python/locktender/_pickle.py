@@ -1,4 +1,4 @@
-"""How locks move to other processes: as their configuration, since a connection can't.
+"""How locks move to other processes: as their configuration, since a connection can't, or by the name of their client.
 
 A process makes one client of each configuration it unpickles, and keeps it: a pool's worker that is sent a lock with every task
 connects once.
@@ -8,12 +8,36 @@ from __future__ import annotations
 
 import os
 import pickle
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from ._native import Client, Lock, lock
+from .errors import InvalidArgumentError
 
 _clients: dict[bytes, Client] = {}
+_named: weakref.WeakValueDictionary[str, Client] = weakref.WeakValueDictionary()
+
+
+def make_known(name: str, client: Client) -> None:
+    """What pickles by this name is of this client from now on."""
+    _named[name] = client
+
+
+def reduced_name(name: str) -> tuple[Callable[..., Client], tuple[str]]:
+    """A named client's ``__reduce__``: nothing of its configuration."""
+    return client_named, (name,)
+
+
+def client_named(name: str) -> Client:
+    """This process's client of that name."""
+    client = _named.get(name)
+    if client is None or client._is_closed:
+        raise InvalidArgumentError(
+            f"client: this process has no open client named {name!r}: make it with Client(..., name={name!r}), or configure(), "
+            "before what was pickled is read"
+        )
+    return client
 
 
 def reduced_client(servers: Any, options: dict[str, Any]) -> tuple[Callable[..., Client], tuple[Any, ...]]:

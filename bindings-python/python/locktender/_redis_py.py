@@ -40,6 +40,18 @@ def settings(redis: Any) -> tuple[str, dict[str, Any]]:
     return url, _tls(redis, given) if tls else {}
 
 
+def instead_of(server: Any) -> str | None:
+    """What to write instead of giving a client of another library as a server; ``None`` if it isn't one."""
+    names = _classes(type(server))
+    if any(name.endswith("Cluster") for name in names):
+        return "a Redis Cluster isn't supported yet; name one server by its URL"
+    if "Sentinel" in names:
+        return "Sentinel isn't supported yet; name one server by its URL"
+    if hasattr(server, "connection_pool") or "ConnectionPool" in names:
+        return "is another library's client: for its server write Client.from_redis(client), for several give their URLs"
+    return None
+
+
 def _credentials(redis: Any, given: dict[str, Any]) -> tuple[str, str]:
     provider = given.get("credential_provider")
     if provider is None:
