@@ -22,6 +22,7 @@ from ._native import (
     __version__,
     configure,
     lock,
+    safe_name,
 )
 from .errors import (
     AcquireTimeoutError,
@@ -66,4 +67,5 @@ __all__ = [
     "__version__",
     "configure",
     "lock",
+    "safe_name",
 ]
