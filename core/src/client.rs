@@ -26,6 +26,7 @@ use crate::server::redis::{self, RedisServer, ServerState};
 use crate::server::{Answer, Fleet, Op, Server};
 use crate::sources::{Source, Sources, memory_name};
 use crate::urls::IntoUrls;
+use crate::wording::Text;
 
 /// The connection to one lock server or to a quorum of independent ones. Cheap to clone; clones share everything.
 ///
@@ -114,7 +115,7 @@ impl Client {
     /// `INVALID_ARGUMENT` if the string is none of `hand_over`.
     pub fn adoption(&self, ticket: &str) -> Result<Lock, Error> {
         let fields = Fields::parse(ticket);
-        let refuse = || Error::invalid("ticket", ticket, "not a string that hand_over gave".into());
+        let refuse = || Error::invalid("ticket", ticket, Text::new("is no text that {hand_over}() gave", []));
         fields.get("locktender").filter(|version| version == "1").ok_or_else(refuse)?;
         let (name, owner) = fields.get("name").zip(fields.get("owner")).ok_or_else(refuse)?;
         let ttl = fields.get("ttl").and_then(|ttl| ttl.parse().ok()).ok_or_else(refuse)?;

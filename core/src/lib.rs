@@ -77,6 +77,7 @@ pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use held::Held;
 pub use lock::{Lock, WithError};
+pub use name::safe_name;
 pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};

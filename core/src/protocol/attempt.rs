@@ -358,7 +358,7 @@ impl Attempt {
         let since = self.outage.fail(round.silent_since);
         slot.inspect(|slot| slot.begin_outage(since));
         let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, scene.rng) else {
-            return self.failed(Error::unavailable(Some(recipe.name()), tally.failures), now, scene);
+            return self.failed(Error::unavailable(Some(recipe.name()), recipe.servers.len(), tally.failures), now, scene);
         };
         self.next_try = next_try;
         Decision::Pending

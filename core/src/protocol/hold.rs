@@ -11,7 +11,7 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
 use crate::mutant::mutant;
-use crate::options::{MAX_TTL, Ms, check_ttl, wire_millis};
+use crate::options::{MAX_TTL, check_span, wire_millis};
 use crate::protocol::ballot::{Ballot, Late};
 use crate::protocol::extension::{Extension, Progress, Purpose};
 use crate::protocol::farewell::{Concern, STRAGGLER};
@@ -20,6 +20,7 @@ use crate::protocol::wish::Wishes;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::{Answer, Op, Request, Verdict};
 use crate::validity::{self, Reading};
+use crate::wording::{Part, Text};
 
 /// The longest pause between two tries of an extension, whatever the ttl.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
@@ -175,21 +176,22 @@ impl Hold {
         let span = match amount {
             Amount::Own => recipe.options.ttl,
             Amount::To(span) => {
-                check_ttl("ttl", span)?;
+                check_span("ttl", span)?;
                 span
             }
             Amount::By(span) => {
                 let span = self.validity_end.since(now).saturating_add(span);
                 if span > MAX_TTL {
-                    let why = format!("more than {} h would remain", MAX_TTL.as_secs() / 3600);
-                    return Err(Error::invalid("by", Ms(span), why));
+                    let why = Text::new("more than {} would remain", [Part::Time(MAX_TTL)]);
+                    return Err(Error::invalid_time("by", span, why));
                 }
                 span
             }
         };
         if let Some(fleet) = recipe.fleet.filter(|fleet| wire_millis(span) > fleet.max_ttl_ms) {
-            let why = format!("on a quorum no more than max_ttl ({} ms) may remain", fleet.max_ttl_ms);
-            return Err(Error::invalid("ttl", Ms(span), why));
+            let bound = Part::Time(Duration::from_millis(fleet.max_ttl_ms));
+            let why = Text::new("on a quorum no more than the client's {max_ttl} may remain, which is {}", [bound]);
+            return Err(Error::invalid_time("ttl", span, why));
         }
         // A By that adds nothing still needs a ttl a server can keep.
         let span = span.max(crate::options::MIN_TTL);
@@ -373,7 +375,7 @@ impl Hold {
 
 /// What the caller of an extend is told that no majority answered.
 fn unavailable(recipe: &Recipe, call: CallId, failures: Vec<ServerError>) -> Command {
-    Command::Extended(call, Err(Error::unavailable(Some(recipe.name()), failures)))
+    Command::Extended(call, Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), failures)))
 }
 
 #[cfg(test)]
