@@ -33,6 +33,7 @@ __all__ = [
     "ServerReport",
     "__version__",
     "_close_all",
+    "_forked",
     "_next_events",
     "configure",
     "lock",
@@ -725,3 +726,4 @@ class Seen:
 
 def _next_events() -> list[tuple[Callable[[Event], object] | None, Event]] | None: ...
 def _close_all() -> None: ...
+def _forked() -> None: ...
