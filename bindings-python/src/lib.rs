@@ -59,7 +59,7 @@ mod _native {
     #[pymodule_export]
     use crate::events::next_events;
     #[pymodule_export]
-    use crate::exit::close_all;
+    use crate::exit::{close_all, forked};
     #[pymodule_export]
     use crate::held::Held;
     #[pymodule_export]

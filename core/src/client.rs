@@ -10,11 +10,12 @@ use crate::builder::ClientBuilder;
 use crate::call::Call;
 use crate::clock::{Now, millis};
 use crate::drive::LazyDrive;
+use crate::emitter::Emitter;
 use crate::error::Error;
 use crate::event::{Event, EventKind, Sink};
 use crate::held::Held;
 use crate::inquiry::Inquiry;
-use crate::live::{Emitter, Live};
+use crate::live::Live;
 use crate::lock::Lock;
 use crate::name::Keys;
 use crate::options::{ClientOptions, milliseconds};
@@ -22,6 +23,7 @@ use crate::owner::Fields;
 use crate::protocol::{ServerReport, Survey, trusted};
 use crate::runtime::Runtime;
 use crate::server::memory::MemoryServer;
+use crate::server::own::OwnServer;
 use crate::server::redis::{self, RedisServer, ServerState};
 use crate::server::{Answer, Fleet, Op, Server};
 use crate::sources::{Source, Sources, memory_name};
@@ -314,7 +316,7 @@ impl Inner {
         Self {
             sources,
             options: Arc::new(options),
-            emitter: Emitter(sink),
+            emitter: Emitter::new(sink),
             live: ArcSwapOption::const_empty(),
             closed: AtomicBool::new(false),
         }
@@ -335,7 +337,7 @@ impl Inner {
 
     fn connect(&self, source: &Source, runtime: &Runtime, drive: &Arc<LazyDrive>) -> Result<Arc<dyn Server>, Error> {
         match source {
-            Source::Own(server) => Ok(Arc::clone(server)),
+            Source::Own(server) => Ok(Arc::new(OwnServer::new(Arc::clone(server), self.emitter.clone()))),
             Source::Url(url) => match memory_name(url) {
                 Some(name) => Ok(MemoryServer::named(name)),
                 None => {

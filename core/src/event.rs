@@ -136,7 +136,8 @@ impl Event {
 
 /// Receives a client's events.
 pub trait Sink: Send + Sync + 'static {
-    /// Takes one event. Called on any thread, in the order of what happened to one lock; must not block.
+    /// Takes one event. Called on any thread, in the order of what happened to one lock; must not block. A panic in it ends there,
+    /// and the first one is told to `tracing`.
     fn event(&self, event: &Event);
 }
 

@@ -36,9 +36,13 @@ mod bell;
 mod bodies;
 mod builder;
 mod call;
+mod callback;
+mod caller;
 mod client;
 pub mod clock;
 mod drive;
+mod emitter;
+mod entropy;
 pub mod error;
 pub mod event;
 mod held;
@@ -52,6 +56,8 @@ pub mod name;
 pub mod options;
 pub mod owner;
 mod patience;
+#[doc(hidden)]
+pub mod process;
 #[doc(hidden)]
 pub mod protocol;
 mod quoted;

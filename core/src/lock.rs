@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::call::{Call, Responder};
+use crate::caller::Acquirer;
 use crate::client::Client;
 use crate::clock::millis;
 use crate::error::Error;
@@ -15,7 +16,7 @@ use crate::name::Keys;
 use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::server::Op;
-use crate::tended::{Acquirer, Tended};
+use crate::tended::Tended;
 use crate::wording::{Part, Text};
 
 /// A name and options. Cheap, does no I/O, may be shared and used again, also at the same time.

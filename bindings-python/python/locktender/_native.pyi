@@ -35,6 +35,7 @@ __all__ = [
     "ServerReport",
     "__version__",
     "_close_all",
+    "_forked",
     "_next_events",
     "configure",
     "lock",
@@ -760,3 +761,4 @@ class Seen:
 
 def _next_events() -> list[tuple[Callable[[Event], object] | None, Event]] | None: ...
 def _close_all() -> None: ...
+def _forked() -> None: ...

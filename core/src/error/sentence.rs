@@ -152,6 +152,13 @@ impl Error {
         Self::new(Code::Forked, Some(lock), message)
     }
 
+    /// `INVALID_ARGUMENT`: a blocking call where the core itself would be blocked.
+    pub(crate) fn waits_in_callback() -> Self {
+        let text = "an event sink or a callback must not wait for an operation: it runs on a thread that brings the results; \
+            use `then`, or a task or thread of your own";
+        Self::new(Code::InvalidArgument, None, text.into())
+    }
+
     /// `INTERNAL`: a bug of this library.
     #[must_use]
     pub fn internal(lock: Option<&str>, what: &str) -> Self {
