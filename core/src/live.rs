@@ -257,10 +257,9 @@ impl Live {
     }
 
     /// The next waiter could not be told of a release. Said once: it won't be otherwise at the next one.
-    pub(crate) fn untold(&self, lock: &str, why: &str) {
+    pub(crate) fn untold(&self, keys: &Keys, why: &str) {
         if !self.untold.swap(true, Ordering::Relaxed) {
-            let mut event = Event::new(EventKind::Warning);
-            event.lock = Some(lock.to_owned());
+            let mut event = Event::of(EventKind::Warning, keys);
             event.message =
                 Some(format!("the next waiter is not told of a release, and notices within a second: {}", quoted(why)));
             self.emit(&event);

@@ -265,7 +265,7 @@ impl Tended {
                 self.live.server(server).submit(request, completion);
             }
             Command::Listen => self.live.listen(),
-            Command::Untold(why) => self.live.untold(self.recipe.name(), &why),
+            Command::Untold(why) => self.live.untold(&self.recipe.keys, &why),
             Command::Yield => self.live.pass(self.recipe.keys.lock(), self.id),
             Command::Quit(departure) => self.live.quit(self.recipe.keys.lock(), self.id, departure),
             Command::Emit(event) => {
@@ -337,7 +337,7 @@ impl Tended {
             return;
         }
         let mut warning = Event::new(EventKind::Warning);
-        warning.lock.clone_from(&event.lock);
+        (warning.lock, warning.key) = (event.lock.clone(), event.key.clone());
         warning.rival.clone_from(&event.rival);
         warning.message = Some("the lock is held by the very task that waits for it; locks are not re-entrant".to_owned());
         self.live.emit(&warning);

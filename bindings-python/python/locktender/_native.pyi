@@ -657,12 +657,16 @@ class Event:
         "attempt",
         "busy",
         "queued",
-        "woken",
+        "notified",
         "acquired",
-        "handed_over",
+        "woken",
+        "timed_out",
+        "cancelled",
+        "failed",
         "renewed",
         "extended",
         "released",
+        "handed_over",
         "expired",
         "lost",
         "race",
@@ -679,6 +683,10 @@ class Event:
     @property
     def lock(self) -> str | None:
         """The lock's name."""
+
+    @property
+    def key(self) -> str | None:
+        """The lock's whole key on the servers: the prefix and the name."""
 
     @property
     def owner(self) -> str | None:
@@ -698,8 +706,8 @@ class Event:
 
     @property
     def took(self) -> float | None:
-        """How many seconds it took: the wait of an acquire, the hold of a release, the overrun of a race, a hand-over since
-        the waiter was told."""
+        """How many seconds it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of
+        a race; for ``woken`` since the waiter was told."""
 
     @property
     def rank(self) -> int | None:

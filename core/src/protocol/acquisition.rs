@@ -9,6 +9,7 @@ use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::owner::escape;
 use crate::protocol::attempt::{Attempt, Decision};
+use crate::protocol::ending;
 use crate::protocol::farewell::Farewell;
 use crate::protocol::hold::Hold;
 use crate::protocol::leaving::{Caller, Leaving, nothing_to_do};
@@ -96,7 +97,7 @@ impl Acquisition {
             }
             Input::Hears(server) => self.stir(&recipe, now, out, |attempt, _| attempt.hears(server, now.tick)),
             Input::Turn(turn, at) => self.stir(&recipe, now, out, |attempt, scene| attempt.take_turn(turn, at, now.tick, scene)),
-            Input::Cancel => self.cancel(&recipe, now.tick, out),
+            Input::Cancel => self.cancel(&recipe, false, now.tick, out),
             Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
             Input::Release(call, manner) => self.release(&recipe, call, manner, now.tick, out),
             Input::HandOver(call) => self.hand_over(&recipe, call, now.tick, out),
@@ -222,7 +223,7 @@ impl Acquisition {
                 event.took = Some(waited);
                 out.push(Command::Emit(event));
                 if let Some(woken) = woken {
-                    let mut event = hold.event(recipe, EventKind::HandedOver);
+                    let mut event = hold.event(recipe, EventKind::Woken);
                     event.took = Some(now.since(woken));
                     out.push(Command::Emit(event));
                 }
@@ -230,6 +231,8 @@ impl Acquisition {
                 self.state = State::Held(hold);
             }
             Decision::Ended(result) => {
+                let waited = now.since(attempt.started);
+                out.extend(result.as_ref().err().map(|error| Command::Emit(ending::failed(recipe, error, waited))));
                 self.state = State::Ended;
                 out.push(Command::Acquired(result.map(|()| None)));
             }
@@ -237,11 +240,12 @@ impl Acquisition {
     }
 
     /// The caller of the acquire is gone: undo the round under way. Nobody waits for a command.
-    fn cancel(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+    fn cancel(&mut self, recipe: &Recipe, closed: bool, now: Tick, out: &mut Vec<Command>) {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Acquiring(mut attempt) => {
                 let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
                 attempt.abandon(now, &mut scene);
+                out.push(Command::Emit(ending::cancelled(recipe, closed, now.since(attempt.started))));
             }
             other => self.state = other,
         }
@@ -307,6 +311,9 @@ impl Acquisition {
             recipe.options.ttl.as_millis(),
             escape(hold.owner())
         );
+        let mut event = hold.event(recipe, EventKind::HandedOver);
+        event.took = Some(now.since(hold.granted));
+        out.push(Command::Emit(event));
         let waiting = hold.stop();
         self.state = State::HandedOver;
         for extend in waiting {
@@ -331,7 +338,7 @@ impl Acquisition {
 
     fn close(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         if matches!(self.state, State::Acquiring(_)) {
-            self.cancel(recipe, now, out);
+            self.cancel(recipe, true, now, out);
             out.push(Command::Acquired(Err(Error::closed(Some(recipe.name())))));
         }
         self.check_validity(recipe, now, out);

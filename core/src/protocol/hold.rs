@@ -365,8 +365,7 @@ impl Hold {
     }
 
     pub(super) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {
-        let mut event = Event::new(kind);
-        event.lock = Some(recipe.name().to_owned());
+        let mut event = Event::of(kind, &recipe.keys);
         event.owner = Some(self.round.owner.to_string());
         event.fence = Some(self.fence);
         event
