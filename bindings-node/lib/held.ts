@@ -142,7 +142,7 @@ export class Held implements AsyncDisposable {
     })
   }
 
-  /** Makes what remains now and `ms` more remain. Rejects as `extend` does. */
+  /** Makes what `remainingMs()` says now and `ms` more remain. Rejects as `extend` does. */
   extendBy(ms: number): Promise<void> {
     return traced('extend', this.name, async () => {
       const more = time('ms', ms ?? null)

@@ -427,7 +427,8 @@ class Held:
         """
 
     def extend(self, ttl: _Seconds | None = None, *, by: _Seconds | None = None) -> None:
-        """Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than remains now. Never shortens.
+        """Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than :meth:`remaining` says now. Never
+        shortens.
 
             held.extend(60)     # at least a minute from now
             held.extend(by=10)  # ten seconds more than now

@@ -15,6 +15,7 @@ mod inspection;
 mod leaving;
 mod outage;
 mod round;
+mod rounds;
 mod scene;
 mod state;
 mod survey;

@@ -12,7 +12,7 @@ struct Wish {
     call: CallId,
     /// What shall remain.
     span: Duration,
-    /// The round that would fulfil it.
+    /// The first round that would fulfil it; every later one would, too.
     round: Option<u32>,
     /// No try begins later for its sake; a failure after that is what its caller is told.
     last_try: Tick,
@@ -49,12 +49,14 @@ impl Wishes {
 
     /// `round` asks for what they all want.
     pub(super) fn sent(&mut self, round: u32) {
-        self.0.iter_mut().for_each(|wish| wish.round = Some(round));
+        for wish in &mut self.0 {
+            wish.round.get_or_insert(round);
+        }
     }
 
     /// Takes those that `round` has fulfilled.
     pub(super) fn fulfil(&mut self, round: u32) -> Vec<CallId> {
-        self.take(|wish| wish.round == Some(round))
+        self.take(|wish| wish.round.is_some_and(|first| first <= round))
     }
 
     /// Takes those for which no other try is made.

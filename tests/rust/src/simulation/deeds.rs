@@ -32,9 +32,13 @@ impl World {
                 self.stats.losses += 1;
                 let entry = &mut self.processes[client].slots[slot];
                 let closing = loss.reason == LossReason::Closed;
+                let expired = loss.reason == LossReason::Expired;
                 let refused = matches!(loss.reason, LossReason::Missing | LossReason::Taken);
                 let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
                 entry.loss = Some(loss);
+                if expired {
+                    self.expired(client, slot);
+                }
                 // After a server forgot, the answers that a heal overtook may be the ones that decide.
                 if refused && !self.forgot && self.keeping(client, slot) >= self.plan.needed() {
                     self.violate(format!("c{client}.{slot}: lost, and yet a majority keeps it"));
