@@ -95,6 +95,7 @@ mod planted {
                         Self::EveryTurnPassed,
                         Self::EarlierYesStands,
                         Self::StaleRefusal,
+                        Self::ExtendDelaysBeat,
                     ];
             }
         };

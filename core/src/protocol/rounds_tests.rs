@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::error::{LossReason, Remaining};
-use crate::protocol::Quorum;
 use crate::protocol::hold::tests::{Bench, recipe, yes};
 use crate::protocol::waiting::tests::{at, ms};
+use crate::protocol::{Amount, Quorum};
 use crate::server::{Failure, FailureKind, Reply, Verdict};
 
 /// A hold of a second whose beats are all applied, and answered so long after they were sent.
@@ -55,6 +55,17 @@ fn an_extend_whose_first_try_is_answered_late_is_fulfilled_once_and_from_its_own
     assert_eq!(bench.valid_until(), at(100).after(ms(1_000 - 12)));
     bench.run(at(3_000), answer);
     assert_eq!(bench.told().len(), 1);
+}
+
+#[test]
+fn a_beat_does_not_wait_for_an_extension_that_asks_for_less() {
+    let mut bench = Bench::held(recipe(1, ms(1_000)));
+    let answer = |_: usize, _: Tick| Some((ms(450), yes(Verdict::Ok)));
+    // Just before the first beat is due: its answer comes when no beat would be answered in time any more.
+    bench.run(at(300), answer);
+    bench.extend_to(1, Amount::To(ms(10)), answer);
+    bench.run(at(5_000), answer);
+    assert_eq!(bench.lost, None);
 }
 
 #[test]
@@ -137,5 +148,6 @@ impl Bare {
 fn the_tables_notice_what_is_left_out() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::EarlierYesStands, what_a_server_says_later_withdraws_its_earlier_yes);
+    assert_noticed(Mutant::ExtendDelaysBeat, a_beat_does_not_wait_for_an_extension_that_asks_for_less);
     assert_noticed(Mutant::StaleRefusal, what_ends_first_is_not_the_round_that_was_sent_last);
 }
