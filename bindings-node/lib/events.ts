@@ -31,6 +31,8 @@ export interface LockEvent {
   readonly fence: number | null
   /** The value of whoever holds the key instead. */
   readonly rival: string | null
+  /** The fence of the latest hold that came between, if the servers show it. */
+  readonly rivalFence: number | null
   /** Why the lock was lost. */
   readonly reason: LossReason | null
   /** The wait of an acquire, the hold of a release, the overrun of a race, a hand-over since the waiter was told. */

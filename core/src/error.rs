@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::loss::{Loss, LossReason};
 use crate::quoted::{on_one_line, quoted};
 use crate::server::FailureKind;
 
@@ -70,68 +71,6 @@ impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
-}
-
-/// Why a hold ended without its holder's doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LossReason {
-    /// Validity ran out before a majority confirmed a renewal.
-    Expired,
-    /// The key is gone from the servers.
-    Missing,
-    /// Somebody else holds the key.
-    Taken,
-    /// The key is ours but a newer fence was issued.
-    Superseded,
-    /// `max_hold` has passed.
-    MaxHold,
-    /// The client was closed.
-    Closed,
-}
-
-impl LossReason {
-    /// The reason as it is spelled in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::Missing => "missing",
-            Self::Taken => "taken",
-            Self::Superseded => "superseded",
-            Self::MaxHold => "max_hold",
-            Self::Closed => "closed",
-        }
-    }
-
-    const fn sentence(self) -> &'static str {
-        match self {
-            Self::Expired => "its validity ran out before a renewal was confirmed",
-            Self::Missing => "its key is gone from the server",
-            Self::Taken => "somebody else holds its key",
-            Self::Superseded => "a newer fence was issued for it",
-            Self::MaxHold => "its max_hold has passed",
-            Self::Closed => "its client was closed",
-        }
-    }
-}
-
-impl fmt::Display for LossReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// How a hold was lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loss {
-    /// Why.
-    pub reason: LossReason,
-    /// The readable owner value of who holds the key now, if the servers showed one.
-    pub rival: Option<String>,
-    /// How long the holder went on after its validity had ended, by this machine's clock.
-    pub overrun: Duration,
 }
 
 /// How long a key remains on a server.
@@ -239,13 +178,7 @@ impl Error {
     /// `LOCK_LOST`: the lock `lock` was lost that way.
     #[must_use]
     pub fn lost(lock: &str, loss: Loss) -> Self {
-        let mut message = format!("lock {lock:?} was lost: {}", loss.reason.sentence());
-        if let Some(rival) = &loss.rival {
-            message.push_str(&format!("; it is held by \"{}\"", quoted(rival)));
-        }
-        if !loss.overrun.is_zero() {
-            message.push_str(&format!("; the holder overran by {} ms", loss.overrun.as_millis()));
-        }
+        let message = format!("lock {lock:?} was lost: {}", loss.sentence());
         Self::build(Code::LockLost, Some(lock), message, |inner| inner.loss = Some(loss))
     }
 

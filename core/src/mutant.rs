@@ -96,6 +96,9 @@ mod planted {
                         Self::EarlierYesStands,
                         Self::StaleRefusal,
                         Self::ExtendDelaysBeat,
+                        Self::OwnVoteAccused,
+                        Self::LoneVoteProves,
+                        Self::HigherFenceIgnored,
                     ];
             }
         };
@@ -173,6 +176,14 @@ mod planted {
         ExtendOutlasts,
         /// A server that did not answer an extension counts as one that refused it.
         SilenceRefuses,
+
+        // Who came between.
+        /// A vote of our own that is above the token counts as somebody else's.
+        OwnVoteAccused,
+        /// One server of several that voted later proves another hold.
+        LoneVoteProves,
+        /// A fence above ours proves nothing.
+        HigherFenceIgnored,
 
         // The queue on a server.
         /// A newcomer that queues by principle takes a free lock although somebody waits.

@@ -16,6 +16,8 @@ enum Say {
     Yes,
     Missing,
     Taken(String),
+    /// A key holds something else than it should.
+    Conflict(String),
     Superseded,
     /// It confirmed, on a clock that was set forward.
     Jumped,
@@ -28,7 +30,7 @@ pub(super) enum Progress {
     Open,
     /// A majority extended.
     Confirmed,
-    /// So many definite noes that the hold is lost.
+    /// So many definite noes that the hold is lost: why, and who has the lock, or what the key holds.
     Refused(LossReason, Option<String>),
     /// No majority answered; nothing is known.
     Unknown,
@@ -135,9 +137,13 @@ impl Extension {
     }
 
     fn reason(&self) -> Progress {
-        if let Some(rival) = self.says.iter().find_map(|say| if let Say::Taken(rival) = say { Some(rival.clone()) } else { None })
-        {
+        let taken = |say: &Say| if let Say::Taken(rival) = say { Some(rival.clone()) } else { None };
+        if let Some(rival) = self.says.iter().find_map(taken) {
             return Progress::Refused(LossReason::Taken, Some(rival));
+        }
+        let conflict = |say: &Say| if let Say::Conflict(found) = say { Some(found.clone()) } else { None };
+        if let Some(found) = self.says.iter().find_map(conflict) {
+            return Progress::Refused(LossReason::Conflict, Some(found));
         }
         let superseded = self.says.contains(&Say::Superseded);
         Progress::Refused(if superseded { LossReason::Superseded } else { LossReason::Missing }, None)
@@ -146,12 +152,12 @@ impl Extension {
 
 impl Say {
     fn refuses(&self) -> bool {
-        matches!(self, Self::Missing | Self::Taken(_) | Self::Superseded)
+        matches!(self, Self::Missing | Self::Taken(_) | Self::Conflict(_) | Self::Superseded)
     }
 
     fn no(reply: &Reply, owner: &str) -> Self {
         match reply.rival() {
-            _ if reply.verdict == Verdict::Conflict => Self::Taken(reply.holder.clone().unwrap_or_default()),
+            _ if reply.verdict == Verdict::Conflict => Self::Conflict(reply.holder.clone().unwrap_or_default()),
             None => Self::Missing,
             Some(holder) if holder == owner => Self::Superseded,
             Some(holder) => Self::Taken(holder.to_owned()),
@@ -191,12 +197,15 @@ mod tests {
         let taken = || reply(Verdict::No, Some("rival"));
         let kept = || reply(Verdict::No, Some("claim b:c:1 host=h pid=1"));
         let newer = || reply(Verdict::No, Some("me"));
+        let forged = || reply(Verdict::Conflict, Some("string at f"));
         for (answers, expected) in [
             (vec![yes()], Progress::Confirmed),
             (vec![missing()], Progress::Refused(LossReason::Missing, None)),
             (vec![taken()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
             (vec![kept()], Progress::Refused(LossReason::Missing, None)),
             (vec![newer()], Progress::Refused(LossReason::Superseded, None)),
+            (vec![forged()], Progress::Refused(LossReason::Conflict, Some("string at f".into()))),
+            (vec![forged(), taken(), yes()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
             (vec![unknown()], Progress::Unknown),
             (vec![yes(), yes(), missing()], Progress::Confirmed),
             (vec![missing(), unknown(), yes()], Progress::Unknown),

@@ -11,13 +11,14 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
 use crate::mutant::mutant;
-use crate::options::{MAX_TTL, Ms, check_ttl, wire_millis};
+use crate::options::wire_millis;
 use crate::protocol::ballot::{Ballot, Late};
 use crate::protocol::extension::{Extension, Progress};
 use crate::protocol::farewell::{Concern, STRAGGLER};
 use crate::protocol::round::Round;
 use crate::protocol::rounds::{Heard, Rounds};
-use crate::protocol::wish::Wishes;
+use crate::protocol::wish::{self, Wishes};
+use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::{Answer, Op, Request, Verdict};
 use crate::validity::{self, Reading};
@@ -108,6 +109,25 @@ impl Hold {
         if now < self.unsure_until[server] { Concern::AskTwice } else { Concern::Ask }
     }
 
+    /// How many servers have voted for others since the grant, and the highest of these votes.
+    pub(super) fn others(&self, witness: &Witness) -> (usize, Option<u64>) {
+        let is_pending = |server: usize| self.round.ballot.is_pending(server);
+        (witness.count(self.fence, is_pending), witness.latest(self.fence, is_pending))
+    }
+
+    /// Who came between, as far as the servers have shown it so far: a key that is gone may have been another's.
+    pub(super) fn attribute(&self, loss: Loss, witness: &Witness) -> Loss {
+        let (count, latest) = self.others(witness);
+        let gone = matches!(loss.reason, LossReason::Missing);
+        match loss.reason {
+            LossReason::Missing | LossReason::Taken if loss.rival.is_some() || witness.proves(count) => {
+                let reason = if gone { LossReason::Taken } else { loss.reason };
+                Loss { reason, rival_fence: latest, ..loss }
+            }
+            _ => loss,
+        }
+    }
+
     /// No more beats, and answers to the one under way no longer matter. Gives the callers that still wait for an extend.
     pub(super) fn stop(&mut self) -> Vec<CallId> {
         self.renewing = false;
@@ -168,37 +188,12 @@ impl Hold {
     /// The loss of a hold whose validity has ended.
     pub(super) fn expiry_at(&self, now: Tick) -> Loss {
         let reason = if now >= self.hold_end { LossReason::MaxHold } else { LossReason::Expired };
-        Loss { reason, rival: None, overrun: now.since(self.validity_end) }
+        Loss::new(reason, now.since(self.validity_end))
     }
 
     /// A user asks for an extension. What shall remain is fixed now.
     pub(super) fn extend(&mut self, recipe: &Recipe, call: CallId, amount: Amount, now: Tick) -> Result<(), Error> {
-        let span = match amount {
-            Amount::Own => recipe.options.ttl,
-            Amount::To(span) => {
-                check_ttl("ttl", span)?;
-                if let Some(fleet) = recipe.fleet.filter(|fleet| wire_millis(span) > fleet.max_ttl_ms) {
-                    let why = format!("on a quorum no more than max_ttl ({} ms) may remain", fleet.max_ttl_ms);
-                    return Err(Error::invalid("ttl", Ms(span), why));
-                }
-                span
-            }
-            Amount::By(more) => {
-                let left = self.validity_end.since(now);
-                let span = validity::asking_for(left.saturating_add(more));
-                let longest = recipe.fleet.map_or(MAX_TTL, |fleet| Duration::from_millis(fleet.max_ttl_ms));
-                if span > longest {
-                    let bound = if recipe.fleet.is_some() { "max_ttl" } else { "the longest ttl" };
-                    let (left, longest) = (left.as_millis(), longest.as_millis());
-                    let why =
-                        format!("too much: {left} ms remain already, and no key is kept longer than {bound} ({longest} ms)");
-                    return Err(Error::invalid("by", Ms(more), why));
-                }
-                span
-            }
-        };
-        // What adds nothing still needs a ttl that a server can keep.
-        let span = span.max(crate::options::MIN_TTL);
+        let span = wish::reach(recipe, amount, self.validity_end.since(now))?;
         self.wishes.add(recipe, call, span, now);
         if self.extensions.current().is_none() {
             self.next_beat = now;
@@ -271,8 +266,10 @@ impl Hold {
                 }
                 None
             }
-            Heard::Open(Progress::Refused(reason, rival), _) => {
-                Some(Loss { reason, rival, overrun: now.since(self.validity_end) })
+            Heard::Open(Progress::Refused(reason, seen), _) => {
+                let loss = Loss::new(reason, now.since(self.validity_end));
+                let conflict = reason == LossReason::Conflict;
+                Some(if conflict { Loss { found: seen, ..loss } } else { Loss { rival: seen, ..loss } })
             }
             // Validity has ended: the timer will say so, whatever came in since.
             _ if now >= self.validity_end && !mutant!(LateExtension) => None,

@@ -14,6 +14,7 @@ mod hold;
 mod inspection;
 mod leaving;
 mod outage;
+mod release;
 mod round;
 mod rounds;
 mod scene;
@@ -22,14 +23,15 @@ mod survey;
 mod tally;
 mod waiting;
 mod wish;
+mod witness;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use acquisition::Acquisition;
 pub use ballot::{Ballot, Standing};
-pub use farewell::{Outcome, Release};
 pub use inspection::{LockInfo, inspect};
+pub use release::{Outcome, Release};
 pub use survey::{ServerReport, Survey, trusted};
 
 use crate::clock::Tick;

@@ -4,8 +4,39 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::error::Error;
 use crate::mutant::mutant;
-use crate::protocol::{CallId, Recipe};
+use crate::options::{MAX_TTL, MIN_TTL, Ms, check_ttl, wire_millis};
+use crate::protocol::{Amount, CallId, Recipe};
+use crate::validity;
+
+/// What to ask the servers for, where `left` remains now.
+pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<Duration, Error> {
+    let span = match amount {
+        Amount::Own => recipe.options.ttl,
+        Amount::To(span) => {
+            check_ttl("ttl", span)?;
+            if let Some(fleet) = recipe.fleet.filter(|fleet| wire_millis(span) > fleet.max_ttl_ms) {
+                let why = format!("on a quorum no more than max_ttl ({} ms) may remain", fleet.max_ttl_ms);
+                return Err(Error::invalid("ttl", Ms(span), why));
+            }
+            span
+        }
+        Amount::By(more) => {
+            let span = validity::asking_for(left.saturating_add(more));
+            let longest = recipe.fleet.map_or(MAX_TTL, |fleet| Duration::from_millis(fleet.max_ttl_ms));
+            if span > longest {
+                let bound = if recipe.fleet.is_some() { "max_ttl" } else { "the longest ttl" };
+                let (left, longest) = (left.as_millis(), longest.as_millis());
+                let why = format!("too much: {left} ms remain already, and no key is kept longer than {bound} ({longest} ms)");
+                return Err(Error::invalid("by", Ms(more), why));
+            }
+            span
+        }
+    };
+    // What adds nothing still needs a ttl that a server can keep.
+    Ok(span.max(MIN_TTL))
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Wish {

@@ -3,6 +3,7 @@
 use locktender::clock::Tick;
 use locktender::protocol::{Grant, Tag};
 use locktender::validity::end;
+use locktender::{Outcome, Release};
 
 use super::clock::{Instant, micros, ms};
 use super::history::{Granted, Stretch};
@@ -92,7 +93,21 @@ impl World {
         }
     }
 
-    fn granted_tick(&self, client: usize, slot: usize) -> Tick {
+    /// Whether the outcome of a release says who else had the lock.
+    pub(super) fn tells_who(&self, client: usize, slot: usize, release: &Release) -> bool {
+        let entry = &self.processes[client].slots[slot];
+        let Some(ours) = entry.grant.as_ref().map(|grant| grant.fence) else { return true };
+        let named = release.rival.is_some() || release.rival_fence.is_some();
+        let accused = release.rival_fence.is_none_or(|fence| self.history.voted_for_another(fence, (client, slot)));
+        // On one server a hold that was granted after ours, and before we let go, is proved by any answer.
+        let others = self.history.grants.get(&entry.name).into_iter().flatten();
+        let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(owner)?.since).unwrap_or(self.now);
+        let overlap = others.filter(|grant| grant.fence > ours && grant.returned < let_go).count() > 0;
+        let missed = self.plan.servers == 1 && entry.release_refused && overlap && release.outcome == Outcome::Expired;
+        accused && !missed && named == (release.outcome == Outcome::Taken)
+    }
+
+    pub(super) fn granted_tick(&self, client: usize, slot: usize) -> Tick {
         let process = &self.processes[client];
         Tick::from_micros(process.clock.at(process.slots[slot].granted_at))
     }

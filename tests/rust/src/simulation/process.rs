@@ -80,6 +80,11 @@ impl World {
             self.trace(|| format!("c{client}.{slot} <- {}", told(&input)));
         }
         let mut commands = std::mem::take(&mut self.commands);
+        if let Input::Answer { tag: Tag { step: Step::Release, sent, .. }, answer: Ok(reply), .. } = &input {
+            // Not the answers to undoing rounds before the grant.
+            let ours = *sent >= self.granted_tick(client, slot);
+            self.processes[client].slots[slot].release_refused |= ours && reply.verdict == Verdict::No;
+        }
         let mut extended = None;
         if let Input::Answer { tag: tag @ Tag { step: Step::Extend, round, .. }, answer: Ok(reply), .. } = &input {
             let confirmed = usize::from(reply.verdict == Verdict::Ok);

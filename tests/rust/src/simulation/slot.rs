@@ -78,6 +78,8 @@ pub(super) struct Slot {
     pub(super) spans: BTreeMap<u32, Duration>,
     /// A server has refused an extension.
     pub(super) refused: bool,
+    /// A server has answered to the release that the lock is not ours.
+    pub(super) release_refused: bool,
     /// How long it was valid when it was granted, microseconds.
     pub(super) first_span: u64,
 }
@@ -111,6 +113,7 @@ impl Slot {
             answered_round: 0,
             spans: BTreeMap::new(),
             refused: false,
+            release_refused: false,
             first_span: 0,
         }
     }
