@@ -82,7 +82,8 @@ impl World {
         let mut commands = std::mem::take(&mut self.commands);
         if let Input::Answer { tag: Tag { step: Step::Release, sent, .. }, answer: Ok(reply), .. } = &input {
             // Not the answers to undoing rounds before the grant.
-            let ours = *sent >= self.granted_tick(client, slot);
+            let granted = self.processes[client].slots[slot].grant.is_some();
+            let ours = granted && *sent >= self.granted_tick(client, slot);
             self.processes[client].slots[slot].release_refused |= ours && reply.verdict == Verdict::No;
         }
         let mut extended = None;
