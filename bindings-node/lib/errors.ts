@@ -49,13 +49,15 @@ export class AcquireTimeoutError extends LockError {
 }
 
 /** Why a hold ended without its holder's doing. */
-export type LossReason = 'expired' | 'missing' | 'taken' | 'superseded' | 'max_hold' | 'closed'
+export type LossReason = 'expired' | 'missing' | 'taken' | 'superseded' | 'conflict' | 'max_hold' | 'closed'
 
 /** `LOCK_LOST`: the lock was ours and no longer is. */
 export class LockLostError extends LockError {
   readonly reason: LossReason
   /** The owner value of who holds the lock now, if the servers showed one. */
   readonly rival: string | null
+  /** The fence of the latest hold that came between, if the servers prove that there was one; without a `rival` it has ended since. */
+  readonly rivalFence: number | null
   /** How long the holder went on after its validity had ended, by this machine's clock. */
   readonly overrunMs: number
   /** What the body of `withLock` came to, if it ran to its end. */
@@ -66,6 +68,7 @@ export class LockLostError extends LockError {
     super(failure.code, failure.message, failure.lockName)
     this.reason = failure.reason as LossReason
     this.rival = failure.rival
+    this.rivalFence = failure.rivalFence
     this.overrunMs = failure.overrunMs
   }
 }

@@ -37,6 +37,8 @@ export interface LockEvent {
   readonly fence: number | null
   /** The value of whoever holds the key instead. */
   readonly rival: string | null
+  /** The fence of the latest hold that came between, if the servers show it. */
+  readonly rivalFence: number | null
   /** Why the lock was lost. */
   readonly reason: LossReason | null
   /**

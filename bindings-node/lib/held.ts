@@ -8,9 +8,15 @@ import { traced } from './tracing.js'
 
 /** What a release found. */
 export interface Release {
-  /** `released`: it was ours. `expired`: nobody has it. `taken`: `rival` has it. */
+  /** `released`: it was ours. `expired`: nobody has it. `taken`: somebody else has it, or had it in between. */
   readonly outcome: 'released' | 'expired' | 'taken'
+  /** With `taken`: the owner value of who has it; `null` if that hold has ended since. */
   readonly rival: string | null
+  /**
+   * With `taken`: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in which it
+   * was issued, so it also says since when.
+   */
+  readonly rivalFence: number | null
   /** How long after the end of validity the release was sent, by this machine's clock. */
   readonly overrunMs: number
 }
@@ -142,7 +148,7 @@ export class Held implements AsyncDisposable {
     })
   }
 
-  /** Makes what remains now and `ms` more remain. Rejects as `extend` does. */
+  /** Makes what `remainingMs()` says now and `ms` more remain. Rejects as `extend` does. */
   extendBy(ms: number): Promise<void> {
     return traced('extend', this.name, async () => {
       const more = time('ms', ms ?? null)

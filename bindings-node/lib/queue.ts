@@ -66,7 +66,7 @@ function outcomeOf(kind: number, number: number, value: unknown): unknown {
     case HELD:
       return { hold: number, fence: value as number } satisfies Granted
     case RELEASED:
-      return { outcome: 'released', rival: null, overrunMs: value as number } satisfies Release
+      return { outcome: 'released', rival: null, rivalFence: null, overrunMs: value as number } satisfies Release
     case REJECTED:
       return new Refused(value as native.Failure)
     default:

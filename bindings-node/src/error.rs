@@ -18,6 +18,7 @@ pub struct Failure {
     pub rank: Option<f64>,
     pub reason: Option<String>,
     pub rival: Option<String>,
+    pub rival_fence: Option<f64>,
     pub overrun_ms: f64,
     pub servers: Vec<ServerFailure>,
 }
@@ -42,6 +43,7 @@ impl From<Error> for Failure {
             rank: error.rank().map(|rank| rank as f64),
             reason: loss.map(|loss| loss.reason.as_str().to_owned()),
             rival: loss.and_then(|loss| loss.rival.clone()),
+            rival_fence: loss.and_then(|loss| loss.rival_fence).map(|fence| fence as f64),
             overrun_ms: loss.map_or(0.0, |loss| ms(loss.overrun)),
             servers: error.servers().iter().map(ServerFailure::from).collect(),
         }

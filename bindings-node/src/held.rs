@@ -113,13 +113,15 @@ impl CompletionQueue {
 pub(crate) struct Release {
     pub outcome: String,
     pub rival: Option<String>,
+    pub rival_fence: Option<f64>,
     pub overrun_ms: f64,
 }
 
 impl From<locktender::Release> for Release {
     fn from(release: locktender::Release) -> Self {
-        let locktender::Release { outcome, rival, overrun, .. } = release;
-        Self { outcome: outcome.as_str().to_owned(), rival, overrun_ms: ms(overrun) }
+        let locktender::Release { outcome, rival, rival_fence, overrun, .. } = release;
+        let rival_fence = rival_fence.map(|fence| fence as f64);
+        Self { outcome: outcome.as_str().to_owned(), rival, rival_fence, overrun_ms: ms(overrun) }
     }
 }
 

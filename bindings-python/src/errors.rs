@@ -100,6 +100,7 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     if let Some(loss) = error.loss() {
         fields.set_item("reason", loss.reason.as_str())?;
         fields.set_item("rival", &loss.rival)?;
+        fields.set_item("rival_fence", loss.rival_fence)?;
         fields.set_item("overrun", loss.overrun.as_secs_f64())?;
     }
     if !error.servers().is_empty() {

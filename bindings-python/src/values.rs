@@ -14,19 +14,21 @@ use crate::events::level_of;
 pub(crate) struct Release {
     outcome: &'static str,
     rival: Option<String>,
+    rival_fence: Option<u64>,
     overrun: f64,
 }
 
 impl From<locktender::Release> for Release {
     fn from(release: locktender::Release) -> Self {
-        Self { outcome: release.outcome.as_str(), rival: release.rival, overrun: release.overrun.as_secs_f64() }
+        let locktender::Release { outcome, rival, rival_fence, overrun, .. } = release;
+        Self { outcome: outcome.as_str(), rival, rival_fence, overrun: overrun.as_secs_f64() }
     }
 }
 
 #[pymethods]
 impl Release {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["outcome", "rival", "overrun"])
+        shown(slf, &["outcome", "rival", "rival_fence", "overrun"])
     }
 }
 
@@ -36,19 +38,21 @@ impl Release {
 pub(crate) struct Loss {
     reason: &'static str,
     rival: Option<String>,
+    rival_fence: Option<u64>,
     overrun: f64,
 }
 
 impl From<locktender::Loss> for Loss {
     fn from(loss: locktender::Loss) -> Self {
-        Self { reason: loss.reason.as_str(), rival: loss.rival, overrun: loss.overrun.as_secs_f64() }
+        let locktender::Loss { reason, rival, rival_fence, overrun, .. } = loss;
+        Self { reason: reason.as_str(), rival, rival_fence, overrun: overrun.as_secs_f64() }
     }
 }
 
 #[pymethods]
 impl Loss {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["reason", "rival", "overrun"])
+        shown(slf, &["reason", "rival", "rival_fence", "overrun"])
     }
 }
 
@@ -149,6 +153,7 @@ pub(crate) struct Event {
     owner: Option<String>,
     fence: Option<u64>,
     rival: Option<String>,
+    rival_fence: Option<u64>,
     reason: Option<&'static str>,
     took: Option<f64>,
     rank: Option<u64>,
@@ -166,6 +171,7 @@ impl From<CoreEvent> for Event {
             owner: event.owner,
             fence: event.fence,
             rival: event.rival,
+            rival_fence: event.rival_fence,
             reason: event.reason.map(LossReason::as_str),
             took: event.took.map(|took| took.as_secs_f64()),
             rank: event.rank,
@@ -195,7 +201,9 @@ impl Event {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["kind", "lock", "key", "owner", "fence", "rival", "reason", "took", "rank", "server", "message"])
+        let fields =
+            ["kind", "lock", "key", "owner", "fence", "rival", "rival_fence", "reason", "took", "rank", "server", "message"];
+        shown(slf, &fields)
     }
 }
 

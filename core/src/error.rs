@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::loss::{Loss, LossReason};
 use crate::server::FailureKind;
 use crate::wording::{Language, Text};
 
@@ -72,57 +73,6 @@ impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
-}
-
-/// Why a hold ended without its holder's doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LossReason {
-    /// Validity ran out before a majority confirmed a renewal.
-    Expired,
-    /// The key is gone from the servers.
-    Missing,
-    /// Somebody else holds the key.
-    Taken,
-    /// The key is ours but a newer fence was issued.
-    Superseded,
-    /// `max_hold` has passed.
-    MaxHold,
-    /// The client was closed.
-    Closed,
-}
-
-impl LossReason {
-    /// The reason as it is spelled in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::Missing => "missing",
-            Self::Taken => "taken",
-            Self::Superseded => "superseded",
-            Self::MaxHold => "max_hold",
-            Self::Closed => "closed",
-        }
-    }
-}
-
-impl fmt::Display for LossReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// How a hold was lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loss {
-    /// Why.
-    pub reason: LossReason,
-    /// The readable owner value of who holds the key now, if the servers showed one.
-    pub rival: Option<String>,
-    /// How long the holder went on after its validity had ended, by this machine's clock.
-    pub overrun: Duration,
 }
 
 /// How long a key remains on a server.

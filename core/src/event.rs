@@ -124,6 +124,8 @@ pub struct Event {
     pub fence: Option<u64>,
     /// The value of whoever holds the key instead.
     pub rival: Option<String>,
+    /// The fence of the latest hold that came between, if the servers show it.
+    pub rival_fence: Option<u64>,
     /// Why the lock was lost.
     pub reason: Option<LossReason>,
     /// How long it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of a race.
@@ -145,6 +147,7 @@ impl Event {
             owner: None,
             fence: None,
             rival: None,
+            rival_fence: None,
             reason: None,
             took: None,
             rank: None,
@@ -185,6 +188,7 @@ pub(crate) fn trace(event: &Event) {
                 owner = event.owner.as_deref(),
                 fence = event.fence,
                 rival = event.rival.as_deref(),
+                rival_fence = event.rival_fence,
                 reason = event.reason.map(LossReason::as_str),
                 took_ms = event.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
                 rank = event.rank,

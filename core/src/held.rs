@@ -107,7 +107,8 @@ impl Held {
         self.extend_to(Amount::Own)
     }
 
-    /// Makes what remains now and `more` remain; see [`Held::extend`].
+    /// Makes what remains now and `more` remain: [`Held::remaining`] grows by `more`, as far as `max_hold` allows. See
+    /// [`Held::extend`].
     pub fn extend_by(&self, more: Duration) -> Call<()> {
         self.extend_to(Amount::By(more))
     }

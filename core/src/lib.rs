@@ -49,6 +49,7 @@ mod held;
 mod inquiry;
 mod live;
 mod lock;
+mod loss;
 pub mod machine;
 #[doc(hidden)]
 pub mod mutant;

@@ -93,6 +93,12 @@ mod planted {
                         Self::SplitStirs,
                         Self::LeaverOvertaken,
                         Self::EveryTurnPassed,
+                        Self::EarlierYesStands,
+                        Self::StaleRefusal,
+                        Self::ExtendDelaysBeat,
+                        Self::OwnVoteAccused,
+                        Self::LoneVoteProves,
+                        Self::HigherFenceIgnored,
                     ];
             }
         };
@@ -140,10 +146,22 @@ mod planted {
         ExtensionValidFromReply,
         /// Nothing is taken off a ttl for drifting clocks.
         NoDrift,
+        /// What an extension by a time asks for is not raised by what drift takes off.
+        DriftTwice,
         /// An extension counts although the old validity has ended.
         LateExtension,
         /// Answers to an earlier extension count for the one under way.
         EarlierRoundCounts,
+        /// A beat waits for an extension that asks for less.
+        ExtendDelaysBeat,
+        /// A round that timed out is forgotten, and its late answers with it.
+        TimedOutForgotten,
+        /// A round that is confirmed late counts from the sending of the one under way.
+        EarlierRoundFromLatest,
+        /// A round that is confirmed late counts a server that has refused a later one.
+        EarlierYesStands,
+        /// A refusal in a round before the last confirmed one is a loss.
+        StaleRefusal,
         /// A missing key is written again before a majority has confirmed the extension.
         HealWithoutMajority,
         /// A missing key is written again also where an acquire may still come, or the vote was released.
@@ -158,6 +176,14 @@ mod planted {
         ExtendOutlasts,
         /// A server that did not answer an extension counts as one that refused it.
         SilenceRefuses,
+
+        // Who came between.
+        /// A vote of our own that is above the token counts as somebody else's.
+        OwnVoteAccused,
+        /// One server of several that voted later proves another hold.
+        LoneVoteProves,
+        /// A fence above ours proves nothing.
+        HigherFenceIgnored,
 
         // The queue on a server.
         /// A newcomer that queues by principle takes a free lock although somebody waits.

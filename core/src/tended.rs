@@ -349,7 +349,7 @@ impl Tended {
         desk.failed = true;
         let set = desk.alarm;
         // It is renewed no more.
-        let loss = held.then_some(Loss { reason: LossReason::Expired, rival: None, overrun: Duration::ZERO });
+        let loss = held.then_some(Loss::new(LossReason::Expired, Duration::ZERO));
         desk.loss = desk.loss.take().or_else(|| loss.clone());
         self.refuse(desk);
         let mut warning = panic.warning("the lock's state machine");

@@ -5,11 +5,14 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::mutant::mutant;
 
+/// What servers' expiry in whole milliseconds may cost.
+const SETTLED: Duration = Duration::from_millis(2);
+
 /// What is taken off a ttl for clocks that run at slightly different rates: a hundredth, and 2 ms for the servers'
 /// millisecond expiry. The bound is the one of the Redlock description at redis.io.
 #[must_use]
 pub fn drift(ttl: Duration) -> Duration {
-    ttl / 100 + Duration::from_millis(2)
+    ttl / 100 + SETTLED
 }
 
 /// The end of validity of a key that was asked for at `sent` with `ttl`: counted from the *request*, because the server may
@@ -18,6 +21,16 @@ pub fn drift(ttl: Duration) -> Duration {
 pub fn end(sent: Tick, ttl: Duration) -> Tick {
     let allowance = if mutant!(NoDrift) { Duration::ZERO } else { drift(ttl) };
     sent.after(ttl.saturating_sub(allowance))
+}
+
+/// The least ttl to ask for so that `span` remains of it: what [`end`] takes off is added, in whole microseconds.
+#[must_use]
+pub fn asking_for(span: Duration) -> Duration {
+    if mutant!(DriftTwice) {
+        return span;
+    }
+    let raised = micros(span.saturating_add(SETTLED)).saturating_mul(100).div_ceil(99);
+    Duration::from_micros(raised)
 }
 
 /// A server's clock as one reply showed it.
@@ -70,6 +83,18 @@ mod tests {
     fn validity_is_counted_from_the_request_less_the_drift() {
         assert_eq!(end(at(1_000), ms(10_000)), at(1_000 + 10_000 - 102));
         assert_eq!(end(at(0), ms(1)), at(0), "a ttl below the drift is never valid");
+    }
+
+    #[test]
+    fn what_is_asked_for_leaves_exactly_what_shall_remain() {
+        for span in [0, 1, 99, 1_000, 123_457, 10_000_000, 86_399_999_999] {
+            let span = Duration::from_micros(span);
+            let ttl = asking_for(span);
+            assert_eq!(end(at(7), ttl), at(7).after(span), "{span:?}");
+            let less = end(at(7), ttl - Duration::from_micros(2));
+            assert!(span.is_zero() || less < at(7).after(span), "{span:?}: more than it takes");
+        }
+        assert!(asking_for(Duration::MAX) > Duration::from_secs(86_400), "too long, and no overflow");
     }
 
     #[test]

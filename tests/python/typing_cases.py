@@ -127,6 +127,7 @@ def failing() -> None:
     try:
         blocking()
     except LockLostError as lost:
+        assert_type(lost.rival_fence, int | None)
         assert_type(lost.overrun, float)
         assert_type(lost.rival, str | None)
     except UnavailableError as unavailable:

@@ -50,6 +50,7 @@ def _log(event: _native.Event) -> None:
             "owner": event.owner,
             "fence": event.fence,
             "rival": event.rival,
+            "rival_fence": event.rival_fence,
             "reason": event.reason,
             "took": event.took,
             "rank": event.rank,

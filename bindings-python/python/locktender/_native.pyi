@@ -438,7 +438,8 @@ class Held:
         """
 
     def extend(self, ttl: _Seconds | None = None, *, by: _Seconds | None = None) -> None:
-        """Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than remains now. Never shortens.
+        """Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than :meth:`remaining` says now. Never
+        shortens.
 
             held.extend(60)     # at least a minute from now
             held.extend(by=10)  # ten seconds more than now
@@ -528,11 +529,17 @@ class Release:
 
     @property
     def outcome(self) -> Literal["released", "expired", "taken"]:
-        """``released``; ``expired`` if the lock had run out and nobody has it; ``taken`` if somebody else has it."""
+        """``released``; ``expired`` if the lock had run out and nobody has it; ``taken`` if somebody else has it, or had it in
+        between."""
 
     @property
     def rival(self) -> str | None:
-        """The owner value of who has it instead."""
+        """With ``taken``: the owner value of who has it instead; ``None`` if that hold has ended since."""
+
+    @property
+    def rival_fence(self) -> int | None:
+        """With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
+        which it was issued, so it also says since when."""
 
     @property
     def overrun(self) -> float:
@@ -543,12 +550,17 @@ class Loss:
     """How a lock was lost. The fields are those of :exc:`LockLostError`."""
 
     @property
-    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "max_hold", "closed"]:
-        """Why: its validity ran out; its key is gone, somebody else's, or has a newer fence; ``max_hold``; the client was closed."""
+    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "conflict", "max_hold", "closed"]:
+        """Why: its validity ran out; its key is gone, is or was somebody else's, has a newer fence, or holds what no lock writes;
+        ``max_hold``; the client was closed."""
 
     @property
     def rival(self) -> str | None:
         """The owner value of who has it instead, if that is known."""
+
+    @property
+    def rival_fence(self) -> int | None:
+        """The fence of the latest hold that came between, if the servers prove one; without a ``rival`` it has ended since."""
 
     @property
     def overrun(self) -> float:
@@ -699,6 +711,10 @@ class Event:
     @property
     def rival(self) -> str | None:
         """The value of whoever holds the key instead."""
+
+    @property
+    def rival_fence(self) -> int | None:
+        """The fence of the latest hold that came between, if the servers show it."""
 
     @property
     def reason(self) -> str | None:

@@ -55,9 +55,10 @@ class AcquireTimeoutError(LockError, TimeoutError):
 class LockLostError(LockError):
     """The lock was ours and no longer is.
 
-    ``reason`` is one of ``expired``, ``missing``, ``taken``, ``superseded``, ``max_hold`` and ``closed``; ``rival`` the owner
-    value of who holds it now, if that is known; ``overrun`` the seconds the holder went on after its validity had ended;
-    ``result`` what the body of a decorated function had returned.
+    ``reason`` is one of ``expired``, ``missing``, ``taken``, ``superseded``, ``conflict``, ``max_hold`` and ``closed``; ``rival``
+    the owner value of who holds it now, if that is known; ``rival_fence`` the fence of the latest hold that came between, if the
+    servers prove that there was one (without a ``rival`` it has ended since); ``overrun`` the seconds the holder went on after
+    its validity had ended; ``result`` what the body of a decorated function had returned.
     """
 
     code = "LOCK_LOST"
@@ -69,12 +70,14 @@ class LockLostError(LockError):
         lock_name: str | None = None,
         reason: str | None = None,
         rival: str | None = None,
+        rival_fence: int | None = None,
         overrun: float = 0.0,
         result: Any = None,
     ) -> None:
         super().__init__(message, lock_name=lock_name)
         self.reason = reason
         self.rival = rival
+        self.rival_fence = rival_fence
         self.overrun = overrun
         self.result = result
 

@@ -15,7 +15,9 @@ use crate::protocol::hold::Hold;
 use crate::protocol::leaving::{Caller, Leaving, nothing_to_do};
 use crate::protocol::scene::Scene;
 use crate::protocol::state::State;
+use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
+use crate::quoted::quoted;
 use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
 
@@ -32,6 +34,7 @@ pub struct Acquisition {
     state: State,
     /// Values being deleted: of undone rounds, and of the hold once it is released.
     farewells: Vec<Farewell>,
+    witness: Witness,
 }
 
 impl Acquisition {
@@ -41,8 +44,8 @@ impl Acquisition {
     pub fn new(recipe: Arc<Recipe>, seat: Option<Seat>, seed: u64, now: Now) -> Self {
         let slot = seat.as_ref().map(|seat| Arc::clone(&seat.slot));
         let attempt = Attempt::new(&recipe, seat, now.tick);
-        let rng = fastrand::Rng::with_seed(seed);
-        Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(attempt), farewells: Vec::new() }
+        let (rng, witness) = (fastrand::Rng::with_seed(seed), Witness::new(recipe.quorum()));
+        Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(attempt), farewells: Vec::new(), witness }
     }
 
     /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
@@ -146,6 +149,7 @@ impl Acquisition {
 
     fn answer(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: Answer, now: Tick, out: &mut Vec<Command>) {
         self.mind_place(recipe, (server, tag), &answer, now, out);
+        self.witness.hear(server, tag.step, &answer, self.state.owner());
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {
             _ if tag.step == Step::Release => {
@@ -266,12 +270,15 @@ impl Acquisition {
             State::Held(hold) => hold,
             other => return self.state = other,
         };
+        let loss = hold.attribute(loss, &self.witness);
         for call in hold.stop() {
             out.push(Command::Extended(call, Err(Error::lost(recipe.name(), loss.clone()))));
         }
         let mut event = hold.event(recipe, EventKind::Lost);
         event.reason = Some(loss.reason);
         event.rival.clone_from(&loss.rival);
+        event.rival_fence = loss.rival_fence;
+        event.message = loss.found.as_deref().map(quoted);
         out.push(Command::Emit(event));
         out.push(Command::Lost(loss.clone()));
         self.state = State::Lost(hold, loss);
@@ -342,7 +349,7 @@ impl Acquisition {
             out.push(Command::Acquired(Err(Error::closed(Some(recipe.name())))));
         }
         self.check_validity(recipe, now, out);
-        self.lose(recipe, Some(Loss { reason: LossReason::Closed, rival: None, overrun: Duration::ZERO }), out);
+        self.lose(recipe, Some(Loss::new(LossReason::Closed, Duration::ZERO)), out);
         self.leave(recipe, None, false, now, out);
     }
 
@@ -387,7 +394,7 @@ impl Acquisition {
     /// Ends the release if its outcome is known.
     fn conclude(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let State::Leaving(leaving) = &self.state else { return };
-        if let Some(released) = leaving.conclude(recipe, &self.farewells, now, out) {
+        if let Some(released) = leaving.conclude(recipe, (&self.farewells, &self.witness), now, out) {
             self.state = State::Released(released);
         }
     }

@@ -16,7 +16,11 @@ enum Say {
     Yes,
     Missing,
     Taken(String),
+    /// A key holds something else than it should.
+    Conflict(String),
     Superseded,
+    /// It confirmed, on a clock that was set forward.
+    Jumped,
     Failed(FailureKind, String),
 }
 
@@ -26,36 +30,28 @@ pub(super) enum Progress {
     Open,
     /// A majority extended.
     Confirmed,
-    /// So many definite noes that the hold is lost.
+    /// So many definite noes that the hold is lost: why, and who has the lock, or what the key holds.
     Refused(LossReason, Option<String>),
     /// No majority answered; nothing is known.
     Unknown,
-}
-
-/// Who wants the extension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    Beat,
-    User,
 }
 
 /// A round under way.
 #[derive(Clone, Debug)]
 pub(super) struct Extension {
     pub(super) round: u32,
-    pub(super) purpose: Purpose,
     pub(super) sent: Tick,
     /// What shall remain, as sent.
     pub(super) span: Duration,
-    /// Servers that have not answered by then count as failed.
+    /// When no answer is waited for any more, and another round may begin.
     pub(super) times_out: Tick,
     quorum: Quorum,
     says: Vec<Say>,
 }
 
 impl Extension {
-    pub(super) fn new(round: u32, purpose: Purpose, sent: Tick, span: Duration, times_out: Tick, quorum: Quorum) -> Self {
-        Self { round, purpose, sent, span, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
+    pub(super) fn new(round: u32, sent: Tick, span: Duration, times_out: Tick, quorum: Quorum) -> Self {
+        Self { round, sent, span, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
     }
 
     /// A server answered. `readings` are the hold's last readings of the servers' clocks.
@@ -67,16 +63,18 @@ impl Extension {
         answer: Answer,
         readings: &mut [Option<Reading>],
     ) -> Progress {
+        // A server that has said something else since doesn't count, whatever it said before.
+        if self.says[server] != Say::Pending {
+            return self.verdict();
+        }
         self.says[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => {
-                let reading = Reading { sent: self.sent, server_us: reply.time_us };
-                let before = readings[server].replace(reading);
-                if before.is_some_and(|before| jumped(before, reply.time_us, now)) {
-                    // Its keys expire early by the size of the jump; it counts again once it confirms on the new clock.
-                    Say::Failed(FailureKind::Other, "its clock jumped forward".to_owned())
-                } else {
-                    Say::Yes
+                let before = readings[server];
+                if before.is_none_or(|before| before.sent <= self.sent) {
+                    readings[server] = Some(Reading { sent: self.sent, server_us: reply.time_us });
                 }
+                // Its keys expire early by the size of the jump; it counts again once it confirms on the new clock.
+                if before.is_some_and(|before| jumped(before, reply.time_us, now)) { Say::Jumped } else { Say::Yes }
             }
             Ok(reply) => Say::no(&reply, owner),
             Err(failure) => Say::Failed(failure.kind, failure.message),
@@ -84,14 +82,26 @@ impl Extension {
         self.verdict()
     }
 
-    /// The servers that have not answered count as failed.
-    pub(super) fn time_out(&mut self) -> Progress {
-        for say in &mut self.says {
-            if *say == Say::Pending {
-                *say = Say::Failed(FailureKind::Timeout, "no answer in time".to_owned());
-            }
+    /// The server has said something else to a later round: what it says, or said, to this one no longer holds.
+    pub(super) fn withdraw(&mut self, server: usize) {
+        if matches!(self.says[server], Say::Pending | Say::Yes) {
+            self.says[server] = Say::Failed(FailureKind::Other, "said something else since".to_owned());
         }
-        self.verdict()
+    }
+
+    /// Whether answers that are still to come may decide it.
+    pub(super) fn is_open(&self) -> bool {
+        self.verdict() == Progress::Open
+    }
+
+    /// Whether the server answered that the lock is not ours.
+    pub(super) fn refuses(&self, server: usize) -> bool {
+        self.says[server].refuses()
+    }
+
+    /// Whether the server's clock had jumped when it answered.
+    pub(super) fn has_jumped(&self, server: usize) -> bool {
+        self.says[server] == Say::Jumped
     }
 
     /// Whether the server answered that it has no key at all.
@@ -104,6 +114,7 @@ impl Extension {
         let failed = |(server, say): (usize, &Say)| {
             let (kind, message) = match say {
                 Say::Failed(kind, message) => (*kind, message.clone()),
+                Say::Jumped => (FailureKind::Other, "its clock jumped forward".to_owned()),
                 Say::Pending => (FailureKind::Timeout, "had not answered yet".to_owned()),
                 _ => return None,
             };
@@ -117,19 +128,22 @@ impl Extension {
         if count(|say| *say == Say::Yes) >= self.quorum.needed() {
             return Progress::Confirmed;
         }
-        let refused = |say: &Say| matches!(say, Say::Missing | Say::Taken(_) | Say::Superseded);
-        let noes = count(if mutant!(SilenceRefuses) { |say| !matches!(say, Say::Yes | Say::Pending) } else { refused });
+        let noes = count(if mutant!(SilenceRefuses) { |say| !matches!(say, Say::Yes | Say::Pending) } else { Say::refuses });
         if self.quorum.blocked_by(noes) {
             return self.reason();
         }
-        let failed = count(|say| matches!(say, Say::Failed(..)));
+        let failed = count(|say| matches!(say, Say::Failed(..) | Say::Jumped));
         if self.quorum.blocked_by(noes + failed) { Progress::Unknown } else { Progress::Open }
     }
 
     fn reason(&self) -> Progress {
-        if let Some(rival) = self.says.iter().find_map(|say| if let Say::Taken(rival) = say { Some(rival.clone()) } else { None })
-        {
+        let taken = |say: &Say| if let Say::Taken(rival) = say { Some(rival.clone()) } else { None };
+        if let Some(rival) = self.says.iter().find_map(taken) {
             return Progress::Refused(LossReason::Taken, Some(rival));
+        }
+        let conflict = |say: &Say| if let Say::Conflict(found) = say { Some(found.clone()) } else { None };
+        if let Some(found) = self.says.iter().find_map(conflict) {
+            return Progress::Refused(LossReason::Conflict, Some(found));
         }
         let superseded = self.says.contains(&Say::Superseded);
         Progress::Refused(if superseded { LossReason::Superseded } else { LossReason::Missing }, None)
@@ -137,9 +151,13 @@ impl Extension {
 }
 
 impl Say {
+    fn refuses(&self) -> bool {
+        matches!(self, Self::Missing | Self::Taken(_) | Self::Conflict(_) | Self::Superseded)
+    }
+
     fn no(reply: &Reply, owner: &str) -> Self {
         match reply.rival() {
-            _ if reply.verdict == Verdict::Conflict => Self::Taken(reply.holder.clone().unwrap_or_default()),
+            _ if reply.verdict == Verdict::Conflict => Self::Conflict(reply.holder.clone().unwrap_or_default()),
             None => Self::Missing,
             Some(holder) if holder == owner => Self::Superseded,
             Some(holder) => Self::Taken(holder.to_owned()),
@@ -163,7 +181,7 @@ mod tests {
 
     fn verdict_of(answers: Vec<Answer>) -> Progress {
         let quorum = Quorum::of(answers.len());
-        let mut extension = Extension::new(1, Purpose::Beat, Tick::default(), Duration::from_secs(1), Tick::NEVER, quorum);
+        let mut extension = Extension::new(1, Tick::default(), Duration::from_secs(1), Tick::NEVER, quorum);
         let mut readings = vec![None; answers.len()];
         let mut verdict = Progress::Open;
         for (server, answer) in answers.into_iter().enumerate() {
@@ -179,12 +197,15 @@ mod tests {
         let taken = || reply(Verdict::No, Some("rival"));
         let kept = || reply(Verdict::No, Some("claim b:c:1 host=h pid=1"));
         let newer = || reply(Verdict::No, Some("me"));
+        let forged = || reply(Verdict::Conflict, Some("string at f"));
         for (answers, expected) in [
             (vec![yes()], Progress::Confirmed),
             (vec![missing()], Progress::Refused(LossReason::Missing, None)),
             (vec![taken()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
             (vec![kept()], Progress::Refused(LossReason::Missing, None)),
             (vec![newer()], Progress::Refused(LossReason::Superseded, None)),
+            (vec![forged()], Progress::Refused(LossReason::Conflict, Some("string at f".into()))),
+            (vec![forged(), taken(), yes()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
             (vec![unknown()], Progress::Unknown),
             (vec![yes(), yes(), missing()], Progress::Confirmed),
             (vec![missing(), unknown(), yes()], Progress::Unknown),
@@ -201,9 +222,9 @@ mod tests {
         let at = |ms: u64| Tick::from_micros(ms * 1_000);
         let time = |ms: u64| Ok(Reply::new(Verdict::Ok, ms * 1_000, 1, Some("me".into()), Remaining::Gone));
         let mut readings = vec![Some(Reading { sent: at(0), server_us: 1_000_000 })];
-        let mut first = Extension::new(1, Purpose::Beat, at(100), Duration::from_secs(1), Tick::NEVER, quorum);
+        let mut first = Extension::new(1, at(100), Duration::from_secs(1), Tick::NEVER, quorum);
         assert_eq!(first.answer(0, at(101), "me", time(6_000), &mut readings), Progress::Unknown);
-        let mut second = Extension::new(2, Purpose::Beat, at(110), Duration::from_secs(1), Tick::NEVER, quorum);
+        let mut second = Extension::new(2, at(110), Duration::from_secs(1), Tick::NEVER, quorum);
         assert_eq!(second.answer(0, at(111), "me", time(6_010), &mut readings), Progress::Confirmed);
     }
 }

@@ -6,44 +6,9 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::ServerError;
 use crate::mutant::mutant;
+use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, release};
 use crate::server::{Answer, Failure, FailureKind, Queued, Request, Verdict};
-
-/// How a release ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The lock was ours and is free now.
-    Released,
-    /// It had expired; nobody has it.
-    Expired,
-    /// Somebody else has it.
-    Taken,
-}
-
-impl Outcome {
-    /// The outcome as it is spelled in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Released => "released",
-            Self::Expired => "expired",
-            Self::Taken => "taken",
-        }
-    }
-}
-
-/// What a release found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Release {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// With [`Outcome::Taken`]: the value of the key now.
-    pub rival: Option<String>,
-    /// How long after the end of validity the release was first sent, by this machine's clock.
-    pub overrun: Duration,
-}
 
 /// Where one server stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -270,24 +235,28 @@ impl Farewell {
         settled && !self.servers.iter().any(|leave| matches!(leave, Leave::Asked { .. } | Leave::Again { .. }))
     }
 
-    /// The outcome, once a majority decides it.
-    pub(super) fn outcome(&self) -> Option<Release> {
+    /// The outcome, once a majority decides it. `later` is how many servers have voted for others since, and whether as many as
+    /// that, of how many, prove another hold.
+    pub(super) fn outcome(&self, later: usize, proves: impl Fn(usize) -> bool) -> Option<Release> {
         let count = |is: fn(&Leave) -> bool| self.servers.iter().filter(|leave| is(leave)).count();
         let deleted = count(|leave| matches!(leave, Leave::Deleted));
+        if deleted >= self.quorum.needed() {
+            return Some(Release::ours(self.overrun));
+        }
         let against = count(|leave| matches!(leave, Leave::Gone | Leave::Taken(_) | Leave::Unneeded));
-        let rival =
-            self.servers.iter().find_map(|leave| if let Leave::Taken(rival) = leave { Some(rival.clone()) } else { None });
-        let outcome = if deleted >= self.quorum.needed() {
-            Outcome::Released
-        } else if !self.quorum.blocked_by(against) {
+        if !self.quorum.blocked_by(against) {
             return None;
-        } else if rival.is_some() {
-            Outcome::Taken
-        } else {
-            Outcome::Expired
-        };
-        let rival = rival.filter(|_| outcome == Outcome::Taken);
-        Some(Release { outcome, rival, overrun: self.overrun })
+        }
+        let taken = |leave: &Leave| if let Leave::Taken(rival) = leave { Some(rival.clone()) } else { None };
+        let rival = self.servers.iter().find_map(taken);
+        let proved = rival.is_some() || proves(later);
+        // Some have voted for others since: those that were asked a moment ago may complete the proof.
+        let asked = count(|leave| matches!(leave, Leave::Asked { unsure: false, .. }));
+        if !proved && later > 0 && proves(later + asked) {
+            return None;
+        }
+        let outcome = if proved { Outcome::Taken } else { Outcome::Expired };
+        Some(Release { outcome, rival, rival_fence: None, overrun: self.overrun })
     }
 
     /// The servers that have not answered, as errors.

@@ -38,7 +38,7 @@ fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_
     farewell.answer((0, SENT), now, &say(Verdict::No));
     farewell.wake(&recipe, now, &mut out);
     farewell.answer((0, now), now, &say(Verdict::No));
-    assert_eq!(farewell.outcome().map(|release| release.outcome), Some(Outcome::Expired));
+    assert_eq!(farewell.outcome(0, |_| false).map(|release| release.outcome), Some(Outcome::Expired));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_lock_that_is_kept_for_a_waiter_was_not_taken_by_a_rival() {
         let mut farewell = Farewell::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         let reply = Reply::new(Verdict::No, 0, 7, Some(found.to_owned()), Remaining::Gone);
         farewell.answer((0, SENT), SENT, &Ok(reply));
-        let release = farewell.outcome().unwrap();
+        let release = farewell.outcome(0, |_| false).unwrap();
         assert_eq!((release.outcome, release.rival.is_some()), (outcome, outcome == Outcome::Taken), "{found}");
     }
 }
@@ -64,7 +64,7 @@ fn a_release_that_came_before_its_acquire_is_sent_again() {
     farewell.wake(&recipe, now, &mut out);
     farewell.answer((0, SENT), now, &say(Verdict::Ok));
     assert!(farewell.is_over());
-    assert_eq!((out.len(), farewell.outcome().map(|release| release.outcome)), (2, Some(Outcome::Released)));
+    assert_eq!((out.len(), farewell.outcome(0, |_| false).map(|release| release.outcome)), (2, Some(Outcome::Released)));
 }
 
 #[test]
@@ -90,4 +90,22 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool)
     assert_eq!((farewell.wake_at(), farewell.is_over()), (None, false), "it only waits to hear of the acquire");
     farewell.late_acquire(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
     assert_eq!((farewell.wake_at().is_some(), !farewell.is_over()), (doubted, doubted), "it may yet be read from its connection");
+}
+
+#[test]
+fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
+    // Of three servers, two have answered that the key is gone; how many of them have voted for others since?
+    for (later, third_is_asked, expected) in
+        [(0, true, Some(Outcome::Expired)), (1, true, None), (1, false, Some(Outcome::Expired)), (2, true, Some(Outcome::Taken))]
+    {
+        let (recipe, mut out) = (recipe(3), Vec::new());
+        let value = Value { round: 1, owner: "me".into(), leaves: None };
+        let mut farewell = Farewell::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
+        (0..2).for_each(|server| farewell.answer((server, SENT), SENT, &say(Verdict::No)));
+        if !third_is_asked {
+            farewell.answer((2, SENT), SENT, &Err(Failure::unknown(FailureKind::Timeout, "late")));
+        }
+        let outcome = farewell.outcome(later, |count| count >= 2).map(|release| release.outcome);
+        assert_eq!(outcome, expected, "{later} {third_is_asked}");
+    }
 }

@@ -1,8 +1,8 @@
 //! The hold: the heartbeat, the user's extensions, and the two ways in which a lock is lost.
 //!
 //! *Refused* (so many definite noes that no majority is left) is loss at once. *Unknown* (no answer) is loss when validity
-//! ends, by the local clock. What the holder believes never exceeds what the servers keep: validity counts from each
-//! request, only answers of the round under way count, and only while the old validity lasts.
+//! ends, by the local clock. What the holder believes never exceeds what the servers keep: a round counts from its own
+//! request, by answers of its own, however late they are, and only while the old validity lasts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,17 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
 use crate::mutant::mutant;
-use crate::options::{MAX_TTL, check_span, wire_millis};
+use crate::options::wire_millis;
 use crate::protocol::ballot::{Ballot, Late};
-use crate::protocol::extension::{Extension, Progress, Purpose};
+use crate::protocol::extension::{Extension, Progress};
 use crate::protocol::farewell::{Concern, STRAGGLER};
 use crate::protocol::round::Round;
-use crate::protocol::wish::Wishes;
+use crate::protocol::rounds::{Heard, Rounds};
+use crate::protocol::wish::{self, Wishes};
+use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::{Answer, Op, Request, Verdict};
 use crate::validity::{self, Reading};
-use crate::wording::{Part, Text};
 
 /// The longest pause between two tries of an extension, whatever the ttl.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
@@ -43,11 +44,9 @@ pub(super) struct Hold {
     hold_end: Tick,
     renewing: bool,
     next_beat: Tick,
-    extension: Option<Extension>,
+    extensions: Rounds,
     /// How many rounds in a row timed out.
     timeouts: u32,
-    /// The last confirmed round: a server that lost its key may say so after the majority confirmed.
-    confirmed: Option<Extension>,
     /// The latest end that a server may have been given.
     kept_until: Tick,
     /// Until when each server may still read a request of ours that writes the key, from a connection that broke.
@@ -75,14 +74,13 @@ impl Hold {
             kept_until: now.after(ttl),
             unsure_until: (0..recipe.servers.len()).map(unsure).collect(),
             timeouts: 0,
-            confirmed: None,
             granted: now,
             validity_end: validity_end.min(hold_end),
             hold_end,
             renewing: recipe.options.renew,
             next_beat: Tick::NEVER,
             round,
-            extension: None,
+            extensions: Rounds::default(),
             wishes: Wishes::default(),
         };
         hold.next_beat = hold.beat_after(recipe);
@@ -111,17 +109,39 @@ impl Hold {
         if now < self.unsure_until[server] { Concern::AskTwice } else { Concern::Ask }
     }
 
+    /// How many servers have voted for others since the grant, and the highest of these votes.
+    pub(super) fn others(&self, witness: &Witness) -> (usize, Option<u64>) {
+        let is_pending = |server: usize| self.round.ballot.is_pending(server);
+        (witness.count(self.fence, is_pending), witness.latest(self.fence, is_pending))
+    }
+
+    /// Who came between, as far as the servers have shown it so far: a key that is gone may have been another's.
+    pub(super) fn attribute(&self, loss: Loss, witness: &Witness) -> Loss {
+        let (count, latest) = self.others(witness);
+        let gone = matches!(loss.reason, LossReason::Missing);
+        match loss.reason {
+            LossReason::Missing | LossReason::Taken if loss.rival.is_some() || witness.proves(count) => {
+                let reason = if gone { LossReason::Taken } else { loss.reason };
+                Loss { reason, rival_fence: latest, ..loss }
+            }
+            _ => loss,
+        }
+    }
+
     /// No more beats, and answers to the one under way no longer matter. Gives the callers that still wait for an extend.
     pub(super) fn stop(&mut self) -> Vec<CallId> {
         self.renewing = false;
-        self.extension = None;
+        self.extensions.stop();
         // The wish under way is still among them.
         self.wishes.give_up()
     }
 
     pub(super) fn wake_at(&self) -> Tick {
-        let round = self.extension.as_ref().map(|extension| extension.times_out);
-        let next = round.unwrap_or(if self.renewing || !self.wishes.is_empty() { self.next_beat } else { Tick::NEVER });
+        let next = self.extensions.times_out().unwrap_or(if self.renewing || !self.wishes.is_empty() {
+            self.next_beat
+        } else {
+            Tick::NEVER
+        });
         next.min(self.wishes.gives_up()).min(self.validity_end)
     }
 
@@ -168,35 +188,14 @@ impl Hold {
     /// The loss of a hold whose validity has ended.
     pub(super) fn expiry_at(&self, now: Tick) -> Loss {
         let reason = if now >= self.hold_end { LossReason::MaxHold } else { LossReason::Expired };
-        Loss { reason, rival: None, overrun: now.since(self.validity_end) }
+        Loss::new(reason, now.since(self.validity_end))
     }
 
     /// A user asks for an extension. What shall remain is fixed now.
     pub(super) fn extend(&mut self, recipe: &Recipe, call: CallId, amount: Amount, now: Tick) -> Result<(), Error> {
-        let span = match amount {
-            Amount::Own => recipe.options.ttl,
-            Amount::To(span) => {
-                check_span("ttl", span)?;
-                span
-            }
-            Amount::By(span) => {
-                let span = self.validity_end.since(now).saturating_add(span);
-                if span > MAX_TTL {
-                    let why = Text::new("more than {} would remain", [Part::Time(MAX_TTL)]);
-                    return Err(Error::invalid_time("by", span, why));
-                }
-                span
-            }
-        };
-        if let Some(fleet) = recipe.fleet.filter(|fleet| wire_millis(span) > fleet.max_ttl_ms) {
-            let bound = Part::Time(Duration::from_millis(fleet.max_ttl_ms));
-            let why = Text::new("on a quorum no more than the client's {max_ttl} may remain, which is {}", [bound]);
-            return Err(Error::invalid_time("ttl", span, why));
-        }
-        // A By that adds nothing still needs a ttl a server can keep.
-        let span = span.max(crate::options::MIN_TTL);
+        let span = wish::reach(recipe, amount, self.validity_end.since(now))?;
         self.wishes.add(recipe, call, span, now);
-        if self.extension.is_none() {
+        if self.extensions.current().is_none() {
             self.next_beat = now;
         }
         Ok(())
@@ -208,31 +207,30 @@ impl Hold {
             return Some(self.expiry_at(now));
         }
         let given_up = self.wishes.give_up_waiting(now);
-        let failures = || self.extension.as_ref().map(|extension| extension.failures(&recipe.servers)).unwrap_or_default();
+        let failures = || self.extensions.failures(&recipe.servers);
         out.extend(given_up.into_iter().map(|call| unavailable(recipe, call, failures())));
-        if self.extension.as_ref().is_some_and(|extension| now >= extension.times_out) {
-            let progress = self.extension.as_mut().map(Extension::time_out);
-            if let Some(loss) = progress.and_then(|progress| self.settle(recipe, progress, now, out)) {
-                return Some(loss);
-            }
+        if self.extensions.times_out().is_some_and(|at| now >= at) {
+            self.unknown(recipe, now, out);
         }
-        if self.extension.is_none() && now >= self.next_beat {
-            // One round fulfils every wish there is: each asks for at least so much.
+        if self.extensions.current().is_none() && now >= self.next_beat {
+            let beat = recipe.options.ttl;
+            // One round fulfils every wish there is, and is the beat, too: each asks for at least so much. A beat that waited for
+            // an extension that asks for less would come too late on a slow link.
             if let Some(span) = self.wishes.span() {
-                self.send(recipe, Purpose::User, span, now, rounds, out);
+                let span = if self.renewing && !mutant!(ExtendDelaysBeat) { span.max(beat) } else { span };
+                self.send(recipe, span, now, rounds, out);
                 self.wishes.sent(*rounds);
             } else if self.renewing {
-                self.send(recipe, Purpose::Beat, recipe.options.ttl, now, rounds, out);
+                self.send(recipe, beat, now, rounds, out);
             }
         }
         None
     }
 
-    fn send(&mut self, recipe: &Recipe, purpose: Purpose, span: Duration, now: Tick, rounds: &mut u32, out: &mut Vec<Command>) {
+    fn send(&mut self, recipe: &Recipe, span: Duration, now: Tick, rounds: &mut u32, out: &mut Vec<Command>) {
         *rounds += 1;
-        // Up to the end that max_hold sets, and what drift takes off, so that the last extension reaches that end.
-        let rest = self.hold_end.since(now);
-        let span = span.min(rest.saturating_add(validity::drift(rest) * 2));
+        // No further than the end that max_hold sets, which the last extension reaches.
+        let span = span.min(validity::asking_for(self.hold_end.since(now)));
         // Three tries fit into what remains, each as long as the others: shorter and shorter ones would never see a slow answer.
         let share = self.validity_end.since(now) / 3u32.saturating_sub(self.timeouts).max(1);
         let patience = share.max(least_pause(recipe)).min(recipe.response_timeout);
@@ -248,7 +246,7 @@ impl Hold {
         for server in 0..recipe.servers.len() {
             out.push(Command::Send { server, tag, request: request.clone() });
         }
-        self.extension = Some(Extension::new(*rounds, purpose, now, span, now.after(patience), recipe.quorum()));
+        self.extensions.begin(Extension::new(*rounds, now, span, now.after(patience), recipe.quorum()));
     }
 
     /// A server answered to an extension.
@@ -260,72 +258,61 @@ impl Hold {
         now: Tick,
         out: &mut Vec<Command>,
     ) -> Option<Loss> {
-        if let Some(confirmed) = self.confirmed.as_mut().filter(|confirmed| confirmed.round == tag.round) {
-            confirmed.answer(server, now, &self.round.owner, answer, &mut self.round.readings);
-            if confirmed.is_forgetful(server) && now < self.validity_end {
-                self.heal(recipe, server, now, out);
-            }
-            return None;
-        }
-        let current = |round: u32| round == tag.round || mutant!(EarlierRoundCounts);
-        let extension = self.extension.as_mut().filter(|extension| current(extension.round))?;
-        let progress = extension.answer(server, now, &self.round.owner, answer, &mut self.round.readings);
-        if mutant!(HealWithoutMajority) && extension.is_forgetful(server) {
-            self.confirmed = Some(extension.clone());
-            self.heal(recipe, server, now, out);
-        }
-        self.settle(recipe, progress, now, out)
-    }
-
-    /// Acts on what the extension under way has come to.
-    fn settle(&mut self, recipe: &Recipe, progress: Progress, now: Tick, out: &mut Vec<Command>) -> Option<Loss> {
-        match progress {
-            Progress::Open => None,
-            Progress::Refused(reason, rival) => Some(Loss { reason, rival, overrun: now.since(self.validity_end) }),
-            // Validity has ended: the timer will say so, whatever came in since.
-            Progress::Confirmed | Progress::Unknown if now >= self.validity_end && !mutant!(LateExtension) => None,
-            Progress::Confirmed => {
-                self.confirmed(recipe, now, out);
+        match self.extensions.answer((server, tag.round), now, &self.round.owner, answer, &mut self.round.readings) {
+            Heard::Nothing => None,
+            Heard::Forgot => {
+                if now < self.validity_end {
+                    self.heal(recipe, server, now, out);
+                }
                 None
             }
-            Progress::Unknown => {
+            Heard::Open(Progress::Refused(reason, seen), _) => {
+                let loss = Loss::new(reason, now.since(self.validity_end));
+                let conflict = reason == LossReason::Conflict;
+                Some(if conflict { Loss { found: seen, ..loss } } else { Loss { rival: seen, ..loss } })
+            }
+            // Validity has ended: the timer will say so, whatever came in since.
+            _ if now >= self.validity_end && !mutant!(LateExtension) => None,
+            Heard::Confirmed(extension) => {
+                self.confirmed(recipe, &extension, now, out);
+                None
+            }
+            Heard::Open(Progress::Unknown, true) => {
                 self.unknown(recipe, now, out);
                 None
             }
+            Heard::Open(..) => None,
         }
     }
 
-    fn confirmed(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
-        let Some(extension) = self.extension.take() else { return };
-        let counted_from = if mutant!(ExtensionValidFromReply) { now } else { extension.sent };
+    fn confirmed(&mut self, recipe: &Recipe, extension: &Extension, now: Tick, out: &mut Vec<Command>) {
+        let latest = self.extensions.current().map_or(extension.sent, |current| current.sent);
+        let counted_from = match extension.sent {
+            _ if mutant!(ExtensionValidFromReply) => now,
+            _ if mutant!(EarlierRoundFromLatest) => latest,
+            sent => sent,
+        };
         let end = validity::end(counted_from, extension.span).min(self.hold_end);
         self.validity_end = if mutant!(BeatShortens) { end } else { self.validity_end.max(end) };
         self.timeouts = 0;
         self.next_beat = self.beat_after(recipe).max(now);
-        let kind = match extension.purpose {
-            Purpose::Beat => EventKind::Renewed,
-            Purpose::User => {
-                let fulfilled = self.wishes.fulfil(extension.round);
-                out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
-                EventKind::Extended
-            }
-        };
+        let fulfilled = self.wishes.fulfil(extension.round);
+        let kind = if fulfilled.is_empty() { EventKind::Renewed } else { EventKind::Extended };
+        out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
         let mut event = self.event(recipe, kind);
         event.took = Some(now.since(extension.sent));
         out.push(Command::Emit(event));
         if !self.wishes.is_empty() {
             self.next_beat = now;
         }
-        let forgetful: Vec<usize> = (0..recipe.servers.len()).filter(|server| extension.is_forgetful(*server)).collect();
-        self.confirmed = Some(extension);
-        for server in forgetful {
+        for server in (0..recipe.servers.len()).filter(|server| extension.is_forgetful(*server)) {
             self.heal(recipe, server, now, out);
         }
     }
 
     /// Writes the key again on a server that lost it, after a majority confirmed that it is ours.
     fn heal(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
-        let Some(confirmed) = &self.confirmed else { return };
+        let Some(confirmed) = self.extensions.confirmed() else { return };
         // Behind a heal our acquire would cast a new vote above the token and be released for it, and a vote above the token was
         // released there: either way the key would be gone that validity counts on.
         let overtakes = now < self.unsure_until[server]
@@ -351,7 +338,7 @@ impl Hold {
 
     /// No majority answered: try again while validity lasts, and tell a user who has waited long enough.
     fn unknown(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
-        let Some(extension) = self.extension.take() else { return };
+        let Some(extension) = self.extensions.end_current() else { return };
         let failures = || extension.failures(&recipe.servers);
         out.extend(self.wishes.give_up_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
         let left = self.validity_end.since(now);
@@ -361,7 +348,9 @@ impl Hold {
             // It has waited already.
             pause = least_pause(recipe).saturating_sub(now.since(extension.sent));
         }
-        self.next_beat = now.after(pause).min(self.wishes.last_try());
+        let again = now.after(pause).min(self.wishes.last_try());
+        // An earlier round may have been confirmed meanwhile: then nothing presses.
+        self.next_beat = if self.wishes.is_empty() { again.max(self.beat_after(recipe)) } else { again };
     }
 
     pub(super) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {
@@ -379,4 +368,8 @@ fn unavailable(recipe: &Recipe, call: CallId, failures: Vec<ServerError>) -> Com
 
 #[cfg(test)]
 #[path = "hold_tests.rs"]
-mod tests;
+pub(in crate::protocol) mod tests;
+
+#[cfg(test)]
+#[path = "hold_amount_tests.rs"]
+mod amount_tests;

@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Now, Tick};
-use crate::error::{Code, Error, Remaining};
+use crate::error::{Code, Error, Loss, Remaining};
 use crate::options::LockOptions;
 use crate::protocol::waiting::tests::{at, ms};
 use crate::protocol::{Acquisition, Amount, CallId, Command, Input, Recipe, Step, Tag, waiting};
-use crate::server::{Answer, Failure, FailureKind, Reply, Verdict};
+use crate::server::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn recipe(servers: usize, ttl: Duration) -> Recipe {
+pub(in crate::protocol) fn recipe(servers: usize, ttl: Duration) -> Recipe {
     let recipe = waiting::tests::recipe(servers);
     Recipe { options: LockOptions { ttl, ..recipe.options }, ..recipe }
 }
 
-fn yes(verdict: Verdict) -> Answer {
+pub(in crate::protocol) fn yes(verdict: Verdict) -> Answer {
     Ok(Reply::new(verdict, 0, 7, Some("us".into()), Remaining::Gone))
 }
 
@@ -26,43 +26,52 @@ fn refused() -> Answer {
 }
 
 /// A hold granted at the clock's origin, and servers whose answers to extensions a test chooses.
-struct Bench {
+pub(in crate::protocol) struct Bench {
     machine: Acquisition,
-    now: Tick,
+    pub(in crate::protocol) now: Tick,
     /// When which extension is answered, and how.
     answers: Vec<(Tick, usize, Tag, Answer)>,
-    tries: Vec<Tick>,
+    pub(in crate::protocol) tries: Vec<Tick>,
     ended: Vec<(CallId, Tick, Result<(), Error>)>,
+    pub(in crate::protocol) lost: Option<Loss>,
+    /// Until when a server that does what it is asked for, as soon as that is sent, keeps the key.
+    pub(in crate::protocol) kept_until: Tick,
 }
 
 impl Bench {
-    fn held(recipe: Recipe) -> Self {
+    pub(in crate::protocol) fn held(recipe: Recipe) -> Self {
         let now = Now { tick: at(0), wall_us: 0 };
+        let kept_until = at(0).after(recipe.options.ttl);
         let servers = recipe.servers.len();
         let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
-        let mut bench = Self { machine, now: at(0), answers: Vec::new(), tries: Vec::new(), ended: Vec::new() };
-        bench.handle(Input::Start, |_, _| None);
+        let (answers, tries, ended) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bench = Self { machine, now: at(0), answers, tries, ended, lost: None, kept_until };
+        bench.handle(Input::Start, &mut |_, _| None);
         for server in 0..servers {
             let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
-            bench.handle(Input::Answer { server, tag, answer: yes(Verdict::Vote) }, |_, _| None);
+            bench.handle(Input::Answer { server, tag, answer: yes(Verdict::Vote) }, &mut |_, _| None);
         }
         assert!(bench.machine.check(at(0)).is_ok(), "granted");
         bench
     }
 
-    fn handle(&mut self, input: Input, answer: impl Fn(usize, Tick) -> Option<(Duration, Answer)>) {
+    fn handle(&mut self, input: Input, answer: &mut dyn FnMut(usize, Tick) -> Option<(Duration, Answer)>) {
         let mut out = Vec::new();
         self.machine.handle(Now { tick: self.now, wall_us: 0 }, input, &mut out);
         for command in out {
             match command {
-                Command::Send { server, tag, .. } if tag.step == Step::Extend => {
+                Command::Send { server, tag, request } if tag.step == Step::Extend => {
                     if server == 0 {
                         self.tries.push(self.now);
+                    }
+                    if let Op::Extend { ttl_ms, .. } = request.op {
+                        self.kept_until = self.kept_until.max(self.now.after(ms(ttl_ms)));
                     }
                     if let Some((after, answer)) = answer(server, self.now) {
                         self.answers.push((self.now.after(after), server, tag, answer));
                     }
                 }
+                Command::Lost(loss) => self.lost = Some(loss),
                 Command::Extended(call, result) => self.ended.push((call, self.now, result)),
                 _ => (),
             }
@@ -70,7 +79,16 @@ impl Bench {
     }
 
     /// Lets time pass until `until`; `answer` says when and how a server answers an extension sent then, if at all.
-    fn run(&mut self, until: Tick, answer: impl Fn(usize, Tick) -> Option<(Duration, Answer)>) {
+    pub(in crate::protocol) fn run(&mut self, until: Tick, answer: impl Fn(usize, Tick) -> Option<(Duration, Answer)>) {
+        self.run_mut(until, answer);
+    }
+
+    /// [`Bench::run`] with answers that depend on those before them.
+    pub(in crate::protocol) fn run_mut(
+        &mut self,
+        until: Tick,
+        mut answer: impl FnMut(usize, Tick) -> Option<(Duration, Answer)>,
+    ) {
         for _ in 0..10_000 {
             let first = (0..self.answers.len()).min_by_key(|n| self.answers[*n].0).filter(|n| self.answers[*n].0 <= until);
             let wake = self.machine.wake_at().max(self.now);
@@ -78,11 +96,11 @@ impl Bench {
                 Some(first) if self.answers[first].0 <= wake => {
                     let (when, server, tag, reply) = self.answers.remove(first);
                     self.now = when.max(self.now);
-                    self.handle(Input::Answer { server, tag, answer: reply }, &answer);
+                    self.handle(Input::Answer { server, tag, answer: reply }, &mut answer);
                 }
                 _ if wake <= until => {
                     self.now = wake;
-                    self.handle(Input::Wake, &answer);
+                    self.handle(Input::Wake, &mut answer);
                 }
                 _ => {
                     self.now = until;
@@ -93,12 +111,30 @@ impl Bench {
         panic!("a busy loop at {:?}", self.now);
     }
 
-    fn extend(&mut self, call: CallId, answer: impl Fn(usize, Tick) -> Option<(Duration, Answer)>) {
-        self.handle(Input::Extend(call, Amount::Own), answer);
+    pub(in crate::protocol) fn extend(&mut self, call: CallId, answer: impl FnMut(usize, Tick) -> Option<(Duration, Answer)>) {
+        self.extend_to(call, Amount::Own, answer);
+    }
+
+    pub(in crate::protocol) fn extend_to(
+        &mut self,
+        call: CallId,
+        amount: Amount,
+        mut answer: impl FnMut(usize, Tick) -> Option<(Duration, Answer)>,
+    ) {
+        self.handle(Input::Extend(call, amount), &mut answer);
+    }
+
+    pub(in crate::protocol) fn valid_until(&self) -> Tick {
+        self.machine.valid_until()
+    }
+
+    /// The texts of the errors so far.
+    pub(in crate::protocol) fn errors(&self) -> Vec<String> {
+        self.ended.iter().filter_map(|(_, _, result)| result.as_ref().err().map(ToString::to_string)).collect()
     }
 
     /// What the callers were told, and when, in the order of the calls.
-    fn told(&self) -> Vec<(CallId, Tick, Option<Code>)> {
+    pub(in crate::protocol) fn told(&self) -> Vec<(CallId, Tick, Option<Code>)> {
         let mut told: Vec<_> =
             self.ended.iter().map(|(call, when, result)| (*call, *when, result.as_ref().err().map(Error::code))).collect();
         told.sort_unstable_by_key(|(call, ..)| *call);

@@ -6,8 +6,10 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
-use crate::protocol::farewell::{Farewell, Outcome, Release, Value};
+use crate::protocol::farewell::{Farewell, Value};
 use crate::protocol::hold::Hold;
+use crate::protocol::release::{Outcome, Release};
+use crate::protocol::witness::Witness;
 use crate::protocol::{CallId, Command, Manner, Recipe};
 
 /// A hold being given back. Its farewell is among the others of its acquisition.
@@ -69,11 +71,14 @@ impl Leaving {
     pub(super) fn conclude(
         &self,
         recipe: &Recipe,
-        farewells: &[Farewell],
+        (farewells, witness): (&[Farewell], &Witness),
         now: Tick,
         out: &mut Vec<Command>,
     ) -> Option<Released> {
-        let release = self.farewell(farewells).and_then(Farewell::outcome)?;
+        let (later, latest) = self.hold.others(witness);
+        let found = self.farewell(farewells)?.outcome(later, |count| witness.proves(count))?;
+        let rival_fence = latest.filter(|_| found.outcome == Outcome::Taken);
+        let release = Release { rival_fence, ..found }.after(self.loss.as_ref());
         let kind = match release.outcome {
             Outcome::Released => EventKind::Released,
             Outcome::Expired => EventKind::Expired,
@@ -81,6 +86,8 @@ impl Leaving {
         };
         let mut event = self.hold.event(recipe, kind);
         event.rival.clone_from(&release.rival);
+        event.rival_fence = release.rival_fence;
+        event.message = release.sentence();
         event.took = Some(if kind == EventKind::Race { release.overrun } else { now.since(self.hold.granted) });
         out.push(Command::Emit(event));
         let released = Released { release, loss: self.loss.clone(), reported: self.caller.is_some(), explicit: self.explicit };
@@ -120,14 +127,15 @@ impl Released {
         }
         let found = if release.outcome == Outcome::Taken { LossReason::Taken } else { LossReason::Missing };
         let reason = loss.map_or(found, |loss| loss.reason);
-        let rival = release.rival.or_else(|| loss.and_then(|loss| loss.rival.clone()));
-        Err(Error::lost(recipe.name(), Loss { reason, rival, overrun: release.overrun }))
+        let lost = loss.cloned().unwrap_or_else(|| Loss::new(reason, release.overrun));
+        let rival = release.rival.or(lost.rival);
+        Err(Error::lost(recipe.name(), Loss { rival, rival_fence: release.rival_fence, overrun: release.overrun, ..lost }))
     }
 }
 
 /// What leaving a body gives whose lock is already given back.
 pub(super) fn nothing_to_do() -> Release {
-    Release { outcome: Outcome::Released, rival: None, overrun: Duration::ZERO }
+    Release::ours(Duration::ZERO)
 }
 
 #[cfg(test)]

@@ -15,21 +15,24 @@ mod hold;
 mod inspection;
 mod leaving;
 mod outage;
+mod release;
 mod round;
+mod rounds;
 mod scene;
 mod state;
 mod survey;
 mod tally;
 mod waiting;
 mod wish;
+mod witness;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use acquisition::Acquisition;
 pub use ballot::{Ballot, Standing};
-pub use farewell::{Outcome, Release};
 pub use inspection::{LockInfo, inspect};
+pub use release::{Outcome, Release};
 pub use survey::{ServerReport, Survey, trusted};
 
 use crate::clock::Tick;

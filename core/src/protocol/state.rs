@@ -19,6 +19,14 @@ pub(super) enum State {
 }
 
 impl State {
+    /// The value of the hold, once there is one.
+    pub(super) fn owner(&self) -> Option<&str> {
+        match self {
+            Self::Held(hold) | Self::Lost(hold, _) | Self::Leaving(Leaving { hold, .. }) => Some(hold.owner()),
+            _ => None,
+        }
+    }
+
     /// The error of a call that needs the lock held, where it isn't.
     pub(super) fn why_not_held(&self, recipe: &Recipe) -> Error {
         let name = recipe.name();

@@ -4,15 +4,51 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::error::Error;
 use crate::mutant::mutant;
-use crate::protocol::{CallId, Recipe};
+use crate::options::{MAX_TTL, MIN_TTL, check_span, wire_millis};
+use crate::protocol::{Amount, CallId, Recipe};
+use crate::validity;
+use crate::wording::{Part, Text};
+
+/// What to ask the servers for, where `left` remains now.
+pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<Duration, Error> {
+    let span = match amount {
+        Amount::Own => recipe.options.ttl,
+        Amount::To(span) => {
+            check_span("ttl", span)?;
+            if let Some(fleet) = recipe.fleet.filter(|fleet| wire_millis(span) > fleet.max_ttl_ms) {
+                let bound = Part::Time(Duration::from_millis(fleet.max_ttl_ms));
+                let why = Text::new("on a quorum no more than the client's {max_ttl} may remain, which is {}", [bound]);
+                return Err(Error::invalid_time("ttl", span, why));
+            }
+            span
+        }
+        Amount::By(more) => {
+            let span = validity::asking_for(left.saturating_add(more));
+            let longest = recipe.fleet.map_or(MAX_TTL, |fleet| Duration::from_millis(fleet.max_ttl_ms));
+            if span > longest {
+                let text = match recipe.fleet {
+                    Some(_) => {
+                        "too much: {} remain already, and on a quorum no more than the client's {max_ttl} may remain, which is {}"
+                    }
+                    None => "too much: {} remain already, and the longest {ttl} is {}",
+                };
+                return Err(Error::invalid_time("by", more, Text::new(text, [Part::whole_ms(left), Part::Time(longest)])));
+            }
+            span
+        }
+    };
+    // What adds nothing still needs a ttl that a server can keep.
+    Ok(span.max(MIN_TTL))
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Wish {
     call: CallId,
     /// What shall remain.
     span: Duration,
-    /// The round that would fulfil it.
+    /// The first round that would fulfil it; every later one would, too.
     round: Option<u32>,
     /// No try begins later for its sake; a failure after that is what its caller is told.
     last_try: Tick,
@@ -49,12 +85,14 @@ impl Wishes {
 
     /// `round` asks for what they all want.
     pub(super) fn sent(&mut self, round: u32) {
-        self.0.iter_mut().for_each(|wish| wish.round = Some(round));
+        for wish in &mut self.0 {
+            wish.round.get_or_insert(round);
+        }
     }
 
     /// Takes those that `round` has fulfilled.
     pub(super) fn fulfil(&mut self, round: u32) -> Vec<CallId> {
-        self.take(|wish| wish.round == Some(round))
+        self.take(|wish| wish.round.is_some_and(|first| first <= round))
     }
 
     /// Takes those for which no other try is made.

@@ -188,8 +188,8 @@ export class Scene {
     wait_lost: async (step) => {
       const { signal } = this.#held(step)
       if (!signal.aborted) await within(once(signal, 'abort'), 'the lock is not lost')
-      const { reason, rival } = signal.reason
-      return { reason, rival }
+      const { reason, rival, rivalFence } = signal.reason
+      return { reason, rival, rival_fence: rivalFence }
     },
 
     wait_free: async (step) => {

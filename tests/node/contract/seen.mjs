@@ -21,15 +21,15 @@ export function show(info) {
   return { free: false, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters, queue }
 }
 
-export function ended({ outcome, rival, overrunMs }) {
-  return { outcome, rival, overrun_ms: overrunMs }
+export function ended({ outcome, rival, rivalFence, overrunMs }) {
+  return { outcome, rival, rival_fence: rivalFence, overrun_ms: overrunMs }
 }
 
 export function describe(error) {
   // The class is the code in another spelling.
   const name = error.code.toLowerCase().replace(/(^|_)([a-z])/g, (_, __, letter) => letter.toUpperCase()) + 'Error'
   assert.ok(error instanceof locktender[name] && error.name === name, `${error.code} is a ${error.name}`)
-  const { code, message, lockName = null, holder = null, rank = null, reason = null, rival = null, result = null, servers = [] } = error
+  const { code, message, lockName = null, holder = null, rank = null, reason = null, rival = null, rivalFence = null, result = null, servers = [] } = error
   const remaining = holder === null ? null : (error.remainingMs ?? 'forever')
   return {
     error: code,
@@ -40,6 +40,7 @@ export function describe(error) {
     rank,
     reason,
     rival,
+    rival_fence: rivalFence,
     overrun_ms: error.overrunMs ?? 0,
     servers: servers.map(({ server, kind, message }) => ({ server, kind, message })),
     result,

@@ -42,9 +42,9 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   await held.extend()
   await held.extend(maybe)
   await held.extendBy(500)
-  const { outcome, rival, overrunMs }: Release = await held.release()
+  const { outcome, rival, rivalFence, overrunMs }: Release = await held.release()
   same<typeof outcome, 'released' | 'expired' | 'taken'>(true)
-  same<[typeof rival, typeof overrunMs], [string | null, number]>(true)
+  same<[typeof rival, typeof rivalFence, typeof overrunMs], [string | null, number | null, number]>(true)
   const adopted: Held = await client.adopt(held.handOver(), { ttlMs: 1_000, signal })
   adopted.isValid() && adopted.remainingMs().toFixed()
 

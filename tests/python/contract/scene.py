@@ -204,7 +204,7 @@ class Scene:
     async def _do_wait_lost(self, step: dict[str, Any]) -> dict[str, Any]:
         loss = await self._done(self._held(step), "wait_lost", PATIENCE)
         assert loss, "the lock is not lost"
-        return {"reason": loss.reason, "rival": loss.rival}
+        return {"reason": loss.reason, "rival": loss.rival, "rival_fence": loss.rival_fence}
 
     async def _do_wait_free(self, step: dict[str, Any]) -> None:
         deadline = time.monotonic() + PATIENCE

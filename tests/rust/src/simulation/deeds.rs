@@ -32,9 +32,17 @@ impl World {
                 self.stats.losses += 1;
                 let entry = &mut self.processes[client].slots[slot];
                 let closing = loss.reason == LossReason::Closed;
+                let expired = loss.reason == LossReason::Expired;
                 let refused = matches!(loss.reason, LossReason::Missing | LossReason::Taken);
+                let accused = loss.rival_fence;
                 let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
                 entry.loss = Some(loss);
+                if accused.is_some_and(|fence| !self.history.voted_for_another(fence, (client, slot))) {
+                    self.violate(format!("c{client}.{slot}: lost to {accused:?}, which was nobody's"));
+                }
+                if expired {
+                    self.expired(client, slot);
+                }
                 // After a server forgot, the answers that a heal overtook may be the ones that decide.
                 if refused && !self.forgot && self.keeping(client, slot) >= self.plan.needed() {
                     self.violate(format!("c{client}.{slot}: lost, and yet a majority keeps it"));
@@ -155,7 +163,7 @@ impl World {
         // The call is the first of its kind if nothing was told before.
         let (begun, known) = entry.released;
         let fits = match &result {
-            Ok(release) if explicit => !known && (release.outcome == Outcome::Taken) == release.rival.is_some(),
+            Ok(release) if explicit => !known && self.tells_who(client, slot, release),
             Ok(_) => begun || entry.left || entry.loss.is_none() || entry.gone != Some(Gone::Released),
             Err(error) => match error.code() {
                 Code::Unavailable => explicit,

@@ -71,6 +71,12 @@ impl History {
         self.attested.get(&(owner.clone(), fence)).map_or(0, BTreeSet::len)
     }
 
+    /// Whether some server voted so for somebody else.
+    pub(super) fn voted_for_another(&self, fence: u64, (client, slot): (usize, usize)) -> bool {
+        let others = |owner: &Arc<str>| self.whose(owner).is_some_and(|whose| (whose.client, whose.slot) != (client, slot));
+        self.attested.keys().any(|(owner, vote)| *vote == fence && others(owner))
+    }
+
     /// No two handles of a name are valid at the same instant.
     pub(super) fn overlap(&mut self) -> Option<String> {
         for (name, stretches) in &mut self.stretches {

@@ -1,9 +1,11 @@
 //! What a handle says about its validity, held against what the servers keep.
 
 use locktender::clock::Tick;
-use locktender::protocol::Grant;
+use locktender::protocol::{Grant, Tag};
+use locktender::validity::end;
+use locktender::{Outcome, Release};
 
-use super::clock::Instant;
+use super::clock::{Instant, micros, ms};
 use super::history::{Granted, Stretch};
 use super::node::Node;
 use super::world::World;
@@ -60,6 +62,56 @@ impl World {
         self.processes[client].slots[slot].valid_until = Tick::default();
     }
 
+    /// An extension that a majority has answered before validity ended counts from its own sending, however late the answers are.
+    pub(super) fn confirmed(&mut self, client: usize, slot: usize, tag: Tag, before: Tick, now: Tick) {
+        let entry = &self.processes[client].slots[slot];
+        let majority = entry.extended.get(&tag.round).is_some_and(|confirmed| *confirmed >= self.plan.needed());
+        let Some(span) = entry.spans.get(&tag.round).filter(|_| majority && now < before) else { return };
+        // What a server refuses, or a clock that jumps, is another matter.
+        if self.plan.outside || entry.refused || entry.gone.is_some() || entry.loss.is_some() {
+            return;
+        }
+        let hold_end = entry.recipe.options.max_hold.map_or(Tick::NEVER, |span| self.granted_tick(client, slot).after(span));
+        let promised = end(tag.sent, *span).min(hold_end);
+        if entry.machine.valid_until() < promised && entry.machine.valid_until() > Tick::default() {
+            let until = entry.machine.valid_until();
+            self.violate(format!("c{client}.{slot}: a majority confirmed {promised:?} in time, but it is valid until {until:?}"));
+        }
+    }
+
+    /// A hold that is renewed is not lost while every beat can be answered before its validity ends.
+    pub(super) fn expired(&mut self, client: usize, slot: usize) {
+        let entry = &self.processes[client].slots[slot];
+        let trip = 2 * (self.plan.latency_us + self.plan.jitter_us) + ms(4);
+        let ttl = micros(entry.ttl());
+        // A beat is sent when two thirds of the ttl remain, or at once after a grant that took longer.
+        let first = entry.first_span.min(ttl * 3 / 5);
+        let answered = trip * 100 < ttl * 45 && trip < first && trip < micros(self.plan.response_timeout);
+        let undisturbed = self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.processes[client].closed;
+        if entry.recipe.options.renew && answered && undisturbed && entry.gone.is_none() {
+            self.violate(format!("c{client}.{slot}: lost although every beat is answered within {trip} of {ttl}"));
+        }
+    }
+
+    /// Whether the outcome of a release says who else had the lock.
+    pub(super) fn tells_who(&self, client: usize, slot: usize, release: &Release) -> bool {
+        let entry = &self.processes[client].slots[slot];
+        let Some(ours) = entry.grant.as_ref().map(|grant| grant.fence) else { return true };
+        let named = release.rival.is_some() || release.rival_fence.is_some();
+        let accused = release.rival_fence.is_none_or(|fence| self.history.voted_for_another(fence, (client, slot)));
+        // On one server a hold that was granted after ours, and before we let go, is proved by any answer.
+        let others = self.history.grants.get(&entry.name).into_iter().flatten();
+        let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(owner)?.since).unwrap_or(self.now);
+        let overlap = others.filter(|grant| grant.fence > ours && grant.returned < let_go).count() > 0;
+        let missed = self.plan.servers == 1 && entry.release_refused && overlap && release.outcome == Outcome::Expired;
+        accused && !missed && named == (release.outcome == Outcome::Taken)
+    }
+
+    pub(super) fn granted_tick(&self, client: usize, slot: usize) -> Tick {
+        let process = &self.processes[client];
+        Tick::from_micros(process.clock.at(process.slots[slot].granted_at))
+    }
+
     /// A majority must keep the key for as long as the holder believes; a server that forgot is what quarantine is for.
     pub(super) fn servers_keep(&mut self, client: usize, slot: usize, until: Tick) {
         if self.plan.outside {
@@ -103,6 +155,7 @@ impl World {
         let entry = &mut self.processes[client].slots[slot];
         entry.grant = Some(grant.clone());
         entry.granted_at = self.now;
+        entry.first_span = micros(entry.valid_until.since(tick));
         let granted = Granted { asked: entry.started, returned: self.now, fence: grant.fence };
         self.history.grants.entry(entry.name).or_default().push(granted);
         self.stats.grants += 1;

@@ -51,6 +51,8 @@ pub struct Plan {
     pub outside: bool,
     /// Clients measure time on a clock that stops while their machine is suspended: never, but to see that it is noticed.
     pub clocks_stop_in_suspend: bool,
+    /// Round trips may take half a ttl.
+    pub is_slow: bool,
     /// Nothing goes wrong, but what the network does.
     pub is_calm: bool,
     /// Each client has two connections to each server, between which there is no order.
@@ -97,6 +99,7 @@ impl Plan {
             ahead_us: if rng.bool() { rng.u64(..ms(1_800_000)) } else { 0 },
             outside: false,
             clocks_stop_in_suspend: false,
+            is_slow: seed % 5 == 2,
             is_calm: false,
             has_two_ways: false,
             has_foreigners: false,

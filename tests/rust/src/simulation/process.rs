@@ -1,5 +1,7 @@
 //! A client's process: its clocks, its acquisitions, and how it stops and dies.
 
+use std::time::Duration;
+
 use locktender::clock::{Now, Tick};
 use locktender::protocol::{Command, Input, Step, Tag};
 use locktender::server::{Op, Verdict};
@@ -78,9 +80,18 @@ impl World {
             self.trace(|| format!("c{client}.{slot} <- {}", told(&input)));
         }
         let mut commands = std::mem::take(&mut self.commands);
-        if let Input::Answer { tag: Tag { step: Step::Extend, round, .. }, answer: Ok(reply), .. } = &input {
+        if let Input::Answer { tag: Tag { step: Step::Release, sent, .. }, answer: Ok(reply), .. } = &input {
+            // Not the answers to undoing rounds before the grant.
+            let granted = self.processes[client].slots[slot].grant.is_some();
+            let ours = granted && *sent >= self.granted_tick(client, slot);
+            self.processes[client].slots[slot].release_refused |= ours && reply.verdict == Verdict::No;
+        }
+        let mut extended = None;
+        if let Input::Answer { tag: tag @ Tag { step: Step::Extend, round, .. }, answer: Ok(reply), .. } = &input {
             let confirmed = usize::from(reply.verdict == Verdict::Ok);
             let entry = &mut self.processes[client].slots[slot];
+            extended = Some((*tag, entry.machine.valid_until()));
+            entry.refused |= confirmed == 0;
             *entry.extended.entry(*round).or_default() += confirmed;
             entry.answered_round = *round;
         }
@@ -92,6 +103,9 @@ impl World {
             self.violate(format!("c{client}.{slot}: a wake that changes nothing, and is due again"));
         }
         self.validity_may_have_changed(client, slot, now.tick);
+        if let Some((tag, before)) = extended {
+            self.confirmed(client, slot, tag, before, now.tick);
+        }
         let extends = |command: &Command| matches!(command, Command::Send { tag: Tag { step: Step::Extend, .. }, .. });
         let behind = if commands.iter().any(extends) { self.processes[client].pause_behind_extension.take() } else { None };
         let sends = commands.iter().any(|command| matches!(command, Command::Send { .. }));
@@ -131,6 +145,10 @@ impl World {
     /// Notes whose value a round writes, for those who later find it on a server.
     fn note(&mut self, client: usize, slot: usize, command: &Command) {
         let Command::Send { server, tag, request } = command else { return };
+        if let Op::Extend { ttl_ms, .. } = &request.op {
+            let span = Duration::from_millis(*ttl_ms - 1);
+            self.processes[client].slots[slot].spans.insert(tag.round, span);
+        }
         if tag.step == Step::Heal {
             let entry = &self.processes[client].slots[slot];
             if entry.extended.get(&entry.answered_round).is_none_or(|confirmed| *confirmed < self.plan.needed()) {

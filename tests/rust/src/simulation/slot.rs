@@ -74,6 +74,14 @@ pub(super) struct Slot {
     /// How many servers have confirmed which round of extension; the round of the last answer.
     pub(super) extended: BTreeMap<u32, usize>,
     pub(super) answered_round: u32,
+    /// What each round of extension asks for, to the millisecond.
+    pub(super) spans: BTreeMap<u32, Duration>,
+    /// A server has refused an extension.
+    pub(super) refused: bool,
+    /// A server has answered to the release that the lock is not ours.
+    pub(super) release_refused: bool,
+    /// How long it was valid when it was granted, microseconds.
+    pub(super) first_span: u64,
 }
 
 impl Slot {
@@ -103,6 +111,10 @@ impl Slot {
             next_call: 0,
             extended: BTreeMap::new(),
             answered_round: 0,
+            spans: BTreeMap::new(),
+            refused: false,
+            release_refused: false,
+            first_span: 0,
         }
     }
 

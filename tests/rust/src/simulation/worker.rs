@@ -83,7 +83,9 @@ impl World {
     fn begin(&mut self, client: usize, worker: usize) {
         let adopted = if self.rng.u8(..3) == 0 { self.tickets.pop() } else { None };
         let name = adopted.as_ref().map_or_else(|| self.rng.usize(..self.plan.names), |ticket| ticket.0);
-        let shortest = (8 * (self.plan.latency_us + self.plan.jitter_us) / 1_000).clamp(20, self.plan.longest_ttl_ms);
+        // Where links are slow, a round trip takes up to half a ttl.
+        let ways = if self.plan.is_slow { 4 } else { 8 };
+        let shortest = (ways * (self.plan.latency_us + self.plan.jitter_us) / 1_000).clamp(20, self.plan.longest_ttl_ms);
         let shortest = if self.rng.u8(..12) == 0 { 10 } else { shortest };
         let mut options = LockOptions::default();
         options.ttl = Duration::from_millis(self.rng.u64(shortest..=self.plan.longest_ttl_ms));
@@ -177,12 +179,12 @@ impl World {
         let tick = self.read_clocks(client).tick;
         let (now, stopped) = (self.now, self.processes[client].stopped);
         let entry = &mut self.processes[client].slots[slot];
-        let span = match amount {
-            Amount::Own => entry.ttl(),
-            Amount::To(span) => span,
-            Amount::By(more) => entry.valid_until.since(tick) + more,
+        let reach = match amount {
+            Amount::Own => locktender::validity::end(tick, entry.ttl()),
+            Amount::To(span) => locktender::validity::end(tick, span),
+            // What its user reads before and after differs by what was asked for.
+            Amount::By(more) => tick.after(entry.valid_until.since(tick) + more),
         };
-        let reach = locktender::validity::end(tick, span);
         let id = entry.call(Kind::Extend { reach }, now, stopped);
         self.bring(client, slot, Input::Extend(id, amount));
     }

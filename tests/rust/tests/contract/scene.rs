@@ -109,7 +109,7 @@ impl<'a> Scene<'a> {
                 duration(&filled, "by_ms").and_then(|by| held.extend_by(by.unwrap()).wait()).map(|()| look(held))
             }
             "release" => hold().release().wait().map(|release| {
-                json!({ "outcome": release.outcome.as_str(), "rival": release.rival, "overrun_ms": ms(release.overrun) })
+                json!({ "outcome": release.outcome.as_str(), "rival": release.rival, "rival_fence": release.rival_fence, "overrun_ms": ms(release.overrun) })
             }),
             "leave" => hold().leave().wait().map(|()| json!({})),
             "look" => Ok(look(hold())),
@@ -119,7 +119,7 @@ impl<'a> Scene<'a> {
             }),
             "inspect" => self.lock(&client, &filled["lock"]).and_then(|lock| lock.inspect_blocking()).map(|info| show(info.as_ref())),
             "wait_lost" => match hold().lost().wait_for(PATIENCE) {
-                Some(lost) => lost.map(|loss| json!({ "reason": loss.reason.as_str(), "rival": loss.rival })),
+                Some(lost) => lost.map(|loss| json!({ "reason": loss.reason.as_str(), "rival": loss.rival, "rival_fence": loss.rival_fence })),
                 None => return Err("the lock is not lost".into()),
             },
             "wait_free" => self.lock(&client, &filled["lock"]).and_then(|lock| wait_free(&lock)),

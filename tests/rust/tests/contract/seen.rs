@@ -49,6 +49,7 @@ pub fn describe(error: &Error) -> Value {
         "holder": error.holder().map(|holder| &holder.owner), "holder_remaining_ms": error.holder().map(|holder| left(holder.remaining)),
         "rank": error.rank(),
         "reason": error.loss().map(|loss| loss.reason.as_str()), "rival": error.loss().and_then(|loss| loss.rival.as_ref()),
+        "rival_fence": error.loss().and_then(|loss| loss.rival_fence),
         "overrun_ms": error.loss().map(|loss| ms(loss.overrun)), "servers": servers,
     })
 }

@@ -1,0 +1,137 @@
+//! The loss of a hold: why, to whom, and how late it was noticed.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::quoted::quoted;
+use crate::wording::{Part, Text};
+
+/// Why a hold ended without its holder's doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// Validity ran out before a majority confirmed a renewal.
+    Expired,
+    /// The key is gone from the servers.
+    Missing,
+    /// Somebody else holds the key, or has held it since.
+    Taken,
+    /// The key is ours but a newer fence was issued.
+    Superseded,
+    /// A key of the lock holds what no lock writes there.
+    Conflict,
+    /// `max_hold` has passed.
+    MaxHold,
+    /// The client was closed.
+    Closed,
+}
+
+impl LossReason {
+    /// The reason as it is spelled in every language.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Missing => "missing",
+            Self::Taken => "taken",
+            Self::Superseded => "superseded",
+            Self::Conflict => "conflict",
+            Self::MaxHold => "max_hold",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a hold was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loss {
+    /// Why.
+    pub reason: LossReason,
+    /// The readable owner value of who holds the key now, if the servers showed one.
+    pub rival: Option<String>,
+    /// The fence of the latest hold that came between, if the servers prove that there was one. Without a `rival` that hold has
+    /// ended since. A fence is about the microsecond in which it was issued, so it also says since when.
+    pub rival_fence: Option<u64>,
+    /// With [`LossReason::Conflict`]: what was found, and where.
+    pub found: Option<String>,
+    /// How long the holder went on after its validity had ended, by this machine's clock.
+    pub overrun: Duration,
+}
+
+impl Loss {
+    /// A loss of which no more is known.
+    pub(crate) const fn new(reason: LossReason, overrun: Duration) -> Self {
+        Self { reason, rival: None, rival_fence: None, found: None, overrun }
+    }
+
+    /// The loss in words.
+    pub(crate) fn sentence(&self) -> Text {
+        let why = match (self.reason, &self.found) {
+            (LossReason::Expired, _) => "its validity ran out before a renewal was confirmed".into(),
+            (LossReason::Missing, _) => "its key is gone from the server".into(),
+            (LossReason::Taken, _) if self.rival.is_none() => "somebody else held it in between".into(),
+            (LossReason::Taken, _) => "somebody else holds its key".into(),
+            (LossReason::Superseded, _) => "a newer fence was issued for it".into(),
+            (LossReason::Conflict, found) => {
+                let found = found.as_deref().unwrap_or("a value of another type");
+                format!("one of its keys holds what no lock writes there: {}", quoted(found)).into()
+            }
+            (LossReason::MaxHold, _) => Text::new("its {max_hold} has passed", []),
+            (LossReason::Closed, _) => "its client was closed".into(),
+        };
+        let others = others(self.rival.as_deref(), self.rival_fence).map(|others| format!("; {others}")).unwrap_or_default();
+        let overrun = match self.overrun {
+            Duration::ZERO => Text::default(),
+            overrun => Text::new("; the holder overran by {}", [Part::whole_ms(overrun)]),
+        };
+        Text::new("{}{}{}", [Part::Text(why), Part::Words(others), Part::Text(overrun)])
+    }
+}
+
+/// Who else had the lock, in words.
+pub(crate) fn others(rival: Option<&str>, fence: Option<u64>) -> Option<String> {
+    match (rival, fence) {
+        (Some(rival), Some(fence)) => Some(format!("it is held by \"{}\" (fence {fence})", quoted(rival))),
+        (Some(rival), None) => Some(format!("it is held by \"{}\"", quoted(rival))),
+        (None, Some(fence)) => Some(format!("another hold (fence {fence}) came between, and has ended since")),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_says_who_had_the_lock_and_whether_that_has_ended() {
+        let loss = |reason, rival: Option<&str>, rival_fence| Loss {
+            rival: rival.map(str::to_owned),
+            rival_fence,
+            ..Loss::new(reason, Duration::ZERO)
+        };
+        for (loss, expected) in [
+            (loss(LossReason::Missing, None, None), "its key is gone from the server"),
+            (loss(LossReason::Taken, Some("b"), None), "somebody else holds its key; it is held by \"b\""),
+            (loss(LossReason::Taken, Some("b"), Some(7)), "somebody else holds its key; it is held by \"b\" (fence 7)"),
+            (
+                loss(LossReason::Taken, None, Some(7)),
+                "somebody else held it in between; another hold (fence 7) came between, and has ended since",
+            ),
+        ] {
+            assert_eq!(loss.sentence().to_string(), expected);
+        }
+        let found = Some("string at {a}:~lt:fence".to_owned());
+        let loss = Loss { found, ..Loss::new(LossReason::Conflict, Duration::from_millis(5)) };
+        assert_eq!(
+            loss.sentence().to_string(),
+            "one of its keys holds what no lock writes there: string at {a}:~lt:fence; the holder overran by 5ms"
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! Extensions on slow links, and what their rounds owe each other, in virtual time.
+
+use super::*;
+use crate::error::{LossReason, Remaining};
+use crate::protocol::hold::tests::{Bench, recipe, yes};
+use crate::protocol::waiting::tests::{at, ms};
+use crate::protocol::{Amount, Quorum};
+use crate::server::{Failure, FailureKind, Reply, Verdict};
+
+/// A hold of a second whose beats are all applied, and answered so long after they were sent.
+fn slow(trip: u64) -> Bench {
+    let mut bench = Bench::held(recipe(1, ms(1_000)));
+    bench.run(at(20_000), |_, _| Some((ms(trip), yes(Verdict::Ok))));
+    bench
+}
+
+#[test]
+fn f04_a_hold_whose_beats_are_all_answered_within_validity_is_kept_however_slow_the_link() {
+    for trip in [0, 100, 220, 250, 330, 400, 500, 600, 640] {
+        let bench = slow(trip);
+        assert_eq!(bench.lost, None, "every round trip takes {trip} ms");
+        assert!(bench.tries.len() < 200, "{trip} ms: {} tries in 20 ttls", bench.tries.len());
+    }
+    // Answered after validity has ended.
+    assert!(slow(680).lost.is_some());
+}
+
+#[test]
+fn a_quorum_keeps_a_hold_on_answers_of_one_late_round_and_not_on_those_of_two() {
+    // The first server answers late, the second and the third to every other round, in turns.
+    let late = |server: usize| ms(if server == 0 { 300 } else { 350 });
+    let mut bench = Bench::held(recipe(3, ms(1_000)));
+    bench.run(at(10_000), |server, _| (server < 2).then(|| (late(server), yes(Verdict::Ok))));
+    assert_eq!(bench.lost, None);
+    let mut bench = Bench::held(recipe(3, ms(1_000)));
+    let (mut round, mut last) = (0, at(0));
+    let mut number = move |sent| {
+        round += usize::from(std::mem::replace(&mut last, sent) != sent);
+        round
+    };
+    bench.run_mut(at(10_000), |server, sent| (number(sent) % 3 == server).then(|| (ms(30), yes(Verdict::Ok))));
+    assert_eq!(bench.lost.map(|loss| loss.reason), Some(LossReason::Expired), "no round has a majority of its own");
+}
+
+#[test]
+fn an_extend_whose_first_try_is_answered_late_is_fulfilled_once_and_from_its_own_sending() {
+    let mut bench = Bench::held(recipe(1, ms(1_000)));
+    let answer = |_: usize, _: Tick| Some((ms(400), yes(Verdict::Ok)));
+    bench.run(at(100), answer);
+    bench.extend(1, answer);
+    bench.run(at(499), answer);
+    assert_eq!(bench.told(), []);
+    bench.run(at(501), answer);
+    assert_eq!(bench.told(), [(1, at(500), None)]);
+    assert_eq!(bench.valid_until(), at(100).after(ms(1_000 - 12)));
+    bench.run(at(3_000), answer);
+    assert_eq!(bench.told().len(), 1);
+}
+
+#[test]
+fn a_beat_does_not_wait_for_an_extension_that_asks_for_less() {
+    let mut bench = Bench::held(recipe(1, ms(1_000)));
+    let answer = |_: usize, _: Tick| Some((ms(450), yes(Verdict::Ok)));
+    // Just before the first beat is due: its answer comes when no beat would be answered in time any more.
+    bench.run(at(300), answer);
+    bench.extend_to(1, Amount::To(ms(10)), answer);
+    bench.run(at(5_000), answer);
+    assert_eq!(bench.lost, None);
+}
+
+#[test]
+fn what_ends_first_is_not_the_round_that_was_sent_last() {
+    let mut rounds = three_rounds();
+    // The second of three is confirmed: the first has nothing to add, the third goes on.
+    let Heard::Confirmed(round) = rounds.say(0, 2, &yes(Verdict::Ok)) else { panic!("not confirmed") };
+    assert_eq!((round.round, round.sent), (2, at(200)));
+    assert!(matches!(rounds.say(0, 1, &no()), Heard::Nothing), "what was refused before doesn't matter");
+    assert!(matches!(rounds.say(0, 3, &yes(Verdict::Ok)), Heard::Confirmed(_)));
+}
+
+#[test]
+fn a_late_refusal_by_as_many_as_leave_no_majority_is_a_loss() {
+    let mut rounds = three_rounds();
+    assert!(matches!(rounds.say(0, 1, &no()), Heard::Open(Progress::Refused(LossReason::Missing, None), false)));
+}
+
+#[test]
+fn what_a_server_says_later_withdraws_its_earlier_yes() {
+    let mut rounds = Bare::new(3, 2);
+    assert!(matches!(rounds.say(0, 1, &yes(Verdict::Ok)), Heard::Open(Progress::Open, false)));
+    assert!(matches!(rounds.say(0, 2, &no()), Heard::Open(Progress::Open, true)));
+    // One of the two that confirmed the first round has lost the key since.
+    assert!(!matches!(rounds.say(1, 1, &yes(Verdict::Ok)), Heard::Confirmed(_)));
+    assert!(matches!(rounds.say(1, 2, &yes(Verdict::Ok)), Heard::Open(Progress::Open, true)));
+    assert!(matches!(rounds.say(2, 2, &yes(Verdict::Ok)), Heard::Confirmed(_)));
+}
+
+#[test]
+fn a_clock_that_was_seen_to_jump_doesnt_count_for_rounds_before_that() {
+    let mut rounds = Bare::new(3, 2);
+    let time = |ms: u64| Ok(Reply::new(Verdict::Ok, ms * 1_000, 7, Some("us".into()), Remaining::Gone));
+    rounds.readings = vec![Some(Reading { sent: at(0), server_us: 0 }); 3];
+    assert!(matches!(rounds.say(0, 1, &time(110)), Heard::Open(Progress::Open, false)));
+    assert!(matches!(rounds.say(0, 2, &time(60_000)), Heard::Open(Progress::Open, true)), "a minute in 100 ms");
+    assert!(!matches!(rounds.say(1, 1, &time(120)), Heard::Confirmed(_)), "its key ends a minute early");
+}
+
+#[test]
+fn a_round_that_every_server_failed_is_forgotten() {
+    let mut rounds = three_rounds();
+    let failed = Err(Failure::unknown(FailureKind::Timeout, "late"));
+    assert!(matches!(rounds.say(0, 1, &failed), Heard::Open(Progress::Unknown, false)));
+    assert!(matches!(rounds.say(0, 1, &yes(Verdict::Ok)), Heard::Nothing));
+}
+
+fn no() -> Answer {
+    Ok(Reply::new(Verdict::No, 0, 7, None, Remaining::Gone))
+}
+
+/// Rounds without a hold, of which all but the last have timed out.
+struct Bare {
+    rounds: Rounds,
+    readings: Vec<Option<Reading>>,
+}
+
+fn three_rounds() -> Bare {
+    Bare::new(1, 3)
+}
+
+impl Bare {
+    fn new(servers: usize, count: u32) -> Self {
+        let mut rounds = Rounds::default();
+        for number in 1..=count {
+            rounds.end_current();
+            let (sent, quorum) = (at(u64::from(number) * 100), Quorum::of(servers));
+            rounds.begin(Extension::new(number, sent, ms(1_000), sent.after(ms(100)), quorum));
+        }
+        Self { rounds, readings: vec![None; servers] }
+    }
+
+    fn say(&mut self, server: usize, round: u32, answer: &Answer) -> Heard {
+        self.rounds.answer((server, round), at(400), &"us".into(), answer.clone(), &mut self.readings)
+    }
+}
+
+#[test]
+#[cfg(feature = "mutants")]
+fn the_tables_notice_what_is_left_out() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::EarlierYesStands, what_a_server_says_later_withdraws_its_earlier_yes);
+    assert_noticed(Mutant::ExtendDelaysBeat, a_beat_does_not_wait_for_an_extension_that_asks_for_less);
+    assert_noticed(Mutant::StaleRefusal, what_ends_first_is_not_the_round_that_was_sent_last);
+}

@@ -1,0 +1,124 @@
+//! The witness: whether the servers show that another hold came between, since ours was granted.
+//!
+//! A server's fence above our token is a vote that was cast after our grant. On one server such a vote is a hold. On several
+//! it may be that of an attempt which failed: only a majority of servers that voted later proves that somebody else may
+//! have been granted the lock, for every grant needs the votes of a majority. What we voted ourselves doesn't count.
+
+use crate::mutant::mutant;
+use crate::protocol::{Quorum, Step};
+use crate::server::{Answer, Reply, Verdict};
+
+/// What the servers have shown of others' votes.
+#[derive(Debug)]
+pub(super) struct Witness {
+    quorum: Quorum,
+    /// The highest vote that each server cast for us.
+    ours: Vec<u64>,
+    /// The highest fence that each server has shown while its key was not ours.
+    shown: Vec<u64>,
+}
+
+impl Witness {
+    pub(super) fn new(quorum: Quorum) -> Self {
+        Self { quorum, ours: vec![0; quorum.servers()], shown: vec![0; quorum.servers()] }
+    }
+
+    /// A server answered to a step of a round with that owner value.
+    pub(super) fn hear(&mut self, server: usize, step: Step, answer: &Answer, owner: Option<&str>) {
+        match answer {
+            Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote && !mutant!(OwnVoteAccused) => {
+                self.ours[server] = self.ours[server].max(reply.fence);
+            }
+            Ok(reply) if reply.verdict == Verdict::No && !is_ours(reply, owner) => {
+                self.shown[server] = self.shown[server].max(reply.fence);
+            }
+            _ => (),
+        }
+    }
+
+    /// The highest vote after `token` that wasn't ours. Where our own acquire may still be on its way, nobody knows whose it is.
+    pub(super) fn latest(&self, token: u64, is_pending: impl Fn(usize) -> bool) -> Option<u64> {
+        self.above(token, is_pending).max()
+    }
+
+    /// How many servers have voted for others after `token`.
+    pub(super) fn count(&self, token: u64, is_pending: impl Fn(usize) -> bool) -> usize {
+        self.above(token, is_pending).count()
+    }
+
+    /// Whether so many servers prove another hold.
+    pub(super) fn proves(&self, count: usize) -> bool {
+        let needed = if mutant!(LoneVoteProves) { 1 } else { self.quorum.needed() };
+        count >= needed && !mutant!(HigherFenceIgnored)
+    }
+
+    fn above(&self, token: u64, is_pending: impl Fn(usize) -> bool) -> impl Iterator<Item = u64> {
+        let later = move |server: usize| self.shown[server] > token.max(self.ours[server]) && !is_pending(server);
+        (0..self.shown.len()).filter(move |server| later(*server)).map(|server| self.shown[server])
+    }
+}
+
+fn is_ours(reply: &Reply, owner: Option<&str>) -> bool {
+    owner.is_some() && reply.holder.as_deref() == owner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Remaining;
+
+    fn reply(verdict: Verdict, fence: u64, holder: Option<&str>) -> Answer {
+        Ok(Reply::new(verdict, 0, fence, holder.map(str::to_owned), Remaining::Gone))
+    }
+
+    /// What is proved after our token 7, where each server voted so for us and then answered so to a release.
+    fn proved(servers: &[(u64, u64, Option<&str>)]) -> Option<u64> {
+        let mut witness = Witness::new(Quorum::of(servers.len()));
+        for (server, (ours, shown, holder)) in servers.iter().enumerate() {
+            witness.hear(server, Step::Acquire, &reply(Verdict::Vote, *ours, Some("us")), None);
+            witness.hear(server, Step::Release, &reply(Verdict::No, *shown, *holder), Some("us"));
+        }
+        let none = |_: usize| false;
+        witness.latest(7, none).filter(|_| witness.proves(witness.count(7, none)))
+    }
+
+    fn only_votes_of_others_by_a_majority_prove_a_hold() {
+        for (servers, expected) in [
+            (&[(7, 7, None)][..], None),
+            (&[(7, 8, None)], Some(8)),
+            (&[(7, 8, Some("them"))], Some(8)),
+            (&[(7, 8, Some("us"))], None),
+            (&[(8, 8, None)], None),
+            (&[(8, 9, None)], Some(9)),
+            (&[(7, 0, None)], None),
+            (&[(7, 9, None), (7, 7, None), (7, 7, None)], None),
+            (&[(7, 9, None), (7, 10, None), (7, 7, None)], Some(10)),
+            (&[(7, 9, None), (10, 10, None), (7, 7, None)], None),
+            (&[(7, 9, None), (7, 9, None), (7, 9, None), (7, 7, None), (7, 7, None)], Some(9)),
+            (&[(7, 9, None), (7, 9, None), (7, 7, None), (7, 7, None), (7, 7, None)], None),
+        ] {
+            assert_eq!(proved(servers), expected, "{servers:?}");
+        }
+    }
+
+    #[test]
+    fn a_higher_fence_proves_a_hold_where_a_majority_shows_it() {
+        only_votes_of_others_by_a_majority_prove_a_hold();
+    }
+
+    #[test]
+    fn whose_vote_it_is_where_our_own_may_still_come_nobody_knows() {
+        let mut witness = Witness::new(Quorum::of(1));
+        witness.hear(0, Step::Release, &reply(Verdict::No, 8, None), Some("us"));
+        assert_eq!((witness.latest(7, |_| true), witness.latest(7, |_| false)), (None, Some(8)));
+    }
+
+    #[test]
+    #[cfg(feature = "mutants")]
+    fn the_table_notices_what_is_left_out() {
+        use crate::mutant::{Mutant, assert_noticed};
+        for mutant in [Mutant::OwnVoteAccused, Mutant::LoneVoteProves, Mutant::HigherFenceIgnored] {
+            assert_noticed(mutant, only_votes_of_others_by_a_majority_prove_a_hold);
+        }
+    }
+}
