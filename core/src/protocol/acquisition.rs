@@ -313,7 +313,8 @@ impl Acquisition {
             return out.push(Command::HandedOver(call, Err(self.state.why_not_held(recipe))));
         };
         let ticket = format!(
-            "locktender=1 name={} ttl={} owner={}",
+            "locktender=1 key={} name={} ttl={} owner={}",
+            escape(recipe.keys.lock()),
             escape(recipe.name()),
             recipe.options.ttl.as_millis(),
             escape(hold.owner())
