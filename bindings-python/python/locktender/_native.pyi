@@ -39,6 +39,7 @@ __all__ = [
     "_next_events",
     "configure",
     "lock",
+    "safe_name",
 ]
 
 __version__: str
