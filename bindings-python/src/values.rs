@@ -143,6 +143,9 @@ impl ServerReport {
     }
 }
 
+/// So many characters of a rival's value stand in a log's line.
+const SHOWN_OF_A_RIVAL: usize = 200;
+
 /// Something that happened.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct Event {
@@ -189,7 +192,12 @@ impl Event {
         let fence = self.fence.map(|fence| format!("{fence}"));
         let took = self.took.map(|took| format!("{took:.3}"));
         let quoted = |value: &Option<String>| value.as_ref().map(|value| format!("{value:?}"));
-        let (key, server, rival) = (quoted(&self.key), quoted(&self.server), quoted(&self.rival));
+        // A lock's name is the application's own; a rival is whoever could write there.
+        let rival = self.rival.as_ref().map(|rival| match rival.char_indices().nth(SHOWN_OF_A_RIVAL) {
+            Some((end, _)) => format!("{}…", &rival[..end]),
+            None => rival.clone(),
+        });
+        let (key, server, rival) = (quoted(&self.key), quoted(&self.server), quoted(&rival));
         for (name, value) in [("key", key), ("fence", fence), ("took", took), ("server", server), ("rival", rival)] {
             line.extend(value.map(|value| format!(" {name}={value}")));
         }
