@@ -19,7 +19,7 @@ use crate::{context, own};
 pub(crate) struct AsyncHeld {
     core: Tended,
     client: Py<Client>,
-    on_lost: Option<OnLost>,
+    cancels: bool,
     /// The open `async with` body, see `_asyncio.py`.
     body: Guarded<Option<Py<PyAny>>>,
 }
@@ -31,8 +31,9 @@ impl AsyncHeld {
         held: locktender::Held,
         on_lost: Option<OnLost>,
     ) -> PyResult<Py<PyAny>> {
-        let on_lost = on_lost.or(client.get().on_lost());
-        Ok(Py::new(py, Self { core: Tended::new(held), client, on_lost, body: Guarded::default() })?.into_any())
+        let on_lost = on_lost.or_else(|| client.get().on_lost(py));
+        let cancels = matches!(on_lost, None | Some(OnLost::Cancel));
+        Ok(Py::new(py, Self { core: Tended::new(py, held, on_lost)?, client, cancels, body: Guarded::default() })?.into_any())
     }
 
     /// An operation of this hold, which lives at least as long as it.
@@ -164,7 +165,7 @@ impl AsyncHeld {
     /// Whether a loss cancels the body.
     #[getter]
     fn _cancels(&self) -> bool {
-        self.on_lost != Some(OnLost::Flag)
+        self.cancels
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -13,7 +13,7 @@ use crate::arguments::{refuse, text};
 use crate::async_held::AsyncHeld;
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
-use crate::guarded::Guarded;
+use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
 use crate::lock::Lock;
 use crate::operation::Operation;
@@ -32,7 +32,7 @@ pub(crate) struct Client {
     name: Option<String>,
     /// What about its options is probably a mistake.
     suspicion: Option<String>,
-    on_lost: Option<OnLost>,
+    on_lost: Guarded<Option<OnLost>>,
     on_event: Guarded<Option<Py<PyAny>>>,
     has_callback: Arc<AtomicBool>,
     /// What it was made of: what it pickles as.
@@ -55,7 +55,8 @@ impl Client {
         let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).build())?;
         let (on_event, parts) = (Guarded::new(choice.on_event), Guarded::new(Some(Arc::new(parts))));
         let suspicion = choice.lock.suspicion();
-        Ok(Self { core, number, name: choice.name, on_lost: choice.lock.on_lost, suspicion, on_event, has_callback, parts })
+        let on_lost = Guarded::new(choice.lock.on_lost);
+        Ok(Self { core, number, name: choice.name, on_lost, suspicion, on_event, has_callback, parts })
     }
 
     /// Has the exit of the interpreter close the client, and makes its name known.
@@ -74,8 +75,8 @@ impl Client {
         &self.core
     }
 
-    pub(crate) fn on_lost(&self) -> Option<OnLost> {
-        self.on_lost
+    pub(crate) fn on_lost(&self, py: Python<'_>) -> Option<OnLost> {
+        self.on_lost.get(py)
     }
 
     pub(crate) fn callback(&self, py: Python<'_>) -> Option<Py<PyAny>> {
@@ -118,15 +119,16 @@ impl Client {
     #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
     fn adopt(slf: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Held>> {
         let py = slf.py();
-        let lock = Self::adoption(slf, ticket, &LockChoice::parse(py, options)?)?;
+        let choice = LockChoice::parse(py, options)?;
+        let lock = Self::adoption(slf, ticket, &choice)?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        Held::new(py, slf.clone().unbind(), held)
+        Held::new(py, slf.clone().unbind(), held, choice.on_lost.as_ref())
     }
 
     #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
     fn adopt_async(slf: Py<Self>, py: Python<'_>, ticket: Py<PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Operation> {
         let choice = LockChoice::parse(py, options)?;
-        let on_lost = choice.on_lost;
+        let on_lost = choice.on_lost.refer(py);
         let client = slf.clone_ref(py);
         let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), &choice)?.acquire());
         Ok(Operation::new("adopt_async", call, move |py, held| AsyncHeld::object(py, slf, held, on_lost)))
@@ -237,11 +239,12 @@ impl Client {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.parts.traverse(|parts| parts.as_ref().map_or(Ok(()), |parts| parts.traverse(&visit)))?;
+        self.on_lost.traverse(|on_lost| on_lost.as_ref().map_or(Ok(()), |on_lost| on_lost.traverse(&visit)))?;
         self.on_event.traverse(|callback| visit.call(callback))
     }
 
     fn __clear__(&self) {
-        drop((self.on_event.take(), self.parts.take()));
+        drop((self.on_event.take(), self.on_lost.take(), self.parts.take()));
     }
 }
 

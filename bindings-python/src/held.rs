@@ -13,6 +13,9 @@ use crate::arguments::{refuse, seconds};
 use crate::client::Client;
 use crate::errors::{LockError, invalid, raised};
 use crate::frames::Standing;
+use crate::guarded::Refer;
+use crate::losses::Watched;
+use crate::options::OnLost;
 use crate::values::{Loss, Release};
 use crate::{context, frames, own, waiting};
 
@@ -25,8 +28,14 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn new(py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<Self>> {
-        Py::new(py, Self { core: Tended::new(held), client })
+    pub(crate) fn new(
+        py: Python<'_>,
+        client: Py<Client>,
+        held: locktender::Held,
+        on_lost: Option<&OnLost>,
+    ) -> PyResult<Py<Self>> {
+        let on_lost = on_lost.map_or_else(|| client.get().on_lost(py), |on_lost| Some(on_lost.refer(py)));
+        Py::new(py, Self { core: Tended::new(py, held, on_lost)?, client })
     }
 
     /// Begins the body of a lock that was acquired for it: without a body it is given back.
@@ -128,11 +137,15 @@ pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_,
 }
 
 /// The core's hold with what `Held` and `AsyncHeld` share: they differ in how they wait.
-pub(crate) struct Tended(pub(crate) locktender::Held, AtomicBool);
+pub(crate) struct Tended(pub(crate) locktender::Held, AtomicBool, Option<Watched>);
 
 impl Tended {
-    pub(crate) fn new(held: locktender::Held) -> Self {
-        Self(held, AtomicBool::new(false))
+    pub(crate) fn new(py: Python<'_>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Self> {
+        let watched = match on_lost {
+            Some(OnLost::Call(callable)) => Some(Watched::new(py, &held, callable)?),
+            _ => None,
+        };
+        Ok(Self(held, AtomicBool::new(false), watched))
     }
 
     /// Begins a body: the lock is held, and no other body's end will release it.
@@ -177,6 +190,9 @@ impl Tended {
 
 impl Drop for Tended {
     fn drop(&mut self) {
+        if let Some(watched) = &self.2 {
+            watched.end(self.0.check());
+        }
         // Garbage. Not released: the work may still be running.
         if self.0.check().is_ok() {
             self.0.abandon();

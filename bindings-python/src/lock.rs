@@ -15,6 +15,7 @@ use crate::client::Client;
 use crate::entries::{Closed, Entries};
 use crate::errors::{NotHeldError, raised};
 use crate::exit::Visit;
+use crate::guarded::Refer;
 use crate::held::{Held, settle};
 use crate::operation::Operation;
 use crate::options::LockChoice;
@@ -156,7 +157,7 @@ impl Lock {
     }
 
     fn held(py: Python<'_>, lock: &Self, client: Py<Client>, held: Option<locktender::Held>) -> PyResult<Py<PyAny>> {
-        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::object(py, client, held, lock.choice.on_lost))
+        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::object(py, client, held, lock.choice.on_lost.refer(py)))
     }
 
     fn not_held(&self, method: &str) -> PyErr {
@@ -185,7 +186,7 @@ impl Lock {
         let client = self.client(py)?;
         let lock = self.core(client.bind(py))?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        Held::new(py, client, held)
+        Held::new(py, client, held, self.choice.on_lost.as_ref())
     }
 
     fn acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
@@ -197,7 +198,7 @@ impl Lock {
     pub(crate) fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let client = self.client(py)?;
         let held = waiting::block(py, self.core(client.bind(py))?.try_acquire())?;
-        held.map(|held| Held::new(py, client, held)).transpose()
+        held.map(|held| Held::new(py, client, held, self.choice.on_lost.as_ref())).transpose()
     }
 
     fn try_acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
@@ -273,7 +274,7 @@ impl Lock {
     fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Self> {
         let client = self.client.as_ref().map(|client| client.clone_ref(py));
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
-        let (name, choice) = (Name::Text(text("name", name)?), self.choice.clone());
+        let (name, choice) = (Name::Text(text("name", name)?), self.choice.refer(py));
         let doubtful = AtomicBool::new(false);
         Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default(), doubtful })
     }
@@ -292,6 +293,7 @@ impl Lock {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
         visit.call(&self.options)?;
+        self.choice.on_lost.as_ref().map_or(Ok(()), |on_lost| on_lost.traverse(&visit))?;
         if let Name::Maker(maker) = &self.name {
             visit.call(maker)?;
         }
