@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::context::modules;
-use crate::errors::raise;
+use crate::errors::parts;
 use crate::guarded::{Awaited, Guarded};
 use crate::values::Event;
 use crate::{exit, losses, own};
@@ -155,7 +155,7 @@ fn level(py: Python<'_>, logger: &Py<PyAny>) -> PyResult<u8> {
 /// What is to be delivered: losses come first.
 type Batch = (Vec<(u64, Error)>, VecDeque<(u64, CoreEvent)>);
 
-/// An event and the callback of its client, or the error of a loss and its callable.
+/// An event and the callback of its client, or what makes the error of a loss, and its callable.
 type Delivery = (Option<Py<PyAny>>, Py<PyAny>);
 
 /// Waits for events; `None` once the interpreter ends and all were given.
@@ -173,7 +173,7 @@ pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
         return Ok(None);
     }
     let callback = |number| exit::client(py, number).and_then(|client| client.get().callback(py));
-    let lost = lost.into_iter().map(|(number, error)| Ok((losses::take(number), raise(py, &error).into_value(py).into_any())));
+    let lost = lost.into_iter().map(|(number, error)| Ok((losses::take(number), parts(py, &error)?)));
     let happened =
         happened.into_iter().map(|(number, event)| Ok((callback(number), Py::new(py, Event::from(event))?.into_any())));
     lost.chain(happened).collect::<PyResult<_>>().map(Some)

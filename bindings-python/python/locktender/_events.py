@@ -18,14 +18,15 @@ def start() -> None:
 def _deliver() -> None:
     process = os.getpid()
     while (batch := _native._next_events()) is not None:
-        for callback, event in batch:
+        for callback, told in batch:
+            event = LockLostError(told[0], **told[1]) if isinstance(told, tuple) else told
             if isinstance(event, _native.Event):
                 _attempt(_log, event)
             if callback is not None:
                 _attempt(_call, callback, event)
             if os.getpid() != process:  # what was called has forked, and this is the child
                 return
-        del batch, callback, event  # or the last one would live until the next
+        del batch, callback, told, event  # or the last one would live until the next
 
 
 def _attempt(deliver: Callable[..., object], *arguments: object) -> None:
