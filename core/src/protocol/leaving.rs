@@ -77,7 +77,8 @@ impl Leaving {
     ) -> Option<Released> {
         let (later, latest) = self.hold.others(witness);
         let found = self.farewell(farewells)?.outcome(later, |count| witness.proves(count))?;
-        let rival_fence = latest.filter(|_| found.outcome == Outcome::Taken);
+        // A vote that is not proved to be another's may be one of our own earlier rounds, read late.
+        let rival_fence = latest.filter(|_| found.outcome == Outcome::Taken && witness.proves(later));
         let release = Release { rival_fence, ..found }.after(self.loss.as_ref());
         let kind = match release.outcome {
             Outcome::Released => EventKind::Released,
