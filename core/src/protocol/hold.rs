@@ -23,6 +23,9 @@ use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::{Answer, Op, Request, Verdict};
 use crate::validity::{self, Reading};
 
+/// After which part of the ttl the connection is made that renews a hold.
+const WARMTH: u32 = 20;
+
 /// The longest pause between two tries of an extension, whatever the ttl.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
@@ -44,6 +47,8 @@ pub(super) struct Hold {
     hold_end: Tick,
     renewing: bool,
     next_beat: Tick,
+    /// When what the first beat will use is made ready: a beat must not wait until a connection is made.
+    warms_at: Tick,
     extensions: Rounds,
     /// How many rounds in a row timed out.
     timeouts: u32,
@@ -79,11 +84,14 @@ impl Hold {
             hold_end,
             renewing: recipe.options.renew,
             next_beat: Tick::NEVER,
+            // Whoever gives the lock back at once never needs it; where the link is slow it takes long.
+            warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
             round,
             extensions: Rounds::default(),
             wishes: Wishes::default(),
         };
         hold.next_beat = hold.beat_after(recipe);
+        hold.warm(now, out);
         hold
     }
 
@@ -142,7 +150,15 @@ impl Hold {
         } else {
             Tick::NEVER
         });
-        next.min(self.wishes.gives_up()).min(self.validity_end)
+        let warms_at = if self.renewing { self.warms_at } else { Tick::NEVER };
+        next.min(self.wishes.gives_up()).min(self.validity_end).min(warms_at)
+    }
+
+    fn warm(&mut self, now: Tick, out: &mut Vec<Command>) {
+        if now >= self.warms_at {
+            self.warms_at = Tick::NEVER;
+            out.push(Command::Warm);
+        }
     }
 
     /// This process did not run for so long: its callers wait longer.
@@ -206,6 +222,7 @@ impl Hold {
         if now >= self.validity_end {
             return Some(self.expiry_at(now));
         }
+        self.warm(now, out);
         let given_up = self.wishes.give_up_waiting(now);
         let failures = || self.extensions.failures(&recipe.servers);
         out.extend(given_up.into_iter().map(|call| unavailable(recipe, call, failures())));
