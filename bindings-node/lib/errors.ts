@@ -125,6 +125,7 @@ export class InternalError extends LockError {}
 const simple = new Map<string, new (code: string, message: string, lockName: string | null) => LockError>([
   ['NOT_HELD', NotHeldError],
   ['KEY_CONFLICT', KeyConflictError],
+  ['INVALID_ARGUMENT', InvalidArgumentError],
   ['CLOSED', ClosedError],
   ['FORKED', ForkedError],
 ])
@@ -136,27 +137,8 @@ const detailed = new Map<string, new (failure: native.Failure) => LockError>([
   ['DENIED', DeniedError],
 ])
 
-// The core's words for arguments, where a user here writes others.
-const spelled = new Map([
-  ['ttl', 'ttlMs'],
-  ['wait', 'waitMs'],
-  ['max_hold', 'maxHoldMs'],
-  ['connect_timeout', 'connectTimeoutMs'],
-  ['response_timeout', 'responseTimeoutMs'],
-  ['unavailable_after', 'unavailableAfterMs'],
-  ['max_ttl', 'maxTtlMs'],
-  ['tls_ca', 'tlsCa'],
-  ['tls_cert', 'tlsCert'],
-  ['tls_key', 'tlsKey'],
-  ['by', 'ms'],
-])
-
 /** The error that the core describes. @internal */
 export function errorOf(failure: native.Failure): LockError {
-  if (failure.code === 'INVALID_ARGUMENT') {
-    const message = failure.message.replace(/^\w+(?=: )/, (argument) => spelled.get(argument) ?? argument)
-    return new InvalidArgumentError(failure.code, message, failure.lockName)
-  }
   const rich = detailed.get(failure.code)
   if (rich) return new rich(failure)
   return new (simple.get(failure.code) ?? InternalError)(failure.code, failure.message, failure.lockName)

@@ -9,12 +9,16 @@ export type EventKind =
   | 'attempt'
   | 'busy'
   | 'queued'
-  | 'woken'
+  | 'notified'
   | 'acquired'
-  | 'handed_over'
+  | 'woken'
+  | 'timed_out'
+  | 'cancelled'
+  | 'failed'
   | 'renewed'
   | 'extended'
   | 'released'
+  | 'handed_over'
   | 'expired'
   | 'lost'
   | 'race'
@@ -26,6 +30,8 @@ export type EventKind =
 export interface LockEvent {
   readonly kind: EventKind
   readonly lockName: string | null
+  /** The lock's whole key on the servers: the prefix and the name. */
+  readonly key: string | null
   /** Our owner value. */
   readonly owner: string | null
   readonly fence: number | null
@@ -35,7 +41,10 @@ export interface LockEvent {
   readonly rivalFence: number | null
   /** Why the lock was lost. */
   readonly reason: LossReason | null
-  /** The wait of an acquire, the hold of a release, the overrun of a race, a hand-over since the waiter was told. */
+  /**
+   * The wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of a race; for `woken` since the waiter
+   * was told.
+   */
   readonly tookMs: number | null
   /** How many wait before us, for `queued`. */
   readonly rank: number | null
@@ -46,7 +55,7 @@ export interface LockEvent {
 /** The events of a client, by name: each kind, and `event` for all of them. */
 export type ClientEvents = { [Kind in EventKind]: [event: LockEvent] } & { event: [event: LockEvent] }
 
-const rare: readonly string[] = ['expired', 'lost', 'race', 'server_failed', 'warning'] satisfies EventKind[]
+const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'server_failed', 'warning'] satisfies EventKind[]
 
 /** Whether events of this name come out of the core only once somebody listens: they cost every acquire something. @internal */
 export function ofNormalLife(name: string): boolean {

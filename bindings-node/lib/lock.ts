@@ -1,7 +1,7 @@
-import type * as native from '../native/index.js'
+import * as native from '../native/index.js'
 import { NotHeldError } from './errors.js'
 import { Held } from './held.js'
-import { onlySignal, type AcquireOptions } from './options.js'
+import { onlySignal, text as textOf, type AcquireOptions } from './options.js'
 import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'
 
@@ -29,6 +29,17 @@ export interface LockInfo {
   readonly waiters: number
   /** The first hundred of them, in the order of the line, each with the readable fields of its process. */
   readonly queue: readonly string[]
+}
+
+/**
+ * A lock's name for any text: an empty one, one that is too long, one with `{`, `}`, NUL or `:~lt:`.
+ *
+ * Two texts never get the same name, and every language gives a text the same one. What a name can't have is written as `%XX`, and
+ * so is `%`. Of a text whose name would be too long the beginning stays, with the SHA-256 of the whole. Use it for all texts of a
+ * kind or for none: `safeName('50%')` is not the lock `50%`.
+ */
+export function safeName(text: string): string {
+  return native.safeName(textOf('text', text))
 }
 
 /** The core's lock, and the client that it keeps alive. @internal */

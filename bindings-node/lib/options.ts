@@ -1,6 +1,6 @@
 import { isMainThread } from 'node:worker_threads'
 
-import type * as native from '../native/index.js'
+import * as native from '../native/index.js'
 import { InvalidArgumentError } from './errors.js'
 
 /** Options of a lock. Times are milliseconds; what is not given is the client's default. */
@@ -73,6 +73,8 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
   tlsKey: 'string',
 }
 
+const serverKinds: Record<string, Kind> = { name: 'string', responseTimeoutMs: 'number' }
+
 const spoken: Record<Kind, string> = { number: 'must be a number of milliseconds', boolean: 'must be true or false', string: 'must be a string' }
 
 /**
@@ -87,7 +89,7 @@ function checked<Options extends object>(options: unknown, kinds: Record<string,
   }
   if (isAbortSignal(options)) throw InvalidArgumentError.of('options', options, 'must be an object with the signal in it: { signal }')
   for (const key of namesOf(options)) {
-    if (!Object.hasOwn(kinds, key) && !also.includes(key)) refuseUnknown(key, (options as Record<string, unknown>)[key])
+    if (!Object.hasOwn(kinds, key) && !also.includes(key)) refuseUnknown(key, (options as Record<string, unknown>)[key], kinds)
   }
   for (const [key, kind] of Object.entries(kinds)) {
     const value = (options as Record<string, unknown>)[key]
@@ -96,9 +98,11 @@ function checked<Options extends object>(options: unknown, kinds: Record<string,
   return given as Options
 }
 
-/** An option that is `undefined` is not given, whatever its name. */
-function refuseUnknown(key: string, value: unknown): void {
-  if (value !== undefined) throw InvalidArgumentError.of(key, value, 'there is no option of this name')
+/** An option that is `undefined` is not given, whatever its name. The core says what was probably meant. */
+function refuseUnknown(key: string, value: unknown, kinds: Record<string, Kind>): void {
+  if (value === undefined) return
+  const place = kinds === clientKinds ? 'client' : kinds === lockKinds ? 'lock' : 'acquire'
+  throw InvalidArgumentError.of(key, value, kinds === serverKinds ? 'there is no option of this name' : native.insteadOf(key, place))
 }
 
 /** What may be meant as an option: what is enumerable, and the accessors that a class declares. A class's methods are no options. */
@@ -146,7 +150,7 @@ export function lockOptions(options: unknown, also: readonly string[] = []): nat
 
 /** @internal */
 export function serverOptions(options: unknown): { name?: string; responseTimeoutMs?: number } {
-  return checked(options, { name: 'string', responseTimeoutMs: 'number' })
+  return checked(options, serverKinds)
 }
 
 /** @internal */

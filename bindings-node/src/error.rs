@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use locktender::error::ServerError;
+use locktender::wording::Language;
 use locktender::{Error, Remaining};
 use napi_derive::napi;
 
@@ -35,7 +36,7 @@ impl From<Error> for Failure {
         let (holder, loss) = (error.holder(), error.loss());
         Self {
             code: error.code().as_str().to_owned(),
-            message: error.to_string(),
+            message: error.in_words_of(Language::Node),
             lock_name: error.lock_name().map(str::to_owned),
             holder: holder.map(|holder| holder.owner.clone()),
             remaining_ms: holder.and_then(|holder| remaining_ms(holder.remaining)),

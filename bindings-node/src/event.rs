@@ -15,6 +15,7 @@ use crate::queue::{Item, Queue};
 pub(crate) struct LockEvent {
     pub kind: String,
     pub lock_name: Option<String>,
+    pub key: Option<String>,
     pub owner: Option<String>,
     pub fence: Option<f64>,
     pub rival: Option<String>,
@@ -31,6 +32,7 @@ impl From<Event> for LockEvent {
         Self {
             kind: event.kind.as_str().to_owned(),
             lock_name: event.lock,
+            key: event.key,
             owner: event.owner,
             fence: event.fence.map(|fence| fence as f64),
             rival: event.rival,

@@ -11,6 +11,12 @@ use crate::error::Failure;
 use crate::options::LockOptions;
 use crate::queue::{Queue, Value};
 
+/// See `safeName` in lib/lock.ts.
+#[napi]
+pub fn safe_name(text: String) -> String {
+    locktender::safe_name(&text)
+}
+
 /// See `Lock` in lib/lock.ts.
 #[napi]
 pub struct Lock {

@@ -1,6 +1,7 @@
 //! Options from JavaScript. What is not given stays the core's default; what is given is checked by the core.
 
-use locktender::options::milliseconds;
+use locktender::options::{self, Place, milliseconds};
+use locktender::wording::Language;
 use locktender::{Error, LockSettings, Wait};
 use napi_derive::napi;
 
@@ -24,6 +25,17 @@ impl LockOptions {
         settings.fair = self.fair;
         Ok(settings)
     }
+}
+
+/// See `refuseUnknown` in lib/options.ts.
+#[napi]
+pub fn instead_of(name: String, place: String) -> String {
+    let place = match place.as_str() {
+        "client" => Place::Client,
+        "lock" => Place::Lock,
+        _ => Place::Acquire,
+    };
+    options::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
 }
 
 fn wait(ms: f64) -> Result<Wait, Error> {

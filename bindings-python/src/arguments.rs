@@ -4,14 +4,15 @@ use std::fmt;
 use std::time::Duration;
 
 use locktender::Error;
+use locktender::wording::Text;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::errors::{raise, raised};
 
 /// `INVALID_ARGUMENT` naming `option` and showing `given` as Python would.
-pub(crate) fn refuse(option: &str, given: &Bound<'_, PyAny>, why: &str) -> PyErr {
-    raise(given.py(), &Error::invalid(option, Shown::of(given), why.to_owned()))
+pub(crate) fn refuse(option: &str, given: &Bound<'_, PyAny>, why: impl Into<Text>) -> PyErr {
+    raise(given.py(), &Error::invalid(option, Shown::of(given), why))
 }
 
 /// A text without lone surrogates.

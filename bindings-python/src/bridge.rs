@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use locktender::process::Process;
 use locktender::{Call, Cancel, Error};
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -86,7 +87,7 @@ impl Waiter {
 #[pyclass(module = "locktender._native", name = "_Drain", frozen, weakref)]
 pub(crate) struct Drain {
     queue: Arc<Queue>,
-    pid: u32,
+    of: Process,
     waiters: Guarded<HashMap<u64, Waiter>>,
     /// How many futures are among them.
     futures: AtomicUsize,
@@ -99,7 +100,7 @@ impl Drain {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         let _visit = Visit::begin(py)?;
         // A forked child may have inherited the loop: what there is to take is the parent's.
-        if self.pid == std::process::id() {
+        if self.of.is_current() {
             self.queue.wake.clear();
             self.settle(py);
         }
@@ -135,7 +136,7 @@ impl Drain {
     pub(crate) fn turning(&self, py: Python<'_>, work: impl FnOnce(&Turns)) -> PyResult<()> {
         let _visit = Visit::begin(py)?;
         // A forked child may have inherited the loop while it ran: its connections are the parent's.
-        if self.pid == std::process::id() {
+        if self.of.is_current() {
             self.queue.ready.with(|ready| ready.awake = true);
             work(&self.turns);
             self.settle(py);
@@ -229,7 +230,7 @@ pub(crate) fn drain_of<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     let queue = Queue { ready: Awaited::default(), wake: Wake::new()? };
     let drain = Drain {
         queue: Arc::new(queue),
-        pid: std::process::id(),
+        of: Process::current(),
         waiters: Guarded::default(),
         futures: AtomicUsize::new(0),
         turns: Turns::default(),
@@ -265,7 +266,7 @@ fn known<'py>(event_loop: &Bound<'py, PyAny>) -> Option<Bound<'py, Drain>> {
     let (known_loop, drain) = (known.event_loop.bind(py).upgrade()?, known.drain.bind(py).upgrade()?);
     let drain = drain.cast_into::<Drain>().ok()?;
     // A forked child shares the descriptor with its parent, and must not take what is the parent's.
-    (known_loop.is(event_loop) && drain.get().pid == std::process::id()).then_some(drain)
+    (known_loop.is(event_loop) && drain.get().of.is_current()).then_some(drain)
 }
 
 /// Has the loop watch the descriptor; one that can't gets a thread that stands in.

@@ -277,5 +277,5 @@ fn add_server(builder: ClientBuilder, server: &Bound<'_, PyAny>) -> PyResult<Cli
 pub(crate) fn refuse_server(server: &Bound<'_, PyAny>) -> PyErr {
     let why = own::call(server.py(), "_redis_py", "instead_of", (server,)).and_then(|why| why.extract::<Option<String>>());
     let why = why.map(|why| why.unwrap_or_else(|| "must be a URL, a scripted server, or a list of them".to_owned()));
-    why.map_or_else(|failed| failed, |why| refuse("url", server.get_type().as_any(), &why))
+    why.map_or_else(|failed| failed, |why| refuse("url", server.get_type().as_any(), why))
 }

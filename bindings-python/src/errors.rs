@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use locktender::wording::Language;
 use locktender::{Code, Error, Remaining};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -67,7 +68,7 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let build = || {
         let _visit = Visit::begin(py)?;
         let fields = fields(py, error)?;
-        class_of(py, error.code()).call((error.to_string(),), Some(&fields))
+        class_of(py, error.code()).call((error.in_words_of(Language::Python),), Some(&fields))
     };
     build().map_or_else(|failed| failed, PyErr::from_value)
 }

@@ -3,18 +3,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use locktender::event::Level;
+use locktender::process::{PerProcess, Process};
 use locktender::{Event as CoreEvent, Sink};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::context::modules;
-use crate::guarded::Awaited;
+use crate::guarded::{Awaited, Guarded};
 use crate::values::Event;
 use crate::{exit, own};
 
@@ -27,13 +27,13 @@ const A_WHILE: Duration = Duration::from_secs(3600);
 /// The least level somebody logs: 10, 20, 30, 40 as in `logging`; above that nobody does.
 static LOGGED: AtomicU8 = AtomicU8::new(u8::MAX);
 
-/// The process whose delivery thread was started.
-static DELIVERS: AtomicU32 = AtomicU32::new(0);
+/// The process whose delivery thread was started. Locked only by threads that hold the interpreter.
+static DELIVERS: Guarded<Option<Process>> = Guarded::new(None);
 
-static QUEUE: ArcSwapOption<Queue> = ArcSwapOption::const_empty();
+static QUEUE: PerProcess<Queue> = PerProcess::new();
 
+#[derive(Default)]
 struct Queue {
-    pid: u32,
     waiting: Awaited<Waiting>,
 }
 
@@ -47,17 +47,7 @@ struct Waiting {
 
 /// This process's queue: in a forked child the parent's may have been copied while locked.
 fn queue() -> Arc<Queue> {
-    let pid = std::process::id();
-    if let Some(queue) = QUEUE.load_full().filter(|queue| queue.pid == pid) {
-        return queue;
-    }
-    let fresh = Arc::new(Queue { pid, waiting: Awaited::default() });
-    let previous = QUEUE.rcu(|current| match current {
-        Some(queue) if queue.pid == pid => Arc::clone(queue),
-        _ => Arc::clone(&fresh),
-    });
-    std::mem::forget(previous);
-    QUEUE.load_full().unwrap_or(fresh)
+    QUEUE.get_or_make(Queue::default)
 }
 
 /// The sink of one client.
@@ -108,10 +98,10 @@ pub(crate) fn level_of(event: &CoreEvent) -> u8 {
 pub(crate) fn refresh(py: Python<'_>, has_callback: bool) -> PyResult<()> {
     let logger = logger(py, has_callback)?;
     LOGGED.store(logger.map_or(Ok(u8::MAX), |logger| level(py, logger))?, Ordering::Relaxed);
-    let pid = std::process::id();
+    let here = Some(Process::current());
     let heard = LOGGED.load(Ordering::Relaxed) < u8::MAX || has_callback;
-    if logger.is_some() && heard && DELIVERS.swap(pid, Ordering::Relaxed) != pid {
-        let started = own::call(py, "_events", "start", ()).inspect_err(|_| DELIVERS.store(0, Ordering::Relaxed));
+    if logger.is_some() && heard && DELIVERS.replace(here) != here {
+        let started = own::call(py, "_events", "start", ()).inspect_err(|_| _ = DELIVERS.take());
         return match started {
             // The system has no thread left. A lock needs none, and the next acquire tries again.
             Err(error) if error.is_instance_of::<PyRuntimeError>(py) => Ok(()),
@@ -173,7 +163,7 @@ pub(crate) fn stop(py: Python<'_>) {
     let queue = queue();
     queue.waiting.with(|waiting| waiting.stopped = true);
     queue.waiting.notify();
-    if DELIVERS.load(Ordering::Relaxed) == std::process::id() {
+    if DELIVERS.with(|delivers| *delivers) == Some(Process::current()) {
         queue.waiting.wait(py, Duration::from_secs(1), |waiting| waiting.delivered.then_some(()));
     }
 }

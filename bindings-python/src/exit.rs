@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::Call;
+use locktender::process::Process;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
@@ -35,7 +36,7 @@ struct Daemons {
 }
 
 /// How many threads visit this module with the interpreter: the process they are of, and their number.
-static VISITS: Guarded<(u32, usize)> = Guarded::new((0, 0));
+static VISITS: Guarded<Option<(Process, usize)>> = Guarded::new(None);
 
 /// Refuses a second interpreter of this process: clients, loops and the exit are this module's, and what they lead to is one
 /// interpreter's.
@@ -48,6 +49,12 @@ pub(crate) fn settle_in(py: Python<'_>) -> PyResult<()> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Tells that this process is a new child; called in it by the interpreter's hook for forks.
+#[pyfunction(name = "_forked")]
+pub(crate) fn forked() {
+    Process::was_forked();
 }
 
 /// A number for a new client.
@@ -123,7 +130,7 @@ fn is_daemon(py: Python<'_>) -> PyResult<bool> {
 /// the exit waits for visits to end, and once it has begun no daemon thread begins another: it would only print errors that
 /// nobody can act on. Such a thread sleeps until the process is gone.
 pub(crate) struct Visit {
-    pid: u32,
+    of: Process,
 }
 
 impl Visit {
@@ -135,10 +142,13 @@ impl Visit {
                 }
             });
         }
-        let pid = std::process::id();
-        // In a forked child the parent's visitors aren't there.
-        VISITS.with(|visits| *visits = if visits.0 == pid { (pid, visits.1 + 1) } else { (pid, 1) });
-        Ok(Self { pid })
+        let of = Process::current();
+        VISITS.with(|visits| {
+            // In a forked child the parent's visitors aren't there.
+            let others = visits.filter(|(process, _)| *process == of).map_or(0, |(_, number)| number);
+            *visits = Some((of, others + 1));
+        });
+        Ok(Self { of })
     }
 
     /// Goes on, unless the exit has begun meanwhile.
@@ -148,16 +158,15 @@ impl Visit {
     }
 
     fn is_any() -> bool {
-        let (pid, number) = VISITS.with(|visits| *visits);
-        number > 0 && pid == std::process::id()
+        VISITS.with(|visits| visits.is_some_and(|(process, number)| number > 0 && process.is_current()))
     }
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
         VISITS.with(|visits| {
-            if visits.0 == self.pid {
-                visits.1 -= 1;
+            if let Some((_, number)) = visits.as_mut().filter(|(process, _)| *process == self.of) {
+                *number -= 1;
             }
         });
     }

@@ -3,7 +3,7 @@
 //! | what | where |
 //! | --- | --- |
 //! | the classes | `client`, `lock`, `held`, `async_held`, `values` |
-//! | what users give | `arguments`, `options`, `parts`; `default` is the client behind the module's own `lock()` |
+//! | what users give | `arguments`, `options`, `parts`, `name`; `default` is the client behind the module's own `lock()` |
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context` and `frames`; `around` for decorators |
@@ -34,6 +34,7 @@ mod green;
 mod guarded;
 mod held;
 mod lock;
+mod name;
 mod operation;
 mod options;
 mod own;
@@ -58,11 +59,13 @@ mod _native {
     #[pymodule_export]
     use crate::events::next_events;
     #[pymodule_export]
-    use crate::exit::close_all;
+    use crate::exit::{close_all, forked};
     #[pymodule_export]
     use crate::held::Held;
     #[pymodule_export]
     use crate::lock::Lock;
+    #[pymodule_export]
+    use crate::name::safe_name;
     #[pymodule_export]
     use crate::scripted::{ScriptedServer, Seen};
     #[pymodule_export]

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use locktender::process::Process;
 use locktender::{Call, Cancel, Error};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::intern;
@@ -40,7 +41,7 @@ struct Waiting {
 #[pyclass(module = "locktender._native", frozen, weakref)]
 pub(crate) struct Operation {
     name: &'static str,
-    pid: u32,
+    of: Process,
     state: Guarded<State>,
 }
 
@@ -54,7 +55,7 @@ impl Operation {
         let start = move |event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>, signal: Signal| {
             send_off(event_loop, drain, call(event_loop.py())?, signal, convert)
         };
-        Self { name, pid: std::process::id(), state: Guarded::new(State::New(Box::new(start))) }
+        Self { name, of: Process::current(), state: Guarded::new(State::New(Box::new(start))) }
     }
 
     /// An operation that has nothing to wait for.
@@ -64,7 +65,7 @@ impl Operation {
             let take: Take = Box::new(move |py| make.take().map(|make| make(py)));
             Ok((Cancel::default(), take))
         };
-        Self { name, pid: std::process::id(), state: Guarded::new(State::New(Box::new(start))) }
+        Self { name, of: Process::current(), state: Guarded::new(State::New(Box::new(start))) }
     }
 
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -216,7 +217,7 @@ impl Operation {
 impl Drop for Operation {
     fn drop(&mut self) {
         let state = std::mem::replace(self.state.get_mut(), State::Done);
-        if self.pid != std::process::id() {
+        if !self.of.is_current() {
             // The parent's: its locks may have been copied while taken.
             return std::mem::forget(state);
         }

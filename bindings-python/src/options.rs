@@ -1,6 +1,7 @@
 //! Options by keyword. What is not given is left to the core, which knows the defaults.
 
-use locktender::options::{Unit, suspicious};
+use locktender::options::{Place, Unit, instead_of, suspicious};
+use locktender::wording::Language;
 use locktender::{ClientOptions, LockOptions, LockSettings, Wait};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -30,7 +31,7 @@ impl LockChoice {
         for (name, value) in given.into_iter().flatten() {
             let option = text("option", &name)?;
             if !choice.set(&option, &value)? {
-                return Err(unknown(&option, &value));
+                return Err(unknown(&option, &value, Place::Lock));
             }
         }
         // Says at once what the core would say at the first operation.
@@ -70,8 +71,8 @@ fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
     }
 }
 
-fn unknown(option: &str, value: &Bound<'_, PyAny>) -> PyErr {
-    refuse(option, value, "there is no option of this name")
+fn unknown(option: &str, value: &Bound<'_, PyAny>, place: Place) -> PyErr {
+    refuse(option, value, instead_of(option, place, Language::Python))
 }
 
 /// The options of a client that were given, with its locks' defaults.
@@ -91,7 +92,7 @@ impl ClientChoice {
         for (name, value) in given.into_iter().flatten() {
             let option = text("option", &name)?;
             if !choice.lock.set(&option, &value)? && !choice.set(&option, &value)? {
-                return Err(unknown(&option, &value));
+                return Err(unknown(&option, &value, Place::Client));
             }
         }
         choice.options.lock = raised(py, choice.lock.settings.over(&choice.options.lock))?;

@@ -149,6 +149,7 @@ pub(crate) struct Event {
     kind: &'static str,
     level: u8,
     lock: Option<String>,
+    key: Option<String>,
     owner: Option<String>,
     fence: Option<u64>,
     rival: Option<String>,
@@ -166,6 +167,7 @@ impl From<CoreEvent> for Event {
             kind: event.kind.as_str(),
             level: level_of(&event),
             lock: event.lock,
+            key: event.key,
             owner: event.owner,
             fence: event.fence,
             rival: event.rival,
@@ -184,10 +186,12 @@ impl Event {
     /// One line for a log.
     fn __str__(&self) -> String {
         let mut line = self.kind.to_owned();
-        for (name, value) in [("lock", &self.lock), ("server", &self.server), ("rival", &self.rival)] {
-            if let Some(value) = value {
-                line.push_str(&format!(" {name}={value:?}"));
-            }
+        let fence = self.fence.map(|fence| format!("{fence}"));
+        let took = self.took.map(|took| format!("{took:.3}"));
+        let quoted = |value: &Option<String>| value.as_ref().map(|value| format!("{value:?}"));
+        let (key, server, rival) = (quoted(&self.key), quoted(&self.server), quoted(&self.rival));
+        for (name, value) in [("key", key), ("fence", fence), ("took", took), ("server", server), ("rival", rival)] {
+            line.extend(value.map(|value| format!(" {name}={value}")));
         }
         let reason = self.reason.map(str::to_owned);
         for part in [reason, self.message.clone()].into_iter().flatten() {
@@ -197,7 +201,10 @@ impl Event {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["kind", "lock", "owner", "fence", "rival", "rival_fence", "reason", "took", "rank", "server", "message"])
+        shown(
+            slf,
+            &["kind", "lock", "key", "owner", "fence", "rival", "rival_fence", "reason", "took", "rank", "server", "message"],
+        )
     }
 }
 

@@ -83,11 +83,12 @@ mod kernel {
     use tokio::io::unix::AsyncFd;
 
     use crate::clock::Tick;
+    use crate::process::Process;
 
     /// A timer on the boot clock.
     pub(crate) struct Timer {
         descriptor: AsyncFd<OwnedFd>,
-        pid: u32,
+        of: Process,
     }
 
     impl Timer {
@@ -96,12 +97,12 @@ mod kernel {
             // Deprecated for what isn't the owner of its descriptor; what replaces it is unsafe.
             #[allow(deprecated)]
             let descriptor = AsyncFd::new(descriptor)?;
-            Ok(Self { descriptor, pid: std::process::id() })
+            Ok(Self { descriptor, of: Process::current() })
         }
 
         pub(super) fn set(&self, at: Tick) {
             // A forked child shares the timer with its parent, whose it is.
-            if self.pid != std::process::id() {
+            if !self.of.is_current() {
                 return;
             }
             // Zero would stop it, as is meant for never.

@@ -227,7 +227,7 @@ impl ClientBuilder {
     /// operation.
     pub fn build(self) -> Result<Client, Error> {
         if self.empty_list {
-            return Err(Error::invalid("url", "[]", "the list of servers is empty".into()));
+            return Err(Error::invalid("url", "[]", "the list of servers is empty"));
         }
         self.options.check()?;
         let sources = Sources::of(self.sources, &self.options)?;

@@ -11,11 +11,15 @@ use std::task::{Context, Poll, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use crate::callback;
 use crate::drive::{self, Drive};
 use crate::error::Error;
 use crate::runtime::at_home;
 use crate::sync::Mutex;
 use crate::watch::Driver;
+
+/// Whose code a callback of [`Call::then`] is.
+const CALLBACK: &str = "the callback of an operation";
 
 /// Undoes an operation whose caller is gone.
 type Canceller = Box<dyn FnOnce() + Send>;
@@ -57,7 +61,8 @@ impl<T: Send + 'static> Call<T> {
     /// Blocks this thread until the operation has ended.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// Those of the operation; `INVALID_ARGUMENT` in code that the core calls (a sink, a callback), if there is no result at once:
+    /// this thread may be the one that has to bring it. The operation has begun, and is cancelled like one that is dropped.
     pub fn wait(mut self) -> Result<T, Error> {
         loop {
             if let Some(result) = self.wait_for(Duration::from_secs(3600)) {
@@ -74,6 +79,9 @@ impl<T: Send + 'static> Call<T> {
             self.drive = drive::start(|| self.start());
         }
         let mut state = self.slot.state.lock();
+        if state.result.is_none() && callback::is_running() && !patience.is_zero() {
+            return Some(Err(Error::waits_in_callback()));
+        }
         if state.result.is_none() {
             state.waiter = Waiter::Thread(thread::current(), self.drive.clone());
             drop(state);
@@ -91,7 +99,7 @@ impl<T: Send + 'static> Call<T> {
     }
 
     /// Sends the operation off: `receive` gets the result, on whatever thread ends it, and must not block. Gives what can
-    /// cancel it; dropping that does nothing.
+    /// cancel it; dropping that does nothing. A panic in `receive` ends there, with a warning to `tracing`.
     pub fn then(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
         self.start();
         self.hand(receive)
@@ -109,7 +117,7 @@ impl<T: Send + 'static> Call<T> {
         if let Some(result) = state.take() {
             drop(state);
             self.canceller = None;
-            receive(result);
+            callback::call_or_trace(CALLBACK, || receive(result));
             return Cancel(None);
         }
         state.waiter = Waiter::Callback(Box::new(receive));
@@ -256,13 +264,13 @@ impl<T> Slot<T> {
         match std::mem::replace(&mut state.waiter, Waiter::Nobody) {
             Waiter::Callback(receive) => {
                 drop(state);
-                receive(result);
+                callback::call_or_trace(CALLBACK, || receive(result));
             }
             waiter => {
                 state.result = Some(result);
                 drop(state);
                 match waiter {
-                    Waiter::Task(waker) => waker.wake(),
+                    Waiter::Task(waker) => callback::call_or_trace("the waker of a task", || waker.wake()),
                     // The thread's own doing: it is awake.
                     Waiter::Thread(thread, _) if thread.id() == thread::current().id() => (),
                     Waiter::Thread(thread, Some(drive)) => drive.wake(&thread),

@@ -10,11 +10,12 @@ use crate::builder::ClientBuilder;
 use crate::call::Call;
 use crate::clock::{Now, millis};
 use crate::drive::LazyDrive;
+use crate::emitter::Emitter;
 use crate::error::Error;
 use crate::event::{Event, EventKind, Sink};
 use crate::held::Held;
 use crate::inquiry::Inquiry;
-use crate::live::{Emitter, Live};
+use crate::live::Live;
 use crate::lock::Lock;
 use crate::name::Keys;
 use crate::options::{ClientOptions, milliseconds};
@@ -22,10 +23,12 @@ use crate::owner::Fields;
 use crate::protocol::{ServerReport, Survey, trusted};
 use crate::runtime::Runtime;
 use crate::server::memory::MemoryServer;
+use crate::server::own::OwnServer;
 use crate::server::redis::{self, RedisServer, ServerState};
 use crate::server::{Answer, Fleet, Op, Server};
 use crate::sources::{Source, Sources, memory_name};
 use crate::urls::IntoUrls;
+use crate::wording::Text;
 
 /// The connection to one lock server or to a quorum of independent ones. Cheap to clone; clones share everything.
 ///
@@ -114,7 +117,7 @@ impl Client {
     /// `INVALID_ARGUMENT` if the string is none of `hand_over`.
     pub fn adoption(&self, ticket: &str) -> Result<Lock, Error> {
         let fields = Fields::parse(ticket);
-        let refuse = || Error::invalid("ticket", ticket, "not a string that hand_over gave".into());
+        let refuse = || Error::invalid("ticket", ticket, Text::new("is no text that {hand_over}() gave", []));
         fields.get("locktender").filter(|version| version == "1").ok_or_else(refuse)?;
         let (name, owner) = fields.get("name").zip(fields.get("owner")).ok_or_else(refuse)?;
         let ttl = fields.get("ttl").and_then(|ttl| ttl.parse().ok()).ok_or_else(refuse)?;
@@ -313,7 +316,7 @@ impl Inner {
         Self {
             sources,
             options: Arc::new(options),
-            emitter: Emitter(sink),
+            emitter: Emitter::new(sink),
             live: ArcSwapOption::const_empty(),
             closed: AtomicBool::new(false),
         }
@@ -334,7 +337,7 @@ impl Inner {
 
     fn connect(&self, source: &Source, runtime: &Runtime, drive: &Arc<LazyDrive>) -> Result<Arc<dyn Server>, Error> {
         match source {
-            Source::Own(server) => Ok(Arc::clone(server)),
+            Source::Own(server) => Ok(Arc::new(OwnServer::new(Arc::clone(server), self.emitter.clone()))),
             Source::Url(url) => match memory_name(url) {
                 Some(name) => Ok(MemoryServer::named(name)),
                 None => {

@@ -1,7 +1,7 @@
 //! The only place that reads a clock.
 //!
 //! A lease keeps running on the server while this machine is suspended, so elapsed time is measured on a clock that
-//! counts suspend (`CLOCK_BOOTTIME` where the system has it). The wall clock is used for two things that tolerate a wrong
+//! counts suspend (`CLOCK_BOOTTIME` on Linux, `CLOCK_MONOTONIC` on Apple's systems). The wall clock is used for two things that tolerate a wrong
 //! one: ballot proposals and the readable `at=` of an owner value.
 
 use std::fmt;
@@ -84,15 +84,22 @@ pub(crate) fn wall_micros() -> u64 {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
+const BOOT_CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+
+/// Here it counts suspend, as POSIX leaves open. `Instant` reads another clock, which stands still.
+#[cfg(target_vendor = "apple")]
+const BOOT_CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 fn boot_micros() -> u64 {
-    let at = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let at = rustix::time::clock_gettime(BOOT_CLOCK);
     let seconds = u64::try_from(at.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(at.tv_nsec).unwrap_or(0);
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1_000)
 }
 
-/// Elsewhere `Instant` is the best the standard library has (on macOS and Windows see its documentation for suspend).
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+/// Elsewhere `Instant` is the best the standard library has (on Windows it counts suspend).
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn boot_micros() -> u64 {
     use std::sync::OnceLock;
     use std::time::Instant;

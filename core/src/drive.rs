@@ -18,6 +18,7 @@ use mio::{Events, Poll, Registry, Token, Waker};
 
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::process::Process;
 use crate::runtime::{Runtime, at_home, on_this_loop, on_this_thread};
 use crate::sync::Mutex;
 use crate::timers::Alarm;
@@ -48,7 +49,7 @@ pub(crate) trait Driven: Send + Sync {
 
 /// The connections of one client that blocked threads drive.
 pub(crate) struct Drive {
-    pid: u32,
+    of: Process,
     id: u64,
     runtime: Arc<Runtime>,
     registry: Registry,
@@ -93,6 +94,15 @@ impl Crew {
     }
 }
 
+/// The time of a driver: whatever ends it, another thread can drive then.
+struct Driving<'a>(&'a Drive);
+
+impl Drop for Driving<'_> {
+    fn drop(&mut self) {
+        self.0.crew.lock().driver = None;
+    }
+}
+
 struct Poller {
     poll: Poll,
     events: Events,
@@ -127,7 +137,7 @@ impl Drive {
         let registry = poll.registry().try_clone().map_err(failed)?;
         let waker = Waker::new(&registry, WAKE).map_err(failed)?;
         Ok(Arc::new(Self {
-            pid: std::process::id(),
+            of: Process::current(),
             id: runtime.next_id(),
             runtime,
             registry,
@@ -188,7 +198,7 @@ impl Drive {
 
     /// Blocks this thread until `ended`, or `until`, or a signal; drives meanwhile unless somebody does.
     pub(crate) fn wait(self: &Arc<Self>, until: Instant, ended: impl Fn() -> bool) {
-        let inherited = self.pid != std::process::id();
+        let inherited = self.is_inherited();
         let me = thread::current();
         while !ended() {
             let left = until.saturating_duration_since(Instant::now());
@@ -199,8 +209,9 @@ impl Drive {
                 // The parent's: nothing of it may be touched.
                 thread::park_timeout(left);
             } else if self.board(&me) {
+                let driving = Driving(self);
                 let interrupted = on_this_thread(|| self.drive(until, &ended));
-                self.crew.lock().driver = None;
+                drop(driving);
                 if interrupted {
                     break;
                 }
@@ -307,9 +318,9 @@ impl Drive {
         if crew.driver.is_none() {
             crew.driver = Some(thread::current().id());
             drop(crew);
+            let _driving = Driving(self);
             // What fails here fails again for whoever waits next.
             let _ = self.turn(Duration::ZERO);
-            self.crew.lock().driver = None;
         } else {
             drop(crew);
         }
@@ -328,7 +339,7 @@ impl Drive {
     }
 
     pub(crate) fn is_inherited(&self) -> bool {
-        self.pid != std::process::id()
+        !self.of.is_current()
     }
 
     pub(crate) fn id(&self) -> u64 {

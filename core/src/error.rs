@@ -1,12 +1,14 @@
 //! Errors: the code is the contract, the text is one sentence a person can act on.
 
+mod sentence;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::loss::{Loss, LossReason};
-use crate::quoted::{on_one_line, quoted};
 use crate::server::FailureKind;
+use crate::wording::{Language, Text};
 
 /// What went wrong, the same in every language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,7 +115,9 @@ pub struct Error(Arc<Inner>);
 
 struct Inner {
     code: Code,
-    message: String,
+    message: Text,
+    /// As the core spells it.
+    argument: Option<Box<str>>,
     lock: Option<String>,
     holder: Option<Holder>,
     rank: Option<u64>,
@@ -122,107 +126,6 @@ struct Inner {
 }
 
 impl Error {
-    fn new(code: Code, lock: Option<&str>, message: String) -> Self {
-        Self::build(code, lock, message, |_| ())
-    }
-
-    fn build(code: Code, lock: Option<&str>, message: String, fill: impl FnOnce(&mut Inner)) -> Self {
-        let lock = lock.map(str::to_owned);
-        let mut inner = Inner { code, message, lock, holder: None, rank: None, loss: None, servers: Vec::new() };
-        fill(&mut inner);
-        Self(Arc::new(inner))
-    }
-
-    /// `INVALID_ARGUMENT`: `argument` was given as `given`, and `why` that can't be.
-    #[must_use]
-    pub fn invalid(argument: &str, given: impl fmt::Debug, why: String) -> Self {
-        let mut given = format!("{given:?}");
-        if given.len() > 80 {
-            let end = (0..=77).rev().find(|&at| given.is_char_boundary(at)).unwrap_or(0);
-            given.truncate(end);
-            given.push_str("...");
-        }
-        Self::new(Code::InvalidArgument, None, format!("{argument}: {why} (given: {given})"))
-    }
-
-    /// `INVALID_ARGUMENT`: the task that asks for `lock` holds it already, in a body that began at `place`.
-    pub(crate) fn waits_for_itself(lock: &str, place: Option<&str>) -> Self {
-        let since = place.map(|place| format!(" since {place}")).unwrap_or_default();
-        let message = format!(
-            "lock {lock:?}: this task holds it already{since}, and would wait for itself; locks are not re-entrant: pass the hold down"
-        );
-        Self::new(Code::InvalidArgument, Some(lock), message)
-    }
-
-    pub(crate) fn acquire_timeout(lock: &str, waited: Duration, holder: Holder, rank: Option<u64>) -> Self {
-        let remaining = match holder.remaining {
-            Remaining::For(left) => format!("{} ms remain", left.as_millis()),
-            Remaining::Forever => "its key has no expiry".to_owned(),
-            Remaining::Gone => "its key has just gone".to_owned(),
-        };
-        let before = match rank {
-            Some(rank @ 1..) => format!("; {rank} more waited before this one"),
-            _ => String::new(),
-        };
-        let message = format!(
-            "lock {lock:?} was not acquired within {} ms: it is held by \"{}\" ({remaining}){before}",
-            waited.as_millis(),
-            quoted(&holder.owner)
-        );
-        Self::build(Code::AcquireTimeout, Some(lock), message, |inner| {
-            inner.holder = Some(holder);
-            inner.rank = rank;
-        })
-    }
-
-    /// `LOCK_LOST`: the lock `lock` was lost that way.
-    #[must_use]
-    pub fn lost(lock: &str, loss: Loss) -> Self {
-        let message = format!("lock {lock:?} was lost: {}", loss.sentence());
-        Self::build(Code::LockLost, Some(lock), message, |inner| inner.loss = Some(loss))
-    }
-
-    pub(crate) fn not_held(lock: &str, why: &str) -> Self {
-        Self::new(Code::NotHeld, Some(lock), format!("lock {lock:?} is not held by this handle: {why}"))
-    }
-
-    pub(crate) fn unavailable(lock: Option<&str>, servers: Vec<ServerError>) -> Self {
-        Self::servers_failed(Code::Unavailable, lock, "no majority of the servers could be reached", servers)
-    }
-
-    pub(crate) fn denied(lock: Option<&str>, servers: Vec<ServerError>) -> Self {
-        Self::servers_failed(Code::Denied, lock, "the server denied access", servers)
-    }
-
-    fn servers_failed(code: Code, lock: Option<&str>, what: &str, servers: Vec<ServerError>) -> Self {
-        let each: Vec<String> =
-            servers.iter().map(|error| format!("{}: {}", error.server, on_one_line(&error.message))).collect();
-        let subject = lock.map(|lock| format!("lock {lock:?}: ")).unwrap_or_default();
-        let message = format!("{subject}{what} ({})", each.join("; "));
-        Self::build(code, lock, message, |inner| inner.servers = servers)
-    }
-
-    pub(crate) fn key_conflict(lock: &str, found: &str) -> Self {
-        let message = format!("lock {lock:?}: its key holds a {}, which is no lock, and was left as it is", quoted(found));
-        Self::new(Code::KeyConflict, Some(lock), message)
-    }
-
-    pub(crate) fn closed(lock: Option<&str>) -> Self {
-        let subject = lock.map(|lock| format!("lock {lock:?}: ")).unwrap_or_default();
-        Self::new(Code::Closed, lock, format!("{subject}the client is closed"))
-    }
-
-    pub(crate) fn forked(lock: &str) -> Self {
-        let message = format!("lock {lock:?} is held by the parent process; this handle was inherited through a fork");
-        Self::new(Code::Forked, Some(lock), message)
-    }
-
-    /// `INTERNAL`: a bug of this library.
-    #[must_use]
-    pub fn internal(lock: Option<&str>, what: &str) -> Self {
-        Self::new(Code::Internal, lock, format!("internal error, please report it: {what}"))
-    }
-
     /// The code to decide by.
     #[must_use]
     pub fn code(&self) -> Code {
@@ -233,6 +136,37 @@ impl Error {
     #[must_use]
     pub fn lock_name(&self) -> Option<&str> {
         self.0.lock.as_deref()
+    }
+
+    /// The message in the words of a language: with its names of options and verbs, and times in its unit. Displayed, an error
+    /// speaks Rust.
+    ///
+    /// ```
+    /// use locktender::wording::Language;
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-in-words-of")?;
+    /// let error = client.lock("nightly").max_hold(Duration::ZERO).acquire_blocking().unwrap_err();
+    /// assert!(error.in_words_of(Language::Node).starts_with("maxHoldMs: must be from 10 ms"));
+    /// assert!(error.in_words_of(Language::Python).starts_with("max_hold: must be from 0.01 s"));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn in_words_of(&self, language: Language) -> String {
+        self.0.message.in_words_of(language)
+    }
+
+    /// With `INVALID_ARGUMENT`: which option or argument is wrong, as the core spells it.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-argument")?;
+    /// let error = client.lock("nightly").ttl(Duration::ZERO).acquire_blocking().unwrap_err();
+    /// assert_eq!(error.argument(), Some("ttl"));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn argument(&self) -> Option<&str> {
+        self.0.argument.as_deref()
     }
 
     /// With `ACQUIRE_TIMEOUT`: who held the lock.
@@ -262,36 +196,14 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
+        f.write_str(&self.in_words_of(Language::Rust))
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.code, self.0.message)
+        write!(f, "{}: {self}", self.0.code)
     }
 }
 
 impl std::error::Error for Error {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_error_is_one_sentence_with_the_name_and_the_numbers() {
-        let holder = Holder { owner: "host=web-3 pid=1".into(), remaining: Remaining::For(Duration::from_millis(740)) };
-        let error = Error::acquire_timeout("orders:42", Duration::from_millis(5_000), holder, Some(0));
-        assert_eq!(
-            error.to_string(),
-            "lock \"orders:42\" was not acquired within 5000 ms: it is held by \"host=web-3 pid=1\" (740 ms remain)"
-        );
-        assert_eq!((error.code().as_str(), error.lock_name()), ("ACQUIRE_TIMEOUT", Some("orders:42")));
-    }
-
-    #[test]
-    fn what_was_given_is_shown_but_not_at_length() {
-        let error = Error::invalid("name", "é".repeat(300), "too long".into());
-        assert!(error.to_string().len() < 120, "{error}");
-    }
-}

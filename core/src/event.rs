@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::error::LossReason;
+use crate::name::Keys;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,17 +19,25 @@ pub enum EventKind {
     /// The acquire waits in line; see the rank.
     Queued,
     /// A waiter was told that its turn has come.
-    Woken,
+    Notified,
     /// The lock is ours.
     Acquired,
-    /// The lock came to a waiter that had been told; `took` is from then to the grant.
-    HandedOver,
+    /// The waiter that had been told has the lock; `took` is from then to the grant.
+    Woken,
+    /// The wait of an acquire is over, and somebody else has the lock.
+    TimedOut,
+    /// An acquire was given up: its caller is gone, or the client was closed.
+    Cancelled,
+    /// An acquire failed; see the message.
+    Failed,
     /// A beat of the heartbeat was confirmed.
     Renewed,
     /// A user's extension was confirmed.
     Extended,
     /// The lock was given back.
     Released,
+    /// The holder has handed the lock over: another process may adopt it.
+    HandedOver,
     /// The lock was given back after its key had expired.
     Expired,
     /// The lock is no longer ours; see the reason.
@@ -51,12 +60,16 @@ impl EventKind {
             Self::Attempt => "attempt",
             Self::Busy => "busy",
             Self::Queued => "queued",
-            Self::Woken => "woken",
+            Self::Notified => "notified",
             Self::Acquired => "acquired",
-            Self::HandedOver => "handed_over",
+            Self::Woken => "woken",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
             Self::Renewed => "renewed",
             Self::Extended => "extended",
             Self::Released => "released",
+            Self::HandedOver => "handed_over",
             Self::Expired => "expired",
             Self::Lost => "lost",
             Self::Race => "race",
@@ -70,9 +83,13 @@ impl EventKind {
     #[must_use]
     pub const fn level(self) -> Level {
         match self {
-            Self::Attempt | Self::Busy | Self::Queued | Self::Woken | Self::HandedOver | Self::Renewed => Level::Debug,
-            Self::Acquired | Self::Extended | Self::Released | Self::ServerRecovered => Level::Info,
-            Self::Expired | Self::Race | Self::ServerFailed | Self::Warning => Level::Warning,
+            Self::Attempt | Self::Busy | Self::Queued | Self::Notified | Self::Woken | Self::Cancelled | Self::Renewed => {
+                Level::Debug
+            }
+            Self::Acquired | Self::TimedOut | Self::Extended | Self::Released | Self::HandedOver | Self::ServerRecovered => {
+                Level::Info
+            }
+            Self::Failed | Self::Expired | Self::Race | Self::ServerFailed | Self::Warning => Level::Warning,
             Self::Lost => Level::Error,
         }
     }
@@ -99,6 +116,8 @@ pub struct Event {
     pub kind: EventKind,
     /// The lock's name.
     pub lock: Option<String>,
+    /// The lock's whole key on the servers: the prefix and the name.
+    pub key: Option<String>,
     /// Our owner value.
     pub owner: Option<String>,
     /// Our fence.
@@ -109,7 +128,7 @@ pub struct Event {
     pub rival_fence: Option<u64>,
     /// Why the lock was lost.
     pub reason: Option<LossReason>,
-    /// How long it took: the wait of an acquire, the hold of a release, the overrun of a race.
+    /// How long it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of a race.
     pub took: Option<Duration>,
     /// How many wait before us, for `queued`.
     pub rank: Option<u64>,
@@ -124,6 +143,7 @@ impl Event {
         Self {
             kind,
             lock: None,
+            key: None,
             owner: None,
             fence: None,
             rival: None,
@@ -135,11 +155,17 @@ impl Event {
             message: None,
         }
     }
+
+    /// An event of the lock with these keys.
+    pub(crate) fn of(kind: EventKind, keys: &Keys) -> Self {
+        Self { lock: Some(keys.name().to_owned()), key: Some(keys.lock().to_owned()), ..Self::new(kind) }
+    }
 }
 
 /// Receives a client's events.
 pub trait Sink: Send + Sync + 'static {
-    /// Takes one event. Called on any thread, in the order of what happened to one lock; must not block.
+    /// Takes one event. Called on any thread, in the order of what happened to one lock; must not block. A panic in it ends there,
+    /// and the first one is told to `tracing`.
     fn event(&self, event: &Event);
 }
 
@@ -158,6 +184,7 @@ pub(crate) fn trace(event: &Event) {
                 tracing::Level::$level,
                 kind = event.kind.as_str(),
                 lock = event.lock.as_deref(),
+                key = event.key.as_deref(),
                 owner = event.owner.as_deref(),
                 fence = event.fence,
                 rival = event.rival.as_deref(),

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{Call, Responder};
+use crate::caller::Caller;
 use crate::clock::Tick;
 use crate::error::{Error, Loss};
 use crate::protocol::{Amount, Grant, Input, Manner, Release};
 use crate::runtime::at_home;
-use crate::tended::{Caller, Tended};
+use crate::tended::Tended;
 
 /// A lock that is ours: until it is released, handed over, or lost.
 ///
@@ -213,7 +214,8 @@ impl Held {
         })
     }
 
-    /// Calls `told` once, when the lock is lost: on any thread, at once if it is lost already. Must not block.
+    /// Calls `told` once, when the lock is lost: on any thread, at once if it is lost already. Must not block. A panic in it ends
+    /// there, with an event of kind `warning`.
     pub fn on_lost(&self, told: impl FnOnce(Loss) + Send + 'static) {
         if !self.is_inherited() {
             self.tended.watch(Box::new(|loss| {

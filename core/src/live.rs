@@ -8,12 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 use crate::bodies::Bodies;
+use crate::callback;
 use crate::clock::Tick;
-use crate::event::{Event, EventKind, Sink, trace};
+use crate::emitter::Emitter;
+use crate::entropy;
+use crate::event::{Event, EventKind};
 use crate::machine;
 use crate::name::Keys;
 use crate::options::ClientOptions;
 use crate::owner::Signature;
+use crate::process::Process;
 use crate::protocol::Input;
 use crate::quoted::quoted;
 use crate::runtime::Runtime;
@@ -22,22 +26,9 @@ use crate::sync::Mutex;
 use crate::tended::Tended;
 use crate::wait::{Departure, Hinted, Lines, Seat, Told};
 
-/// Where a client's events go.
-#[derive(Clone, Default)]
-pub(crate) struct Emitter(pub(crate) Option<Arc<dyn Sink>>);
-
-impl Emitter {
-    pub(crate) fn emit(&self, event: &Event) {
-        trace(event);
-        if let Some(sink) = &self.0 {
-            sink.event(event);
-        }
-    }
-}
-
 /// What a client is in the process that uses it. A forked child gets a new one; the parent's is left alone.
 pub(crate) struct Live {
-    pid: u32,
+    of: Process,
     runtime: Arc<Runtime>,
     servers: Vec<Arc<dyn Server>>,
     pub(crate) addresses: Arc<[String]>,
@@ -74,7 +65,7 @@ impl Live {
         emitter: Emitter,
     ) -> Self {
         let signature = Signature::of_this_process(options.app_name().as_deref());
-        let mut seeds = fastrand::Rng::with_seed(entropy());
+        let mut seeds = fastrand::Rng::with_seed(entropy::draw());
         let client = format!("{:016x}", seeds.u64(..));
         Self {
             lines: Mutex::new(Lines::new(&client, signature.who(), servers.len())),
@@ -82,7 +73,7 @@ impl Live {
             listening: AtomicBool::new(false),
             untold: AtomicBool::new(false),
             listeners: Mutex::default(),
-            pid: std::process::id(),
+            of: Process::current(),
             runtime,
             addresses: servers.iter().map(|server| server.address().to_owned()).collect(),
             servers,
@@ -102,7 +93,7 @@ impl Live {
 
     /// Whether this is the parent's, seen from a forked child.
     pub(crate) fn is_inherited(&self) -> bool {
-        self.pid != std::process::id()
+        !self.of.is_current()
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -119,6 +110,15 @@ impl Live {
 
     pub(crate) fn emit(&self, event: &Event) {
         self.emitter.emit(event);
+    }
+
+    /// Calls a callback that a user gave for the lock of this name.
+    pub(crate) fn call_back(&self, lock: &str, whose: &str, code: impl FnOnce()) {
+        if let Err(panic) = callback::call(code) {
+            let mut warning = panic.warning(whose);
+            warning.lock = Some(lock.to_owned());
+            self.emit(&warning);
+        }
     }
 
     /// Whether the client is being closed.
@@ -262,10 +262,9 @@ impl Live {
     }
 
     /// The next waiter could not be told of a release. Said once: it won't be otherwise at the next one.
-    pub(crate) fn untold(&self, lock: &str, why: &str) {
+    pub(crate) fn untold(&self, keys: &Keys, why: &str) {
         if !self.untold.swap(true, Ordering::Relaxed) {
-            let mut event = Event::new(EventKind::Warning);
-            event.lock = Some(lock.to_owned());
+            let mut event = Event::of(EventKind::Warning, keys);
             event.message =
                 Some(format!("the next waiter is not told of a release, and notices within a second: {}", quoted(why)));
             self.emit(&event);
@@ -355,13 +354,4 @@ fn bring(tended: Arc<Tended>, input: Input) {
         tended.feed(input);
         next = BROUGHT.with_borrow_mut(|brought| brought.as_mut().and_then(VecDeque::pop_front));
     }
-}
-
-/// A seed from the operating system: the hasher of the standard library is keyed with it.
-fn entropy() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    hasher.write_u64(crate::clock::Tick::now().as_micros());
-    hasher.write_u32(std::process::id());
-    hasher.finish()
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::call::{Call, Responder};
+use crate::caller::Acquirer;
 use crate::client::Client;
 use crate::clock::millis;
 use crate::error::Error;
@@ -12,10 +13,11 @@ use crate::held::Held;
 use crate::inquiry::Inquiry;
 use crate::live::Live;
 use crate::name::Keys;
-use crate::options::{LockOptions, LockSettings, Ms, Wait, wire_millis};
+use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::server::Op;
-use crate::tended::{Acquirer, Tended};
+use crate::tended::Tended;
+use crate::wording::{Part, Text};
 
 /// A name and options. Cheap, does no I/O, may be shared and used again, also at the same time.
 ///
@@ -136,11 +138,12 @@ impl Lock {
             let options = self.settings.over(&base.lock)?;
             let servers = self.client.server_count();
             if servers > 1 && wire_millis(options.ttl) > millis(base.max_ttl) {
-                let why = format!("on a quorum a ttl is at most max_ttl ({} ms)", base.max_ttl.as_millis());
-                return Err(Error::invalid("ttl", Ms(options.ttl), why));
+                let why =
+                    Text::new("on a quorum a {ttl} is at most the client's {max_ttl}, which is {}", [Part::Time(base.max_ttl)]);
+                return Err(Error::invalid_time("ttl", options.ttl, why));
             }
             if servers > 1 && options.fair {
-                let why = "a quorum has no fair locks: independent servers can't agree on who is first".to_owned();
+                let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out".to_owned();
                 return Err(Error::invalid("fair", true, why));
             }
             let keys = Arc::new(Keys::new(&base.prefix, &self.name, servers)?);

@@ -69,29 +69,12 @@ impl Loss {
     pub(crate) const fn new(reason: LossReason, overrun: Duration) -> Self {
         Self { reason, rival: None, rival_fence: None, found: None, overrun }
     }
+}
 
-    /// The loss in words.
-    pub(crate) fn sentence(&self) -> String {
-        let mut sentence = match (self.reason, &self.found) {
-            (LossReason::Expired, _) => "its validity ran out before a renewal was confirmed".to_owned(),
-            (LossReason::Missing, _) => "its key is gone from the server".to_owned(),
-            (LossReason::Taken, _) if self.rival.is_none() => "somebody else held it in between".to_owned(),
-            (LossReason::Taken, _) => "somebody else holds its key".to_owned(),
-            (LossReason::Superseded, _) => "a newer fence was issued for it".to_owned(),
-            (LossReason::Conflict, found) => {
-                let found = found.as_deref().unwrap_or("a value of another type");
-                format!("one of its keys holds what no lock writes there: {}", quoted(found))
-            }
-            (LossReason::MaxHold, _) => "its max_hold has passed".to_owned(),
-            (LossReason::Closed, _) => "its client was closed".to_owned(),
-        };
-        if let Some(others) = others(self.rival.as_deref(), self.rival_fence) {
-            sentence.push_str(&format!("; {others}"));
-        }
-        if !self.overrun.is_zero() {
-            sentence.push_str(&format!("; the holder overran by {} ms", self.overrun.as_millis()));
-        }
-        sentence
+impl Loss {
+    /// What was found where it doesn't belong, on one line.
+    pub(crate) fn finding(&self) -> Option<String> {
+        self.found.as_deref().map(quoted)
     }
 }
 
@@ -102,36 +85,5 @@ pub(crate) fn others(rival: Option<&str>, fence: Option<u64>) -> Option<String> 
         (Some(rival), None) => Some(format!("it is held by \"{}\"", quoted(rival))),
         (None, Some(fence)) => Some(format!("another hold (fence {fence}) came between, and has ended since")),
         (None, None) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loss_says_who_had_the_lock_and_whether_that_has_ended() {
-        let loss = |reason, rival: Option<&str>, rival_fence| Loss {
-            rival: rival.map(str::to_owned),
-            rival_fence,
-            ..Loss::new(reason, Duration::ZERO)
-        };
-        for (loss, expected) in [
-            (loss(LossReason::Missing, None, None), "its key is gone from the server"),
-            (loss(LossReason::Taken, Some("b"), None), "somebody else holds its key; it is held by \"b\""),
-            (loss(LossReason::Taken, Some("b"), Some(7)), "somebody else holds its key; it is held by \"b\" (fence 7)"),
-            (
-                loss(LossReason::Taken, None, Some(7)),
-                "somebody else held it in between; another hold (fence 7) came between, and has ended since",
-            ),
-        ] {
-            assert_eq!(loss.sentence(), expected);
-        }
-        let found = Some("string at {a}:~lt:fence".to_owned());
-        let loss = Loss { found, ..Loss::new(LossReason::Conflict, Duration::from_millis(5)) };
-        assert_eq!(
-            loss.sentence(),
-            "one of its keys holds what no lock writes there: string at {a}:~lt:fence; the holder overran by 5 ms"
-        );
     }
 }

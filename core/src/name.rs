@@ -3,7 +3,12 @@
 //! The lock is the plain string key `<prefix><name>`, so that other lock libraries on the same name exclude each other
 //! with this one. Everything else lives in *side keys* in the lock's cluster slot.
 
+mod safe;
+
+pub use safe::safe_name;
+
 use crate::error::Error;
+use crate::wording::{Part, Text};
 
 /// The infix of every side key. A name that contains it is refused.
 const SIDE: &str = ":~lt:";
@@ -38,7 +43,10 @@ impl Keys {
     /// `INVALID_ARGUMENT` for a name (or a prefix and name together) that can't be a lock: empty, longer than 1,024 UTF-8
     /// bytes, with a NUL, with more than one `{tag}`, with `:~lt:` in it, or with a `}` but no tag.
     pub fn new(prefix: &str, name: &str, servers: usize) -> Result<Self, Error> {
-        let refuse = |why: String| Err(Error::invalid("name", name, why));
+        let refuse = |why: String| {
+            let why = Text::new("{}; {safe_name}() makes a name of any text", [Part::Words(why)]);
+            Err(Error::invalid("name", name, why))
+        };
         if name.is_empty() {
             return refuse("a lock's name must not be empty".into());
         }
@@ -130,7 +138,7 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
         return Err(Error::invalid("prefix", prefix, format!("a prefix has at most {MAX_PREFIX_BYTES} UTF-8 bytes")));
     }
     if prefix.contains('\0') {
-        return Err(Error::invalid("prefix", prefix, "a prefix must not contain NUL".into()));
+        return Err(Error::invalid("prefix", prefix, "a prefix must not contain NUL"));
     }
     Ok(())
 }

@@ -1,24 +1,17 @@
 //! Options: plain data, every default in one place, validated here for all languages.
 
+mod span;
 mod unknown;
 
-use std::fmt;
 use std::time::Duration;
 
-use crate::clock::millis;
 use crate::error::Error;
 use crate::name::check_prefix;
+use crate::wording::Text;
 
+pub use span::{MAX_TTL, MIN_TTL, Unit, milliseconds, seconds, suspicious};
+pub(crate) use span::{check_span, wire_millis};
 pub use unknown::{Place, instead_of};
-
-/// The shortest ttl that can be kept: below it, drift and one round trip leave nothing.
-pub const MIN_TTL: Duration = Duration::from_millis(10);
-
-/// The longest ttl: a lock's fence is kept for a day after its last use, so a key must not outlive it.
-pub const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
-
-/// The longest of all other times.
-const MAX_SPAN: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// The longest text option, in UTF-8 bytes.
 const MAX_APP_BYTES: usize = 256;
@@ -109,17 +102,11 @@ impl LockSettings {
 
 impl LockOptions {
     fn check(&self) -> Result<(), Error> {
-        check_ttl("ttl", self.ttl)?;
+        check_span("ttl", self.ttl)?;
         if let Wait::For(span) = self.wait {
             check_span("wait", span)?;
         }
-        if let Some(span) = self.max_hold {
-            if span < MIN_TTL {
-                return Err(Error::invalid("max_hold", Ms(span), format!("must be at least {} ms", MIN_TTL.as_millis())));
-            }
-            check_span("max_hold", span)?;
-        }
-        Ok(())
+        self.max_hold.map_or(Ok(()), |span| check_span("max_hold", span))
     }
 }
 
@@ -189,115 +176,16 @@ impl ClientOptions {
         if let Some(app) = self.app_name().filter(|app| app.len() > MAX_APP_BYTES || app.contains('\0')) {
             return Err(Error::invalid("app", app, format!("at most {MAX_APP_BYTES} UTF-8 bytes without NUL")));
         }
-        for (option, span) in [
-            ("connect_timeout", Some(self.connect_timeout)),
-            ("response_timeout", self.response_timeout),
-            ("unavailable_after", Some(self.unavailable_after)),
-        ] {
-            if let Some(span) = span {
-                check_span(option, span)?;
-                if span < Duration::from_millis(1) {
-                    return Err(Error::invalid(option, Ms(span), "must be at least 1 ms".into()));
-                }
-            }
-        }
-        check_ttl("max_ttl", self.max_ttl)?;
+        check_span("connect_timeout", self.connect_timeout)?;
+        self.response_timeout.map_or(Ok(()), |span| check_span("response_timeout", span))?;
+        check_span("unavailable_after", self.unavailable_after)?;
+        check_span("max_ttl", self.max_ttl)?;
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             let alone = self.tls_cert.as_ref().or(self.tls_key.as_ref()).map_or("", String::as_str);
-            return Err(Error::invalid("tls_cert", alone, "tls_cert and tls_key go together".into()));
+            return Err(Error::invalid("tls_cert", alone, Text::new("{tls_cert} and {tls_key} go together", [])));
         }
         self.lock.check()
     }
-}
-
-/// A time as messages show it.
-pub(crate) struct Ms(pub(crate) Duration);
-
-impl fmt::Debug for Ms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ms", self.0.as_secs_f64() * 1e3)
-    }
-}
-
-/// Refuses a ttl that can't be kept, or is absurd.
-pub(crate) fn check_ttl(option: &str, ttl: Duration) -> Result<(), Error> {
-    if ttl < MIN_TTL || ttl > MAX_TTL {
-        let why = format!("must be between {} ms and {} h", MIN_TTL.as_millis(), MAX_TTL.as_secs() / 3600);
-        return Err(Error::invalid(option, Ms(ttl), why));
-    }
-    Ok(())
-}
-
-fn check_span(option: &str, span: Duration) -> Result<(), Error> {
-    if span > MAX_SPAN {
-        return Err(Error::invalid(option, Ms(span), format!("must be at most {} days", MAX_SPAN.as_secs() / 86_400)));
-    }
-    Ok(())
-}
-
-/// A time given as a number of seconds (Python).
-///
-/// # Errors
-/// `INVALID_ARGUMENT` for NaN, infinite, negative and absurd values.
-pub fn seconds(option: &str, value: f64) -> Result<Duration, Error> {
-    number(option, value, "seconds", 1.0)
-}
-
-/// A time given as a number of milliseconds (Node).
-///
-/// # Errors
-/// `INVALID_ARGUMENT` for NaN, infinite, negative and absurd values.
-pub fn milliseconds(option: &str, value: f64) -> Result<Duration, Error> {
-    number(option, value, "milliseconds", 1_000.0)
-}
-
-fn number(option: &str, value: f64, unit: &str, per_second: f64) -> Result<Duration, Error> {
-    let refuse = |why: String| Err(Error::invalid(option, value, why));
-    if value.is_nan() || value < 0.0 {
-        return refuse(format!("must be a number of {unit}, zero or more"));
-    }
-    if value / per_second > MAX_SPAN.as_secs_f64() {
-        return refuse(format!("must be at most {} days", MAX_SPAN.as_secs() / 86_400));
-    }
-    // Microseconds: what clocks here count in. Rounding keeps 0.1 s from becoming 99 ms.
-    Ok(Duration::from_micros((value / per_second * 1e6).round() as u64))
-}
-
-/// The unit in which a language takes times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Python.
-    Seconds,
-    /// Node.
-    Milliseconds,
-}
-
-/// A ttl that was probably meant in the other unit, as one sentence; `None` for any other.
-///
-/// Thousands of seconds without a rest (`ttl=10000`) were milliseconds, and less than a tenth of a second (`ttlMs: 10`) were
-/// seconds. An hour, or any other time that people think of in seconds, is no multiple of a thousand.
-#[must_use]
-pub fn suspicious(ttl: Duration, unit: Unit) -> Option<String> {
-    let (span, seconds) = (ttl.as_secs_f64() * 1e3, ttl.as_secs());
-    match unit {
-        Unit::Seconds if seconds >= 1_000 && ttl.as_millis().is_multiple_of(1_000_000) => Some(format!(
-            "ttl: {seconds} s are {} h {} min; times are seconds here: was {} meant?",
-            seconds / 3600,
-            seconds % 3600 / 60,
-            seconds / 1_000
-        )),
-        Unit::Milliseconds if ttl < Duration::from_millis(100) => Some(format!(
-            "ttlMs: {span} ms are shorter than many a pause; times are milliseconds here: was {} meant?",
-            span * 1e3
-        )),
-        _ => None,
-    }
-}
-
-/// A time in whole milliseconds for the wire, rounded up: what is promised must really remain.
-pub(crate) fn wire_millis(span: Duration) -> u64 {
-    let floor = millis(span);
-    if Duration::from_millis(floor) < span { floor.saturating_add(1) } else { floor }
 }
 
 #[cfg(test)]
@@ -324,45 +212,5 @@ mod tests {
             let error = settings.over(&LockOptions::default()).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument, "{settings:?}");
         }
-    }
-
-    #[test]
-    fn numbers_that_are_no_time_are_refused() {
-        for value in [f64::NAN, f64::INFINITY, -0.001, 1e300] {
-            assert!(seconds("ttl", value).is_err(), "{value}");
-            assert!(milliseconds("ttlMs", value).is_err(), "{value}");
-        }
-        assert_eq!(seconds("ttl", 0.1).unwrap(), Duration::from_millis(100));
-        assert_eq!(milliseconds("ttlMs", 1.5).unwrap(), Duration::from_micros(1_500));
-    }
-
-    #[test]
-    fn a_ttl_in_the_other_unit_is_suspicious() {
-        for (millis, unit, suspect) in [
-            (10_000_000, Unit::Seconds, Some("was 10 meant?")),
-            (1_000_000, Unit::Seconds, Some("0 h 16 min")),
-            (86_000_000, Unit::Seconds, Some("23 h 53 min")),
-            (3_600_000, Unit::Seconds, None),
-            (7_200_000, Unit::Seconds, None),
-            (86_400_000, Unit::Seconds, None),
-            (10_000, Unit::Seconds, None),
-            (10, Unit::Seconds, None),
-            (10, Unit::Milliseconds, Some("was 10000 meant?")),
-            (99, Unit::Milliseconds, Some("99 ms")),
-            (100, Unit::Milliseconds, None),
-            (10_000_000, Unit::Milliseconds, None),
-        ] {
-            let said = suspicious(Duration::from_millis(millis), unit);
-            match suspect {
-                None => assert_eq!(said, None, "{millis} ms"),
-                Some(part) => assert!(said.as_ref().is_some_and(|said| said.contains(part)), "{millis} ms: {said:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn wire_times_round_up() {
-        assert_eq!(wire_millis(Duration::from_micros(1_001)), 2);
-        assert_eq!(wire_millis(Duration::from_millis(7)), 7);
     }
 }

@@ -7,14 +7,18 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::entropy;
+
 /// The parts of an owner value that stay the same for one client.
 #[derive(Clone, Debug)]
 pub struct Signature {
     prefix: String,
+    /// What makes a value unique beside the caller's randomness, drawn anew for each.
+    salt: fn() -> u64,
 }
 
 impl Signature {
-    /// A signature of the given application, host and process.
+    /// A signature of the given application, host and process. Its values depend on nothing but their arguments.
     #[must_use]
     pub fn new(app: Option<&str>, host: &str, pid: u32) -> Self {
         let mut prefix = String::new();
@@ -22,13 +26,14 @@ impl Signature {
             let _ = write!(prefix, "app={} ", escape(app));
         }
         let _ = write!(prefix, "host={} pid={pid} ", escape(host));
-        Self { prefix }
+        Self { prefix, salt: || 0 }
     }
 
-    /// This process's signature.
+    /// This process's signature. Each of its values has randomness of the system in it: a snapshot of the process that is restored
+    /// twice has the same generator twice, and would repeat a value, which counts as the same acquire sent again.
     #[must_use]
     pub fn of_this_process(app: Option<&str>) -> Self {
-        Self::new(app, &host_name(), std::process::id())
+        Self { salt: entropy::draw, ..Self::new(app, &host_name(), std::process::id()) }
     }
 
     /// The fields that stay the same.
@@ -40,7 +45,7 @@ impl Signature {
     /// A fresh owner value made at `wall_us`; `random` makes it unique.
     #[must_use]
     pub fn owner(&self, wall_us: u64, random: u128) -> Arc<str> {
-        let [_, _, _, _, _, _, entropy @ ..] = random.to_be_bytes();
+        let [_, _, _, _, _, _, entropy @ ..] = (random ^ u128::from((self.salt)())).to_be_bytes();
         let id = uuid::Builder::from_unix_timestamp_millis(wall_us / 1_000, &entropy).into_uuid();
         let at = humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(wall_us.min(MAX_WALL_US)));
         let mut owner = String::with_capacity(self.prefix.len() + 70);
@@ -164,6 +169,13 @@ mod tests {
     fn two_owners_of_one_instant_differ() {
         let signature = Signature::new(None, "h", 1);
         assert_ne!(signature.owner(1, 1), signature.owner(1, 2));
+    }
+
+    #[test]
+    fn a_restored_process_repeats_no_owner() {
+        let signature = Signature::of_this_process(None);
+        let restored = signature.clone();
+        assert_ne!(signature.owner(1, 1), restored.owner(1, 1), "the same instant, and the same state of the generator");
     }
 
     #[test]

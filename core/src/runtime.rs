@@ -1,18 +1,25 @@
 //! The core's own I/O thread.
 //!
-//! One thread a process, started by the first operation and keyed by the process id: after a fork the child's first operation
+//! One thread a process, started by the first operation and keyed by the process: after a fork the child's first operation
 //! starts its own, because threads don't survive a fork and a runtime without its thread hangs whoever waits for it. Renewals
 //! and the end of validity run here, whatever the host's threads, event loops and interpreter locks do.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
+use crate::callback;
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::event::trace;
+use crate::process::Process;
 use crate::timers::{Alarm, Timers};
+
+/// How long the I/O thread rests after a panic.
+const REST: Duration = Duration::from_millis(1);
 
 /// Who does the I/O that a thread asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,9 +80,21 @@ pub(crate) fn of_the_caller() -> Option<tokio::runtime::Handle> {
     if DOER.get() == Doer::Task { tokio::runtime::Handle::try_current().ok() } else { None }
 }
 
+/// Keeps the I/O thread at its work: all holds and connections of the process depend on it. A bug of ours that unwinds to here ends
+/// one turn of it; tasks and alarms are still there for the next.
+fn for_ever(mut turn: impl FnMut()) {
+    loop {
+        if let Err(panic) = callback::caught(&mut turn) {
+            let _ = callback::call(|| trace(&panic.warning("the I/O thread")));
+            // Should the next turn end like this one, the processor isn't needed for that alone.
+            std::thread::sleep(REST);
+        }
+    }
+}
+
 /// The I/O thread of one process.
 pub(crate) struct Runtime {
-    pid: u32,
+    of: Process,
     handle: tokio::runtime::Handle,
     timers: Arc<Timers>,
     ids: AtomicU64,
@@ -86,24 +105,23 @@ static CURRENT: ArcSwapOption<Runtime> = ArcSwapOption::const_empty();
 impl Runtime {
     /// This process's runtime, started if need be.
     pub(crate) fn current() -> Result<Arc<Self>, Error> {
-        let pid = std::process::id();
         if let Some(runtime) = CURRENT.load_full() {
-            if runtime.pid == pid {
+            if runtime.of.is_current() {
                 return Ok(runtime);
             }
             // The parent's: its thread isn't here, and dropping it would disturb the parent's poller.
             std::mem::forget(runtime);
         }
-        let started = Arc::new(Self::start(pid)?);
+        let started = Arc::new(Self::start()?);
         let previous = CURRENT.rcu(|current| match current {
-            Some(runtime) if runtime.pid == pid => Arc::clone(runtime),
+            Some(runtime) if runtime.of.is_current() => Arc::clone(runtime),
             _ => Arc::clone(&started),
         });
         std::mem::forget(previous);
         CURRENT.load_full().ok_or_else(|| Error::internal(None, "the runtime is gone"))
     }
 
-    fn start(pid: u32) -> Result<Self, Error> {
+    fn start() -> Result<Self, Error> {
         let failed = |error: std::io::Error| Error::internal(None, &format!("the I/O thread could not be started: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();
@@ -112,9 +130,9 @@ impl Runtime {
             Arc::new(Timers::new())
         };
         let keeper = Arc::clone(&timers);
-        let run = move || runtime.block_on(keeper.run());
+        let run = move || for_ever(|| runtime.block_on(keeper.run()));
         std::thread::Builder::new().name("locktender-io".to_owned()).spawn(run).map_err(failed)?;
-        Ok(Self { pid, handle, timers, ids: AtomicU64::new(0) })
+        Ok(Self { of: Process::current(), handle, timers, ids: AtomicU64::new(0) })
     }
 
     pub(crate) fn handle(&self) -> &tokio::runtime::Handle {
@@ -135,5 +153,32 @@ impl Runtime {
     /// would be most of a busy client's memory.
     pub(crate) fn cancel_alarm(&self, at: Tick, id: u64) {
         self.timers.cancel(at, id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_a_turn_of_the_io_thread_and_not_its_tasks() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (sender, results) = channel();
+        let task = runtime.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            sender.send("still here").unwrap();
+        });
+        let mut turns = 0;
+        std::thread::spawn(move || {
+            for_ever(|| {
+                turns += 1;
+                runtime.block_on(async { assert!(turns > 2, "on purpose, in turn {turns}") });
+                runtime.block_on(std::future::pending::<()>());
+            });
+        });
+        assert_eq!(results.recv_timeout(Duration::from_secs(60)), Ok("still here"));
+        drop(task);
     }
 }

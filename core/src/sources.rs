@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::clock::millis;
 use crate::error::Error;
-use crate::options::ClientOptions;
+use crate::options::{ClientOptions, wire_millis};
 use crate::server::{Server, redis};
 use crate::urls::{IntoUrls, with_plain_scheme};
+use crate::wording::{Part, Text};
 
 /// The environment variable with the default client's URL or URLs.
 pub const URL_VARIABLE: &str = "LOCKTENDER_URL";
@@ -64,16 +66,21 @@ fn named_by_environment() -> Option<Vec<Source>> {
 fn nowhere() -> Error {
     let why = "no server is configured: give a URL or set LOCKTENDER_URL; redis://host, rediss://host, unix:///path, \
                or memory://name for locks within one process";
-    Error::invalid("url", "", why.to_owned())
+    Error::invalid("url", "", why)
 }
 
 fn check(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
+    if sources.len() > 1 {
+        check_default_ttl(options)?;
+    }
     let mut seen = Vec::new();
     for source in sources {
         if let Source::Url(url) = source {
             check_url(url, options)?;
+            check_tls(url, options)?;
             if seen.contains(&url) {
-                return Err(Error::invalid("url", redis::redacted(url), "the same server is listed twice".into()));
+                let why = "the same server is listed twice; a quorum needs independent servers";
+                return Err(Error::invalid("url", redis::redacted(url), why));
             }
             seen.push(url);
         }
@@ -81,9 +88,32 @@ fn check(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses a quorum whose locks could not be acquired unless each had a ttl of its own.
+fn check_default_ttl(options: &ClientOptions) -> Result<(), Error> {
+    if wire_millis(options.lock.ttl) <= millis(options.max_ttl) {
+        return Ok(());
+    }
+    let why = "is below the {ttl} that locks have by default, {}, so that none could be acquired: give the client a {ttl}, too";
+    Err(Error::invalid_time("max_ttl", options.max_ttl, Text::new(why, [Part::Time(options.lock.ttl)])))
+}
+
+/// Refuses TLS files for a server without TLS: plaintext would follow without a word.
+fn check_tls(url: &str, options: &ClientOptions) -> Result<(), Error> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let files = [("tls_ca", &options.tls_ca), ("tls_cert", &options.tls_cert), ("tls_key", &options.tls_key)];
+    match files.iter().find(|(_, file)| file.is_some()) {
+        Some((option, Some(file))) if !redis::speaks_tls(scheme) => {
+            let server = Part::Words(redis::redacted(url));
+            let why = Text::new("is for servers with TLS, and {} is none: write rediss://, or leave the file out", [server]);
+            Err(Error::invalid(option, file, why))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
     match memory_name(url) {
-        Some("") => Err(Error::invalid("url", url, "memory:// needs a name: memory://name".into())),
+        Some("") => Err(Error::invalid("url", url, "memory:// needs a name: memory://name")),
         Some(_) => Ok(()),
         None => redis::check_url(url, options),
     }
@@ -96,6 +126,8 @@ pub(crate) fn memory_name(url: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use crate::Client;
     use crate::error::Code;
 
@@ -107,5 +139,26 @@ mod tests {
         for none in [Client::open([""; 0]), Client::open(Vec::<String>::new())] {
             assert_eq!(none.unwrap_err().code(), Code::InvalidArgument, "not what the environment names");
         }
+    }
+
+    #[test]
+    fn tls_files_for_a_server_without_tls_are_refused() {
+        for url in ["redis://h", "valkey://h", "unix:///run/redis.sock", "memory://tls-files", "redis://a,rediss://b"] {
+            for option in ["tls_ca", "tls_cert", "tls_key"] {
+                let builder = Client::builder().urls(url).tls_ca("ca.pem");
+                let builder = if option == "tls_ca" { builder } else { Client::builder().urls(url).tls_cert("c").tls_key("k") };
+                let error = builder.build().unwrap_err();
+                assert!(error.to_string().contains("write rediss://"), "{url} {option}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_quorum_whose_default_ttl_is_above_max_ttl_is_refused_by_both_names() {
+        let quorum = || Client::builder().urls(["memory://1", "memory://2", "memory://3"]).max_ttl(Duration::from_secs(5));
+        let text = quorum().build().unwrap_err().to_string();
+        assert!(text.starts_with("max_ttl: is below the ttl that locks have by default, 10s"), "{text}");
+        assert!(quorum().ttl(Duration::from_secs(5)).build().is_ok());
+        assert!(Client::builder().url("memory://1").max_ttl(Duration::from_secs(5)).build().is_ok(), "no quorum, no bound");
     }
 }

@@ -5,17 +5,18 @@
 //! server, an event sink or a caller is called.
 
 use std::collections::{HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
-use crate::call::Responder;
+use crate::callback::{Panic, caught};
+use crate::caller::{Acquirer, Caller};
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{Event, EventKind};
 use crate::held::Held;
 use crate::live::Live;
-use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe, Release};
+use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe};
 use crate::server::Completion;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timers::Alarm;
@@ -40,6 +41,8 @@ struct Desk {
     machine: Acquisition,
     inbox: VecDeque<Input>,
     busy: bool,
+    /// The machine panicked.
+    failed: bool,
     /// The earliest alarm that is set.
     alarm: Tick,
     next_call: CallId,
@@ -51,32 +54,6 @@ struct Desk {
     bodies: Vec<u64>,
     watchers: HashMap<u64, Watcher>,
     next_watcher: u64,
-}
-
-/// Who waits for the lock: somebody for whom busy is an error, or an answer.
-pub(crate) enum Acquirer {
-    Must(Responder<Held>),
-    Try(Responder<Option<Held>>),
-}
-
-impl Acquirer {
-    fn respond(self, held: Result<Option<Held>, Error>) {
-        match self {
-            Self::Try(responder) => responder.respond(held),
-            Self::Must(responder) => {
-                let busy = || Error::internal(None, "an acquire ended without a lock and without an error");
-                responder.respond(held.and_then(|held| held.ok_or_else(busy)));
-            }
-        }
-    }
-}
-
-/// Who waits for a call of a holder.
-pub(crate) enum Caller {
-    Extend(Responder<()>),
-    Release(Responder<Release>),
-    Leave(Responder<()>),
-    HandOver(Responder<String>),
 }
 
 /// Called once, with the loss, or with `None` when the hold ended without one.
@@ -116,6 +93,7 @@ impl Tended {
             machine: Acquisition::new(Arc::clone(&recipe), seat, live.seed(), Now::read()),
             inbox: VecDeque::new(),
             busy: false,
+            failed: false,
             alarm: Tick::NEVER,
             next_call: 0,
             acquirer: Some(acquirer),
@@ -144,7 +122,8 @@ impl Tended {
 
     /// Whether the lock is held now, and if not why.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.desk.lock().machine.check(Tick::now())
+        let desk = self.desk.lock();
+        if desk.failed { Err(self.panicked()) } else { desk.machine.check(Tick::now()) }
     }
 
     /// The holder knows that the lock is not held.
@@ -174,10 +153,10 @@ impl Tended {
     pub(crate) fn watch(&self, watcher: Watcher) -> Option<u64> {
         self.holder_is_told();
         let mut desk = self.desk.lock();
-        if desk.loss.is_some() || desk.machine.is_finished() {
+        if desk.loss.is_some() || desk.failed || desk.machine.is_finished() {
             let loss = desk.loss.clone();
             drop(desk);
-            watcher(loss);
+            self.tell(watcher, loss);
             return None;
         }
         desk.next_watcher += 1;
@@ -195,7 +174,7 @@ impl Tended {
     fn tell_watchers(&self, loss: Option<&Loss>) {
         let watchers = std::mem::take(&mut self.desk.lock().watchers);
         for watcher in watchers.into_values() {
-            watcher(loss.cloned());
+            self.tell(watcher, loss.cloned());
         }
     }
 
@@ -217,6 +196,10 @@ impl Tended {
         bodies.into_iter().for_each(|task| self.live.bodies.close(task, self.recipe.keys.lock(), self));
     }
 
+    fn tell(&self, watcher: Watcher, loss: Option<Loss>) {
+        self.live.call_back(self.recipe.name(), "a callback for the loss of a lock", || watcher(loss));
+    }
+
     /// Brings a holder's call.
     pub(crate) fn call(self: &Arc<Self>, caller: Caller, input: impl FnOnce(CallId) -> Input) {
         let mut desk = self.desk.lock();
@@ -230,6 +213,9 @@ impl Tended {
     /// Brings an input, and works the inbox off unless somebody is at it.
     pub(crate) fn feed(self: &Arc<Self>, input: Input) {
         let mut desk = self.desk.lock();
+        if desk.failed {
+            return self.refuse(desk);
+        }
         desk.inbox.push_back(input);
         if desk.busy {
             return;
@@ -237,20 +223,20 @@ impl Tended {
         desk.busy = true;
         let mut commands = Vec::new();
         while let Some(input) = desk.inbox.pop_front() {
-            let handled = catch_unwind(AssertUnwindSafe(|| desk.machine.handle(Now::read(), input, &mut commands)));
-            if handled.is_err() {
+            if let Err(panic) = caught(|| desk.machine.handle(Now::read(), input, &mut commands)) {
                 // Left busy: the machine is not to be used again.
-                return self.fail(desk);
+                return self.fail(desk, &panic);
             }
             self.valid_until.store(desk.machine.valid_until().as_micros(), Ordering::Release);
             if commands.is_empty() {
                 continue;
             }
             drop(desk);
-            for command in commands.drain(..) {
-                self.carry_out(command);
-            }
+            let carried_out = caught(|| commands.drain(..).for_each(|command| self.carry_out(command)));
             desk = self.desk.lock();
+            if let Err(panic) = carried_out {
+                return self.fail(desk, &panic);
+            }
         }
         desk.busy = false;
         let wake_at = desk.machine.wake_at();
@@ -280,7 +266,7 @@ impl Tended {
             }
             Command::Warm => self.live.warm(),
             Command::Listen => self.live.listen(),
-            Command::Untold(why) => self.live.untold(self.recipe.name(), &why),
+            Command::Untold(why) => self.live.untold(&self.recipe.keys, &why),
             Command::Yield => self.live.pass(self.recipe.keys.lock(), self.id),
             Command::Quit(departure) => self.live.quit(self.recipe.keys.lock(), self.id, departure),
             Command::Emit(event) => {
@@ -352,32 +338,45 @@ impl Tended {
             return;
         }
         let mut warning = Event::new(EventKind::Warning);
-        warning.lock.clone_from(&event.lock);
+        (warning.lock, warning.key) = (event.lock.clone(), event.key.clone());
         warning.rival.clone_from(&event.rival);
         warning.message = Some("the lock is held by the very task that waits for it; locks are not re-entrant".to_owned());
         self.live.emit(&warning);
     }
 
-    /// The machine panicked: nothing it says can be trusted, so everybody is told, and the hold counts as over.
-    fn fail(&self, mut desk: MutexGuard<'_, Desk>) {
-        self.valid_until.store(0, Ordering::Release);
+    /// A bug of ours: nothing the machine says can be trusted any more, so everybody is told, and a hold counts as lost.
+    fn fail(&self, mut desk: MutexGuard<'_, Desk>, panic: &Panic) {
+        let held = self.valid_until.swap(0, Ordering::AcqRel) != 0;
+        desk.failed = true;
+        let set = desk.alarm;
+        // It is renewed no more.
+        let loss = held.then_some(Loss::new(LossReason::Expired, Duration::ZERO));
+        desk.loss = desk.loss.take().or_else(|| loss.clone());
+        self.refuse(desk);
+        let mut warning = panic.warning("the lock's state machine");
+        warning.lock = Some(self.recipe.name().to_owned());
+        self.live.emit(&warning);
+        self.live.quit(self.recipe.keys.lock(), self.id, Departure::GaveUp);
+        self.live.runtime().cancel_alarm(set, self.id);
+        self.live.strike(self.id);
+        self.tell_watchers(loss.as_ref());
+    }
+
+    fn panicked(&self) -> Error {
+        Error::internal(Some(self.recipe.name()), "the lock's state machine panicked")
+    }
+
+    /// Answers all calls under way, and those that come after that.
+    fn refuse(&self, mut desk: MutexGuard<'_, Desk>) {
         desk.inbox.clear();
         let acquirer = desk.acquirer.take();
         let callers = std::mem::take(&mut desk.callers);
         drop(desk);
-        self.live.quit(self.recipe.keys.lock(), self.id, Departure::GaveUp);
-        let error = || Error::internal(Some(self.recipe.name()), "the lock's state machine panicked");
+        let error = || self.panicked();
         if let Some(acquirer) = acquirer {
             acquirer.respond(Err(error()));
         }
-        for caller in callers.into_values() {
-            match caller {
-                Caller::Extend(responder) => responder.respond(Err(error())),
-                Caller::Release(responder) => responder.respond(Err(error())),
-                Caller::Leave(responder) => responder.respond(Err(error())),
-                Caller::HandOver(responder) => responder.respond(Err(error())),
-            }
-        }
+        callers.into_values().for_each(|caller| caller.fail(error()));
     }
 }
 

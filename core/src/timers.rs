@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use crate::bell::{Bell, rounded};
+use crate::callback::{call, caught};
 use crate::clock::Tick;
+use crate::event::trace;
 use crate::sync::Mutex;
 
 /// Something to wake.
@@ -61,7 +63,10 @@ impl Timers {
             }
             // All that is due at once is rung in one go, so that what it sends leaves in one write per server.
             for alarm in due.drain(..) {
-                alarm.ring();
+                // A bug of ours in one of them must not keep the others from being rung.
+                if let Err(panic) = caught(|| alarm.ring()) {
+                    let _ = call(|| trace(&panic.warning("an alarm")));
+                }
             }
             tokio::task::yield_now().await;
         }
@@ -146,6 +151,26 @@ mod tests {
         drop(gone);
         let _past = set(&timers, &tell, 5, Tick::now().after(Duration::from_millis(40)));
         assert_eq!(rung(&told).0, 5, "an alarm nobody keeps is silent");
+    }
+
+    struct Panics;
+
+    impl Alarm for Panics {
+        fn ring(self: Arc<Self>) {
+            panic!("on purpose");
+        }
+    }
+
+    #[test]
+    fn an_alarm_that_panics_keeps_no_other_from_ringing() {
+        let timers = running(Bell::new);
+        let (tell, told) = channel();
+        let panics: Arc<dyn Alarm> = Arc::new(Panics);
+        let at = Tick::now().after(Duration::from_millis(20));
+        timers.set(at, 1, Arc::downgrade(&panics));
+        let _at_once = set(&timers, &tell, 2, at);
+        let _later = set(&timers, &tell, 3, at.after(Duration::from_millis(20)));
+        assert_eq!((rung(&told).0, rung(&told).0), (2, 3));
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Language {
     #[must_use]
     pub fn time(self, span: Duration) -> String {
         let plain = match self {
-            Self::Rust => return format!("{span:?}"),
+            Self::Rust => format!("{span:?}"),
             Self::Python => format!("{} s", span.as_secs_f64()),
             Self::Node => format!("{} ms", span.as_secs_f64() * 1e3),
         };
@@ -134,10 +134,10 @@ impl From<String> for Text {
     }
 }
 
-/// A sentence without parts.
-impl From<&'static str> for Text {
-    fn from(template: &'static str) -> Self {
-        Self::new(template, [])
+/// Words as they are.
+impl From<&str> for Text {
+    fn from(words: &str) -> Self {
+        words.to_owned().into()
     }
 }
 

@@ -45,7 +45,7 @@ def main() -> None:
     urls, shared, ttl, end = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
     tell("enters")
     # Two ttls: more than a hold ever has left here, and how long a server that died keeps from voting.
-    with Client(urls, app=NAME, max_ttl=2 * ttl) as client:
+    with Client(urls, app=NAME, ttl=ttl, max_ttl=2 * ttl) as client:
         while (left := end - time.time()) > 0:
             tell("waits")
             began = time.monotonic()

@@ -48,7 +48,7 @@ const [urls, shared, ttl, end] = process.argv.slice(2)
 const ttlMs = Number(ttl) * 1e3
 tell('enters')
 // Two ttls: more than a hold ever has left here, and how long a server that died keeps from voting.
-const client = new Client(urls, { app: NAME, maxTtlMs: 2 * ttlMs })
+const client = new Client(urls, { app: NAME, ttlMs, maxTtlMs: 2 * ttlMs })
 for (let left; (left = Number(end) - time()) > 0; ) {
   tell('waits')
   const began = time()

@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         options.app = Some(NAME.into());
         // More than a hold ever has left here, and how long a server that died keeps from voting.
         options.max_ttl = 2 * ttl;
+        options.lock.ttl = ttl;
     };
     let client = Client::builder().urls(urls).configure(options).build()?;
     while let left @ 0.001.. = end - time() {

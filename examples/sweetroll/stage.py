@@ -90,7 +90,7 @@ class Stage:
         """Has the servers vote at once: they are new, so nobody can hold anything there."""
         from locktender import Client  # here, because --check needs nothing installed
 
-        with Client(self._urls, max_ttl=self._ttl * QUARANTINE) as client:
+        with Client(self._urls, ttl=self._ttl, max_ttl=self._ttl * QUARANTINE) as client:
             await client.initialize_quorum_async()
 
     async def _befall(self) -> None:

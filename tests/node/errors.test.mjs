@@ -117,7 +117,7 @@ test('a typo is named everywhere', async () => {
   const client = memory()
   const typo = { tttlMs: 5 }
   for (const call of [() => client.lock('a', typo), () => locktender.lock('a', typo), () => new Client('memory://a', typo)]) {
-    assert.throws(call, /^InvalidArgumentError: tttlMs: there is no option of this name \(given: 5\)$/)
+    assert.throws(call, /^InvalidArgumentError: tttlMs: there is no option of this name; did you mean ttlMs\? \(given: 5\)$/)
   }
   const body = () => assert.fail('ran')
   for (const call of [() => client.withLock('a', typo, body), () => client.tryWithLock('a', typo, body), () => client.adopt('a', typo),

@@ -126,7 +126,7 @@ def test_options_that_are_wrong_are_named(option, value):
 def test_a_typo_is_named_everywhere():
     client = Client("memory://arguments")
     for call in (client.lock, client.adopt, client.adopt_async, locktender.lock):
-        with pytest.raises(InvalidArgumentError, match=r"^tll: there is no option of this name \(given: 5\)"):
+        with pytest.raises(InvalidArgumentError, match=r"^tll: there is no option of this name; did you mean ttl\? \(given: 5\)"):
             call("a", tll=5)
     with pytest.raises(InvalidArgumentError, match="^prefix: "):
         client.lock("a", prefix="x")
@@ -161,7 +161,7 @@ def test_braces_that_cannot_be_a_locks_are_refused_by_its_operations(value):
 
 def test_a_ttl_that_the_quorum_refuses_is_refused_at_once():
     with pytest.raises(InvalidArgumentError, match="^ttl"):
-        Client(["memory://a", "memory://b", "memory://c"], max_ttl=5).lock("a", ttl=6)
+        Client(["memory://a", "memory://b", "memory://c"], ttl=5, max_ttl=5).lock("a", ttl=6)
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,11 @@ def test_events_tell_the_rank_and_how_long_a_hand_over_took(server: RealServer, 
             until(lambda: server.line(name))
             held.release()
             visit.result(PATIENCE)
-        until(lambda: any(event.kind == "handed_over" for event in list(seen)))
+        until(lambda: any(event.kind == "woken" for event in list(seen)))
     queued = next(event for event in seen if event.kind == "queued")
     assert (queued.lock, queued.rank, queued.took) == (name, 0, None) and "rank=0" in repr(queued)
-    handed = next(event for event in seen if event.kind == "handed_over")
-    assert handed.rank is None and handed.took >= 0 and handed.fence and "woken" in [event.kind for event in seen]
+    handed = next(event for event in seen if event.kind == "woken")
+    assert handed.rank is None and handed.took >= 0 and handed.fence and "notified" in [event.kind for event in seen]
 
 
 @pytest.mark.parametrize("value", [0, 1, "yes", "", [], object()], ids=repr)

@@ -22,6 +22,7 @@ from ._native import (
     __version__,
     configure,
     lock,
+    safe_name,
 )
 from ._ran import Ran
 from .errors import (
@@ -68,4 +69,5 @@ __all__ = [
     "__version__",
     "configure",
     "lock",
+    "safe_name",
 ]

@@ -29,6 +29,8 @@ def settle_in() -> None:
     """Called once, when the package is imported."""
     _follow()  # a child imports the program before it begins
     if hasattr(os, "register_at_fork"):
+        # A child is told apart from its parent by more than its number, which both may have in namespaces of their own.
+        os.register_at_fork(after_in_child=_native._forked)
         os.register_at_fork(after_in_child=_follow)
     process = sys.modules.get("multiprocessing.process")
     if process is not None and process.parent_process() is not None:  # or it has begun

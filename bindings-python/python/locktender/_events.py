@@ -46,6 +46,7 @@ def _log(event: _native.Event) -> None:
         fields = {
             "event": event.kind,
             "lock": event.lock,
+            "key": event.key,
             "owner": event.owner,
             "fence": event.fence,
             "rival": event.rival,

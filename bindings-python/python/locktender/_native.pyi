@@ -35,6 +35,7 @@ __all__ = [
     "ServerReport",
     "__version__",
     "_close_all",
+    "_forked",
     "_next_events",
     "configure",
     "lock",
@@ -61,6 +62,16 @@ def lock(
 
         @lock("user:{user_id}", wait=2)
         def charge(user_id: int) -> None: ...
+    """
+
+def safe_name(text: str, /) -> str:
+    """A lock's name for any text: an empty one, one that is too long, one with ``{``, ``}``, NUL or ``:~lt:``.
+
+    Two texts never get the same name, and every language gives a text the same one. What a name can't have is written as ``%XX``,
+    and so is ``%``. Of a text whose name would be too long the beginning stays, with the SHA-256 of the whole. Use it for all
+    texts of a kind or for none: ``safe_name("50%")`` is not the lock ``50%``. ::
+
+        with client.lock(safe_name(user)) as held: ...
     """
 
 def configure(
@@ -658,12 +669,16 @@ class Event:
         "attempt",
         "busy",
         "queued",
-        "woken",
+        "notified",
         "acquired",
-        "handed_over",
+        "woken",
+        "timed_out",
+        "cancelled",
+        "failed",
         "renewed",
         "extended",
         "released",
+        "handed_over",
         "expired",
         "lost",
         "race",
@@ -680,6 +695,10 @@ class Event:
     @property
     def lock(self) -> str | None:
         """The lock's name."""
+
+    @property
+    def key(self) -> str | None:
+        """The lock's whole key on the servers: the prefix and the name."""
 
     @property
     def owner(self) -> str | None:
@@ -703,8 +722,8 @@ class Event:
 
     @property
     def took(self) -> float | None:
-        """How many seconds it took: the wait of an acquire, the hold of a release, the overrun of a race, a hand-over since
-        the waiter was told."""
+        """How many seconds it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of
+        a race; for ``woken`` since the waiter was told."""
 
     @property
     def rank(self) -> int | None:
@@ -766,3 +785,4 @@ class Seen:
 
 def _next_events() -> list[tuple[Callable[[Event], object] | None, Event]] | None: ...
 def _close_all() -> None: ...
+def _forked() -> None: ...

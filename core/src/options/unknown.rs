@@ -97,7 +97,7 @@ pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
         return text;
     }
     if let Some((_, said)) = FOREIGN.iter().find(|(words, _)| words.contains(&asked.as_str())) {
-        return (*said).into();
+        return Text::new(said, []);
     }
     match nearest(&asked, &options) {
         Some(ours) => Text::new("there is no option of this name; did you mean {}?", [named(ours)]),
@@ -151,7 +151,7 @@ fn listed(options: &[&'static str], language: Language) -> Part {
 }
 
 /// A name without case, `_`, `-` and the unit at its end: `ttl_ms`, `ttlMs` and `TTL` are one word.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let mut letters = name.to_lowercase();
     letters.retain(|letter| letter.is_alphanumeric());
     for unit in ["milliseconds", "millis", "seconds", "secs", "sec", "ms"] {

@@ -9,6 +9,7 @@ use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::owner::escape;
 use crate::protocol::attempt::{Attempt, Decision};
+use crate::protocol::ending;
 use crate::protocol::farewell::Farewell;
 use crate::protocol::hold::Hold;
 use crate::protocol::leaving::{Caller, Leaving, nothing_to_do};
@@ -16,7 +17,6 @@ use crate::protocol::scene::Scene;
 use crate::protocol::state::State;
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
-use crate::quoted::quoted;
 use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
 
@@ -99,7 +99,7 @@ impl Acquisition {
             }
             Input::Hears(server) => self.stir(&recipe, now, out, |attempt, _| attempt.hears(server, now.tick)),
             Input::Turn(turn, at) => self.stir(&recipe, now, out, |attempt, scene| attempt.take_turn(turn, at, now.tick, scene)),
-            Input::Cancel => self.cancel(&recipe, now.tick, out),
+            Input::Cancel => self.cancel(&recipe, false, now.tick, out),
             Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
             Input::Release(call, manner) => self.release(&recipe, call, manner, now.tick, out),
             Input::HandOver(call) => self.hand_over(&recipe, call, now.tick, out),
@@ -226,7 +226,7 @@ impl Acquisition {
                 event.took = Some(waited);
                 out.push(Command::Emit(event));
                 if let Some(woken) = woken {
-                    let mut event = hold.event(recipe, EventKind::HandedOver);
+                    let mut event = hold.event(recipe, EventKind::Woken);
                     event.took = Some(now.since(woken));
                     out.push(Command::Emit(event));
                 }
@@ -234,6 +234,8 @@ impl Acquisition {
                 self.state = State::Held(hold);
             }
             Decision::Ended(result) => {
+                let waited = now.since(attempt.started);
+                out.extend(result.as_ref().err().map(|error| Command::Emit(ending::failed(recipe, error, waited))));
                 self.state = State::Ended;
                 out.push(Command::Acquired(result.map(|()| None)));
             }
@@ -241,11 +243,12 @@ impl Acquisition {
     }
 
     /// The caller of the acquire is gone: undo the round under way. Nobody waits for a command.
-    fn cancel(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+    fn cancel(&mut self, recipe: &Recipe, closed: bool, now: Tick, out: &mut Vec<Command>) {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Acquiring(mut attempt) => {
                 let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
                 attempt.abandon(now, &mut scene);
+                out.push(Command::Emit(ending::cancelled(recipe, closed, now.since(attempt.started))));
             }
             other => self.state = other,
         }
@@ -274,7 +277,7 @@ impl Acquisition {
         event.reason = Some(loss.reason);
         event.rival.clone_from(&loss.rival);
         event.rival_fence = loss.rival_fence;
-        event.message = loss.found.as_deref().map(quoted);
+        event.message = loss.finding();
         out.push(Command::Emit(event));
         out.push(Command::Lost(loss.clone()));
         self.state = State::Lost(hold, loss);
@@ -314,6 +317,9 @@ impl Acquisition {
             recipe.options.ttl.as_millis(),
             escape(hold.owner())
         );
+        let mut event = hold.event(recipe, EventKind::HandedOver);
+        event.took = Some(now.since(hold.granted));
+        out.push(Command::Emit(event));
         let waiting = hold.stop();
         self.state = State::HandedOver;
         for extend in waiting {
@@ -338,7 +344,7 @@ impl Acquisition {
 
     fn close(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         if matches!(self.state, State::Acquiring(_)) {
-            self.cancel(recipe, now, out);
+            self.cancel(recipe, true, now, out);
             out.push(Command::Acquired(Err(Error::closed(Some(recipe.name())))));
         }
         self.check_validity(recipe, now, out);

@@ -130,7 +130,7 @@ impl Attempt {
     /// A server told something about the lock.
     pub(super) fn hint(&mut self, (server, hint): (usize, Hint), now: Tick, scene: &mut Scene<'_>) {
         if hint.is_now() {
-            scene.emit(EventKind::Woken, |_| ());
+            scene.emit(EventKind::Notified, |_| ());
         }
         let at = self.waiting.hint(scene.recipe, (server, hint), now, scene.rng);
         self.next_try = self.next_try.min(at);
@@ -340,7 +340,7 @@ impl Attempt {
         if let Some((holder, by_majority)) = tally.holder {
             slot.inspect(|slot| slot.end_outage());
             self.outage.end();
-            self.tell_busy(&holder, scene);
+            self.tell_busy(&holder, now, scene);
             if recipe.one_shot {
                 return Decision::Ended(Ok(()));
             }
@@ -358,7 +358,7 @@ impl Attempt {
         let since = self.outage.fail(round.silent_since);
         slot.inspect(|slot| slot.begin_outage(since));
         let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, scene.rng) else {
-            return self.failed(Error::unavailable(Some(recipe.name()), tally.failures), now, scene);
+            return self.failed(Error::unavailable(Some(recipe.name()), recipe.servers.len(), tally.failures), now, scene);
         };
         self.next_try = next_try;
         Decision::Pending
@@ -371,8 +371,9 @@ impl Attempt {
         Decision::Ended(Err(error))
     }
 
-    fn tell_busy(&mut self, holder: &Holder, scene: &mut Scene<'_>) {
-        scene.emit(EventKind::Busy, |event| event.rival = Some(holder.owner.clone()));
+    fn tell_busy(&mut self, holder: &Holder, now: Tick, scene: &mut Scene<'_>) {
+        let took = Some(now.since(self.started));
+        scene.emit(EventKind::Busy, |event| (event.rival, event.took) = (Some(holder.owner.clone()), took));
         if holder.remaining == Remaining::Forever && !self.warned {
             self.warned = true;
             scene.emit(EventKind::Warning, |event| {

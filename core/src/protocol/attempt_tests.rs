@@ -153,10 +153,10 @@ fn events_tell_once_that_it_waits_in_line_and_that_it_was_told() {
         ("queued", Some(2)),
         ("attempt", None),
         ("busy", None),
-        ("woken", None),
+        ("notified", None),
         ("attempt", None),
         ("acquired", None),
-        ("handed_over", None),
+        ("woken", None),
     ];
     assert_eq!(kinds, expected);
 }
@@ -304,6 +304,36 @@ fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
 #[test]
 fn an_acquire_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
     one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that();
+}
+
+#[test]
+fn an_acquire_that_ends_without_the_lock_tells_how_and_how_long_it_waited() {
+    let denied = || Err(Failure::not_applied(FailureKind::Denied, "NOPERM"));
+    let held = || Ok(Reply::new(Verdict::Held, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000))));
+    for (input, answer, kind, rival, message) in [
+        (None, held as fn() -> Answer, "timed_out", Some("id=x"), false),
+        (None, denied, "failed", None, true),
+        (Some(Input::Cancel), held, "cancelled", None, false),
+        (Some(Input::Close), held, "cancelled", None, true),
+    ] {
+        let (_lines, seats) = seats(1, false);
+        let options = LockOptions { wait: Wait::For(ms(300)), ..LockOptions::default() };
+        let mut acquire = Acquire::new(Some(seats[0].clone()), options);
+        acquire.bring(Input::Start);
+        let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
+        acquire.now = at(if input.is_some() { 200 } else { 300 });
+        let mut told = acquire.bring(Input::Answer { server: 0, tag, answer: answer() });
+        acquire.now = at(300);
+        told.extend(input.into_iter().flat_map(|input| acquire.bring(input)));
+        let ended = |command: Command| match command {
+            Command::Emit(event) if event.kind.as_str() == kind => Some(event),
+            _ => None,
+        };
+        let ended: Vec<_> = told.into_iter().filter_map(ended).collect();
+        let [event] = &ended[..] else { panic!("{kind}: {ended:?}") };
+        assert_eq!((event.took, event.rival.as_deref(), event.message.is_some()), (Some(ms(300)), rival, message), "{kind}");
+        assert_eq!((event.lock.as_deref(), event.key.as_deref()), (Some("l"), Some("l")), "{kind}");
+    }
 }
 
 #[cfg(feature = "mutants")]

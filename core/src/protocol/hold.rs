@@ -117,18 +117,19 @@ impl Hold {
         if now < self.unsure_until[server] { Concern::AskTwice } else { Concern::Ask }
     }
 
-    /// How many servers have voted for others since the grant, and the highest of these votes.
+    /// How many servers have voted for others since the grant, and the highest of these votes if that is a proof.
     pub(super) fn others(&self, witness: &Witness) -> (usize, Option<u64>) {
         let is_pending = |server: usize| self.round.ballot.is_pending(server);
-        (witness.count(self.fence, is_pending), witness.latest(self.fence, is_pending))
+        let count = witness.count(self.fence, is_pending);
+        (count, witness.latest(self.fence, is_pending).filter(|_| witness.proves(count)))
     }
 
     /// Who came between, as far as the servers have shown it so far: a key that is gone may have been another's.
     pub(super) fn attribute(&self, loss: Loss, witness: &Witness) -> Loss {
-        let (count, latest) = self.others(witness);
+        let (_, latest) = self.others(witness);
         let gone = matches!(loss.reason, LossReason::Missing);
         match loss.reason {
-            LossReason::Missing | LossReason::Taken if loss.rival.is_some() || witness.proves(count) => {
+            LossReason::Missing | LossReason::Taken if loss.rival.is_some() || latest.is_some() => {
                 let reason = if gone { LossReason::Taken } else { loss.reason };
                 Loss { reason, rival_fence: latest, ..loss }
             }
@@ -371,8 +372,7 @@ impl Hold {
     }
 
     pub(super) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {
-        let mut event = Event::new(kind);
-        event.lock = Some(recipe.name().to_owned());
+        let mut event = Event::of(kind, &recipe.keys);
         event.owner = Some(self.round.owner.to_string());
         event.fence = Some(self.fence);
         event
@@ -381,7 +381,7 @@ impl Hold {
 
 /// What the caller of an extend is told that no majority answered.
 fn unavailable(recipe: &Recipe, call: CallId, failures: Vec<ServerError>) -> Command {
-    Command::Extended(call, Err(Error::unavailable(Some(recipe.name()), failures)))
+    Command::Extended(call, Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), failures)))
 }
 
 #[cfg(test)]

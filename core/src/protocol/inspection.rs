@@ -44,7 +44,7 @@ pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Op
     }
     let denied = failed.iter().filter(|error| error.kind == FailureKind::Denied).count();
     Some(Err(match conflicts.first() {
-        _ if !quorum.blocked_by(conflicts.len() + denied) => Error::unavailable(Some(name), failed),
+        _ if !quorum.blocked_by(conflicts.len() + denied) => Error::unavailable(Some(name), answers.len(), failed),
         Some(conflict) if conflicts.len() > denied => Error::key_conflict(name, conflict.holder.as_deref().unwrap_or_default()),
         _ => Error::denied(Some(name), failed),
     }))

@@ -102,7 +102,7 @@ impl Leaving {
         let result = match (caller.manner, &self.loss) {
             (Manner::Explicit, _) => {
                 let errors = self.farewell(farewells).map(|farewell| farewell.errors(recipe)).unwrap_or_default();
-                Err(Error::unavailable(Some(recipe.name()), errors))
+                Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), errors))
             }
             (_, Some(loss)) => Err(Error::lost(recipe.name(), loss.clone())),
             (_, None) => {

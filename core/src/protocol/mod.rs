@@ -8,6 +8,7 @@
 mod acquisition;
 mod attempt;
 mod ballot;
+mod ending;
 mod extension;
 mod farewell;
 mod hold;

@@ -14,8 +14,7 @@ pub(super) struct Scene<'a> {
 
 impl Scene<'_> {
     pub(super) fn emit(&mut self, kind: EventKind, fill: impl FnOnce(&mut Event)) {
-        let mut event = Event::new(kind);
-        event.lock = Some(self.recipe.name().to_owned());
+        let mut event = Event::of(kind, &self.recipe.keys);
         fill(&mut event);
         self.out.push(Command::Emit(event));
     }

@@ -143,7 +143,7 @@ pub fn trusted(servers: &[String], answers: &[Option<Answer>], fleet: Fleet) -> 
         return Some(Err(Error::invalid("servers", servers, why)));
     }
     let failed = failures(servers, answers);
-    Some(if failed.is_empty() { Ok(()) } else { Err(Error::unavailable(None, failed)) })
+    Some(if failed.is_empty() { Ok(()) } else { Err(Error::unavailable(None, servers.len(), failed)) })
 }
 
 #[cfg(test)]

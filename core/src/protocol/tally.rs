@@ -86,7 +86,9 @@ impl Tally {
         match self.conflicts.first() {
             _ if !quorum.blocked_by(self.denied + self.lasting + self.conflicts.len()) => None,
             Some(found) if self.conflicts.len() > self.denied + self.lasting => Some(Error::key_conflict(recipe.name(), found)),
-            _ if self.lasting > self.denied => Some(Error::unavailable(Some(recipe.name()), self.failures.clone())),
+            _ if self.lasting > self.denied => {
+                Some(Error::unavailable(Some(recipe.name()), recipe.servers.len(), self.failures.clone()))
+            }
             _ => Some(Error::denied(Some(recipe.name()), self.failures.clone())),
         }
     }

@@ -3,22 +3,24 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::clock::Tick;
+use crate::clock::{Tick, millis};
 use crate::error::Error;
 use crate::mutant::mutant;
-use crate::options::{MAX_TTL, MIN_TTL, Ms, check_ttl, wire_millis};
+use crate::options::{MAX_TTL, MIN_TTL, check_span, wire_millis};
 use crate::protocol::{Amount, CallId, Recipe};
 use crate::validity;
+use crate::wording::{Part, Text};
 
 /// What to ask the servers for, where `left` remains now.
 pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<Duration, Error> {
     let span = match amount {
         Amount::Own => recipe.options.ttl,
         Amount::To(span) => {
-            check_ttl("ttl", span)?;
+            check_span("ttl", span)?;
             if let Some(fleet) = recipe.fleet.filter(|fleet| wire_millis(span) > fleet.max_ttl_ms) {
-                let why = format!("on a quorum no more than max_ttl ({} ms) may remain", fleet.max_ttl_ms);
-                return Err(Error::invalid("ttl", Ms(span), why));
+                let bound = Part::Time(Duration::from_millis(fleet.max_ttl_ms));
+                let why = Text::new("on a quorum no more than the client's {max_ttl} may remain, which is {}", [bound]);
+                return Err(Error::invalid_time("ttl", span, why));
             }
             span
         }
@@ -26,10 +28,14 @@ pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<D
             let span = validity::asking_for(left.saturating_add(more));
             let longest = recipe.fleet.map_or(MAX_TTL, |fleet| Duration::from_millis(fleet.max_ttl_ms));
             if span > longest {
-                let bound = if recipe.fleet.is_some() { "max_ttl" } else { "the longest ttl" };
-                let (left, longest) = (left.as_millis(), longest.as_millis());
-                let why = format!("too much: {left} ms remain already, and no key is kept longer than {bound} ({longest} ms)");
-                return Err(Error::invalid("by", Ms(more), why));
+                let bounds = [Part::Time(Duration::from_millis(millis(left))), Part::Time(longest)];
+                let why = match recipe.fleet {
+                    Some(_) => {
+                        Text::new("too much: {} remain already, and a quorum keeps no key longer than {max_ttl}, {}", bounds)
+                    }
+                    None => Text::new("too much: {} remain already, and no key is kept longer than {}", bounds),
+                };
+                return Err(Error::invalid_time("by", more, why));
             }
             span
         }

@@ -22,18 +22,26 @@ local n, max_ttl, run = ARGV[4] or '', ARGV[5], ARGV[6]
 local adopted, entry = ARGV[7] or '', ARGV[8] or ''
 local is_one_of_several, waits = n ~= '', #entry > 1
 
+-- On a quorum nobody is kept out by a queue: who isn't in it need not look, and comes once. Who comes again and again doesn't read
+-- the lock's value before it knows that there is one: another library may have left any number of megabytes there.
+local looks, there = waits or not is_one_of_several
 local found
-if is_one_of_several then
-  found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[4])
+if looks then
+  there = redis.call('EXISTS', KEYS[1], KEYS[3])
+end
+if not is_one_of_several then
+  found = redis.call('MGET', KEYS[2])
+elseif looks then
+  found = redis.call('MGET', KEYS[2], KEYS[4])
 else
-  found = redis.call('MGET', KEYS[1], KEYS[2])
+  found = redis.call('MGET', KEYS[2], KEYS[4], KEYS[1])
 end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
 -- Nearly always the marker is as this client would write it for a server that votes, and there is nothing to look into.
-if is_one_of_several and found[3] ~= 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=0' then
-  local marker = found[3]
+if is_one_of_several and found[2] ~= 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=0' then
+  local marker = found[2]
   local its_n, its_max_ttl, its_run, since
   if marker then
     its_n, its_max_ttl, its_run, since = string.match(marker .. ' ', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) since=(%d+) ')
@@ -57,15 +65,28 @@ if is_one_of_several and found[3] ~= 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' ru
 end
 
 -- MGET shows a key of another type as a missing one.
-local fence = tonumber(string.match(found[2] or '0', '^%d+$'))
-if not (fence and fence < 2^53 - 1) or not found[2] and redis.call('EXISTS', KEYS[2]) == 1 then
+local fence = tonumber(string.match(found[1] or '0', '^%d+$'))
+if not (fence and fence < 2^53 - 1) or not found[1] and redis.call('EXISTS', KEYS[2]) == 1 then
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[2]).ok .. ' at ' .. KEYS[2], -2 }
 end
 
-local holder = found[1]
--- On a quorum nobody is kept out by a queue: who isn't in it need not look.
-local queued = (waits or not is_one_of_several) and redis.call('EXISTS', KEYS[3]) == 1
-if queued and not holder and not is_one_of_several and redis.call('EXISTS', KEYS[1]) == 0 then
+local holder, queued, is_taken = found[3], false, false
+if looks and there > 0 then
+  -- One byte more than what it may be compared with: a longer value is none of these, also when it is cut.
+  holder = redis.pcall('GETRANGE', KEYS[1], 0, math.max(1024, #ARGV[1], #adopted, #entry + 6))
+  if type(holder) == 'table' then
+    if string.sub(holder.err, 1, 9) ~= 'WRONGTYPE' then
+      return holder
+    end
+    holder, is_taken = false, true
+  else
+    -- Nothing is shown of a missing key, and of an empty string.
+    is_taken = holder ~= '' or redis.call('EXISTS', KEYS[1]) == 1
+    holder = is_taken and holder
+  end
+  queued = there == 2 or not is_taken
+end
+if queued and not is_taken and not is_one_of_several then
   local first, is_next, _, wake = queue()
   local head, _, arrival = first(now)
   -- Who was told has left the queue, but names the arrival it had.

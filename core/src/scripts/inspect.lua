@@ -8,22 +8,24 @@
 --          the holder and each waiter are shown up to their first 1,024 bytes
 -- always   nothing is written, no expiry moved
 
-local found = redis.call('MGET', KEYS[1], KEYS[2])
+local found = redis.call('MGET', KEYS[2])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
 -- MGET shows a key of another type as a missing one.
-local fence = tonumber(string.match(found[2] or '0', '^%d+$'))
-if not (fence and fence < 2^53 - 1) or not found[2] and redis.call('EXISTS', KEYS[2]) == 1 then
+local fence = tonumber(string.match(found[1] or '0', '^%d+$'))
+if not (fence and fence < 2^53 - 1) or not found[1] and redis.call('EXISTS', KEYS[2]) == 1 then
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[2]).ok .. ' at ' .. KEYS[2], -2 }
 end
 
-local holder = found[1]
-if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
-  return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'string' and kind ~= 'none' then
+  return { 'conflict', now, fence, kind, -2 }
 end
+-- Another library may have left any number of megabytes there.
+local holder = kind == 'string' and redis.call('GETRANGE', KEYS[1], 0, 1023)
 
-local reply = { 'info', now, fence, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
+local reply = { 'info', now, fence, holder, redis.call('PTTL', KEYS[1]) }
 local shown = redis.pcall('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'LIMIT', 0, 100)
 if #shown > 0 then
   local count, alive = redis.call('ZCOUNT', KEYS[3], 0, '+inf'), {}

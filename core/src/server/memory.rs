@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::clock::{self, Tick};
 use crate::machine::{self, Env, State};
+use crate::process::PerProcess;
 use crate::server::{Answer, Completion, Failure, FailureKind, Listener, Notice, Op, Request, Server, WeakListener};
 use crate::sync::Mutex;
 
 /// A lock server in this process's memory, the one behind `memory://name`.
 ///
 /// It behaves like a Redis that never fails, and every operation completes inside [`submit`](Server::submit). Its locks
-/// exclude the clients of this process only; a forked child has a copy of its own.
+/// exclude the clients of this process only. A forked child begins without any lock.
 ///
 /// ```
 /// use locktender::server::{Server, memory::MemoryServer};
@@ -25,12 +26,21 @@ use crate::sync::Mutex;
 pub struct MemoryServer {
     address: String,
     clock: ServerClock,
+    memory: PerProcess<Memory>,
+}
+
+/// What a server has in one process. In a child it would be a copy that another thread may have locked.
+#[derive(Default)]
+struct Memory {
     state: Mutex<State>,
     listeners: Mutex<HashMap<String, Vec<WeakListener>>>,
 }
 
+/// Servers by their names.
+type Servers = Mutex<HashMap<String, Arc<MemoryServer>>>;
+
 /// Every named server of this process. They are kept for ever, as a server's data outlives its clients.
-static SERVERS: LazyLock<Mutex<HashMap<String, Arc<MemoryServer>>>> = LazyLock::new(Mutex::default);
+static SERVERS: PerProcess<Servers> = PerProcess::new();
 
 impl MemoryServer {
     /// A server of its own, which no other client can reach.
@@ -40,20 +50,26 @@ impl MemoryServer {
     }
 
     pub(crate) fn at(address: String) -> Self {
-        Self { address, clock: ServerClock::start(), state: Mutex::default(), listeners: Mutex::default() }
+        Self { address, clock: ServerClock::start(), memory: PerProcess::new() }
     }
 
     /// The process's server of this name, made when it is first asked for.
     #[must_use]
     pub fn named(name: &str) -> Arc<Self> {
-        let mut servers = SERVERS.lock();
+        let servers = SERVERS.get_or_make(Servers::default);
+        let mut servers = servers.lock();
         servers.entry(name.to_owned()).or_insert_with(|| Arc::new(Self::new(name))).clone()
+    }
+
+    fn memory(&self) -> Arc<Memory> {
+        self.memory.get_or_make(Memory::default)
     }
 
     /// Tells those who listen to `channel`, in the order in which they began to. They are called here, and outside every mutex.
     pub fn publish(&self, channel: &str, payload: &str) {
         let listening: Vec<Listener> = {
-            let mut listeners = self.listeners.lock();
+            let memory = self.memory();
+            let mut listeners = memory.listeners.lock();
             let Some(here) = listeners.get_mut(channel) else { return };
             // The server outlives its clients: what they kept no longer is forgotten.
             here.retain(|listener| listener.strong_count() > 0);
@@ -82,7 +98,8 @@ impl MemoryServer {
 
     /// Looks at the keys, or changes them, as one operation.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State, &Env<'_>) -> T) -> T {
-        let mut state = self.state.lock();
+        let memory = self.memory();
+        let mut state = memory.state.lock();
         // Read under the mutex, so that time never goes back from one operation to the next. The run id never changes:
         // this server doesn't restart without losing everything, its marker included.
         let env = Env { now_us: self.clock.now_us(), run_id: "memory" };
@@ -102,7 +119,7 @@ impl Server for MemoryServer {
     }
 
     fn listen(&self, channel: &str, listener: Listener) -> bool {
-        self.listeners.lock().entry(channel.to_owned()).or_default().push(Arc::downgrade(&listener));
+        self.memory().listeners.lock().entry(channel.to_owned()).or_default().push(Arc::downgrade(&listener));
         listener(Notice::Listening);
         true
     }
@@ -194,7 +211,7 @@ mod tests {
         drop(listener);
         server.publish("a", "late");
         assert_eq!(heard.iter().collect::<Vec<_>>(), [Notice::Listening], "its sender is dropped with it");
-        assert!(server.listeners.lock().is_empty());
+        assert!(server.memory().listeners.lock().is_empty());
     }
 
     #[test]

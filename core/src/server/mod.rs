@@ -12,6 +12,7 @@ use crate::clock::Tick;
 mod failure;
 pub mod memory;
 mod op;
+pub(crate) mod own;
 pub mod redis;
 mod reply;
 #[cfg(feature = "testing")]

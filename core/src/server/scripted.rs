@@ -114,7 +114,7 @@ impl ScriptedServer {
     pub fn play(&self, script: &str) -> Result<(), Error> {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let Some((operation, step)) = line.split_once(':') else {
-                return Err(Error::invalid("script", line, "a line is \"operation: step\"".into()));
+                return Err(Error::invalid("script", line, "a line is \"operation: step\""));
             };
             let step = Step::parse(step)?;
             match operation.trim().strip_prefix("always ") {

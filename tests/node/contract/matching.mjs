@@ -65,9 +65,16 @@ const rules = [
   { applies: has('below'), holds: ({ below }, seen) => isNumber(seen) && seen < below },
   { applies: has('has'), holds: ({ has }, seen) => has.every((part) => seen?.includes(spelled(part))) },
   { applies: has('lacks'), holds: ({ lacks }, seen) => typeof seen === 'string' && !lacks.some((part) => seen.includes(part)) },
+  { applies: has('says'), holds: ({ says }, seen) => isSaid(says.node, seen) },
   { applies: has('owner_with'), holds: ({ owner_with: wanted }, seen) => ownerHas(wanted, seen) },
   { applies: (expected) => expected === null || typeof expected !== 'object', holds: (expected, seen) => expected === seen },
 ]
+
+/** Whether a text is what is expected, in which `…` stands for anything. */
+function isSaid(expected, seen) {
+  const pattern = expected.split('…').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('.*')
+  return typeof seen === 'string' && new RegExp(`^${pattern}$`, 'su').test(seen)
+}
 
 /** Reads an owner value by other means than the library's. */
 function ownerHas(wanted, seen) {

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import os from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { Client, LockError } from 'locktender'
+import { Client, LockError, safeName } from 'locktender'
 
 import { certificate } from '../support/checkout.mjs'
 import { mismatch, spelled, Variables } from './matching.mjs'
@@ -202,6 +202,8 @@ export class Scene {
       const inOrder = () => kinds.reduce((rest, kind) => (rest[0] === kind ? rest.slice(1) : rest), step.kinds).length === 0
       await eventually(() => `the events were ${kinds}`, inOrder)
     },
+
+    safe_name: async ({ text }) => ({ name: safeName(text) }),
 
     close: async (step) => void (await this.#client(step).close()),
 

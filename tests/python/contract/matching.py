@@ -1,5 +1,6 @@
 """What a step says, with its variables filled in, and whether what was seen is what it expects."""
 
+import re
 from typing import Any
 
 NUMBERS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
@@ -66,6 +67,10 @@ def matches(expected: Any, seen: Any) -> bool:
             return isinstance(seen, str) and all(part in seen for part in parts)
         case {"lacks": parts}:
             return isinstance(seen, str) and not any(part in seen for part in parts)
+        case {"says": texts}:
+            # `…` stands for anything.
+            pattern = ".*".join(map(re.escape, texts["python"].split("…")))
+            return isinstance(seen, str) and re.fullmatch(pattern, seen, re.DOTALL) is not None
         case {"owner_with": fields}:
             # Read by other means than the library's.
             owner = dict(field.split("=", 1) for field in seen.split(" "))

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from locktender import Client, LockError
+from locktender import Client, LockError, safe_name
 from support.checkout import certificate
 
 from .matching import Variables, mismatch
@@ -224,6 +224,9 @@ class Scene:
     def _in_order(wanted: list[str], kinds: list[str]) -> bool:
         rest = iter(kinds)
         return all(kind in rest for kind in wanted)
+
+    async def _do_safe_name(self, step: dict[str, Any]) -> dict[str, Any]:
+        return {"name": safe_name(step["text"])}
 
     async def _do_close(self, step: dict[str, Any]) -> None:
         await self._done(self._client(step), "close")

@@ -56,7 +56,7 @@ fn clients_of(server: &RealServer) -> usize {
 #[test]
 fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
     let server = RealServer::start();
-    let client = Client::open(&server.url()).unwrap();
+    let client = Client::open(server.url()).unwrap();
     let pairs = |count: usize| {
         for n in 0..count {
             let held = client.lock(format!("leak:{}", n % 100)).acquire_blocking().unwrap();
@@ -83,7 +83,7 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
 
     let reopen = |count: usize| {
         for _ in 0..count {
-            let client = Client::open(&server.url()).unwrap();
+            let client = Client::open(server.url()).unwrap();
             client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
         }
     };

@@ -150,7 +150,7 @@ fn f02_a_process_that_was_stopped_knows_before_any_io_that_its_lock_is_gone() {
     let mut holder = Process::holder(&server.url());
     holder.stop();
     holder.tell("check");
-    let client = Client::open(&server.url()).unwrap();
+    let client = Client::open(server.url()).unwrap();
     let next = client.lock("a").ttl(Duration::from_secs(30)).wait(TTL + Duration::from_millis(300)).acquire_blocking().unwrap();
     holder.signal(Signal::CONT);
     let mut said = [holder.hear(), holder.hear()];
@@ -173,7 +173,7 @@ fn expires_within_a_ttl(server: &RealServer) {
 fn f08_a_killed_owner_frees_its_lock_within_a_ttl() {
     let server = RealServer::start();
     let mut holder = Process::holder(&server.url());
-    let client = Client::open(&server.url()).unwrap();
+    let client = Client::open(server.url()).unwrap();
     assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
     drop(holder.child.kill());
     drop(holder.child.wait());
@@ -188,7 +188,7 @@ fn f28_a_terminated_process_frees_its_lock_within_a_ttl() {
     holder.signal(Signal::TERM);
     drop(holder.child.wait());
     expires_within_a_ttl(&server);
-    let client = Client::open(&server.url()).unwrap();
+    let client = Client::open(server.url()).unwrap();
     client.lock("a").wait(TTL + Duration::from_millis(300)).acquire_blocking().unwrap();
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ServerState;
+use crate::callback;
 use crate::server::Failure;
 
 pub(super) struct Health {
@@ -17,14 +18,18 @@ impl Health {
 
     pub(super) fn failed(&self, failure: &Failure) {
         if !self.failing.swap(true, Ordering::Relaxed) {
-            (self.report)(ServerState::Failed(failure.clone()));
+            self.tell(ServerState::Failed(failure.clone()));
         }
+    }
+
+    fn tell(&self, state: ServerState) {
+        callback::call_or_trace("the callback for a server's state", || (self.report)(state));
     }
 
     pub(super) fn recovered(&self) {
         // Asked after every answer: a read is cheaper than a swap.
         if self.failing.load(Ordering::Relaxed) && self.failing.swap(false, Ordering::Relaxed) {
-            (self.report)(ServerState::Recovered);
+            self.tell(ServerState::Recovered);
         }
     }
 }

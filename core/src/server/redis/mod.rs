@@ -110,6 +110,11 @@ pub(crate) fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error>
     Target::parse(url, options).map(|_| ())
 }
 
+/// Whether a URL of this scheme is a server with TLS.
+pub(crate) fn speaks_tls(scheme: &str) -> bool {
+    self::url::speaks_tls(scheme)
+}
+
 /// A URL without its password, for messages.
 pub(crate) fn redacted(url: &str) -> String {
     self::url::redacted(url)

@@ -14,11 +14,12 @@ const fn right(command: &'static str, purpose: &'static str) -> Right {
 }
 
 /// In an order that leaves nothing behind even where some are denied: what is written expires by itself.
-const RIGHTS: [Right; 19] = [
+const RIGHTS: [Right; 20] = [
     right("TIME", "to tell the server's time"),
     right("MGET K1 K2", "to see who holds a lock"),
     right("EXISTS K1", "to tell a foreign key from none"),
     right("TYPE K1", "to name what a foreign key holds"),
+    right("GETRANGE K1 0 0", "to see who holds a lock without reading all of a foreign value"),
     right("SET K1 probe PX 1000", "to take a lock"),
     right("SET K2 1 PX 1000", "to count fences"),
     right("PTTL K1", "to tell how long a lock remains"),
@@ -40,7 +41,7 @@ const RIGHTS: [Right; 19] = [
 ];
 
 /// What else the scripts and the connection use; `GET`, `SET` and so on are among what is tried.
-const COMMANDS: &str = "+eval +evalsha +get +mget +set +del +exists +type +pttl +pexpire +time +zadd +zrem +zscore +zcount \
+const COMMANDS: &str = "+eval +evalsha +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +zadd +zrem +zscore +zcount \
                         +zrangebyscore +zrevrange +@pubsub +hello +ping +client|setname +info";
 
 /// What an administrator does for a user who was refused something about the lock with these keys.
@@ -113,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_in_words_and_other_errors_are_nobodys_fault() {
         let keys = Keys::of_no_lock("prod:", 3);
-        let found = "1 denied\n5 other\n8 denied\n19 denied\n99 denied\nunreadable";
+        let found = "1 denied\n6 other\n9 denied\n20 denied\n99 denied\nunreadable";
         let lines = missing(found, &keys, |error| error == "denied").unwrap();
         assert_eq!(
             lines,

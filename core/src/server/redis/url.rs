@@ -11,8 +11,35 @@ use super::tls;
 use crate::error::Error;
 use crate::options::ClientOptions;
 
-const FORMS: &str =
-    "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS, or unix:///path[?db=2&user=…&pass=…]";
+const FORMS: &str = "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS (valkey:// and valkeys:// mean the \
+                     same), or unix:///path[?db=2&user=…&pass=…]";
+
+/// The schemes of servers, in small letters.
+const PLAIN: [&str; 5] = ["redis", "valkey", "unix", "redis+unix", "valkey+unix"];
+const WITH_TLS: [&str; 2] = ["rediss", "valkeys"];
+
+/// Whether a scheme, whatever its case, is one of a server with TLS.
+pub(super) fn speaks_tls(scheme: &str) -> bool {
+    WITH_TLS.contains(&scheme.to_ascii_lowercase().as_str())
+}
+
+/// What is wrong with a scheme that no server has.
+fn no_scheme_of_ours(scheme: &str, text: &str) -> String {
+    if scheme.contains("sentinel") {
+        return "Sentinel URLs are not supported yet; what works is the primary's own URL, or that of a name or proxy which always \
+                leads to the primary"
+            .to_owned();
+    }
+    if scheme.contains("cluster") {
+        return "Cluster URLs are not supported yet; what works is a server without cluster mode, redis://host".to_owned();
+    }
+    let host = text.split_once(':').map_or(text, |(host, _)| host);
+    let bare = !text.contains(['/', '@', ' ']) && !host.is_empty() && text.len() < 100;
+    match text.split_once(':').map_or(bare, |(_, port)| bare && port.parse::<u16>().is_ok()) {
+        true => format!("the scheme is missing: write redis://{text}"),
+        false => FORMS.to_owned(),
+    }
+}
 
 /// A server's place and the credentials for it.
 pub(super) struct Target {
@@ -42,9 +69,9 @@ impl Target {
     /// Reads a URL, and for TLS the certificate files.
     pub(super) fn parse(text: &str, options: &ClientOptions) -> Result<Self, Error> {
         let refuse = |why: &str| Error::invalid("url", redacted(text), why.to_owned());
-        let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
-        if !["redis", "rediss", "unix", "redis+unix"].contains(&scheme) {
-            return Err(refuse(FORMS));
+        let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+        if !PLAIN.contains(&scheme.as_str()) && !speaks_tls(&scheme) {
+            return Err(refuse(&no_scheme_of_ours(&scheme, text)));
         }
         let url = redis::parse_redis_url(text).ok_or_else(|| refuse(FORMS))?;
         if url.fragment().is_some() {
@@ -55,6 +82,13 @@ impl Target {
         let query = Query::read(url.query_pairs()).map_err(|why| refuse(&why))?;
         let info = url.into_connection_info().map_err(|error| refuse(&format!("{}; {FORMS}", wrong_part(&error))))?;
         let settings = info.redis_settings();
+        if query.database.is_some() && has_path_database(&scheme, text) {
+            return Err(refuse("names two databases, one behind the host and one as ?db=; leave one out"));
+        }
+        let before_host = if scheme.contains("unix") { (None, None) } else { (settings.username(), settings.password()) };
+        if query.user.is_some() && before_host.0.is_some() || query.password.is_some() && before_host.1.is_some() {
+            return Err(refuse("names two users or passwords, before the host and behind the ?; leave one out"));
+        }
         let database = query.database.unwrap_or(settings.db());
         if database < 0 {
             return Err(refuse("a database number is 0 or more"));
@@ -89,6 +123,13 @@ impl Target {
     }
 }
 
+/// Whether there is something behind the host's slash.
+fn has_path_database(scheme: &str, text: &str) -> bool {
+    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+    let before_query = rest.split('?').next().unwrap_or_default();
+    !scheme.contains("unix") && before_query.split_once('/').is_some_and(|(_, path)| !path.is_empty())
+}
+
 /// The parameters of a URL. An unknown one is refused: an option that is silently ignored is a trap.
 #[derive(Default)]
 struct Query {
@@ -101,11 +142,14 @@ impl Query {
     fn read<'a>(pairs: impl Iterator<Item = (std::borrow::Cow<'a, str>, std::borrow::Cow<'a, str>)>) -> Result<Self, String> {
         let mut query = Self::default();
         for (key, value) in pairs {
-            match key.as_ref() {
-                "db" => query.database = Some(value.parse().map_err(|_| "db must be a number".to_owned())?),
-                "user" | "username" => query.user = Some(value.into_owned()),
-                "pass" | "password" => query.password = Some(value.into_owned()),
+            let twice = match key.as_ref() {
+                "db" => query.database.replace(value.parse().map_err(|_| "db must be a number".to_owned())?).is_some(),
+                "user" | "username" => query.user.replace(value.into_owned()).is_some(),
+                "pass" | "password" => query.password.replace(value.into_owned()).is_some(),
                 other => return Err(format!("the parameter {other:?} is unknown; there are db, user and pass")),
+            };
+            if twice {
+                return Err(format!("the parameter {key:?} is there twice"));
             }
         }
         Ok(query)
@@ -173,6 +217,10 @@ mod tests {
             ("redis://h?db=3&user=bob&pass=x%20y", "redis://h:6379/3", Some("bob"), Some("x y"), 3),
             ("redis://[::1]:6380/2", "redis://[::1]:6380/2", None, None, 2),
             ("unix:///run/redis.sock", "unix:///run/redis.sock", None, None, 0),
+            ("REDIS://Db.Example/1", "redis://Db.Example:6379/1", None, None, 1),
+            ("redis://h/?db=4", "redis://h:6379/4", None, None, 4),
+            ("valkey://ann:p@h:7000/2", "valkey://h:7000/2", Some("ann"), Some("p"), 2),
+            ("valkey+unix:///run/valkey.sock?db=1", "valkey+unix:///run/valkey.sock?db=1", None, None, 1),
             ("redis+unix:///a%20b.sock?db=2&pass=p&user=u", "redis+unix:///a b.sock?db=2", Some("u"), Some("p"), 2),
         ] {
             let target = parse(url).unwrap();
@@ -204,6 +252,12 @@ mod tests {
             "unix://relative/path",
             "unix:///path?pass=hunter2&db=x",
             "unix:///path?pass=hun@ter2&db=x",
+            "redis://x:hunter2@localhost/3?db=4",
+            "redis://x:hunter2@localhost?db=3&db=4",
+            "redis://x:hunter2@localhost?pass=hunter2",
+            "redis://x:hunter2@localhost?user=y",
+            "redis+sentinel://x:hunter2@a,b/primary",
+            "rediss+cluster://x:hunter2@a",
         ] {
             let error = parse(url).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument, "{url}");
@@ -211,6 +265,35 @@ mod tests {
             assert!(!text.contains("ter2") && !text.contains("hun"), "{url}: {text}");
             assert!(text.starts_with("url: "), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_is_right() {
+        for (url, told) in [
+            ("redis+sentinel://a,b/primary", "Sentinel URLs are not supported yet; what works is"),
+            ("SENTINEL://a", "Sentinel URLs are not supported yet"),
+            ("redis-cluster://a", "Cluster URLs are not supported yet; what works is"),
+            ("localhost", "write redis://localhost"),
+            ("localhost:6380", "write redis://localhost:6380"),
+            ("db.example", "write redis://db.example"),
+            ("hunter2@host", "a server is redis://"),
+            ("http://localhost", "valkeys:// mean the same"),
+            ("redis://h/3?db=4", "two databases"),
+            ("redis://ann@h?user=bob", "two users"),
+            ("redis://h?db=1&db=1", "there twice"),
+        ] {
+            let text = parse(url).unwrap_err().to_string();
+            assert!(text.contains(told), "{url}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_scheme_has_no_case_and_may_be_valkeys() {
+        for (scheme, tls) in [("Redis", false), ("valkey", false), ("unix", false), ("RedisS", true), ("VALKEYS", true)] {
+            assert_eq!(speaks_tls(scheme), tls, "{scheme}");
+        }
+        let options = ClientOptions { tls_ca: Some("/none.pem".into()), ..ClientOptions::default() };
+        assert!(Target::parse("VALKEYS://h", &options).unwrap_err().to_string().starts_with("tls_ca: "), "it reads the file");
     }
 
     #[test]

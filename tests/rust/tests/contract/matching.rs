@@ -54,6 +54,10 @@ pub fn mismatch(expected: &Value, seen: &Value) -> Option<String> {
             Some((key, Value::Array(parts))) if key == "has" || key == "lacks" => {
                 seen.as_str().is_some_and(|text| parts.iter().all(|part| text.contains(part.as_str().unwrap()) == (key == "has")))
             }
+            Some((key, Value::Object(texts))) if key == "says" => {
+                let text = texts["rust"].as_str().unwrap();
+                return (!says(text, seen.as_str().unwrap_or_default())).then(|| format!("expected {text:?}, saw {seen}"));
+            }
             Some((key, Value::Object(wanted))) if key == "owner_with" => {
                 let owner = fields_of(seen.as_str().unwrap_or_default());
                 if !wanted.keys().eq(owner.keys()) {
@@ -69,6 +73,19 @@ pub fn mismatch(expected: &Value, seen: &Value) -> Option<String> {
         other => other == seen,
     };
     (!is).then(|| format!("expected {expected}, saw {seen}"))
+}
+
+/// Whether a text is what is expected, in which `…` stands for anything.
+fn says(expected: &str, seen: &str) -> bool {
+    let mut parts = expected.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| seen.strip_prefix(first)) else { return false };
+    let mut open = false;
+    for part in parts {
+        open = true;
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.is_empty() || open && expected.ends_with('…')
 }
 
 fn number(value: &Value) -> f64 {

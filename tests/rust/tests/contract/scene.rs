@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender::{Client, Error, Event, Held, Lock, LockOptions};
+use locktender::{Client, Error, Event, Held, Lock, LockOptions, safe_name};
 use locktender_tests::certificate;
 use serde_json::{Value, json};
 
@@ -127,6 +127,7 @@ impl<'a> Scene<'a> {
                 let kinds = self.client(&client).map(|_| Arc::clone(&self.clients[&client].1));
                 kinds.map(|kinds| wait_for_events(&kinds, filled["kinds"].as_array().unwrap()))
             }
+            "safe_name" => Ok(json!({ "name": safe_name(&text("text", "")) })),
             "close" => self.client(&client).and_then(|client| client.close_blocking()).map(|()| json!({})),
             "server" => Ok(self.command(&filled["command"], filled.get("until"))),
             "script" => {

@@ -5,6 +5,7 @@
 
 mod acquire;
 mod bounds;
+mod change;
 mod chaos;
 mod clock;
 mod contention;

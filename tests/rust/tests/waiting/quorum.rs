@@ -28,7 +28,7 @@ fn a_release_hands_the_lock_over_also_while_a_server_is_stopped() {
         held.release().wait().unwrap();
         waiter.join().unwrap().release().wait().unwrap();
     }
-    assert!(two.count(EventKind::HandedOver) >= 4, "{}", two.count(EventKind::HandedOver));
+    assert!(two.count(EventKind::Woken) >= 4, "{}", two.count(EventKind::Woken));
     for server in [&servers[0], &servers[2]] {
         eventually("nobody is left in line", PATIENCE, || queue_length(server, "a") == 0);
     }

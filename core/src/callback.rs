@@ -1,0 +1,99 @@
+//! Code of users that the core calls: event sinks, `tracing` subscribers, callbacks, wakers, servers of their own.
+//!
+//! It runs on the thread on which something happens: the I/O thread, or a thread that reads the answers of all. So a panic in it
+//! ends here, or that thread would end with it, and nothing in this process would be renewed, told or released any more. And
+//! it doesn't wait for an operation, which may be one that only this very thread can bring on.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::event::{Event, EventKind, trace};
+use crate::runtime::at_home;
+
+thread_local! {
+    static RUNNING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a panic said.
+#[derive(Debug)]
+pub(crate) struct Panic(String);
+
+impl Panic {
+    fn of(payload: Box<dyn Any + Send>) -> Self {
+        let said = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let said = said.or_else(|| payload.downcast_ref::<String>().cloned());
+        // What else was thrown is the user's, too, and may panic once more when it is dropped.
+        std::mem::forget(payload);
+        Self(said.unwrap_or_else(|| "something that is no text".to_owned()))
+    }
+
+    /// The warning that `whose` code panicked.
+    pub(crate) fn warning(&self, whose: &str) -> Event {
+        let mut event = Event::new(EventKind::Warning);
+        event.message = Some(format!("{whose} panicked: {}", self.0));
+        event
+    }
+}
+
+/// Ends a panic of `work`.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(Panic::of)
+}
+
+/// Calls a user's code. What it starts is done by the I/O thread.
+pub(crate) fn call<T>(code: impl FnOnce() -> T) -> Result<T, Panic> {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            RUNNING.set(self.0);
+        }
+    }
+    let _before = Before(RUNNING.replace(true));
+    caught(|| at_home(code))
+}
+
+/// [`call`] for code that belongs to no client: a panic is told to `tracing`.
+pub(crate) fn call_or_trace(whose: &str, code: impl FnOnce()) {
+    if let Err(panic) = call(code) {
+        // A subscriber that panics, too, was told by what it says itself.
+        let _ = call(|| trace(&panic.warning(whose)));
+    }
+}
+
+/// Whether this thread runs a user's code, called by the core.
+pub(crate) fn is_running() -> bool {
+    RUNNING.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_here_and_says_what_it_said() {
+        let said = |code: fn()| call(code).unwrap_err().warning("a test").message.unwrap();
+        assert_eq!(said(|| panic!("plainly")), "a test panicked: plainly");
+        assert_eq!(said(|| panic!("{} times", 2)), "a test panicked: 2 times");
+        assert_eq!(said(|| std::panic::panic_any(Bomb)), "a test panicked: something that is no text");
+        assert!(!is_running());
+    }
+
+    /// Panics when it is dropped.
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[test]
+    fn code_called_within_such_code_is_such_code() {
+        let seen = call(|| {
+            let _ = call(|| panic!("within"));
+            is_running()
+        });
+        assert!(seen.unwrap() && !is_running());
+    }
+}

@@ -1,0 +1,44 @@
+//! The callers of an acquisition: one for the lock, any number for the hold.
+
+use crate::call::Responder;
+use crate::error::Error;
+use crate::held::Held;
+use crate::protocol::Release;
+
+/// Who waits for the lock: somebody for whom busy is an error, or an answer.
+pub(crate) enum Acquirer {
+    Must(Responder<Held>),
+    Try(Responder<Option<Held>>),
+}
+
+impl Acquirer {
+    pub(crate) fn respond(self, held: Result<Option<Held>, Error>) {
+        match self {
+            Self::Try(responder) => responder.respond(held),
+            Self::Must(responder) => {
+                let busy = || Error::internal(None, "an acquire ended without a lock and without an error");
+                responder.respond(held.and_then(|held| held.ok_or_else(busy)));
+            }
+        }
+    }
+}
+
+/// Who waits for a call of a holder.
+pub(crate) enum Caller {
+    Extend(Responder<()>),
+    Release(Responder<Release>),
+    Leave(Responder<()>),
+    HandOver(Responder<String>),
+}
+
+impl Caller {
+    /// Answers with an error.
+    pub(crate) fn fail(self, error: Error) {
+        match self {
+            Self::Extend(responder) => responder.respond(Err(error)),
+            Self::Release(responder) => responder.respond(Err(error)),
+            Self::Leave(responder) => responder.respond(Err(error)),
+            Self::HandOver(responder) => responder.respond(Err(error)),
+        }
+    }
+}

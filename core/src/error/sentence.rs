@@ -1,0 +1,253 @@
+//! Sentences: what each error says, and what its reader can do. Every language reads its own words.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Code, Error, Holder, Inner, Loss, LossReason, Remaining, ServerError};
+use crate::loss::others;
+use crate::quoted::{on_one_line, quoted};
+use crate::server::FailureKind;
+use crate::wording::{Part, Text};
+
+/// The longest that is shown of what was given, in bytes.
+const MAX_SHOWN: usize = 80;
+
+impl Error {
+    fn new(code: Code, lock: Option<&str>, message: Text) -> Self {
+        Self::build(code, lock, message, |_| ())
+    }
+
+    fn build(code: Code, lock: Option<&str>, message: Text, fill: impl FnOnce(&mut Inner)) -> Self {
+        let lock = lock.map(str::to_owned);
+        let mut inner = Inner { code, message, argument: None, lock, holder: None, rank: None, loss: None, servers: Vec::new() };
+        fill(&mut inner);
+        Self(Arc::new(inner))
+    }
+
+    /// `INVALID_ARGUMENT`: `argument` was given as `given`, and `why` that can't be.
+    #[must_use]
+    pub fn invalid(argument: &str, given: impl fmt::Debug, why: impl Into<Text>) -> Self {
+        let mut given = format!("{given:?}");
+        if given.len() > MAX_SHOWN {
+            let end = (0..=MAX_SHOWN - 3).rev().find(|&at| given.is_char_boundary(at)).unwrap_or(0);
+            given.truncate(end);
+            given.push_str("...");
+        }
+        Self::refused(argument, Part::Words(given), why.into())
+    }
+
+    /// `INVALID_ARGUMENT`: the time `span` was given, told in the reader's unit.
+    #[must_use]
+    pub fn invalid_time(argument: &str, span: Duration, why: impl Into<Text>) -> Self {
+        Self::refused(argument, Part::Time(span), why.into())
+    }
+
+    fn refused(argument: &str, given: Part, why: Text) -> Self {
+        let parts = [Part::Name(argument.to_owned().into()), Part::Text(why), given];
+        let message = Text::new("{}: {} (given: {})", parts);
+        Self::build(Code::InvalidArgument, None, message, |inner| inner.argument = Some(argument.into()))
+    }
+
+    /// `INVALID_ARGUMENT`: the task that asks for `lock` holds it already, in a body that began at `place`.
+    pub(crate) fn waits_for_itself(lock: &str, place: Option<&str>) -> Self {
+        let since = place.map(|place| format!(" since {place}")).unwrap_or_default();
+        let message = Text::new(
+            "lock {}: this task holds it already{}, and would wait for itself; locks are not re-entrant: pass the hold down",
+            [named(lock), Part::Words(since)],
+        );
+        Self::new(Code::InvalidArgument, Some(lock), message)
+    }
+
+    pub(crate) fn acquire_timeout(lock: &str, waited: Duration, holder: Holder, rank: Option<u64>) -> Self {
+        let remaining = match holder.remaining {
+            Remaining::For(left) => Text::new("{} remain", [whole_ms(left)]),
+            Remaining::Forever => "its key has no expiry".to_owned().into(),
+            Remaining::Gone => "its key has just gone".to_owned().into(),
+        };
+        let before = match rank {
+            Some(rank @ 1..) => format!("; {rank} more waited before this one"),
+            _ => String::new(),
+        };
+        let owner = Part::Words(quoted(&holder.owner));
+        let message = Text::new(
+            "lock {} was not acquired within {}: it is held by \"{}\" ({}){}; try later, or wait longer ({wait})",
+            [named(lock), whole_ms(waited), owner, Part::Text(remaining), Part::Words(before)],
+        );
+        Self::build(Code::AcquireTimeout, Some(lock), message, |inner| {
+            inner.holder = Some(holder);
+            inner.rank = rank;
+        })
+    }
+
+    /// `LOCK_LOST`: the lock `lock` was lost that way.
+    #[must_use]
+    pub fn lost(lock: &str, loss: Loss) -> Self {
+        let rival = others(loss.rival.as_deref(), loss.rival_fence).map(|others| format!("; {others}")).unwrap_or_default();
+        let overrun = match loss.overrun {
+            Duration::ZERO => Text::default(),
+            overrun => Text::new("; the holder overran by {}", [whole_ms(overrun)]),
+        };
+        let message = Text::new(
+            "lock {} was lost: {}{}{}; what was done since is suspect: acquire it anew before you go on",
+            [named(lock), Part::Text(why_lost(&loss)), Part::Words(rival), Part::Text(overrun)],
+        );
+        Self::build(Code::LockLost, Some(lock), message, |inner| inner.loss = Some(loss))
+    }
+
+    pub(crate) fn not_held(lock: &str, why: &str) -> Self {
+        let message = Text::new(
+            "lock {} is not held by this handle: {}; only the object that an acquire gives can release or extend it, and only once",
+            [named(lock), Part::Words(why.to_owned())],
+        );
+        Self::new(Code::NotHeld, Some(lock), message)
+    }
+
+    /// `UNAVAILABLE`: of all `count` servers these failed.
+    pub(crate) fn unavailable(lock: Option<&str>, count: usize, servers: Vec<ServerError>) -> Self {
+        let what = match count {
+            0 | 1 => "the server could not be used".to_owned(),
+            count => format!("no majority of the {count} servers could be used"),
+        };
+        let advice = match servers.iter().any(|error| error.kind == FailureKind::Quarantine) {
+            true => {
+                "a server that is new votes after {max_ttl}; if no lock may be held, {initialize_quorum}() lets it vote at once; \
+                 in tests a small {max_ttl} will do"
+            }
+            false => "trying again is safe",
+        };
+        Self::servers_failed(Code::Unavailable, lock, what, advice, servers)
+    }
+
+    pub(crate) fn denied(lock: Option<&str>, servers: Vec<ServerError>) -> Self {
+        let what = "the server denied access".to_owned();
+        Self::servers_failed(Code::Denied, lock, what, "check the password in the URL, and the user's rights", servers)
+    }
+
+    fn servers_failed(code: Code, lock: Option<&str>, what: String, advice: &'static str, servers: Vec<ServerError>) -> Self {
+        let each: Vec<String> =
+            servers.iter().map(|error| format!("{}: {}", error.server, on_one_line(&error.message))).collect();
+        let parts = [subject(lock), Part::Words(what), Part::Words(each.join("; ")), Part::Text(Text::new(advice, []))];
+        let message = Text::new("{}{} ({}); {}", parts);
+        Self::build(code, lock, message, |inner| inner.servers = servers)
+    }
+
+    pub(crate) fn key_conflict(lock: &str, found: &str) -> Self {
+        let message = Text::new(
+            "lock {}: its key holds a {}, which is no lock, and was left as it is; choose another name, or a {prefix}",
+            [named(lock), Part::Words(quoted(found))],
+        );
+        Self::new(Code::KeyConflict, Some(lock), message)
+    }
+
+    pub(crate) fn closed(lock: Option<&str>) -> Self {
+        Self::new(Code::Closed, lock, Text::new("{}the client is closed; make a new one", [subject(lock)]))
+    }
+
+    pub(crate) fn forked(lock: &str) -> Self {
+        let message = Text::new(
+            "lock {} is held by the parent process; this handle was inherited through a fork: acquire it here, or hand it over \
+             ({hand_over})",
+            [named(lock)],
+        );
+        Self::new(Code::Forked, Some(lock), message)
+    }
+
+    /// `INVALID_ARGUMENT`: a blocking call where the core itself would be blocked.
+    pub(crate) fn waits_in_callback() -> Self {
+        let text = "an event sink or a callback must not wait for an operation: it runs on a thread that brings the results; \
+            use `then`, or a task or thread of your own";
+        Self::new(Code::InvalidArgument, None, text.into())
+    }
+
+    /// `INTERNAL`: a bug of this library.
+    #[must_use]
+    pub fn internal(lock: Option<&str>, what: &str) -> Self {
+        Self::new(Code::Internal, lock, Text::from(format!("internal error, please report it: {what}")))
+    }
+}
+
+fn why_lost(loss: &Loss) -> Text {
+    let why = match loss.reason {
+        LossReason::Expired => "its validity ran out before a renewal was confirmed",
+        LossReason::Missing => "its key is gone from the server",
+        LossReason::Taken if loss.rival.is_none() => "somebody else held it in between",
+        LossReason::Taken => "somebody else holds its key",
+        LossReason::Superseded => "a newer fence was issued for it",
+        LossReason::Conflict => {
+            let found = loss.found.as_deref().map_or("a value of another type".to_owned(), quoted);
+            return Text::new("one of its keys holds what no lock writes there: {}", [Part::Words(found)]);
+        }
+        LossReason::MaxHold => "its {max_hold} has passed",
+        LossReason::Closed => "its client was closed",
+    };
+    Text::new(why, [])
+}
+
+fn named(name: &str) -> Part {
+    Part::Words(format!("{name:?}"))
+}
+
+fn subject(lock: Option<&str>) -> Part {
+    Part::Words(lock.map(|lock| format!("lock {lock:?}: ")).unwrap_or_default())
+}
+
+/// A measured time: parts of a millisecond tell nobody anything.
+fn whole_ms(span: Duration) -> Part {
+    Part::Time(Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wording::Language;
+
+    #[test]
+    fn every_error_is_one_sentence_with_the_name_and_the_numbers() {
+        let holder = Holder { owner: "host=web-3 pid=1".into(), remaining: Remaining::For(Duration::from_micros(740_500)) };
+        let error = Error::acquire_timeout("orders:{42}", Duration::from_millis(5_000), holder, Some(0));
+        for (language, told, remain, wait) in [
+            (Language::Rust, "5s", "740ms", "wait"),
+            (Language::Python, "5 s", "0.74 s", "wait"),
+            (Language::Node, "5000 ms", "740 ms", "waitMs"),
+        ] {
+            assert_eq!(
+                error.in_words_of(language),
+                format!(
+                    "lock \"orders:{{42}}\" was not acquired within {told}: it is held by \"host=web-3 pid=1\" ({remain} remain); \
+                     try later, or wait longer ({wait})"
+                )
+            );
+        }
+        assert_eq!((error.code().as_str(), error.lock_name()), ("ACQUIRE_TIMEOUT", Some("orders:{42}")));
+    }
+
+    #[test]
+    fn a_loss_says_who_had_the_lock_and_whether_that_has_ended() {
+        for (reason, rival, fence, expected) in [
+            (LossReason::Missing, None, None, "its key is gone from the server; what"),
+            (LossReason::Taken, Some("b"), None, "somebody else holds its key; it is held by \"b\"; what"),
+            (LossReason::Taken, Some("b"), Some(7), "somebody else holds its key; it is held by \"b\" (fence 7); what"),
+            (LossReason::Taken, None, Some(7), "another hold (fence 7) came between, and has ended since; what"),
+        ] {
+            let rival = rival.map(str::to_owned);
+            let loss = Loss { rival, rival_fence: fence, ..Loss::new(reason, Duration::ZERO) };
+            assert!(Error::lost("a", loss).to_string().contains(expected), "{expected}");
+        }
+        let found = Some("string at {a}:~lt:fence".to_owned());
+        let error = Error::lost("a", Loss { found, ..Loss::new(LossReason::Conflict, Duration::from_millis(5)) });
+        assert!(error.to_string().contains("what no lock writes there: string at {a}:~lt:fence; the holder overran"), "{error}");
+    }
+
+    #[test]
+    fn what_was_given_is_shown_but_not_at_length() {
+        let error = Error::invalid("name", "é".repeat(300), "too long".to_owned());
+        assert!(error.to_string().len() < 120, "{error}");
+    }
+
+    #[test]
+    fn one_server_is_no_majority() {
+        assert!(!Error::unavailable(Some("a"), 1, Vec::new()).to_string().contains("majority"));
+        assert!(Error::unavailable(None, 3, Vec::new()).to_string().contains("no majority of the 3 servers"));
+    }
+}

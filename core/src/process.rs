@@ -1,0 +1,107 @@
+//! This process, told from the one that it was forked from.
+//!
+//! Threads don't survive a fork, and locks may be copied while they are locked: what a process made is of no use to its children.
+//! A process id alone doesn't tell the two apart: in containers both may be process 1, each in its own namespace. So a
+//! language that has a hook for forks counts them, too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+/// Forks that led here, as far as they were told.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// A process, and how often it was forked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Process {
+    id: u32,
+    forks: u64,
+}
+
+impl Process {
+    /// The process that runs this.
+    #[must_use]
+    pub fn current() -> Self {
+        Self { id: std::process::id(), forks: FORKS.load(Ordering::Relaxed) }
+    }
+
+    /// Whether this is the process that runs this, and not the one that it was forked from.
+    #[must_use]
+    pub fn is_current(self) -> bool {
+        self == Self::current()
+    }
+
+    /// Tells that this process is a new child. To be called in it before anything else, while it has one thread.
+    pub fn was_forked() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A value of each process: made when the process first asks for it. The one of the parent is left alone.
+pub struct PerProcess<T>(ArcSwapOption<Made<T>>);
+
+/// The value of one process.
+struct Made<T> {
+    by: Process,
+    value: Arc<T>,
+}
+
+impl<T> PerProcess<T> {
+    /// No value yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(ArcSwapOption::const_empty())
+    }
+
+    /// This process's value. If two threads make it, both get one of the two. `make` must not wait for another thread.
+    pub fn get_or_make(&self, make: impl Fn() -> T) -> Arc<T> {
+        if let Some(made) = &*self.0.load()
+            && made.by.is_current()
+        {
+            return Arc::clone(&made.value);
+        }
+        let fresh = Arc::new(Made { by: Process::current(), value: Arc::new(make()) });
+        let previous = self.0.rcu(|made| match made {
+            Some(made) if made.by.is_current() => Arc::clone(made),
+            _ => Arc::clone(&fresh),
+        });
+        match previous {
+            Some(made) if made.by.is_current() => Arc::clone(&made.value),
+            previous => {
+                // Dropping the parent's would lock what may have been copied while it was locked.
+                std::mem::forget(previous);
+                Arc::clone(&fresh.value)
+            }
+        }
+    }
+}
+
+impl<T> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_another_process_by_its_id_or_by_its_fork() {
+        let here = Process::current();
+        assert!(here.is_current());
+        assert!(!Process { id: here.id + 1, ..here }.is_current());
+        assert!(!Process { forks: here.forks + 1, ..here }.is_current());
+    }
+
+    #[test]
+    fn a_value_is_made_once_in_a_process_and_anew_in_another() {
+        let values = PerProcess::new();
+        let first = values.get_or_make(|| 1);
+        assert!(Arc::ptr_eq(&first, &values.get_or_make(|| 2)));
+        let parent = Process { id: 0, forks: 0 };
+        values.0.store(Some(Arc::new(Made { by: parent, value: Arc::new(0) })));
+        assert_eq!((*values.get_or_make(|| 3), *values.get_or_make(|| 4)), (3, 3));
+    }
+}

@@ -1,0 +1,26 @@
+//! Endings: what is told of an acquire that ends without the lock.
+
+use std::time::Duration;
+
+use crate::error::{Code, Error};
+use crate::event::{Event, EventKind};
+use crate::protocol::Recipe;
+
+/// The event of an acquire that ended with an error after so long a wait.
+pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> Event {
+    let timed_out = error.code() == Code::AcquireTimeout;
+    let mut event = Event::of(if timed_out { EventKind::TimedOut } else { EventKind::Failed }, &recipe.keys);
+    event.took = Some(waited);
+    event.rival = error.holder().map(|holder| holder.owner.clone());
+    event.rank = error.rank();
+    event.message = (!timed_out).then(|| error.to_string());
+    event
+}
+
+/// The event of an acquire that was given up after so long a wait.
+pub(super) fn cancelled(recipe: &Recipe, closed: bool, waited: Duration) -> Event {
+    let mut event = Event::of(EventKind::Cancelled, &recipe.keys);
+    event.took = Some(waited);
+    event.message = closed.then(|| "the client was closed".to_owned());
+    event
+}

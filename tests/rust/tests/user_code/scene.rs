@@ -1,0 +1,185 @@
+//! A client whose user's code does something in one place, and another client that has nothing to do with it.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use locktender::{Client, Code, Event, EventKind, Held, LossReason, Outcome, Sink};
+use locktender_tests::{Events, PATIENCE, RealServer, TTL, eventually};
+
+use crate::place::{OwnServer, Place};
+use crate::subscriber;
+
+/// What the code does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Every time.
+    Panics,
+    Blocks,
+    Locks,
+    SendsOff,
+    Closes,
+    Drops,
+}
+
+pub struct Scene {
+    pub server: Arc<RealServer>,
+    pub place: Place,
+    act: Act,
+    /// Of the lock, and the beginning of others'.
+    pub name: String,
+    client: OnceLock<Client>,
+    /// What the client told.
+    pub events: Mutex<Vec<Event>>,
+    calls: AtomicUsize,
+    /// A hold of the client, for the code to drop.
+    spare: Mutex<Option<Held>>,
+    /// What the code was told when it asked for a lock.
+    answer: Mutex<Option<Result<(), Code>>>,
+}
+
+impl Scene {
+    pub fn new(server: &Arc<RealServer>, place: Place, act: Act) -> Arc<Self> {
+        let scene = Arc::new(Self {
+            server: Arc::clone(server),
+            place,
+            act,
+            name: format!("{place:?}:{act:?}"),
+            client: OnceLock::new(),
+            events: Mutex::default(),
+            calls: AtomicUsize::new(0),
+            spare: Mutex::default(),
+            answer: Mutex::default(),
+        });
+        let builder = if place == Place::Server {
+            Client::builder().server(Arc::new(OwnServer::new(&scene)))
+        } else {
+            Client::builder().url(server.url())
+        };
+        let client = builder.sink(Arc::new(SceneSink(Arc::clone(&scene)))).build().unwrap();
+        subscriber::attend(&scene);
+        let spare = client.lock(scene.named("spare")).acquire_blocking().unwrap();
+        *scene.spare.lock().unwrap() = Some(spare);
+        scene.client.set(client).unwrap();
+        scene
+    }
+
+    pub fn client(&self) -> &Client {
+        self.client.get().unwrap()
+    }
+
+    /// The name of another lock of this scene.
+    pub fn named(&self, what: &str) -> String {
+        format!("{}:{what}", self.name)
+    }
+
+    /// The user's code.
+    pub fn plays(self: &Arc<Self>) {
+        let first = self.calls.fetch_add(1, SeqCst) == 0;
+        match self.act {
+            Act::Panics => panic!("on purpose: {}", self.name),
+            _ if !first => (),
+            Act::Blocks => thread::sleep(Duration::from_secs(1)),
+            Act::Locks => self.answered(self.client().lock(self.named("asked")).acquire_blocking()),
+            Act::SendsOff => {
+                let scene = Arc::clone(self);
+                drop(self.client().lock(self.named("asked")).acquire().then(move |held| scene.answered(held)));
+            }
+            Act::Closes => {
+                let _ = self.client().close_blocking();
+            }
+            Act::Drops => drop(self.spare.lock().unwrap().take()),
+        }
+    }
+
+    fn answered(&self, held: Result<Held, locktender::Error>) {
+        *self.answer.lock().unwrap() = Some(held.map(drop).map_err(|error| error.code()));
+    }
+
+    pub fn was_played(&self) {
+        eventually(&format!("{} was called", self.name), PATIENCE, || self.calls.load(SeqCst) > 0);
+    }
+
+    pub fn closes(&self) -> bool {
+        self.act == Act::Closes
+    }
+
+    pub fn panics(&self) -> bool {
+        self.act == Act::Panics
+    }
+
+    fn count(&self, kind: EventKind, lock: &str) -> usize {
+        self.events.lock().unwrap().iter().filter(|event| event.kind == kind && event.lock.as_deref() == Some(lock)).count()
+    }
+
+    fn warnings(&self) -> usize {
+        let said = |event: &&Event| event.message.as_deref().is_some_and(|text| text.contains(&self.purpose()));
+        self.events.lock().unwrap().iter().filter(said).count()
+    }
+
+    fn purpose(&self) -> String {
+        format!("panicked: on purpose: {}", self.name)
+    }
+
+    /// What the code did has had its effect, and nothing else has changed.
+    pub fn is_over(&self) {
+        let (other, events) = Events::of(Client::builder().url(self.server.url()));
+        let free = |name: String| {
+            eventually(&format!("{name} is free"), PATIENCE, || other.lock(&*name).inspect_blocking().unwrap().is_none());
+        };
+        match self.act {
+            Act::Panics => self.told(),
+            Act::Locks | Act::SendsOff => {
+                eventually("the code was answered", PATIENCE, || self.answer.lock().unwrap().is_some());
+                let refused = self.act == Act::Locks && self.place.must_not_wait();
+                let expected = if refused { Err(Code::InvalidArgument) } else { Ok(()) };
+                assert_eq!(*self.answer.lock().unwrap(), Some(expected), "{}", self.name);
+                free(self.named("asked"));
+            }
+            Act::Closes | Act::Drops => free(self.named("spare")),
+            Act::Blocks => (),
+        }
+        let lives = [other.lock(self.named("lost")), other.lock(self.named("kept"))];
+        let [lost, kept] = lives.map(|lock| lock.ttl(TTL).acquire_blocking().unwrap());
+        if !self.closes() {
+            let held = self.client().lock(self.named("held")).ttl(TTL).acquire_blocking().unwrap();
+            eventually("the client renews", PATIENCE, || self.count(EventKind::Renewed, held.name()) > 0);
+            assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released, "{}", self.name);
+        }
+        events.at_least(EventKind::Renewed, 2);
+        assert!(self.server.command(&["DEL", lost.name()]).int() == 1 && kept.is_valid(), "{}", self.name);
+        assert_eq!(lost.lost().wait().unwrap().reason, LossReason::Missing, "{}", self.name);
+        assert_eq!(kept.release().wait().unwrap().outcome, Outcome::Released, "{}", self.name);
+    }
+
+    /// Who else hears of events heard of the panic, and once of a sink or a subscriber that panics every time.
+    fn told(&self) {
+        let told = || match self.place {
+            Place::Body | Place::AsyncBody => 1, // the user's own thread told
+            Place::Subscriber | Place::SubscriberOnBeats | Place::Loss | Place::Server => self.warnings(),
+            Place::Sink | Place::SinkOnBeats | Place::Callback | Place::Waker => subscriber::said(&self.purpose()),
+        };
+        eventually(&format!("{}: the panic is told", self.name), PATIENCE, || told() > 0);
+        if self.place != Place::Server {
+            assert_eq!(told(), 1, "{}", self.name);
+        }
+    }
+}
+
+/// The sink of the scene's client.
+struct SceneSink(Arc<Scene>);
+
+impl Sink for SceneSink {
+    fn event(&self, event: &Event) {
+        self.0.events.lock().unwrap().push(event.clone());
+        let kind = match self.0.place {
+            Place::Sink => EventKind::Acquired,
+            Place::SinkOnBeats => EventKind::Renewed,
+            _ => return,
+        };
+        if event.lock.as_ref() == Some(&self.0.name) && event.kind == kind {
+            self.0.plays();
+        }
+    }
+}
