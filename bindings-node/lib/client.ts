@@ -112,7 +112,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
 
   /**
    * Takes a lock over from another process, by the string its `handOver` gave: an ordinary acquire, for which the key of
-   * exactly that owner counts as free.
+   * exactly that owner counts as free. The two clients must have the same prefix.
    */
   async adopt(ticket: string, options?: WithLockOptions): Promise<Held> {
     this.#hear()

@@ -1,4 +1,5 @@
-import * as native from '../native/index.js'
+import type * as native from '../native/index.js'
+import { addon } from './addon.js'
 import { NotHeldError } from './errors.js'
 import { Held } from './held.js'
 import { onlySignal, text as textOf, type AcquireOptions } from './options.js'
@@ -39,7 +40,7 @@ export interface LockInfo {
  * kind or for none: `safeName('50%')` is not the lock `50%`.
  */
 export function safeName(text: string): string {
-  return native.safeName(textOf('text', text))
+  return addon.safeName(textOf('text', text))
 }
 
 /** The core's lock, and the client that it keeps alive. @internal */

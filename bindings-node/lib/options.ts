@@ -1,6 +1,7 @@
 import { isMainThread } from 'node:worker_threads'
 
-import * as native from '../native/index.js'
+import type * as native from '../native/index.js'
+import { addon } from './addon.js'
 import { InvalidArgumentError } from './errors.js'
 
 /** Options of a lock. Times are milliseconds; what is not given is the client's default. */
@@ -52,6 +53,9 @@ export interface AcquireOptions {
 
 type Kind = 'number' | 'boolean' | 'string'
 
+/** The call that takes the options: what is said instead of an unknown one depends on it. */
+type Place = `${native.OptionPlace}` | 'server'
+
 const lockKinds: Record<keyof LockOptions, Kind> = {
   ttlMs: 'number',
   waitMs: 'number',
@@ -73,15 +77,13 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
   tlsKey: 'string',
 }
 
-const serverKinds: Record<string, Kind> = { name: 'string', responseTimeoutMs: 'number' }
-
 const spoken: Record<Kind, string> = { number: 'must be a number of milliseconds', boolean: 'must be true or false', string: 'must be a string' }
 
 /**
  * The options that were given, read as JavaScript reads them: also from a prototype, from accessors and from an instance of a class,
  * each of them once. Refuses what is no such option, or not of its kind; the core checks the values.
  */
-function checked<Options extends object>(options: unknown, kinds: Record<string, Kind>, also: readonly string[] = []): Options {
+function checked<Options extends object>(place: Place, options: unknown, kinds: Record<string, Kind>, also: readonly string[] = []): Options {
   const given: Record<string, string | number | boolean> = {}
   if (options === undefined) return given as Options
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
@@ -89,7 +91,7 @@ function checked<Options extends object>(options: unknown, kinds: Record<string,
   }
   if (isAbortSignal(options)) throw InvalidArgumentError.of('options', options, 'must be an object with the signal in it: { signal }')
   for (const key of namesOf(options)) {
-    if (!Object.hasOwn(kinds, key) && !also.includes(key)) refuseUnknown(key, (options as Record<string, unknown>)[key], kinds)
+    if (!Object.hasOwn(kinds, key) && !also.includes(key)) refuseUnknown(place, key, (options as Record<string, unknown>)[key])
   }
   for (const [key, kind] of Object.entries(kinds)) {
     const value = (options as Record<string, unknown>)[key]
@@ -98,11 +100,12 @@ function checked<Options extends object>(options: unknown, kinds: Record<string,
   return given as Options
 }
 
-/** An option that is `undefined` is not given, whatever its name. The core says what was probably meant. */
-function refuseUnknown(key: string, value: unknown, kinds: Record<string, Kind>): void {
+/** An option that is `undefined` is not given, whatever its name. */
+function refuseUnknown(place: Place, key: string, value: unknown): void {
   if (value === undefined) return
-  const place = kinds === clientKinds ? 'client' : kinds === lockKinds ? 'lock' : 'acquire'
-  throw InvalidArgumentError.of(key, value, kinds === serverKinds ? 'there is no option of this name' : native.insteadOf(key, place))
+  const instead = place === 'server' ? 'there is no option of this name; there are name, responseTimeoutMs' : addon.insteadOf(key, place as native.OptionPlace)
+  // Of a text only that it is one: it may be a password, or a URL that has one in it.
+  throw InvalidArgumentError.of(key, typeof value === 'number' || typeof value === 'boolean' ? value : typeof value, instead)
 }
 
 /** What may be meant as an option: what is enumerable, and the accessors that a class declares. A class's methods are no options. */
@@ -145,17 +148,17 @@ export function time(argument: string, value: unknown): number | undefined {
 
 /** @internal */
 export function lockOptions(options: unknown, also: readonly string[] = []): native.LockOptions {
-  return checked(options, lockKinds, also)
+  return checked('lock', options, lockKinds, also)
 }
 
 /** @internal */
 export function serverOptions(options: unknown): { name?: string; responseTimeoutMs?: number } {
-  return checked(options, serverKinds)
+  return checked('server', options, { name: 'string', responseTimeoutMs: 'number' })
 }
 
 /** @internal */
 export function clientOptions(options: unknown): native.ClientOptions {
-  const own = checked<native.ClientOptions>(options, clientKinds)
+  const own = checked<native.ClientOptions>('client', options, clientKinds)
   const [app] = workersOwn('LOCKTENDER_APP')
   return own.app === undefined && app !== undefined ? { ...own, app } : own
 }
@@ -184,6 +187,6 @@ function isAbortSignal(value: unknown): value is AbortSignal {
 
 /** The signal of the options of an acquire that takes nothing else. @internal */
 export function onlySignal(options: AcquireOptions | undefined): AbortSignal | undefined {
-  checked(options, {}, ['signal'])
+  checked('acquire', options, {}, ['signal'])
   return signalOf(options)
 }

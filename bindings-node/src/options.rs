@@ -1,9 +1,28 @@
 //! Options from JavaScript. What is not given stays the core's default; what is given is checked by the core.
 
-use locktender::options::{self, Place, milliseconds};
+use locktender::options::{Place, milliseconds};
 use locktender::wording::Language;
 use locktender::{Error, LockSettings, Wait};
 use napi_derive::napi;
+
+/// The call that was given an option.
+#[napi(string_enum = "lowercase")]
+pub enum OptionPlace {
+    Client,
+    Lock,
+    Acquire,
+}
+
+/// What there is instead of the option `name`.
+#[napi]
+pub fn instead_of(name: String, place: OptionPlace) -> String {
+    let place = match place {
+        OptionPlace::Client => Place::Client,
+        OptionPlace::Lock => Place::Lock,
+        OptionPlace::Acquire => Place::Acquire,
+    };
+    locktender::options::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
+}
 
 /// Options of a lock.
 #[napi(object, object_to_js = false)]
@@ -25,17 +44,6 @@ impl LockOptions {
         settings.fair = self.fair;
         Ok(settings)
     }
-}
-
-/// See `refuseUnknown` in lib/options.ts.
-#[napi]
-pub fn instead_of(name: String, place: String) -> String {
-    let place = match place.as_str() {
-        "client" => Place::Client,
-        "lock" => Place::Lock,
-        _ => Place::Acquire,
-    };
-    options::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
 }
 
 fn wait(ms: f64) -> Result<Wait, Error> {

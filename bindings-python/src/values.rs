@@ -201,10 +201,9 @@ impl Event {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(
-            slf,
-            &["kind", "lock", "key", "owner", "fence", "rival", "rival_fence", "reason", "took", "rank", "server", "message"],
-        )
+        let fields =
+            ["kind", "lock", "key", "owner", "fence", "rival", "rival_fence", "reason", "took", "rank", "server", "message"];
+        shown(slf, &fields)
     }
 }
 

@@ -86,7 +86,8 @@ impl Client {
     /// exactly that owner counts as free.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the string is none of `hand_over`; otherwise as [`Lock::acquire`].
+    /// `INVALID_ARGUMENT` if the string is none of `hand_over`, or of a lock that has another key here, because the prefix differs;
+    /// otherwise as [`Lock::acquire`].
     pub fn adopt(&self, ticket: &str) -> Call<Held> {
         match self.adoption(ticket) {
             Ok(lock) => lock.acquire(),
@@ -114,12 +115,17 @@ impl Client {
     /// The lock that [`Client::adopt`] acquires, to set options on it.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the string is none of `hand_over`.
+    /// `INVALID_ARGUMENT` if the string is none of `hand_over`, or of a lock that has another key here, because the prefix differs.
     pub fn adoption(&self, ticket: &str) -> Result<Lock, Error> {
         let fields = Fields::parse(ticket);
         let refuse = || Error::invalid("ticket", ticket, Text::new("is no text that {hand_over}() gave", []));
         fields.get("locktender").filter(|version| version == "1").ok_or_else(refuse)?;
         let (name, owner) = fields.get("name").zip(fields.get("owner")).ok_or_else(refuse)?;
+        let (theirs, ours) = (fields.get("key").ok_or_else(refuse)?, format!("{}{name}", self.0.options.prefix));
+        if theirs != ours {
+            let why = format!("it is about the key {theirs:?}, and this client, by its prefix, would take {ours:?} instead");
+            return Err(Error::invalid("ticket", ticket, why));
+        }
         let ttl = fields.get("ttl").and_then(|ttl| ttl.parse().ok()).ok_or_else(refuse)?;
         let ttl = milliseconds("ttl", ttl).map_err(|_| refuse())?;
         Ok(Lock::new(self.clone(), name, Some(owner.into())).ttl(ttl))

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::quoted::quoted;
+use crate::wording::{Part, Text};
 
 /// Why a hold ended without its holder's doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,12 +70,33 @@ impl Loss {
     pub(crate) const fn new(reason: LossReason, overrun: Duration) -> Self {
         Self { reason, rival: None, rival_fence: None, found: None, overrun }
     }
-}
 
-impl Loss {
     /// What was found where it doesn't belong, on one line.
     pub(crate) fn finding(&self) -> Option<String> {
         self.found.as_deref().map(quoted)
+    }
+
+    /// The loss in words.
+    pub(crate) fn sentence(&self) -> Text {
+        let why = match (self.reason, &self.found) {
+            (LossReason::Expired, _) => "its validity ran out before a renewal was confirmed".into(),
+            (LossReason::Missing, _) => "its key is gone from the server".into(),
+            (LossReason::Taken, _) if self.rival.is_none() => "somebody else held it in between".into(),
+            (LossReason::Taken, _) => "somebody else holds its key".into(),
+            (LossReason::Superseded, _) => "a newer fence was issued for it".into(),
+            (LossReason::Conflict, found) => {
+                let found = found.as_deref().unwrap_or("a value of another type");
+                format!("one of its keys holds what no lock writes there: {}", quoted(found)).into()
+            }
+            (LossReason::MaxHold, _) => Text::new("its {max_hold} has passed", []),
+            (LossReason::Closed, _) => "its client was closed".into(),
+        };
+        let others = others(self.rival.as_deref(), self.rival_fence).map(|others| format!("; {others}")).unwrap_or_default();
+        let overrun = match self.overrun {
+            Duration::ZERO => Text::default(),
+            overrun => Text::new("; the holder overran by {}", [Part::whole_ms(overrun)]),
+        };
+        Text::new("{}{}{}", [Part::Text(why), Part::Words(others), Part::Text(overrun)])
     }
 }
 
@@ -85,5 +107,36 @@ pub(crate) fn others(rival: Option<&str>, fence: Option<u64>) -> Option<String> 
         (Some(rival), None) => Some(format!("it is held by \"{}\"", quoted(rival))),
         (None, Some(fence)) => Some(format!("another hold (fence {fence}) came between, and has ended since")),
         (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_says_who_had_the_lock_and_whether_that_has_ended() {
+        let loss = |reason, rival: Option<&str>, rival_fence| Loss {
+            rival: rival.map(str::to_owned),
+            rival_fence,
+            ..Loss::new(reason, Duration::ZERO)
+        };
+        for (loss, expected) in [
+            (loss(LossReason::Missing, None, None), "its key is gone from the server"),
+            (loss(LossReason::Taken, Some("b"), None), "somebody else holds its key; it is held by \"b\""),
+            (loss(LossReason::Taken, Some("b"), Some(7)), "somebody else holds its key; it is held by \"b\" (fence 7)"),
+            (
+                loss(LossReason::Taken, None, Some(7)),
+                "somebody else held it in between; another hold (fence 7) came between, and has ended since",
+            ),
+        ] {
+            assert_eq!(loss.sentence().to_string(), expected);
+        }
+        let found = Some("string at {a}:~lt:fence".to_owned());
+        let loss = Loss { found, ..Loss::new(LossReason::Conflict, Duration::from_millis(5)) };
+        assert_eq!(
+            loss.sentence().to_string(),
+            "one of its keys holds what no lock writes there: string at {a}:~lt:fence; the holder overran by 5ms"
+        );
     }
 }

@@ -117,6 +117,11 @@ impl Text {
 }
 
 impl Part {
+    /// A measured time: parts of a millisecond tell nobody anything.
+    pub(crate) fn whole_ms(span: Duration) -> Self {
+        Self::Time(Duration::from_millis(crate::clock::millis(span)))
+    }
+
     fn in_words_of(&self, language: Language) -> String {
         match self {
             Self::Words(words) => words.clone(),

@@ -82,6 +82,15 @@ test('withLock gives what the body gives, and the lock back', async (t) => {
   assert.equal(await client.withLock(t.name, () => 'plain'), 'plain')
 })
 
+test('a body that asks for its own lock is told by the timeout who has it, unless it does not wait for the answer', async (t) => {
+  await client.withLock(t.name, async (held) => {
+    await assert.rejects(client.withLock(t.name, { waitMs: 50 }, () => assert.fail('ran')), { code: 'ACQUIRE_TIMEOUT', holder: held.owner })
+  })
+  let later
+  await client.withLock(t.name, () => void (later = client.withLock(t.name, () => 'after the first')))
+  assert.equal(await later, 'after the first')
+})
+
 test('tryWithLock tells whether it ran', async (t) => {
   assert.deepEqual(await client.tryWithLock(t.name, async () => undefined), { ran: true, value: undefined })
   const held = await rival.lock(t.name).acquire()

@@ -142,3 +142,27 @@ test('release and extend of a lock say where they are', (t) => {
     })
   }
 })
+
+// What a user of another library writes first, and a part of what is said.
+const peers = {
+  redlock: { retryCount: /waitMs/, retryDelay: /waitMs/, retryJitter: /waitMs/, driftFactor: /leave it out/, automaticExtensionThreshold: /renew/ },
+  'redis-semaphore': { lockTimeout: /ttlMs/, acquireTimeout: /waitMs/, refreshInterval: /renew/, acquireAttemptsLimit: /waitMs 0/, onLockLost: /held\.signal/ },
+  ioredis: { keyPrefix: /prefix/, connectTimeoutMS: /connectTimeoutMs/, host: /first argument/, password: /first argument/, url: /first argument/ },
+  'a guess': { ttl: /did you mean ttlMs\? Times are milliseconds/, wait: /did you mean waitMs/, timeout: /ttlMs.*waitMs/, maxHold: /maxHoldMs/, watiMs: /did you mean waitMs/ },
+}
+for (const [library, words] of Object.entries(peers)) {
+  test(`an option that is ${library === 'a guess' ? library : `known from ${library}`} is answered with what there is here`, async () => {
+    for (const [word, said] of Object.entries(words)) {
+      const whole = new RegExp(`^${word}: .*${said.source}`)
+      assert.throws(() => new Client('memory://a', { [word]: 5 }), refused(whole))
+      assert.throws(() => client.lock('a', { [word]: 5 }), refused(word.startsWith('connect') ? /option of the client/ : whole))
+      if (word in { host: 1, password: 1, url: 1 }) assert.throws(() => new Client({ [word]: 'redis://:geheim@localhost' }), refused(whole))
+    }
+  })
+}
+
+test('an option of another call is sent there', async () => {
+  assert.throws(() => client.lock('a', { prefix: 'p:' }), refused(/^prefix: prefix is an option of the client/))
+  assert.throws(() => client.lock('a', { signal: 5 }), refused(/lock\.acquire\(\{ signal \}\)/))
+  await assert.rejects(client.lock('a').acquire({ ttlMs: 5 }), refused(/^ttlMs: ttlMs is an option of the lock/))
+})

@@ -71,7 +71,7 @@ test('fair is a yes or a no', () => {
 test('fair is an option wherever options are', async (t) => {
   const fair = new Client(server.url, { fair: true })
   t.after(() => fair.close())
-  const ticket = `locktender=1 name=${encodeURIComponent(t.name)} ttl=10000 owner=somebody`
+  const ticket = `locktender=1 key=${encodeURIComponent(t.name)} name=${encodeURIComponent(t.name)} ttl=10000 owner=somebody`
   const held = await client.lock(t.name).acquire()
   for (const wait of [
     (signal) => rival.lock(t.name, { fair: true }).acquire({ signal }),

@@ -157,10 +157,10 @@ def test_f33_multiprocessing(server: RealServer, name, tmp_path):
 
         if __name__ == "__main__":
             work(0)
-            with multiprocessing.get_context("fork").Pool(4) as pool:
-                print(sum(pool.map(work, range(20))))
+            with multiprocessing.get_context("fork").Pool(4, maxtasksperchild=1) as pool:
+                print(sum(pool.map(work, range(60), chunksize=1)))
     """
-    assert run(program, server.url, name, warnings="ignore") == "190\n"
+    assert run(program, server.url, name, warnings="ignore") == "1770\n"
 
 
 def test_f33_multiprocessing_with_spawn_and_forkserver(server: RealServer, name, tmp_path):

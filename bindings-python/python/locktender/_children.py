@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
@@ -25,10 +26,31 @@ def _at_the_end(_: object = None) -> None:
     sys.modules["multiprocessing.util"].Finalize(None, _native._close_all, exitpriority=-1000)
 
 
+# What of this package is imported when it is first used, and the module without which it is not.
+_IMPORTED_LATER = {
+    "_asyncio": "asyncio.runners",
+    "_bodies": "logging",
+    "_decorator": "locktender",
+    "_events": "logging",
+    "_green": "locktender",
+    "_pickle": "locktender",
+    "_redis_py": "locktender",
+    "_threads": "locktender",
+}
+
+
+def _finish_imports() -> None:
+    """Imports it before a fork. In a child no other thread ends an import that it had begun, and who needs the module waits for ever."""
+    for module, needed in _IMPORTED_LATER.items():
+        if needed in sys.modules:
+            importlib.import_module(f"locktender.{module}")
+
+
 def settle_in() -> None:
     """Called once, when the package is imported."""
     _follow()  # a child imports the program before it begins
     if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_finish_imports)
         # A child is told apart from its parent by more than its number, which both may have in namespaces of their own.
         os.register_at_fork(after_in_child=_native._forked)
         os.register_at_fork(after_in_child=_follow)

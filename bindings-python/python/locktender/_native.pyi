@@ -39,6 +39,7 @@ __all__ = [
     "_next_events",
     "configure",
     "lock",
+    "safe_name",
 ]
 
 __version__: str
@@ -244,7 +245,8 @@ class Client:
         """Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
         larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
 
-        Raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text.
+        Raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text, or if this client's prefix
+        differs from that of the other client.
         """
 
     def adopt_async(

@@ -125,7 +125,7 @@ class _ServersError(LockError):
 
 
 class UnavailableError(_ServersError, ConnectionError):
-    """No majority of the servers could be reached; ``servers`` has one error for each that failed."""
+    """The server, or a majority of several, could not be used; ``servers`` has one error for each that failed."""
 
     code = "UNAVAILABLE"
 

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Code, Error, Holder, Inner, Loss, LossReason, Remaining, ServerError};
-use crate::loss::others;
+use super::{Code, Error, Holder, Inner, Loss, Remaining, ServerError};
 use crate::quoted::{on_one_line, quoted};
 use crate::server::FailureKind;
 use crate::wording::{Part, Text};
@@ -61,7 +60,7 @@ impl Error {
 
     pub(crate) fn acquire_timeout(lock: &str, waited: Duration, holder: Holder, rank: Option<u64>) -> Self {
         let remaining = match holder.remaining {
-            Remaining::For(left) => Text::new("{} remain", [whole_ms(left)]),
+            Remaining::For(left) => Text::new("{} remain", [Part::whole_ms(left)]),
             Remaining::Forever => "its key has no expiry".to_owned().into(),
             Remaining::Gone => "its key has just gone".to_owned().into(),
         };
@@ -72,7 +71,7 @@ impl Error {
         let owner = Part::Words(quoted(&holder.owner));
         let message = Text::new(
             "lock {} was not acquired within {}: it is held by \"{}\" ({}){}; try later, or wait longer ({wait})",
-            [named(lock), whole_ms(waited), owner, Part::Text(remaining), Part::Words(before)],
+            [named(lock), Part::whole_ms(waited), owner, Part::Text(remaining), Part::Words(before)],
         );
         Self::build(Code::AcquireTimeout, Some(lock), message, |inner| {
             inner.holder = Some(holder);
@@ -83,14 +82,9 @@ impl Error {
     /// `LOCK_LOST`: the lock `lock` was lost that way.
     #[must_use]
     pub fn lost(lock: &str, loss: Loss) -> Self {
-        let rival = others(loss.rival.as_deref(), loss.rival_fence).map(|others| format!("; {others}")).unwrap_or_default();
-        let overrun = match loss.overrun {
-            Duration::ZERO => Text::default(),
-            overrun => Text::new("; the holder overran by {}", [whole_ms(overrun)]),
-        };
         let message = Text::new(
-            "lock {} was lost: {}{}{}; what was done since is suspect: acquire it anew before you go on",
-            [named(lock), Part::Text(why_lost(&loss)), Part::Words(rival), Part::Text(overrun)],
+            "lock {} was lost: {}; what was done since is suspect: acquire it anew before you go on",
+            [named(lock), Part::Text(loss.sentence())],
         );
         Self::build(Code::LockLost, Some(lock), message, |inner| inner.loss = Some(loss))
     }
@@ -167,34 +161,12 @@ impl Error {
     }
 }
 
-fn why_lost(loss: &Loss) -> Text {
-    let why = match loss.reason {
-        LossReason::Expired => "its validity ran out before a renewal was confirmed",
-        LossReason::Missing => "its key is gone from the server",
-        LossReason::Taken if loss.rival.is_none() => "somebody else held it in between",
-        LossReason::Taken => "somebody else holds its key",
-        LossReason::Superseded => "a newer fence was issued for it",
-        LossReason::Conflict => {
-            let found = loss.found.as_deref().map_or("a value of another type".to_owned(), quoted);
-            return Text::new("one of its keys holds what no lock writes there: {}", [Part::Words(found)]);
-        }
-        LossReason::MaxHold => "its {max_hold} has passed",
-        LossReason::Closed => "its client was closed",
-    };
-    Text::new(why, [])
-}
-
 fn named(name: &str) -> Part {
     Part::Words(format!("{name:?}"))
 }
 
 fn subject(lock: Option<&str>) -> Part {
     Part::Words(lock.map(|lock| format!("lock {lock:?}: ")).unwrap_or_default())
-}
-
-/// A measured time: parts of a millisecond tell nobody anything.
-fn whole_ms(span: Duration) -> Part {
-    Part::Time(Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
 }
 
 #[cfg(test)]
@@ -220,23 +192,6 @@ mod tests {
             );
         }
         assert_eq!((error.code().as_str(), error.lock_name()), ("ACQUIRE_TIMEOUT", Some("orders:{42}")));
-    }
-
-    #[test]
-    fn a_loss_says_who_had_the_lock_and_whether_that_has_ended() {
-        for (reason, rival, fence, expected) in [
-            (LossReason::Missing, None, None, "its key is gone from the server; what"),
-            (LossReason::Taken, Some("b"), None, "somebody else holds its key; it is held by \"b\"; what"),
-            (LossReason::Taken, Some("b"), Some(7), "somebody else holds its key; it is held by \"b\" (fence 7); what"),
-            (LossReason::Taken, None, Some(7), "another hold (fence 7) came between, and has ended since; what"),
-        ] {
-            let rival = rival.map(str::to_owned);
-            let loss = Loss { rival, rival_fence: fence, ..Loss::new(reason, Duration::ZERO) };
-            assert!(Error::lost("a", loss).to_string().contains(expected), "{expected}");
-        }
-        let found = Some("string at {a}:~lt:fence".to_owned());
-        let error = Error::lost("a", Loss { found, ..Loss::new(LossReason::Conflict, Duration::from_millis(5)) });
-        assert!(error.to_string().contains("what no lock writes there: string at {a}:~lt:fence; the holder overran"), "{error}");
     }
 
     #[test]

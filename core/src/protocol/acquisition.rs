@@ -276,8 +276,7 @@ impl Acquisition {
         let mut event = hold.event(recipe, EventKind::Lost);
         event.reason = Some(loss.reason);
         event.rival.clone_from(&loss.rival);
-        event.rival_fence = loss.rival_fence;
-        event.message = loss.finding();
+        (event.rival_fence, event.message) = (loss.rival_fence, loss.finding());
         out.push(Command::Emit(event));
         out.push(Command::Lost(loss.clone()));
         self.state = State::Lost(hold, loss);
@@ -312,7 +311,8 @@ impl Acquisition {
             return out.push(Command::HandedOver(call, Err(self.state.why_not_held(recipe))));
         };
         let ticket = format!(
-            "locktender=1 name={} ttl={} owner={}",
+            "locktender=1 key={} name={} ttl={} owner={}",
+            escape(recipe.keys.lock()),
             escape(recipe.name()),
             recipe.options.ttl.as_millis(),
             escape(hold.owner())

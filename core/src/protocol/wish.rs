@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::clock::{Tick, millis};
+use crate::clock::Tick;
 use crate::error::Error;
 use crate::mutant::mutant;
 use crate::options::{MAX_TTL, MIN_TTL, check_span, wire_millis};
@@ -28,14 +28,13 @@ pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<D
             let span = validity::asking_for(left.saturating_add(more));
             let longest = recipe.fleet.map_or(MAX_TTL, |fleet| Duration::from_millis(fleet.max_ttl_ms));
             if span > longest {
-                let bounds = [Part::Time(Duration::from_millis(millis(left))), Part::Time(longest)];
-                let why = match recipe.fleet {
+                let text = match recipe.fleet {
                     Some(_) => {
-                        Text::new("too much: {} remain already, and a quorum keeps no key longer than {max_ttl}, {}", bounds)
+                        "too much: {} remain already, and on a quorum no more than the client's {max_ttl} may remain, which is {}"
                     }
-                    None => Text::new("too much: {} remain already, and no key is kept longer than {}", bounds),
+                    None => "too much: {} remain already, and the longest {ttl} is {}",
                 };
-                return Err(Error::invalid_time("by", more, why));
+                return Err(Error::invalid_time("by", more, Text::new(text, [Part::whole_ms(left), Part::Time(longest)])));
             }
             span
         }
