@@ -209,6 +209,11 @@ impl Live {
         }
     }
 
+    /// Has the servers make ready what the background will use.
+    pub(crate) fn warm(&self) {
+        self.servers.iter().for_each(|server| server.warm());
+    }
+
     /// Has the servers tell of releases, from the first time on that somebody waits.
     pub(crate) fn listen(self: &Arc<Self>) {
         if self.listening.swap(true, Ordering::Relaxed) {

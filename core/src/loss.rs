@@ -71,6 +71,11 @@ impl Loss {
         Self { reason, rival: None, rival_fence: None, found: None, overrun }
     }
 
+    /// What was found where it doesn't belong, on one line.
+    pub(crate) fn finding(&self) -> Option<String> {
+        self.found.as_deref().map(quoted)
+    }
+
     /// The loss in words.
     pub(crate) fn sentence(&self) -> Text {
         let why = match (self.reason, &self.found) {

@@ -264,6 +264,7 @@ impl Tended {
                 let completion = Completion::new(move |answer| tended.feed(Input::Answer { server, tag, answer }));
                 self.live.server(server).submit(request, completion);
             }
+            Command::Warm => self.live.warm(),
             Command::Listen => self.live.listen(),
             Command::Untold(why) => self.live.untold(&self.recipe.keys, &why),
             Command::Yield => self.live.pass(self.recipe.keys.lock(), self.id),

@@ -16,7 +16,6 @@ use crate::protocol::scene::Scene;
 use crate::protocol::state::State;
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
-use crate::quoted::quoted;
 use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
 
@@ -276,8 +275,7 @@ impl Acquisition {
         let mut event = hold.event(recipe, EventKind::Lost);
         event.reason = Some(loss.reason);
         event.rival.clone_from(&loss.rival);
-        event.rival_fence = loss.rival_fence;
-        event.message = loss.found.as_deref().map(quoted);
+        (event.rival_fence, event.message) = (loss.rival_fence, loss.finding());
         out.push(Command::Emit(event));
         out.push(Command::Lost(loss.clone()));
         self.state = State::Lost(hold, loss);

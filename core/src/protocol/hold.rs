@@ -24,6 +24,9 @@ use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::{Answer, Op, Request, Verdict};
 use crate::validity::{self, Reading};
 
+/// After which part of the ttl the connection is made that renews a hold.
+const WARMTH: u32 = 20;
+
 /// The longest pause between two tries of an extension, whatever the ttl.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
@@ -45,6 +48,8 @@ pub(super) struct Hold {
     hold_end: Tick,
     renewing: bool,
     next_beat: Tick,
+    /// When what the first beat will use is made ready: a beat must not wait until a connection is made.
+    warms_at: Tick,
     extensions: Rounds,
     /// How many rounds in a row timed out.
     timeouts: u32,
@@ -80,11 +85,14 @@ impl Hold {
             hold_end,
             renewing: recipe.options.renew,
             next_beat: Tick::NEVER,
+            // Whoever gives the lock back at once never needs it; where the link is slow it takes long.
+            warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
             round,
             extensions: Rounds::default(),
             wishes: Wishes::default(),
         };
         hold.next_beat = hold.beat_after(recipe);
+        hold.warm(now, out);
         hold
     }
 
@@ -110,18 +118,19 @@ impl Hold {
         if now < self.unsure_until[server] { Concern::AskTwice } else { Concern::Ask }
     }
 
-    /// How many servers have voted for others since the grant, and the highest of these votes.
+    /// How many servers have voted for others since the grant, and the highest of these votes if that is a proof.
     pub(super) fn others(&self, witness: &Witness) -> (usize, Option<u64>) {
         let is_pending = |server: usize| self.round.ballot.is_pending(server);
-        (witness.count(self.fence, is_pending), witness.latest(self.fence, is_pending))
+        let count = witness.count(self.fence, is_pending);
+        (count, witness.latest(self.fence, is_pending).filter(|_| witness.proves(count)))
     }
 
     /// Who came between, as far as the servers have shown it so far: a key that is gone may have been another's.
     pub(super) fn attribute(&self, loss: Loss, witness: &Witness) -> Loss {
-        let (count, latest) = self.others(witness);
+        let (_, latest) = self.others(witness);
         let gone = matches!(loss.reason, LossReason::Missing);
         match loss.reason {
-            LossReason::Missing | LossReason::Taken if loss.rival.is_some() || witness.proves(count) => {
+            LossReason::Missing | LossReason::Taken if loss.rival.is_some() || latest.is_some() => {
                 let reason = if gone { LossReason::Taken } else { loss.reason };
                 Loss { reason, rival_fence: latest, ..loss }
             }
@@ -143,7 +152,15 @@ impl Hold {
         } else {
             Tick::NEVER
         });
-        next.min(self.wishes.gives_up()).min(self.validity_end)
+        let warms_at = if self.renewing { self.warms_at } else { Tick::NEVER };
+        next.min(self.wishes.gives_up()).min(self.validity_end).min(warms_at)
+    }
+
+    fn warm(&mut self, now: Tick, out: &mut Vec<Command>) {
+        if now >= self.warms_at {
+            self.warms_at = Tick::NEVER;
+            out.push(Command::Warm);
+        }
     }
 
     /// This process did not run for so long: its callers wait longer.
@@ -207,6 +224,7 @@ impl Hold {
         if now >= self.validity_end {
             return Some(self.expiry_at(now));
         }
+        self.warm(now, out);
         let given_up = self.wishes.give_up_waiting(now);
         let failures = || self.extensions.failures(&recipe.servers);
         out.extend(given_up.into_iter().map(|call| unavailable(recipe, call, failures())));

@@ -101,7 +101,7 @@ fn what_can_not_be_kept_is_refused_in_the_users_own_numbers() {
         let (failed, ..) = extend(&mut bench, 2, Amount::By(by));
         assert_eq!(failed.is_none(), fits, "{to:?} and {by:?} on {fleet:?}: {:?}", bench.errors());
         if let [.., error] = &bench.errors()[..] {
-            let given = format!("given: {} ms", by.as_millis());
+            let given = format!("given: {by:?}");
             assert!(error.starts_with("by: ") && (by == Duration::MAX || error.contains(&given)), "{error}");
         }
     }

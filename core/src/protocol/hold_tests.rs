@@ -34,6 +34,8 @@ pub(in crate::protocol) struct Bench {
     pub(in crate::protocol) tries: Vec<Tick>,
     ended: Vec<(CallId, Tick, Result<(), Error>)>,
     pub(in crate::protocol) lost: Option<Loss>,
+    /// When what the beats will use was made ready.
+    warmed: Vec<Tick>,
     /// Until when a server that does what it is asked for, as soon as that is sent, keeps the key.
     pub(in crate::protocol) kept_until: Tick,
 }
@@ -45,7 +47,7 @@ impl Bench {
         let servers = recipe.servers.len();
         let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
         let (answers, tries, ended) = (Vec::new(), Vec::new(), Vec::new());
-        let mut bench = Self { machine, now: at(0), answers, tries, ended, lost: None, kept_until };
+        let mut bench = Self { machine, now: at(0), answers, tries, ended, lost: None, warmed: Vec::new(), kept_until };
         bench.handle(Input::Start, &mut |_, _| None);
         for server in 0..servers {
             let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
@@ -71,6 +73,7 @@ impl Bench {
                         self.answers.push((self.now.after(after), server, tag, answer));
                     }
                 }
+                Command::Warm => self.warmed.push(self.now),
                 Command::Lost(loss) => self.lost = Some(loss),
                 Command::Extended(call, result) => self.ended.push((call, self.now, result)),
                 _ => (),
@@ -188,12 +191,26 @@ fn an_extend_behind_a_beat_that_hangs_does_not_wait_for_two_rounds() {
     let mut recipe = recipe(1, ms(30_000));
     recipe.unavailable_after = ms(100);
     let mut bench = Bench::held(recipe);
+    // Past the moment at which the connection is made.
+    bench.run(at(2_000), |_, _| None);
     let beat = bench.machine.wake_at();
     let slow = |_: usize, sent: Tick| (sent == beat).then(|| (ms(900), yes(Verdict::Ok)));
     bench.run(beat.after(ms(50)), slow);
     bench.extend(1, slow);
     bench.run(beat.after(ms(5_000)), slow);
     assert_eq!(bench.told(), [(1, beat.after(ms(50 + 100 + 1_000)), Some(Code::Unavailable))]);
+}
+
+#[test]
+fn what_the_first_beat_will_use_is_made_ready_once_and_well_before_it() {
+    let mut bench = Bench::held(recipe(1, ms(10_000)));
+    bench.run(at(9_000), |_, _| Some((ms(1), yes(Verdict::Ok))));
+    assert_eq!((&bench.warmed[..], bench.tries[0] > at(3_000)), (&[at(500)][..], true));
+    let mut recipe = recipe(1, ms(10_000));
+    recipe.options.renew = false;
+    let mut bench = Bench::held(recipe);
+    bench.run(at(9_000), |_, _| None);
+    assert_eq!(bench.warmed, [], "nobody renews it");
 }
 
 #[test]

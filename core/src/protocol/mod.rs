@@ -234,6 +234,8 @@ pub enum Command {
         /// What to send.
         request: Request,
     },
+    /// Make ready what the heartbeat will use.
+    Warm,
     /// Listen to the servers, if that isn't done yet.
     Listen,
     /// Let the others of this process's line try for themselves: our ttl is too short for the way to the servers.

@@ -103,6 +103,9 @@ pub trait Server: Send + Sync + 'static {
     /// Starts an operation.
     fn submit(&self, request: Request, completion: Completion);
 
+    /// Makes ready what operations of the background will use, such as a connection: a hold is renewed soon. Must not block.
+    fn warm(&self) {}
+
     /// Starts to hear what is published on `channel`. Asked for once at most by each client.
     ///
     /// The server holds the listener weakly: who listens keeps it, and hears nothing more after dropping it, or after the

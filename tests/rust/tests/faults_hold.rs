@@ -223,3 +223,24 @@ fn a_hold_without_renewal_ends_with_its_ttl_unless_extended() {
     assert!(extended.elapsed() > TTL - TTL / 10, "{:?}", extended.elapsed());
     eventually("the key expires after the loss was told", ms(500), || pttl(&server, "a") == -2);
 }
+
+#[test]
+fn f04_a_slow_link_whose_every_answer_comes_in_time_loses_no_hold() {
+    let server = RealServer::start();
+    let ttl = ms(2_400);
+    let holds: Vec<_> = [25, 33, 40]
+        .into_iter()
+        .map(|share| {
+            let proxy = Proxy::to(server.port());
+            // A round trip of that share of the ttl, from the first connection on.
+            proxy.latency(Duration::ZERO, ttl * share / 100);
+            let client = open(&proxy.url());
+            let held = client.lock(format!("{share}")).ttl(ttl).acquire_blocking().unwrap();
+            (share, proxy, client, held)
+        })
+        .collect();
+    std::thread::sleep(3 * ttl);
+    for (share, _proxy, _client, held) in &holds {
+        assert!(held.is_valid(), "{share} %: {:?}", held.check());
+    }
+}

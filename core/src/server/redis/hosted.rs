@@ -25,6 +25,7 @@ const BATCH: usize = 256;
 /// What a server tells its lane.
 pub(super) enum Message {
     Submit(Job),
+    Warm,
     Listen(Hearing),
     GiveUp,
     Close,
@@ -110,6 +111,7 @@ impl Host {
         for message in batch.drain(..) {
             match message {
                 Message::Submit(job) => lane.accept(job, now),
+                Message::Warm => lane.warm(),
                 Message::Listen(hearing) => self.listen(lane, hearing, now),
                 Message::GiveUp => lane.give_up(now),
                 Message::Close => {

@@ -124,6 +124,11 @@ impl<W: Wire> Lane<W> {
         }
     }
 
+    /// A connection will be needed soon; [`Lane::pursue`] is to be called after that.
+    pub(super) fn warm(&mut self) {
+        self.wanted |= matches!(self.state, State::Down);
+    }
+
     /// Whether there should be a connection.
     fn is_wanted(&self) -> bool {
         self.wanted || !self.waiting.is_empty() || self.ear.as_ref().is_some_and(Ear::wants_home)

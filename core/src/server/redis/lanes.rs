@@ -99,6 +99,12 @@ impl Lanes {
         lane
     }
 
+    /// Has the home lane connect.
+    pub(super) fn warm(&self) {
+        // A lane that has ended renews nothing.
+        let _ = self.home.send(Message::Warm);
+    }
+
     /// Says whether there is somebody to listen: the home lane, where everything in the background is done.
     pub(super) fn listen(&self, hearing: Hearing) -> bool {
         self.home.send(Message::Listen(hearing)).is_ok()

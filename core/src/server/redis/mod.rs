@@ -129,6 +129,10 @@ impl Server for RedisServer {
         self.lanes.submit(Job { request, completion, repeated: false });
     }
 
+    fn warm(&self) {
+        self.lanes.warm();
+    }
+
     /// On the home connection where that can be RESP3, else on a second one. Without a listener nothing is subscribed.
     fn listen(&self, channel: &str, listener: Listener) -> bool {
         self.lanes.listen(Hearing::new(channel, &listener))

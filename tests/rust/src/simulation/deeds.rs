@@ -51,7 +51,7 @@ impl World {
                     self.violate(format!("c{client}.{slot}: lost twice, or after its end"));
                 }
             }
-            Command::Send { .. } | Command::Listen | Command::Untold(_) | Command::Yield | Command::Quit(_) => (),
+            Command::Send { .. } | Command::Warm | Command::Listen | Command::Untold(_) | Command::Yield | Command::Quit(_) => (),
         }
     }
 
