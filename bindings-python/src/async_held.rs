@@ -14,12 +14,15 @@ use crate::options::OnLost;
 use crate::values::{Loss, Release};
 use crate::{context, own};
 
-/// A lock that is held: until it is released, handed over, or lost.
+/// A lock that is held, under asyncio. As :class:`Held`; what waits is a coroutine.
+///
+/// In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
+/// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
 #[pyclass(module = "locktender", frozen, weakref)]
 pub(crate) struct AsyncHeld {
     core: Tended,
     client: Py<Client>,
-    on_lost: Option<OnLost>,
+    cancels: bool,
     /// The open `async with` body, see `_asyncio.py`.
     body: Guarded<Option<Py<PyAny>>>,
 }
@@ -31,8 +34,9 @@ impl AsyncHeld {
         held: locktender::Held,
         on_lost: Option<OnLost>,
     ) -> PyResult<Py<PyAny>> {
-        let on_lost = on_lost.or(client.get().on_lost());
-        Ok(Py::new(py, Self { core: Tended::new(held), client, on_lost, body: Guarded::default() })?.into_any())
+        let on_lost = on_lost.or_else(|| client.get().on_lost(py));
+        let cancels = matches!(on_lost, None | Some(OnLost::Cancel));
+        Ok(Py::new(py, Self { core: Tended::new(py, held, on_lost)?, client, cancels, body: Guarded::default() })?.into_any())
     }
 
     /// An operation of this hold, which lives at least as long as it.
@@ -56,33 +60,40 @@ impl AsyncHeld {
 
 #[pymethods]
 impl AsyncHeld {
+    /// The lock's name.
     #[getter]
     fn name(&self) -> &str {
         self.core.0.name()
     }
 
+    /// The value on the servers: unique, and readable in ``redis-cli``.
     #[getter]
     fn owner(&self) -> &str {
         self.core.0.owner()
     }
 
+    /// The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones.
     #[getter]
     fn fence(&self) -> u64 {
         self.core.0.fence()
     }
 
+    /// How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
     fn remaining(&self) -> f64 {
         self.core.0.remaining().as_secs_f64()
     }
 
+    /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
     fn is_valid(&self) -> bool {
         self.core.0.is_valid()
     }
 
+    /// Raises unless the lock is held now. No I/O. See :meth:`Held.check`.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         raised(py, self.core.0.check())
     }
 
+    /// Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Held.extend`.
     #[pyo3(signature = (ttl=None, *, by=None))]
     fn extend(slf: Py<Self>, py: Python<'_>, ttl: Option<Py<PyAny>>, by: Option<Py<PyAny>>) -> Operation {
         let kept = slf.clone_ref(py);
@@ -96,6 +107,7 @@ impl AsyncHeld {
         })
     }
 
+    /// Waits, at most ``timeout`` seconds, until the lock is lost. See :meth:`Held.wait_lost`.
     #[pyo3(signature = (timeout=None))]
     fn wait_lost(slf: &Bound<'_, Self>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?.map(|timeout| timeout.as_secs_f64());
@@ -106,12 +118,14 @@ impl AsyncHeld {
         Ok(own::call(slf.py(), "_asyncio", "wait_lost", (ended, timeout))?.unbind())
     }
 
+    /// Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Held.release`.
     fn release(slf: &Bound<'_, Self>) -> Operation {
         Self::operation(slf, "release", locktender::Held::release, |py, release| {
             Ok(Py::new(py, Release::from(release))?.into_any())
         })
     }
 
+    /// Ends this hold without releasing. See :meth:`Held.hand_over`.
     fn hand_over(slf: Py<Self>) -> Operation {
         Operation::ready("hand_over", move |py| {
             let ticket = raised(py, py.detach(|| slf.get().core.0.hand_over()))?;
@@ -164,7 +178,7 @@ impl AsyncHeld {
     /// Whether a loss cancels the body.
     #[getter]
     fn _cancels(&self) -> bool {
-        self.on_lost != Some(OnLost::Flag)
+        self.cancels
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -13,7 +13,7 @@ use crate::arguments::{refuse, text};
 use crate::async_held::AsyncHeld;
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
-use crate::guarded::Guarded;
+use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
 use crate::lock::Lock;
 use crate::operation::Operation;
@@ -24,6 +24,44 @@ use crate::values::ServerReport;
 use crate::{context, exit, own, waiting};
 
 /// The connection to one lock server, or to a quorum of independent ones.
+///
+/// Lazy: nothing is connected before the first operation. It may be shared by threads, tasks and event loops, and a forked
+/// child's operations connect anew. ``with`` and ``async with`` close it.
+///
+///     client = Client("redis://localhost")
+///     with client.lock("orders:42", ttl=10, wait=5) as held:
+///         write(row, fence=held.fence)
+///
+/// ``servers``
+///     ``redis://``, ``rediss://`` (TLS), ``unix://`` or, for locks within one process, ``memory://name``; a list, or one text
+///     split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names the servers.
+/// ``name``
+///     Pickled, the client and its locks are this name and nothing else: see below. Default none.
+/// ``prefix``
+///     Stands before every lock's name. Default empty.
+/// ``app``
+///     Shown in owner values. Default: the environment's ``LOCKTENDER_APP``.
+/// ``connect_timeout``, ``response_timeout``
+///     How long a connection, and an answer, may take. Default 1 s; an answer of a quorum's server 0.2 s.
+/// ``unavailable_after``
+///     How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+///     Default 5 s.
+/// ``max_ttl``
+///     On a quorum, the longest a hold may remain: how long a server that lost its data doesn't vote. Default 60 s.
+/// ``tls_ca``, ``tls_cert``, ``tls_key``
+///     PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
+/// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
+///     Defaults for this client's locks, see :meth:`lock`.
+/// ``on_event``
+///     Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
+///
+/// With a ``name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
+/// latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords included**:
+/// a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all who unpickle
+/// the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without ``servers`` the other
+/// process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled without a name.
+///
+/// Raises :exc:`InvalidArgumentError` for a wrong option or URL.
 #[pyclass(module = "locktender", frozen, weakref)]
 pub(crate) struct Client {
     core: locktender::Client,
@@ -32,7 +70,7 @@ pub(crate) struct Client {
     name: Option<String>,
     /// What about its options is probably a mistake.
     suspicion: Option<String>,
-    on_lost: Option<OnLost>,
+    on_lost: Guarded<Option<OnLost>>,
     on_event: Guarded<Option<Py<PyAny>>>,
     has_callback: Arc<AtomicBool>,
     /// What it was made of: what it pickles as.
@@ -55,7 +93,8 @@ impl Client {
         let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).build())?;
         let (on_event, parts) = (Guarded::new(choice.on_event), Guarded::new(Some(Arc::new(parts))));
         let suspicion = choice.lock.suspicion();
-        Ok(Self { core, number, name: choice.name, on_lost: choice.lock.on_lost, suspicion, on_event, has_callback, parts })
+        let on_lost = Guarded::new(choice.lock.on_lost);
+        Ok(Self { core, number, name: choice.name, on_lost, suspicion, on_event, has_callback, parts })
     }
 
     /// Has the exit of the interpreter close the client, and makes its name known.
@@ -74,8 +113,8 @@ impl Client {
         &self.core
     }
 
-    pub(crate) fn on_lost(&self) -> Option<OnLost> {
-        self.on_lost
+    pub(crate) fn on_lost(&self, py: Python<'_>) -> Option<OnLost> {
+        self.on_lost.get(py)
     }
 
     pub(crate) fn callback(&self, py: Python<'_>) -> Option<Py<PyAny>> {
@@ -110,42 +149,81 @@ impl Client {
         Ok(client.unbind())
     }
 
+    /// The lock ``name``. No I/O.
+    ///
+    /// ``ttl``
+    ///     How long the key lives without a renewal. Default 10 s.
+    /// ``wait``
+    ///     How long an acquire waits for a busy lock; 0 is one attempt, ``None`` for ever. Default for ever.
+    /// ``renew``
+    ///     Whether a held lock is renewed in the background. Default true.
+    /// ``max_hold``
+    ///     The longest it is held, counted from the grant; ``None`` for no limit. Default none.
+    /// ``fair``
+    ///     Whether to queue by principle: strictly first come, first served among all that do, in every process. Default
+    ///     false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
+    /// ``on_lost``
+    ///     What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"flag"`` leaves it
+    ///     alone. A callable leaves it alone, too, and is called with the :exc:`LockLostError`, at once, on a thread of its own: so
+    ///     a ``with`` body hears of it before its end. What it raises is logged. It shares its thread with all events, so let
+    ///     it only set something.
+    ///
+    ///         stop = threading.Event()
+    ///         with client.lock("nightly", on_lost=lambda lost: stop.set()):
+    ///             while not stop.is_set():
+    ///                 work_a_little()
+    ///
+    /// Raises :exc:`InvalidArgumentError` for a wrong option or name. Braces in a name, which may be a decorator's template, are judged
+    /// by the first operation.
     #[pyo3(signature = (name, **options), text_signature = "($self, name, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
     fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
         Lock::new(Some(slf), name, options)
     }
 
+    /// Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
+    /// larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
+    ///
+    /// Raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text.
     #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
     fn adopt(slf: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Held>> {
         let py = slf.py();
-        let lock = Self::adoption(slf, ticket, &LockChoice::parse(py, options)?)?;
+        let choice = LockChoice::parse(py, options)?;
+        let lock = Self::adoption(slf, ticket, &choice)?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        Held::new(py, slf.clone().unbind(), held)
+        Held::new(py, slf.clone().unbind(), held, choice.on_lost.as_ref())
     }
 
+    /// :meth:`adopt`, under asyncio.
     #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
     fn adopt_async(slf: Py<Self>, py: Python<'_>, ticket: Py<PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Operation> {
         let choice = LockChoice::parse(py, options)?;
-        let on_lost = choice.on_lost;
+        let on_lost = choice.on_lost.refer(py);
         let client = slf.clone_ref(py);
         let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), &choice)?.acquire());
         Ok(Operation::new("adopt_async", call, move |py, held| AsyncHeld::object(py, slf, held, on_lost)))
     }
 
+    /// Marks the servers of a quorum as trusted, so that they vote at once instead of after ``max_ttl``.
+    ///
+    /// Only for servers that are new, and only while no lock of this quorum may be held anywhere: a server that lost its data is
+    /// kept from voting exactly because it may have forgotten a hold. Does nothing with one server.
     fn initialize_quorum(&self, py: Python<'_>) -> PyResult<()> {
         waiting::block(py, self.core.initialize_quorum())
     }
 
+    /// :meth:`initialize_quorum`, under asyncio.
     fn initialize_quorum_async(&self) -> Operation {
         let core = self.core.clone();
         Operation::new("initialize_quorum_async", move |_| Ok(core.initialize_quorum()), |py, ()| Ok(py.None()))
     }
 
+    /// What each server really guarantees; one that doesn't answer has an ``error`` in its report.
     fn check(&self, py: Python<'_>) -> PyResult<Vec<ServerReport>> {
         let reports = waiting::block(py, self.core.check())?;
         Ok(reports.into_iter().map(ServerReport::from).collect())
     }
 
+    /// :meth:`check`, under asyncio.
     fn check_async(&self) -> Operation {
         let core = self.core.clone();
         let listed = |py: Python<'_>, reports: Vec<locktender::ServerReport>| {
@@ -155,10 +233,14 @@ impl Client {
         Operation::new("check_async", move |_| Ok(core.check()), listed)
     }
 
+    /// Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.
+    ///
+    /// Takes at most about a response timeout. Closing twice does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         waiting::block(py, self.core.close())
     }
 
+    /// :meth:`close`, under asyncio.
     fn close_async(&self) -> Operation {
         let core = self.core.clone();
         Operation::new("close_async", move |_| Ok(core.close()), |py, ()| Ok(py.None()))
@@ -182,7 +264,16 @@ impl Client {
         self.close_async()
     }
 
-    /// The client that a redis-py client's settings make.
+    /// A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
+    ///
+    /// Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, or of a connection pool; valkey-py's count
+    /// as well. Nothing else is shared: it makes connections of its own, takes its own timeouts, and always checks certificates
+    /// and host names.
+    ///
+    ///     client = Client.from_redis(redis.Redis.from_url("redis://localhost"))
+    ///
+    /// Raises :exc:`InvalidArgumentError` for a client of Sentinel or of a cluster, a credential provider that isn't just a user and
+    /// a password, and TLS settings that have no counterpart.
     #[classmethod]
     #[pyo3(
         signature = (redis, /, **options),
@@ -237,11 +328,12 @@ impl Client {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.parts.traverse(|parts| parts.as_ref().map_or(Ok(()), |parts| parts.traverse(&visit)))?;
+        self.on_lost.traverse(|on_lost| on_lost.as_ref().map_or(Ok(()), |on_lost| on_lost.traverse(&visit)))?;
         self.on_event.traverse(|callback| visit.call(callback))
     }
 
     fn __clear__(&self) {
-        drop((self.on_event.take(), self.parts.take()));
+        drop((self.on_event.take(), self.on_lost.take(), self.parts.take()));
     }
 }
 

@@ -27,7 +27,7 @@ fn make(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bou
     Ok(client.unbind())
 }
 
-/// Sets what the default client is, from the next operation on.
+/// Sets the default client, from the next operation on: the arguments are those of :class:`Client`.
 #[pyfunction]
 #[pyo3(
     signature = (servers=None, **options),
@@ -41,7 +41,15 @@ pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, opti
     Ok(())
 }
 
-/// A lock of the default client.
+/// A lock of the default client: see :meth:`Client.lock`.
+///
+/// The default client is made at the first operation, from what :func:`configure` was given or else from the environment's
+/// ``LOCKTENDER_URL``.
+///
+///     from locktender import lock
+///
+///     @lock("user:{user_id}", wait=2)
+///     def charge(user_id: int) -> None: ...
 #[pyfunction]
 #[pyo3(signature = (name, **options), text_signature = "(name, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
 pub(crate) fn lock(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {

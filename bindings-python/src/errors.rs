@@ -83,6 +83,11 @@ pub(crate) fn invalid(py: Python<'_>, lock: &str, text: &str) -> PyErr {
     build().map_or_else(|failed| failed, PyErr::from_value)
 }
 
+/// The text and the fields of `error`, for a daemon thread: it makes the exception in Python, where the exit may end it.
+pub(crate) fn parts(py: Python<'_>, error: &Error) -> PyResult<Py<PyAny>> {
+    Ok((error.to_string(), fields(py, error)?).into_pyobject(py)?.into_any().unbind())
+}
+
 /// [`raise`], for `map_err`.
 pub(crate) fn raised<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
     result.map_err(|error| raise(py, &error))

@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use locktender::event::Level;
 use locktender::process::{PerProcess, Process};
-use locktender::{Event as CoreEvent, Sink};
+use locktender::{Error, Event as CoreEvent, Sink};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::context::modules;
+use crate::errors::parts;
 use crate::guarded::{Awaited, Guarded};
 use crate::values::Event;
-use crate::{exit, own};
+use crate::{exit, losses, own};
 
 /// How many events may wait; more of them drop the oldest.
 const CAPACITY: usize = 4096;
@@ -40,6 +41,8 @@ struct Queue {
 #[derive(Default)]
 struct Waiting {
     events: VecDeque<(u64, CoreEvent)>,
+    /// Losses, by the number of who wants to know. None of them is dropped.
+    losses: Vec<(u64, Error)>,
     stopped: bool,
     /// All were given, and no more will be.
     delivered: bool,
@@ -79,9 +82,21 @@ impl Waiting {
     }
 
     /// All there are; nothing but the end ends the waiting without any.
-    fn take(&mut self) -> Option<VecDeque<(u64, CoreEvent)>> {
-        (self.stopped || !self.events.is_empty()).then(|| std::mem::take(&mut self.events))
+    fn take(&mut self) -> Option<Batch> {
+        let any = self.stopped || !self.events.is_empty() || !self.losses.is_empty();
+        any.then(|| (std::mem::take(&mut self.losses), std::mem::take(&mut self.events)))
     }
+}
+
+/// Has the callable of that number called with the error. Called on any thread.
+pub(crate) fn tell_loss(number: u64, error: Error) {
+    let queue = queue();
+    queue.waiting.with(|waiting| {
+        if !waiting.stopped {
+            waiting.losses.push((number, error));
+        }
+    });
+    queue.waiting.notify();
 }
 
 /// The level as `logging` counts.
@@ -137,25 +152,31 @@ fn level(py: Python<'_>, logger: &Py<PyAny>) -> PyResult<u8> {
     Ok(u8::try_from(level.clamp(0, 254)).unwrap_or(u8::MAX))
 }
 
-/// An event, and the callback of its client.
-type Delivery = (Option<Py<PyAny>>, Event);
+/// What is to be delivered: losses come first.
+type Batch = (Vec<(u64, Error)>, VecDeque<(u64, CoreEvent)>);
+
+/// An event and the callback of its client, or what makes the error of a loss, and its callable.
+type Delivery = (Option<Py<PyAny>>, Py<PyAny>);
 
 /// Waits for events; `None` once the interpreter ends and all were given.
 #[pyfunction(name = "_next_events")]
 pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
     let queue = queue();
-    let batch = loop {
+    let (lost, happened) = loop {
         if let Some(batch) = queue.waiting.wait(py, A_WHILE, Waiting::take) {
             break batch;
         }
     };
-    if batch.is_empty() {
+    if lost.is_empty() && happened.is_empty() {
         queue.waiting.with(|waiting| waiting.delivered = true);
         queue.waiting.notify();
         return Ok(None);
     }
     let callback = |number| exit::client(py, number).and_then(|client| client.get().callback(py));
-    Ok(Some(batch.into_iter().map(|(number, event)| (callback(number), Event::from(event))).collect()))
+    let lost = lost.into_iter().map(|(number, error)| Ok((losses::take(number), parts(py, &error)?)));
+    let happened =
+        happened.into_iter().map(|(number, event)| Ok((callback(number), Py::new(py, Event::from(event))?.into_any())));
+    lost.chain(happened).collect::<PyResult<_>>().map(Some)
 }
 
 /// Ends the delivery: what is queued is still given, within a second.

@@ -7,7 +7,7 @@
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context` and `frames`; `around` for decorators |
-//! | the background | `events`, `exit` |
+//! | the background | `events`, `losses`, `exit` |
 //! | what threads share | `guarded` |
 //! | the package's Python | `own` |
 //! | for users' tests | `scripted` |
@@ -34,6 +34,7 @@ mod green;
 mod guarded;
 mod held;
 mod lock;
+mod losses;
 mod name;
 mod operation;
 mod options;

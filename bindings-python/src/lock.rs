@@ -15,13 +15,30 @@ use crate::client::Client;
 use crate::entries::{Closed, Entries};
 use crate::errors::{NotHeldError, raised};
 use crate::exit::Visit;
+use crate::guarded::Refer;
 use crate::held::{Held, settle};
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::values::LockInfo;
 use crate::{context, default, frames, own, waiting};
 
-/// A lock: a recipe. Does no I/O by itself, and may be shared and used again.
+/// A lock: a name and options. Made by :meth:`Client.lock` or :func:`lock`; does no I/O by itself.
+///
+/// It may be shared by threads and tasks, and used again, also at the same time. Not re-entrant: a thread, task or greenlet that
+/// would wait for a lock which it holds in a ``with`` gets an :exc:`InvalidArgumentError` at once, with the line that took it. One
+/// attempt (``try_acquire()``, ``wait=0``) finds the lock busy instead.
+///
+///     with lock as held: ...            # blocks; LockLostError at the end if it was lost meanwhile
+///     async with lock as held: ...      # the body is cancelled if it is lost
+///     @lock
+///     def locked(): ...                 # around every call; {parameter} in the name is filled from the arguments
+///
+/// As a decorator, and only there, the name is a template (``{{tag}}`` is a literal ``{tag}``) or a callable that makes the name from
+/// the arguments. A :exc:`LockLostError` of a decorated function carries what it had returned as ``result``. A function that returns
+/// before its work is done is refused: a generator, a context manager, one that returns a coroutine, a task or a future.
+///
+/// It pickles by its name and options, with its client: by the client's ``name``, or else by its configuration, **passwords
+/// included**. See :class:`Client`. A lock of the default client becomes one of the other process's default client.
 #[pyclass(module = "locktender", frozen, weakref)]
 pub(crate) struct Lock {
     /// `None`: the default client, whichever that is when it is needed.
@@ -156,7 +173,7 @@ impl Lock {
     }
 
     fn held(py: Python<'_>, lock: &Self, client: Py<Client>, held: Option<locktender::Held>) -> PyResult<Py<PyAny>> {
-        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::object(py, client, held, lock.choice.on_lost))
+        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::object(py, client, held, lock.choice.on_lost.refer(py)))
     }
 
     fn not_held(&self, method: &str) -> PyErr {
@@ -181,35 +198,49 @@ impl Lock {
 
 #[pymethods]
 impl Lock {
+    /// Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
+    ///
+    /// Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
+    /// :exc:`InvalidArgumentError`, :exc:`ClosedError`.
     pub(crate) fn acquire(&self, py: Python<'_>) -> PyResult<Py<Held>> {
         let client = self.client(py)?;
         let lock = self.core(client.bind(py))?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        Held::new(py, client, held)
+        Held::new(py, client, held, self.choice.on_lost.as_ref())
     }
 
+    /// :meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind.
     fn acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
         Self::operation(slf, "acquire_async", locktender::Lock::acquire, |py, lock, client, held| {
             Self::held(py, lock, client, Some(held))
         })
     }
 
+    /// Tries once: ``None`` if the lock is busy. Raises what :meth:`acquire` raises, but :exc:`AcquireTimeoutError`.
+    ///
+    ///     if held := client.lock("nightly").try_acquire():
+    ///         with held: ...
     pub(crate) fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let client = self.client(py)?;
         let held = waiting::block(py, self.core(client.bind(py))?.try_acquire())?;
-        held.map(|held| Held::new(py, client, held)).transpose()
+        held.map(|held| Held::new(py, client, held, self.choice.on_lost.as_ref())).transpose()
     }
 
+    /// :meth:`try_acquire`, under asyncio.
     fn try_acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
         Self::operation(slf, "try_acquire_async", locktender::Lock::try_acquire, Self::held)
     }
 
+    /// Looks who holds the lock: ``None`` if nobody does. Changes nothing.
+    ///
+    /// Raises :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`.
     fn inspect(&self, py: Python<'_>) -> PyResult<Option<LockInfo>> {
         let client = self.client(py)?;
         let info = waiting::block(py, self.core(client.bind(py))?.inspect())?;
         info.map(|info| LockInfo::new(py, info)).transpose()
     }
 
+    /// :meth:`inspect`, under asyncio.
     fn inspect_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
         Self::operation(slf, "inspect_async", locktender::Lock::inspect, |py, _, _, info| {
             let info = info.map(|info| LockInfo::new(py, info)).transpose()?;
@@ -217,13 +248,13 @@ impl Lock {
         })
     }
 
-    /// Only here to say where it is.
+    /// Not here: ``release()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`.
     #[pyo3(signature = (*_arguments, **_options))]
     fn release(&self, _arguments: &Bound<'_, PyAny>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         Err(self.not_held("release"))
     }
 
-    /// Only here to say where it is.
+    /// Not here: ``extend()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`.
     #[pyo3(signature = (*_arguments, **_options))]
     fn extend(&self, _arguments: &Bound<'_, PyAny>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         Err(self.not_held("extend"))
@@ -255,14 +286,23 @@ impl Lock {
         Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, "wait"))?.unbind())
     }
 
-    /// The decorator that runs nothing when the lock is busy.
+    /// The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
+    ///
+    ///     @lock("nightly").skip
+    ///     def nightly() -> None: ...
     #[pyo3(signature = (function, /))]
     fn skip(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
         Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, "skip"))?.unbind())
     }
 
-    /// The decorator that runs nothing when the lock is busy, and answers with `Ran`.
+    /// As :meth:`skip`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`Ran`.
+    ///
+    ///     @lock("nightly").try_run
+    ///     def nightly() -> int: ...
+    ///
+    ///     if (answer := nightly()).ran:
+    ///         print(answer.value)
     #[pyo3(signature = (function, /))]
     fn try_run(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
@@ -273,7 +313,7 @@ impl Lock {
     fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Self> {
         let client = self.client.as_ref().map(|client| client.clone_ref(py));
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
-        let (name, choice) = (Name::Text(text("name", name)?), self.choice.clone());
+        let (name, choice) = (Name::Text(text("name", name)?), self.choice.refer(py));
         let doubtful = AtomicBool::new(false);
         Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default(), doubtful })
     }
@@ -292,6 +332,7 @@ impl Lock {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
         visit.call(&self.options)?;
+        self.choice.on_lost.as_ref().map_or(Ok(()), |on_lost| on_lost.traverse(&visit))?;
         if let Name::Maker(maker) = &self.name {
             visit.call(maker)?;
         }
@@ -311,6 +352,7 @@ impl Lock {
         slf
     }
 
+    /// The name; ``None`` if a callable makes it.
     #[getter]
     fn name(&self) -> Option<&str> {
         self.name.text()

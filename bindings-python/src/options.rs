@@ -3,25 +3,53 @@
 use locktender::options::{Place, Unit, instead_of, suspicious};
 use locktender::wording::Language;
 use locktender::{ClientOptions, LockOptions, LockSettings, Wait};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arguments::{path, refuse, seconds, switch, text};
 use crate::errors::raised;
+use crate::guarded::Refer;
 
 /// The options of a lock that were given.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct LockChoice {
     pub(crate) settings: LockSettings,
-    /// What `async with` does on loss: only this binding knows it, since only here a task can be cancelled.
+    /// What a loss does: only this binding knows it, since only here a task can be cancelled.
     pub(crate) on_lost: Option<OnLost>,
 }
 
-/// What happens to the body of an `async with` when the lock is lost.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What happens when the lock is lost: to the body of an `async with`, or by a callable of the program's.
 pub(crate) enum OnLost {
     Cancel,
     Flag,
+    Call(Py<PyAny>),
+}
+
+impl Refer for OnLost {
+    fn refer(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Cancel => Self::Cancel,
+            Self::Flag => Self::Flag,
+            Self::Call(callable) => Self::Call(callable.refer(py)),
+        }
+    }
+}
+
+impl OnLost {
+    /// For the garbage collector.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Call(callable) => visit.call(callable),
+            Self::Cancel | Self::Flag => Ok(()),
+        }
+    }
+}
+
+impl Refer for LockChoice {
+    fn refer(&self, py: Python<'_>) -> Self {
+        Self { settings: self.settings.clone(), on_lost: self.on_lost.refer(py) }
+    }
 }
 
 impl LockChoice {
@@ -64,10 +92,13 @@ impl LockChoice {
 }
 
 fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
-    match text("on_lost", value)?.as_str() {
-        "cancel" => Ok(OnLost::Cancel),
-        "flag" => Ok(OnLost::Flag),
-        _ => Err(refuse("on_lost", value, "must be \"cancel\" or \"flag\"")),
+    if value.is_callable() {
+        return Ok(OnLost::Call(value.clone().unbind()));
+    }
+    match value.extract::<String>().as_deref() {
+        Ok("cancel") => Ok(OnLost::Cancel),
+        Ok("flag") => Ok(OnLost::Flag),
+        _ => Err(refuse("on_lost", value, "must be \"cancel\", \"flag\" or a callable")),
     }
 }
 

@@ -8,7 +8,18 @@ use pyo3::prelude::*;
 use crate::arguments::{seconds, text};
 use crate::errors::raised;
 
-/// A lock server whose answers are said in advance.
+/// A lock server whose answers are said in advance; give it to :class:`Client` in place of a URL.
+///
+/// A script has one step a line, ``operation: step``, for the next operation of that kind (``acquire``, ``extend``, ``release``,
+/// ``inspect``, ``any``, ...), or ``always operation: step`` for all that come after. Where there is no step it behaves. Steps:
+/// ``real``, ``granted [fence=7]``, ``busy [owner=x] [ttl=500]``, ``gone``, ``conflict type=list``, ``fail refused`` (or another kind),
+/// ``silence``; all but the last may have a ``delay=100``. Times in a script are milliseconds.
+///
+///     server = ScriptedServer('''
+///         acquire: busy owner=somebody ttl=500
+///         acquire: fail denied
+///         always extend: gone
+///     ''')
 #[pyclass(module = "locktender.testing", frozen)]
 pub(crate) struct ScriptedServer(Arc<scripted::ScriptedServer>);
 
@@ -37,15 +48,18 @@ impl ScriptedServer {
         Ok(server)
     }
 
+    /// Adds more steps. Raises :exc:`InvalidArgumentError` for what it can't read; the lines before are in effect.
     fn play(&self, py: Python<'_>, script: &Bound<'_, PyAny>) -> PyResult<()> {
         raised(py, self.0.play(&text("script", script)?))
     }
 
+    /// Everything asked so far, in order.
     #[getter]
     fn seen(&self) -> Vec<Seen> {
         self.0.seen().into_iter().map(|seen| Seen { op: seen.op, lock: seen.lock, owner: seen.owner }).collect()
     }
 
+    /// How many steps nobody has asked for yet.
     #[getter]
     fn unplayed(&self) -> usize {
         self.0.unplayed()
@@ -60,8 +74,11 @@ impl ScriptedServer {
 #[pyclass(module = "locktender.testing", frozen, get_all, eq)]
 #[derive(PartialEq)]
 pub(crate) struct Seen {
+    /// Its kind.
     op: &'static str,
+    /// The lock's name.
     lock: Option<String>,
+    /// On whose behalf.
     owner: Option<String>,
 }
 

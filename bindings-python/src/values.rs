@@ -12,9 +12,15 @@ use crate::events::level_of;
 #[pyclass(module = "locktender", frozen, get_all, eq)]
 #[derive(PartialEq)]
 pub(crate) struct Release {
+    /// ``released``; ``expired`` if the lock had run out and nobody has it; ``taken`` if somebody else has it, or had it in
+    /// between.
     outcome: &'static str,
+    /// With ``taken``: the owner value of who has it instead; ``None`` if that hold has ended since.
     rival: Option<String>,
+    /// With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
+    /// which it was issued, so it also says since when.
     rival_fence: Option<u64>,
+    /// How many seconds after the end of its validity it was given back, by our clock.
     overrun: f64,
 }
 
@@ -32,13 +38,18 @@ impl Release {
     }
 }
 
-/// How a lock was lost.
+/// How a lock was lost. The fields are those of :exc:`LockLostError`.
 #[pyclass(module = "locktender", frozen, get_all, eq)]
 #[derive(PartialEq)]
 pub(crate) struct Loss {
+    /// Why: its validity ran out; its key is gone, is or was somebody else's, has a newer fence, or holds what no lock writes;
+    /// ``max_hold``; the client was closed.
     reason: &'static str,
+    /// The owner value of who has it instead, if that is known.
     rival: Option<String>,
+    /// The fence of the latest hold that came between, if the servers prove one; without a ``rival`` it has ended since.
     rival_fence: Option<u64>,
+    /// How many seconds the holder went on after the end of its validity.
     overrun: f64,
 }
 
@@ -60,10 +71,15 @@ impl Loss {
 #[pyclass(module = "locktender", frozen, get_all, eq)]
 #[derive(PartialEq)]
 pub(crate) struct OwnerFields {
+    /// The application, if the holder named one.
     app: Option<String>,
+    /// The holder's host name.
     host: Option<String>,
+    /// The holder's process id.
     pid: Option<u32>,
+    /// When the holder asked, by its own clock (RFC 3339).
     at: Option<String>,
+    /// The unique id of the acquisition.
     id: Option<String>,
 }
 
@@ -83,11 +99,17 @@ impl OwnerFields {
 /// What a held lock looks like.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct LockInfo {
+    /// The value of the key, up to its first 1,024 bytes.
     owner: String,
+    /// The value's fields, if locktender wrote it.
     fields: Option<Py<OwnerFields>>,
+    /// How many seconds the key remains; ``None`` if it has no expiry.
     remaining: Option<f64>,
+    /// The last fence issued; 0 if none is known.
     fence: u64,
+    /// How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one.
     waiters: u64,
+    /// The first hundred of them, in the order of the line, each with the readable fields of its process.
     queue: Vec<String>,
 }
 
@@ -109,14 +131,23 @@ impl LockInfo {
 /// What one server really guarantees.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct ServerReport {
+    /// Its address, without credentials.
     server: String,
+    /// Why it didn't answer; the rest is then ``None``.
     error: Option<String>,
+    /// The product and its version.
     version: Option<String>,
+    /// ``master`` or ``slave``, as the server calls itself.
     role: Option<String>,
+    /// ``aof``, ``rdb`` or ``none``.
     persistence: Option<String>,
+    /// The eviction policy; anything but ``noeviction`` may evict a lock.
     eviction: Option<String>,
+    /// How far its clock is ahead of this machine's, in seconds; negative if behind.
     clock_offset: Option<f64>,
+    /// What locks need and this client's user may not do, one line each; ``None`` if that can't be told.
     denied: Option<Vec<String>>,
+    /// What a person should look at, one sentence each.
     warnings: Vec<String>,
 }
 
@@ -143,21 +174,38 @@ impl ServerReport {
     }
 }
 
-/// Something that happened.
+/// So many characters of a rival's value stand in a log's line.
+const SHOWN_OF_A_RIVAL: usize = 200;
+
+/// Something that happened to a lock or a server. Fields that don't apply are ``None``.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct Event {
+    /// What happened.
     kind: &'static str,
+    /// As in ``logging``.
     level: u8,
+    /// The lock's name.
     lock: Option<String>,
+    /// The lock's whole key on the servers: the prefix and the name.
     key: Option<String>,
+    /// Our owner value.
     owner: Option<String>,
+    /// Our fence.
     fence: Option<u64>,
+    /// The value of whoever holds the key instead.
     rival: Option<String>,
+    /// The fence of the latest hold that came between, if the servers show it.
     rival_fence: Option<u64>,
+    /// Why the lock was lost.
     reason: Option<&'static str>,
+    /// How many seconds it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of
+    /// a race; for ``woken`` since the waiter was told.
     took: Option<f64>,
+    /// How many wait before us, for ``queued``.
     rank: Option<u64>,
+    /// The server, for ``server_failed`` and ``server_recovered``.
     server: Option<String>,
+    /// One sentence more.
     message: Option<String>,
 }
 
@@ -189,7 +237,12 @@ impl Event {
         let fence = self.fence.map(|fence| format!("{fence}"));
         let took = self.took.map(|took| format!("{took:.3}"));
         let quoted = |value: &Option<String>| value.as_ref().map(|value| format!("{value:?}"));
-        let (key, server, rival) = (quoted(&self.key), quoted(&self.server), quoted(&self.rival));
+        // A lock's name is the application's own; a rival is whoever could write there.
+        let rival = self.rival.as_ref().map(|rival| match rival.char_indices().nth(SHOWN_OF_A_RIVAL) {
+            Some((end, _)) => format!("{}…", &rival[..end]),
+            None => rival.clone(),
+        });
+        let (key, server, rival) = (quoted(&self.key), quoted(&self.server), quoted(&rival));
         for (name, value) in [("key", key), ("fence", fence), ("took", took), ("server", server), ("rival", rival)] {
             line.extend(value.map(|value| format!(" {name}={value}")));
         }

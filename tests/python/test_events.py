@@ -41,6 +41,18 @@ def test_the_logger_gets_structured_records(client, name, caplog):
     assert (record.lock, record.owner, record.fence, record.levelno) == (name, held.owner, held.fence, logging.INFO)
 
 
+def test_what_others_wrote_is_one_short_line_of_a_log_and_whole_in_its_field(server: RealServer, name, caplog):
+    caplog.set_level(logging.DEBUG, "locktender")
+    foreign = "\x1b[2J\nERROR:root:all is lost" + "x" * 900
+    server.command("SET", name, foreign)
+    with Client(server.url, response_timeout=PATIENCE) as client:
+        assert client.lock(name).try_acquire() is None
+    [record] = until(lambda: [r for r in caplog.records if getattr(r, "event", "") == "busy"])
+    line = record.getMessage()
+    assert "\\u{1b}[2J\\nERROR" in line and line.isprintable() and len(line) < len(name) + 300
+    assert record.rival == foreign
+
+
 def test_a_loss_is_logged_as_an_error(client, server: RealServer, name, caplog):
     held = client.lock(name, ttl=2.5).acquire()
     server.command("DEL", name)

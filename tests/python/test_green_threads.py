@@ -130,8 +130,9 @@ taken, released = [], []
 _threads.start("a native thread", lambda: taken.append(lock.acquire()))
 while not taken:
     pass
-spawn(release, taken[0])
+releaser = spawn(release, taken[0])
 with lock:
+    join(releaser)
     print(released)
 """
     assert green(program) == "['released']\n"

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 
 from . import _native, _threads
+from .errors import LockLostError
 
 
 def start() -> None:
@@ -17,13 +18,15 @@ def start() -> None:
 def _deliver() -> None:
     process = os.getpid()
     while (batch := _native._next_events()) is not None:
-        for callback, event in batch:
-            _attempt(_log, event)
+        for callback, told in batch:
+            event = LockLostError(told[0], **told[1]) if isinstance(told, tuple) else told
+            if isinstance(event, _native.Event):
+                _attempt(_log, event)
             if callback is not None:
                 _attempt(_call, callback, event)
             if os.getpid() != process:  # what was called has forked, and this is the child
                 return
-        del batch, callback, event  # or the last one would live until the next
+        del batch, callback, told, event  # or the last one would live until the next
 
 
 def _attempt(deliver: Callable[..., object], *arguments: object) -> None:
@@ -34,11 +37,12 @@ def _attempt(deliver: Callable[..., object], *arguments: object) -> None:
         pass
 
 
-def _call(callback: Callable[[_native.Event], object], event: _native.Event) -> None:
+def _call(callback: Callable[..., object], event: _native.Event | LockLostError) -> None:
     try:
         callback(event)
     except BaseException:  # also what would end this thread
-        logger.exception("an on_event callback failed")
+        option = "on_event" if isinstance(event, _native.Event) else "on_lost"
+        logger.exception("an %s callback failed", option)
 
 
 def _log(event: _native.Event) -> None:

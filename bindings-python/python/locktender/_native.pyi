@@ -11,12 +11,13 @@ from types import TracebackType
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, final, overload
 
 from ._ran import Ran
+from .errors import LockLostError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _Seconds: TypeAlias = float | timedelta
-_OnLost: TypeAlias = Literal["cancel", "flag"]
+_OnLost: TypeAlias = Literal["cancel", "flag"] | Callable[[LockLostError], object]
 _Server: TypeAlias = str | ScriptedServer
 _Path: TypeAlias = str | PathLike[str]
 
@@ -224,8 +225,15 @@ class Client:
             Whether to queue by principle: strictly first come, first served among all that do, in every process. Default
             false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
         ``on_lost``
-            What a loss does to the body of an ``async with``: ``"cancel"`` (the default) cancels its task, ``"flag"`` leaves it
-            alone.
+            What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"flag"`` leaves it
+            alone. A callable leaves it alone, too, and is called with the :exc:`LockLostError`, at once, on a thread of its own: so
+            a ``with`` body hears of it before its end. What it raises is logged. It shares its thread with all events, so let
+            it only set something.
+
+                stop = threading.Event()
+                with client.lock("nightly", on_lost=lambda lost: stop.set()):
+                    while not stop.is_set():
+                        work_a_little()
 
         Raises :exc:`InvalidArgumentError` for a wrong option or name. Braces in a name, which may be a decorator's template, are judged
         by the first operation.
@@ -785,6 +793,6 @@ class Seen:
     def owner(self) -> str | None:
         """On whose behalf."""
 
-def _next_events() -> list[tuple[Callable[[Event], object] | None, Event]] | None: ...
+def _next_events() -> list[tuple[Callable[..., object] | None, Event | tuple[str, dict[str, Any]]]] | None: ...
 def _close_all() -> None: ...
 def _forked() -> None: ...

@@ -7,7 +7,6 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
 use crate::mutant::mutant;
-use crate::owner::escape;
 use crate::protocol::attempt::{Attempt, Decision};
 use crate::protocol::ending;
 use crate::protocol::farewell::Farewell;
@@ -310,13 +309,7 @@ impl Acquisition {
         let State::Held(hold) = &mut self.state else {
             return out.push(Command::HandedOver(call, Err(self.state.why_not_held(recipe))));
         };
-        let ticket = format!(
-            "locktender=1 key={} name={} ttl={} owner={}",
-            escape(recipe.keys.lock()),
-            escape(recipe.name()),
-            recipe.options.ttl.as_millis(),
-            escape(hold.owner())
-        );
+        let ticket = hold.ticket(recipe);
         let mut event = hold.event(recipe, EventKind::HandedOver);
         event.took = Some(now.since(hold.granted));
         out.push(Command::Emit(event));

@@ -12,6 +12,7 @@ use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
 use crate::mutant::mutant;
 use crate::options::wire_millis;
+use crate::owner::escape;
 use crate::protocol::ballot::{Ballot, Late};
 use crate::protocol::extension::{Extension, Progress};
 use crate::protocol::farewell::{Concern, STRAGGLER};
@@ -369,6 +370,12 @@ impl Hold {
         let again = now.after(pause).min(self.wishes.last_try());
         // An earlier round may have been confirmed meanwhile: then nothing presses.
         self.next_beat = if self.wishes.is_empty() { again.max(self.beat_after(recipe)) } else { again };
+    }
+
+    /// The text by which another process adopts the hold.
+    pub(super) fn ticket(&self, recipe: &Recipe) -> String {
+        let (key, name, ttl) = (escape(recipe.keys.lock()), escape(recipe.name()), recipe.options.ttl.as_millis());
+        format!("locktender=1 key={key} name={name} ttl={ttl} owner={}", escape(self.owner()))
     }
 
     pub(super) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {

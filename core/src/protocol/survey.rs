@@ -107,6 +107,11 @@ impl ServerReport {
             self.clock_offset_ms = Some((i64::try_from(time_us).unwrap_or(0) - i64::try_from(now.wall_us).unwrap_or(0)) / 1_000);
         }
         self.warnings = self.concerns();
+        if fields.get("cluster").is_some() {
+            let why = "it is a node of a cluster, and redis+cluster:// is not supported yet: a lock whose slot moves to another node \
+                       can't be taken or renewed";
+            self.warnings.push(why.to_owned());
+        }
     }
 
     fn concerns(&self) -> Vec<String> {

@@ -81,7 +81,7 @@ pub enum Op {
         /// The quorum the client believes in; `None` for a client of one server.
         fleet: Option<Fleet>,
     },
-    /// Tell what the server is: the reply's `holder` has the fields version, role, persistence and eviction.
+    /// Tell what the server is: the reply's `holder` has the fields version, role, persistence, eviction, and cluster for a node of one.
     Examine,
     /// Try what the scripts do, on keys that no lock has: the reply's `holder` has a line for each right that is missing.
     Probe {

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::error::Code;
-use locktender::{Client, ClientBuilder, Error};
-use locktender_tests::{RealServer, ServerOptions, certificate};
+use locktender::{Client, ClientBuilder, Error, ServerReport};
+use locktender_tests::{RealServer, ServerOptions, certificate, eventually};
 use peer::tls::terminate;
 use peer::{Act, PATIENCE, Peer};
 
@@ -63,6 +63,21 @@ fn a_node_of_a_cluster() {
             assert!(error.to_string().contains(words), "{error}");
         }
     }
+}
+
+#[test]
+fn a_cluster_of_one_node_serves_and_a_check_says_what_will_happen() {
+    let node = ServerOptions::new().config("cluster-enabled yes").start();
+    node.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    let state = || node.command(&["CLUSTER", "INFO"]).text().unwrap();
+    eventually("the cluster serves", PATIENCE, || state().contains("cluster_state:ok"));
+    let client = at(&node.url());
+    client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
+    let report = client.check().wait().unwrap().remove(0);
+    let warned = |report: &ServerReport| report.warnings.iter().any(|warning| warning.contains("node of a cluster"));
+    assert!(warned(&report), "{report:?}");
+    let alone = RealServer::start();
+    assert!(!warned(&at(&alone.url()).check().wait().unwrap()[0]));
 }
 
 #[test]
@@ -122,7 +137,7 @@ fn a_port_with_tls_behind_a_url_without_and_the_reverse() {
         let builder = Client::builder().url(url).configure(|options| {
             options.connect_timeout = Duration::from_millis(500);
             options.unavailable_after = Duration::from_millis(1_000);
-            options.tls_ca = Some(certificate("ca.pem").display().to_string());
+            options.tls_ca = url.starts_with("rediss:").then(|| certificate("ca.pem").display().to_string());
         });
         builder.build().unwrap().lock("a").acquire_blocking().unwrap_err().to_string()
     };

@@ -27,8 +27,9 @@ pub(super) fn examined(value: Value) -> Answer {
         (_, None | Some("0")) => "none",
         _ => "rdb",
     };
+    let cluster = if get("cluster_enabled").as_deref() == Some("1") { " cluster=1" } else { "" };
     let text = format!(
-        "version={} role={} persistence={persistence} eviction={}",
+        "version={} role={} persistence={persistence} eviction={}{cluster}",
         escape(&version),
         escape(&get("role").unwrap_or_default()),
         escape(&get("maxmemory_policy").unwrap_or_default()),
@@ -48,6 +49,8 @@ mod tests {
         let reply = examined(Value::BulkString(info.into())).unwrap();
         let expected = "version=valkey%209.1.2 role=master persistence=rdb eviction=allkeys-lru";
         assert_eq!((reply.holder.as_deref(), reply.time_us), (Some(expected), 1_795_227_730_123_456));
+        let node = examined(Value::BulkString(format!("{info}cluster_enabled:1\r\n").into())).unwrap();
+        assert_eq!(node.holder.unwrap(), expected.to_owned() + " cluster=1");
         assert_eq!(field(info, "run_id").as_deref(), Some("abc"));
         assert_eq!(field(info, "run"), None);
         assert!(examined(Value::Nil).is_err());

@@ -106,9 +106,8 @@ impl World {
         };
         let held_for_long = |name: &usize| self.foreigners[*name].holds.as_ref().is_some_and(|(_, at)| *at < long_ago);
         let names = (0..self.foreigners.len()).filter(held_for_long);
-        let found = names.flat_map(|name| (0..self.plan.clients).map(move |client| (name, client)));
-        let found = found.filter(|(name, client)| trusts(*name, *client)).next();
-        if let Some((name, client)) = found {
+        let mut waiters = names.flat_map(|name| (0..self.plan.clients).map(move |client| (name, client)));
+        if let Some((name, client)) = waiters.find(|(name, client)| trusts(*name, *client)) {
             self.violate(format!("l{name} is another library's, and c{client} waits to be told of its release"));
         }
     }
