@@ -183,7 +183,8 @@ impl Client {
     /// Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
     /// larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
     ///
-    /// Raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text.
+    /// Raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text, or if this client's prefix
+    /// differs from that of the other client.
     #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
     fn adopt(slf: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Held>> {
         let py = slf.py();

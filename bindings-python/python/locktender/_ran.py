@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
 
-_R = TypeVar("_R")
-
-
-class Ran(Generic[_R]):
+class Ran:
     """The answer of a function decorated with ``@lock(...).try_run``.
 
     ``ran`` says whether it ran, ``value`` what it returned: ``None`` if it didn't run. True if it ran.
@@ -15,10 +11,7 @@ class Ran(Generic[_R]):
 
     __slots__ = ("ran", "value")
 
-    ran: bool
-    value: _R | None
-
-    def __init__(self, ran: bool, value: _R | None = None) -> None:
+    def __init__(self, ran: bool, value: Any = None) -> None:
         self.ran = ran
         self.value = value
 
@@ -38,3 +31,6 @@ class Ran(Generic[_R]):
 
     def __repr__(self) -> str:
         return f"Ran(ran={self.ran!r}, value={self.value!r})"
+
+    # Ran[int], for annotations; its types are in the stub beside this file, because importing typing takes long.
+    __class_getitem__ = classmethod(type(list[int]))
