@@ -5,7 +5,7 @@ use locktender::wording::Language;
 use locktender::{ClientOptions, LockOptions, LockSettings, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use crate::arguments::{path, refuse, seconds, switch, text};
 use crate::errors::raised;
@@ -103,7 +103,13 @@ fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
 }
 
 fn unknown(option: &str, value: &Bound<'_, PyAny>, place: Place) -> PyErr {
-    refuse(option, value, instead_of(option, place, Language::Python))
+    let instead = instead_of(option, place, Language::Python);
+    // Of a text only that it is one: it may be a password, or a URL that has one in it.
+    if value.is_instance_of::<PyString>() {
+        refuse(option, value.get_type().as_any(), instead)
+    } else {
+        refuse(option, value, instead)
+    }
 }
 
 /// The options of a client that were given, with its locks' defaults.
