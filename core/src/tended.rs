@@ -385,4 +385,8 @@ impl Alarm for Tended {
         self.desk.lock().alarm = Tick::NEVER;
         self.feed(Input::Wake);
     }
+
+    fn ends(&self) -> Tick {
+        self.valid_until()
+    }
 }

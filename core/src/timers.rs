@@ -12,6 +12,12 @@ use crate::sync::Mutex;
 /// Something to wake.
 pub(crate) trait Alarm: Send + Sync {
     fn ring(self: Arc<Self>);
+
+    /// When what it looks after ends. Of several alarms that are due, the one whose hold ends first rings first, so that its renewal is
+    /// the first to be sent.
+    fn ends(&self) -> Tick {
+        Tick::default()
+    }
 }
 
 /// Alarms by the time at which they ring.
@@ -82,6 +88,7 @@ impl Timers {
         }
         let next = queue.alarms.first_key_value().map_or(Tick::NEVER, |((at, _), _)| rounded(*at));
         if !due.is_empty() {
+            due.sort_by_cached_key(|alarm| alarm.ends());
             return next;
         }
         let until = self.bell.set(next, now);
@@ -151,6 +158,34 @@ mod tests {
         drop(gone);
         let _past = set(&timers, &tell, 5, Tick::now().after(Duration::from_millis(40)));
         assert_eq!(rung(&told).0, 5, "an alarm nobody keeps is silent");
+    }
+
+    struct Ends(Sender<u64>, u64);
+
+    impl Alarm for Ends {
+        fn ring(self: Arc<Self>) {
+            self.0.send(self.1).unwrap();
+        }
+
+        fn ends(&self) -> Tick {
+            Tick::from_micros(self.1)
+        }
+    }
+
+    #[test]
+    fn of_those_that_are_due_the_one_that_ends_first_rings_first() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let timers = runtime.block_on(async { Timers::with(Bell::Runtime(Notify::new())) });
+        let (tell, told) = channel();
+        let alarms = [7, 3, 9, 0, 3, 5].map(|ends| Arc::new(Ends(tell.clone(), ends)) as Arc<dyn Alarm>);
+        for (id, alarm) in (0..).zip(&alarms) {
+            timers.set(Tick::from_micros(id), id, Arc::downgrade(alarm));
+        }
+        let mut due = Vec::new();
+        timers.collect(&mut due);
+        due.into_iter().for_each(Alarm::ring);
+        drop((tell, alarms));
+        assert_eq!(told.into_iter().collect::<Vec<_>>(), [0, 3, 3, 5, 7, 9]);
     }
 
     struct Panics;

@@ -109,6 +109,12 @@ impl Op {
         matches!(self, Self::Release { .. })
     }
 
+    /// Whether an answer counts whenever it comes, until the operation's deadline: a hold counts an extension from its sending.
+    #[must_use]
+    pub const fn counts_late(&self) -> bool {
+        matches!(self, Self::Extend { .. })
+    }
+
     /// What takes back whatever the operation may have written, and the waiter that it may have lined up: for a client that goes
     /// before the answer comes. `None` for what leaves nothing behind. To be sent behind the operation on the same connection, for
     /// only there it can't be overtaken.

@@ -51,3 +51,35 @@ fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_told_before_the_server
         assert!(at <= kept[n], "hold {n} was told {:?} after the server expired it", at - kept[n]);
     }
 }
+
+/// How many holds stand behind the server that stands still.
+const NUMBER: &str = "LOCKTENDER_HOLDS";
+
+#[test]
+fn f04_holds_behind_a_server_that_stands_still_are_kept_where_enough_was_left() {
+    let number = std::env::var(NUMBER).map_or(1_000, |number| number.parse().expect(NUMBER));
+    let server = RealServer::start();
+    let client = Client::open(server.url()).unwrap();
+    let ttl = ms(9_000);
+    let mut held = Vec::new();
+    let (granted, grants) = channel();
+    while held.len() < number {
+        for n in 0..500 {
+            let granted = granted.clone();
+            let lock = client.lock(format!("hold:{}", held.len() + n)).ttl(ttl);
+            let _ = lock.acquire().then(move |held| granted.send(held.ok()).unwrap());
+        }
+        held.extend(grants.iter().take(500).map(|held| held.expect("the lock is free")));
+    }
+    // All are renewed by now, or about to be: their beats fall into the time in which the server stands still.
+    let least = || held.iter().map(locktender::Held::remaining).min().unwrap();
+    std::thread::sleep(least().saturating_sub(ttl * 2 / 3));
+    server.pause();
+    std::thread::sleep(ms(3_000));
+    let left = least();
+    assert!(left > ms(1_500), "enough is left: {left:?}");
+    server.resume();
+    std::thread::sleep(left);
+    let lost = held.iter().filter(|held| !held.is_valid()).count();
+    assert_eq!(lost, 0, "of {number}, with {left:?} left");
+}

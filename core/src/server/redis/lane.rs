@@ -257,13 +257,13 @@ impl<W: Wire> Lane<W> {
         }
         let mut half_open = false;
         if let State::Up(link) = &mut self.state {
-            let (late, silent) = link.sent_mut().overdue(now);
-            half_open = silent;
+            let overdue = link.sent_mut().overdue(now);
+            half_open = overdue.silent;
             let failure = no_answer(self.settings.response_timeout);
-            if !late.is_empty() {
+            if overdue.slow {
                 self.health.failed(&failure);
             }
-            for job in late {
+            for job in overdue.late {
                 job.completion.complete(Err(failure.clone()));
             }
         }

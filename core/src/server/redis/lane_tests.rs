@@ -98,7 +98,7 @@ fn a_close_takes_back_what_was_given_up_before() {
     lane.accept(job(acquire()), now);
     // Something arrives, or the connection would count as dead.
     let State::Up(link) = &mut lane.state else { panic!("it is connected") };
-    let (late, _) = link.sent_mut().overdue(now.after(TIMEOUT));
+    let late = link.sent_mut().overdue(now.after(TIMEOUT)).late;
     assert_eq!(late.len(), 1);
     left.borrow_mut().clear();
     lane.close(now.after(TIMEOUT));

@@ -1,6 +1,6 @@
 //! What was sent on one connection and has no answer yet: pure bookkeeping.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +48,17 @@ struct Command {
     pulse: u64,
 }
 
+/// What has waited long enough.
+#[derive(Default)]
+pub(super) struct Overdue {
+    /// What is given up.
+    pub(super) late: Vec<Job>,
+    /// Whether any answer has not come in time, also one that still counts.
+    pub(super) slow: bool,
+    /// Whether nothing at all has arrived meanwhile: the connection is dead.
+    pub(super) silent: bool,
+}
+
 /// The commands of one connection. Answers come in the order of the questions, so what is in flight is a queue.
 pub(super) struct Sent {
     commands: VecDeque<Command>,
@@ -61,6 +72,10 @@ pub(super) struct Sent {
     known: Vec<&'static str>,
     /// The command that finds out whether the server knows another.
     probe: Option<u64>,
+    /// Operations that have waited long enough, but whose answers count whenever they come, by the numbers of their commands.
+    patient: BTreeMap<u64, Job>,
+    /// Since when, and how much had arrived by then, one looks whether anything arrives for those.
+    watched: Option<(Tick, u64)>,
     /// For whoever has waited long enough: time to find out what is to be read after all, and what had arrived when it was given.
     more: Option<(Tick, u64)>,
 }
@@ -68,8 +83,9 @@ pub(super) struct Sent {
 impl Sent {
     pub(super) fn new(pulse: Pulse, run_id: Option<String>, response_timeout: Duration) -> Self {
         let run_id = run_id.map(Arc::from);
-        let (commands, known) = (VecDeque::new(), Vec::new());
-        Self { commands, first: 0, pulse, run_id, response_timeout, answered: false, known, probe: None, more: None }
+        let (commands, known, patient) = (VecDeque::new(), Vec::new(), BTreeMap::new());
+        let (first, answered, probe, watched, more) = (0, false, None, None, None);
+        Self { commands, first, pulse, run_id, response_timeout, answered, known, probe, patient, watched, more }
     }
 
     /// What the server said of itself when the connection was made.
@@ -127,10 +143,12 @@ impl Sent {
         if is_out_of_step(word, &value) {
             return out_of_step("a notice came in the place of an answer");
         }
-        if command.job.as_ref().is_some_and(|job| codec::is_about_another(&job.request.op, &value)) {
+        let asked = command.job.as_ref().or_else(|| self.patient.get(&number));
+        if asked.is_some_and(|job| codec::is_about_another(&job.request.op, &value)) {
             return out_of_step("an answer came that belongs to the operation of another owner");
         }
-        let (job, by_sha) = (command.job.take(), command.form == Form::BySha);
+        let by_sha = command.form == Form::BySha;
+        let job = command.job.take().or_else(|| self.patient.remove(&number));
         // A peer that hangs up when it is asked to listen has not been of use by answering the questions before.
         self.answered |= word.is_none_or(|word| word == Word::Ping);
         while self.commands.front().is_some_and(|command| command.job.is_none()) && self.first <= number {
@@ -156,11 +174,12 @@ impl Sent {
         number.checked_sub(self.first).and_then(|at| usize::try_from(at).ok())
     }
 
-    /// When the oldest operation in flight has waited long enough.
+    /// When the oldest operation in flight has waited long enough, or it is to be seen whether anything arrives at all.
     pub(super) fn due(&self) -> Tick {
         let oldest = self.commands.iter().find(|command| command.job.is_some());
         let due = oldest.map_or(Tick::NEVER, |command| command.at.after(self.response_timeout));
-        due.max(self.more.map_or(Tick::default(), |(until, _)| until))
+        let due = due.max(self.more.map_or(Tick::default(), |(until, _)| until));
+        self.watched.map_or(due, |(since, _)| due.min(since.after(self.response_timeout)))
     }
 
     /// Gives up what has waited long enough, and says whether the connection was silent all that time: half-open.
@@ -168,31 +187,58 @@ impl Sent {
     /// Whoever is asked late did not run before: answers may be there that nobody has read, and a server on the same machine may
     /// not have run either. So all get as much time more, but only once until something arrives: on a machine that is always
     /// late a dead connection would never be found.
-    pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Job>, bool) {
+    pub(super) fn overdue(&mut self, now: Tick) -> Overdue {
         let (pulse, timeout) = (self.pulse.count(), self.response_timeout);
         let (due, excused) = (self.due(), self.more.is_some_and(|(_, heard)| heard == pulse));
         if due < now && !excused {
             self.more = Some((now.after(now.since(due).min(timeout)), pulse));
         }
-        if now < self.due() {
-            return (Vec::new(), false);
+        let mut overdue = Overdue::default();
+        if now < self.due() || self.more.is_some_and(|(until, _)| now < until) {
+            return overdue;
         }
-        let mut silent = false;
-        let mut late = Vec::new();
-        for command in self.commands.iter_mut().take_while(|command| command.at.after(timeout) <= now) {
-            if let Some(job) = command.job.take() {
-                silent |= command.pulse == pulse;
-                command.undo = job.request.op.undo();
-                late.push(job);
+        self.look_after_patient(now, &mut overdue);
+        for (command, number) in self.commands.iter_mut().zip(self.first..) {
+            if command.at.after(timeout) > now {
+                break;
             }
+            let Some(job) = command.job.take() else { continue };
+            overdue.slow = true;
+            if command.pulse == pulse {
+                overdue.silent = true;
+            } else if job.request.op.counts_late() && now < job.request.deadline {
+                self.patient.insert(number, job);
+                self.watched.get_or_insert((now, pulse));
+                continue;
+            }
+            command.undo = job.request.op.undo();
+            overdue.late.push(job);
         }
-        (late, silent)
+        overdue
+    }
+
+    /// Gives up those whose answers no longer count, and looks whether anything arrives for the others.
+    fn look_after_patient(&mut self, now: Tick, overdue: &mut Overdue) {
+        let pulse = self.pulse.count();
+        let Some((since, heard)) = self.watched else { return };
+        if now < since.after(self.response_timeout) {
+            return;
+        }
+        let (over, left) = std::mem::take(&mut self.patient).into_iter().partition(|(_, job)| job.request.deadline <= now);
+        let over: BTreeMap<_, _> = over;
+        overdue.late.extend(over.into_values());
+        self.patient = left;
+        overdue.silent = heard == pulse && !self.patient.is_empty();
+        self.watched = (!self.patient.is_empty()).then_some((now, pulse));
     }
 
     /// Takes what is in flight and fits, in order. The answers still keep their places.
     pub(super) fn take(&mut self, fits: impl Fn(&Job) -> bool) -> Vec<Job> {
+        let (patient, left) = std::mem::take(&mut self.patient).into_iter().partition(|(_, job)| fits(job));
+        let patient: BTreeMap<_, _> = patient;
+        self.patient = left;
         let taken = |command: &mut Command| if command.job.as_ref().is_some_and(&fits) { command.job.take() } else { None };
-        self.commands.iter_mut().filter_map(taken).collect()
+        patient.into_values().chain(self.commands.iter_mut().filter_map(taken)).collect()
     }
 
     /// Gives up what is in flight and doesn't survive a close: these operations, and what takes back whatever any of those without
@@ -206,7 +252,7 @@ impl Sent {
 
     /// Whether somebody waits for something in flight.
     pub(super) fn is_busy(&self) -> bool {
-        self.commands.iter().any(|command| command.job.is_some())
+        !self.patient.is_empty() || self.commands.iter().any(|command| command.job.is_some())
     }
 }
 
@@ -252,8 +298,8 @@ mod tests {
     }
 
     fn overdue(sent: &mut Sent, now: Tick) -> (usize, bool) {
-        let (late, silent) = sent.overdue(now);
-        (late.len(), silent)
+        let overdue = sent.overdue(now);
+        (overdue.late.len(), overdue.silent)
     }
 
     #[test]
@@ -287,5 +333,55 @@ mod tests {
         assert_eq!(overdue(&mut sent, at(1_300)), (1, true), "nothing has arrived since");
         pulse.beat();
         assert_eq!(overdue(&mut sent, at(2_250)), (0, false), "something has");
+    }
+
+    /// What an extension of a hold that ends then comes to.
+    fn extend(sent: &mut Sent, now: Tick, ends: Tick) -> std::sync::mpsc::Receiver<Answer> {
+        let (tell, told) = std::sync::mpsc::channel();
+        let keys = Arc::new(crate::name::Keys::new("", "orders:42", 1).unwrap());
+        let op = Op::Extend { keys, owner: "ours".into(), ttl_ms: 1_000, token: 7 };
+        let completion = Completion::new(move |answer| tell.send(answer).unwrap());
+        sent.push(Job { request: Request::new(op, ends), completion, repeated: false }, Form::BySha, now);
+        told
+    }
+
+    fn extended() -> RedisResult<Value> {
+        let text = |text: &str| Value::BulkString(text.into());
+        Ok(Value::Array(vec![text("ok"), Value::Int(0), Value::Int(7), text("ours"), Value::Int(1_000)]))
+    }
+
+    #[test]
+    fn an_extension_is_waited_for_as_long_as_its_hold_is_valid_if_the_connection_lives() {
+        let pulse = Pulse::default();
+        let mut sent = Sent::new(pulse.clone(), None, ms(1_000));
+        let told = extend(&mut sent, at(0), at(5_000));
+        let over = extend(&mut sent, at(0), at(2_500));
+        for now in [1_000, 2_000] {
+            pulse.beat();
+            let overdue = sent.overdue(at(now));
+            assert_eq!((overdue.late.len(), overdue.silent, overdue.slow), (0, false, now == 1_000), "{now}");
+        }
+        pulse.beat();
+        let overdue = sent.overdue(at(3_000));
+        assert_eq!((overdue.late.len(), overdue.silent), (1, false), "the hold of one has ended");
+        drop((overdue, over));
+        assert!(sent.is_busy());
+        let Landing::Answered(job, answer) = sent.land(0, extended()) else { panic!("its answer counts") };
+        job.completion.complete(answer);
+        assert!(told.recv().unwrap().is_ok());
+        assert!(matches!(sent.land(1, extended()), Landing::Late), "nobody waits for that any more");
+        assert!(!sent.is_busy());
+    }
+
+    #[test]
+    fn a_connection_that_falls_silent_while_an_extension_is_waited_for_is_dead() {
+        let pulse = Pulse::default();
+        let mut sent = Sent::new(pulse.clone(), None, ms(1_000));
+        let _told = extend(&mut sent, at(0), at(60_000));
+        pulse.beat();
+        assert_eq!(overdue(&mut sent, at(1_000)), (0, false));
+        assert_eq!(sent.due(), at(2_000));
+        assert_eq!(overdue(&mut sent, at(2_000)), (0, true));
+        assert_eq!(sent.take(|_| true).len(), 1, "it is unknown, as everything else on the connection");
     }
 }
