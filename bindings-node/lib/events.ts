@@ -74,9 +74,21 @@ export function enrol(number: number, emitter: EventEmitter<ClientEvents>): void
   forgotten.register(emitter, number)
 }
 
-/** Tells each of those that listen; none is passed over because another one throws. @internal */
-export function deliver(client: number, event: LockEvent): void {
+function isHeard(emitter: EventEmitter<ClientEvents> | undefined): boolean {
+  if (diagnostics.hasSubscribers) return true
+  return emitter !== undefined && emitter.listenerCount('warning') + emitter.listenerCount('event') > 0
+}
+
+/**
+ * Tells each of those that listen; none is passed over because another one throws. An acquire that waits for its own client may
+ * wait for ever, so that is a warning of the process where nobody listens. @internal
+ */
+export function deliver(client: number, event: LockEvent, selfWait: boolean): void {
   const emitter = emitters.get(client)?.deref()
+  if (selfWait && !isHeard(emitter)) {
+    const warning = { type: 'LocktenderWarning', code: 'LOCKTENDER_SELF_WAIT' }
+    callGuest(() => process.emitWarning(event.message ?? '', warning))
+  }
   if (diagnostics.hasSubscribers) callGuest(() => diagnostics.publish(event))
   callGuest(() => emitter?.emit(event.kind, event))
   callGuest(() => emitter?.emit('event', event))

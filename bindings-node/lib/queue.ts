@@ -54,7 +54,7 @@ function drain(): void {
       const value = kind < RESOLVED ? numbers[at + 2] : rich?.[next++]
       if (kind < ENDED) settle(number, outcomeOf(kind, number, value))
       else if (kind === ENDED) ended(number, value as native.Failure | null)
-      else deliver(number, value as LockEvent)
+      else deliver(number, value as LockEvent, numbers[at + 2] === 1)
     }
   }
 }

@@ -38,7 +38,8 @@ pub enum Kind {
     Rejected,
     /// The hold with this number ended, if it is watched: its loss, a `Failure` or `null`, is in the array.
     Ended,
-    /// The client with this number has an event; it is in the array.
+    /// The client with this number has an event; it is in the array. The value is 1 for the warning of an acquire that waits for
+    /// its own client, else 0.
     Event,
 }
 
@@ -99,7 +100,11 @@ impl CompletionQueue {
             Item::Settled(id, Ok(Value::Ended(loss))) => rich.with(Kind::Resolved, id, loss.map(Failure::from))?,
             Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
-            Item::Event(client, event) => rich.with(Kind::Event, client.into(), LockEvent::from(*event))?,
+            Item::Event(client, event) => {
+                let self_wait = f64::from(u8::from(event.is_self_wait()));
+                let (kind, number, _) = rich.with(Kind::Event, client.into(), LockEvent::from(*event))?;
+                (kind, number, self_wait)
+            }
         })
     }
 

@@ -136,6 +136,7 @@ pub struct Event {
     pub server: Option<String>,
     /// One sentence more.
     pub message: Option<String>,
+    pub(crate) self_wait: bool,
 }
 
 impl Event {
@@ -153,7 +154,15 @@ impl Event {
             rank: None,
             server: None,
             message: None,
+            self_wait: false,
         }
+    }
+
+    /// Whether it is the warning of an acquire that waits without an end for a lock which its own client holds. If the holder
+    /// waits for that acquire, both wait for ever.
+    #[must_use]
+    pub const fn is_self_wait(&self) -> bool {
+        self.self_wait
     }
 
     /// An event of the lock with these keys.

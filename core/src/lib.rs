@@ -55,6 +55,7 @@ pub mod machine;
 pub mod mutant;
 pub mod name;
 pub mod options;
+mod own_holds;
 pub mod owner;
 mod patience;
 #[doc(hidden)]

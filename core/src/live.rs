@@ -16,6 +16,7 @@ use crate::event::{Event, EventKind};
 use crate::machine;
 use crate::name::Keys;
 use crate::options::ClientOptions;
+use crate::own_holds::OwnHolds;
 use crate::owner::Signature;
 use crate::process::Process;
 use crate::protocol::Input;
@@ -47,6 +48,7 @@ pub(crate) struct Live {
     /// The task that holds each owner value, where the caller told.
     holders: Mutex<HashMap<Arc<str>, u64>>,
     pub(crate) bodies: Bodies,
+    own_holds: OwnHolds,
     /// Who waits here for which lock.
     lines: Mutex<Lines>,
     channel: String,
@@ -88,6 +90,7 @@ impl Live {
             emptied: Notify::new(),
             holders: Mutex::default(),
             bodies: Bodies::default(),
+            own_holds: OwnHolds::default(),
         }
     }
 
@@ -173,6 +176,11 @@ impl Live {
 
     pub(crate) fn holder_context(&self, owner: &str) -> Option<u64> {
         self.holders.lock().get(owner).copied()
+    }
+
+    /// This client's own hold on `lock`, if it has had it for a second at least. Cheap also where thousands ask.
+    pub(crate) fn own_hold(&self, lock: &str, now: Tick) -> Option<Arc<Tended>> {
+        self.own_holds.find(lock, now, || self.roll.lock().values().cloned().collect())
     }
 
     /// Lines a waiter up behind the others of this client, and puts it on the roll in the same moment: who leaves the line may

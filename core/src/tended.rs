@@ -4,6 +4,8 @@
 //! theirs and go. So inputs are handled one at a time and commands are carried out in order, without a lock held while a
 //! server, an event sink or a caller is called.
 
+mod self_wait;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -35,6 +37,8 @@ pub(crate) struct Tended {
     valid_until: AtomicU64,
     /// Whether the holder was told that the lock is not held: by an error, a watcher or an answer.
     told: AtomicBool,
+    /// Whether an acquire of the same client that waits for this hold was told of.
+    waited_for: AtomicBool,
 }
 
 struct Desk {
@@ -113,6 +117,7 @@ impl Tended {
             desk: Mutex::new(desk),
             valid_until: AtomicU64::new(0),
             told: AtomicBool::new(false),
+            waited_for: AtomicBool::new(false),
         })
     }
 
@@ -267,6 +272,7 @@ impl Tended {
             Command::Warm => self.live.warm(),
             Command::Listen => self.live.listen(),
             Command::Untold(why) => self.live.untold(&self.recipe.keys, &why),
+            Command::WaitsLong { since } => self.notice_own_hold(since),
             Command::Yield => self.live.pass(self.recipe.keys.lock(), self.id),
             Command::Quit(departure) => self.live.quit(self.recipe.keys.lock(), self.id, departure),
             Command::Emit(event) => {
@@ -323,25 +329,6 @@ impl Tended {
         if let Some(acquirer) = acquirer {
             acquirer.respond(held);
         }
-    }
-
-    /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
-    fn notice_self_wait(&self, event: &Event) {
-        let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
-        if self.recipe.one_shot
-            || self.context.is_none()
-            || rival.is_none_or(|rival| self.live.holder_context(rival) != self.context)
-        {
-            return;
-        }
-        if std::mem::replace(&mut self.desk.lock().warned, true) {
-            return;
-        }
-        let mut warning = Event::new(EventKind::Warning);
-        (warning.lock, warning.key) = (event.lock.clone(), event.key.clone());
-        warning.rival.clone_from(&event.rival);
-        warning.message = Some("the lock is held by the very task that waits for it; locks are not re-entrant".to_owned());
-        self.live.emit(&warning);
     }
 
     /// A bug of ours: nothing the machine says can be trusted any more, so everybody is told, and a hold counts as lost.

@@ -91,6 +91,34 @@ test('a body that asks for its own lock is told by the timeout who has it, unles
   assert.equal(await later, 'after the first')
 })
 
+test('a body that awaits its own lock without end is told of, by the process where nobody listens', async (t) => {
+  const [silent, heard] = [new Client(server.url, patient), new Client(server.url, patient)]
+  t.after(() => Promise.all([silent.close(), heard.close()]))
+  const [warnings, events] = [[], []]
+  const note = (warning) => warnings.push(warning)
+  process.on('warning', note)
+  t.after(() => process.off('warning', note))
+  heard.on('warning', (event) => events.push(event))
+  const inside = async (own, name) => {
+    const leave = new AbortController()
+    await own.withLock(name, async (held) => {
+      const nested = ['one', 'two'].map(() => own.withLock(name, { signal: leave.signal }, () => assert.fail('ran')))
+      const settled = Promise.allSettled(nested)
+      const told = () => events.concat(warnings).find(({ message }) => message.includes(name))
+      await until(told, PATIENCE_MS)
+      // Once for a hold, not for each that waits for it.
+      await sleep(300)
+      assert.ok(held.isValid())
+      leave.abort()
+      await settled
+    })
+  }
+  await Promise.all([inside(silent, `${t.name}: silent`), inside(heard, `${t.name}: heard`)])
+  assert.deepEqual(warnings.map(({ name, code }) => [name, code]), [['LocktenderWarning', 'LOCKTENDER_SELF_WAIT']])
+  assert.deepEqual(events.map(({ lockName }) => lockName), [`${t.name}: heard`])
+  assert.match(warnings[0].message, /: silent" has been held for \d+\.\d s by this same client, .*pass the hold down instead$/)
+})
+
 test('tryWithLock tells whether it ran', async (t) => {
   assert.deepEqual(await client.tryWithLock(t.name, async () => undefined), { ran: true, value: undefined })
   const held = await rival.lock(t.name).acquire()

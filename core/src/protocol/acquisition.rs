@@ -68,6 +68,11 @@ impl Acquisition {
         self.farewells.iter().filter_map(Farewell::wake_at).fold(state, Tick::min)
     }
 
+    /// The value of the hold and when it was granted, while it is held.
+    pub(crate) fn hold(&self) -> Option<(&Arc<str>, Tick)> {
+        self.state.hold()
+    }
+
     /// Whether nothing is left to do, and no handle can ask for more than a fixed answer.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -89,7 +94,7 @@ impl Acquisition {
     /// Takes one input, and appends what the shell shall do.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Command>) {
         let recipe = Arc::clone(&self.recipe);
-        self.oversleep(&recipe, now.tick);
+        self.oversleep(&recipe, now.tick, out);
         match input {
             Input::Start | Input::Wake => self.wake(&recipe, now, out),
             Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
@@ -110,12 +115,12 @@ impl Acquisition {
     }
 
     /// Nobody's patience ends in time in which the process did not run, which shows by something that was due then. Validity does.
-    fn oversleep(&mut self, recipe: &Recipe, now: Tick) {
+    fn oversleep(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let ran = std::mem::replace(&mut self.ran, now);
         let late = |due: Tick| now.since(due.max(ran));
         // Not by what undoes earlier rounds: the more there is to do, the longer would a machine that is always late go on.
         match &mut self.state {
-            State::Acquiring(attempt) => attempt.overslept(recipe, late(attempt.wake_at(recipe)), now),
+            State::Acquiring(attempt) => attempt.runs(recipe, late(attempt.wake_at(recipe)), now, out),
             State::Held(hold) => hold.overslept(late(hold.wake_at())),
             State::Leaving(leaving) => leaving.overslept(&self.farewells, late),
             _ => (),

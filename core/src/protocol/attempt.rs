@@ -55,7 +55,7 @@ impl Attempt {
             Wait::For(span) => now.after(span),
             Wait::Forever => Tick::NEVER,
         };
-        let waiting = Waiting::new(recipe, seat);
+        let waiting = Waiting::new(recipe, seat, now);
         Self {
             started: now,
             deadline,
@@ -71,11 +71,12 @@ impl Attempt {
     }
 
     pub(super) fn wake_at(&self, recipe: &Recipe) -> Tick {
-        self.round.as_ref().map_or(self.next_try, |round| round.ends(recipe))
+        self.round.as_ref().map_or(self.next_try, |round| round.ends(recipe)).min(self.waiting.long_at)
     }
 
-    /// This process did not run for so long.
-    pub(super) fn overslept(&mut self, recipe: &Recipe, late: Duration, now: Tick) {
+    /// This process runs, and did not before for so long.
+    pub(super) fn runs(&mut self, recipe: &Recipe, late: Duration, now: Tick, out: &mut Vec<Command>) {
+        self.waiting.tell_long(self.started, now, out);
         if let (false, Some(since), Some(slot)) = (late.is_zero(), self.outage.overslept(late), self.waiting.slot()) {
             slot.begin_outage(since);
         }

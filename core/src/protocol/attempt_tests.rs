@@ -130,6 +130,35 @@ fn the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for(
 }
 
 #[test]
+fn a_wait_without_end_is_told_of_once_when_it_is_long() {
+    let cases = [
+        (Wait::Forever, false, vec![at(5_000)]),
+        (Wait::Forever, true, vec![at(5_000)]),
+        (Wait::For(ms(60_000)), false, vec![]),
+        (Wait::For(ms(0)), false, vec![]),
+    ];
+    for (wait, parked, expected) in cases {
+        let (_lines, seats) = seats(2, false);
+        let seat = seats[usize::from(parked)].clone();
+        let mut acquire = Acquire::new(Some(seat), LockOptions { wait, ..LockOptions::default() });
+        let mut told = Vec::new();
+        let mut commands = acquire.bring(Input::Start);
+        while acquire.now < at(20_000) {
+            if commands.iter().any(|command| matches!(command, Command::Send { .. })) {
+                commands = acquire.held();
+                continue;
+            }
+            acquire.now = acquire.machine.wake_at().min(at(20_000));
+            commands = acquire.bring(Input::Wake);
+            if commands.iter().any(|command| matches!(command, Command::WaitsLong { since } if *since == at(0))) {
+                told.push(acquire.now);
+            }
+        }
+        assert_eq!(told, expected, "{wait:?}, parked: {parked}");
+    }
+}
+
+#[test]
 fn events_tell_once_that_it_waits_in_line_and_that_it_was_told() {
     let (_lines, seats) = seats(1, false);
     let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());

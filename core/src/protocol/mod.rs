@@ -240,6 +240,11 @@ pub enum Command {
     Listen,
     /// Let the others of this process's line try for themselves: our ttl is too short for the way to the servers.
     Yield,
+    /// An acquire whose wait has no end waits long already: see whether its own client has the lock.
+    WaitsLong {
+        /// When the acquire began.
+        since: Tick,
+    },
     /// Leave the line of this process.
     Quit(Departure),
     /// The next waiter could not be told of the release, and why.

@@ -1,5 +1,8 @@
 //! How far an acquisition has come.
 
+use std::sync::Arc;
+
+use crate::clock::Tick;
 use crate::error::{Error, Loss};
 use crate::protocol::Recipe;
 use crate::protocol::attempt::Attempt;
@@ -25,6 +28,11 @@ impl State {
             Self::Held(hold) | Self::Lost(hold, _) | Self::Leaving(Leaving { hold, .. }) => Some(hold.owner()),
             _ => None,
         }
+    }
+
+    /// The value of the hold and when it was granted, while it is held.
+    pub(super) fn hold(&self) -> Option<(&Arc<str>, Tick)> {
+        if let Self::Held(hold) = self { Some((hold.owner(), hold.granted)) } else { None }
     }
 
     /// The error of a call that needs the lock held, where it isn't.

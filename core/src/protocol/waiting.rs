@@ -1,13 +1,18 @@
 //! A waiter between two rounds: what it was told, and when it tries again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::Holder;
 use crate::mutant::mutant;
-use crate::protocol::Recipe;
+use crate::options::Wait;
+use crate::protocol::{Command, Recipe};
 use crate::server::{Place, Queued};
 use crate::wait::{self, Hint, Seat, Slot, Turn};
+
+/// How long an acquire without an end of its wait waits before it is asked whether it waits for its own client.
+pub(super) const LONG_WAIT: Duration = Duration::from_secs(5);
 
 /// What a failed round says of the lock's holder.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +40,24 @@ pub(super) struct Waiting {
     /// has them tell the next one so, but it isn't where it counts.
     in_vain: Vec<bool>,
     polls: u32,
+    /// When a wait without an end is long; `NEVER` once that was told.
+    pub(super) long_at: Tick,
 }
 
 impl Waiting {
-    pub(super) fn new(recipe: &Recipe, seat: Option<Seat>) -> Self {
+    pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
         let none = vec![false; recipe.servers.len()];
-        Self { seat, hints: none.clone(), look_at: Tick::NEVER, woken: None, split: false, in_vain: none, polls: 0 }
+        let is_endless = recipe.lines_up() && recipe.options.wait == Wait::Forever;
+        let long_at = if is_endless { now.after(LONG_WAIT) } else { Tick::NEVER };
+        Self { seat, hints: none.clone(), look_at: Tick::NEVER, woken: None, split: false, in_vain: none, polls: 0, long_at }
+    }
+
+    /// Tells once that the wait, which began at `started` and has no end, is long.
+    pub(super) fn tell_long(&mut self, started: Tick, now: Tick, out: &mut Vec<Command>) {
+        if now >= self.long_at {
+            self.long_at = Tick::NEVER;
+            out.push(Command::WaitsLong { since: started });
+        }
     }
 
     pub(super) fn slot(&self) -> Option<&Arc<Slot>> {

@@ -46,7 +46,7 @@ impl Bench {
         let recipe = recipe(servers);
         let mut lines = Lines::new("c", "", servers);
         let seat = Seat { turn, ..lines.join("l", 1, false) };
-        Self { waiting: Waiting::new(&recipe, Some(seat)), recipe, lines, rng: fastrand::Rng::with_seed(7) }
+        Self { waiting: Waiting::new(&recipe, Some(seat), at(0)), recipe, lines, rng: fastrand::Rng::with_seed(7) }
     }
 
     /// A round found the lock held for so long, and `rank` before us: when to try again.
@@ -261,7 +261,7 @@ fn the_place_is_named_where_each_server_put_it() {
     }
     let arrivals = (0..3).map(|server| bench.waiting.place(server).map(|place| place.arrival)).collect::<Vec<_>>();
     assert_eq!(arrivals, [Some(0), Some(17), Some(0)]);
-    let alone = Waiting::new(&bench.recipe, None);
+    let alone = Waiting::new(&bench.recipe, None, at(0));
     assert!(alone.place(0).is_none() && alone.queued(0, &Queued::At { rank: 0, arrival: 1 }).is_none());
 }
 

@@ -51,7 +51,13 @@ impl World {
                     self.violate(format!("c{client}.{slot}: lost twice, or after its end"));
                 }
             }
-            Command::Send { .. } | Command::Warm | Command::Listen | Command::Untold(_) | Command::Yield | Command::Quit(_) => (),
+            Command::Send { .. }
+            | Command::Warm
+            | Command::Listen
+            | Command::Untold(_)
+            | Command::Yield
+            | Command::WaitsLong { .. }
+            | Command::Quit(_) => (),
         }
     }
 

@@ -1,0 +1,40 @@
+//! Own holds: the locks that a client holds itself, by key. Looked through only once an acquire waits long, so that no hold pays for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::sync::Mutex;
+use crate::tended::Tended;
+
+/// How often they are looked through at most: many acquires may begin to wait long in the same moment.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What the last look found.
+#[derive(Default)]
+pub(crate) struct OwnHolds(Mutex<Look>);
+
+#[derive(Default)]
+struct Look {
+    at: Option<Tick>,
+    found: HashMap<Box<str>, Weak<Tended>>,
+}
+
+impl OwnHolds {
+    /// The hold of the lock with this key. One that is younger than the last look may be missed.
+    pub(crate) fn find(&self, lock: &str, now: Tick, roll: impl FnOnce() -> Vec<Arc<Tended>>) -> Option<Arc<Tended>> {
+        let mut look = self.0.lock();
+        if look.at.is_none_or(|at| now.since(at) >= AGAIN_AFTER) {
+            let all = roll();
+            let held = all.iter().filter(|tended| now < tended.valid_until());
+            look.found = held.map(|tended| (tended.recipe.keys.lock().into(), Arc::downgrade(tended))).collect();
+            look.at = Some(now);
+            // The last reference of one that has ended meanwhile must not go while the look is locked.
+            drop(look);
+            drop(all);
+            look = self.0.lock();
+        }
+        look.found.get(lock)?.upgrade()
+    }
+}

@@ -1,0 +1,66 @@
+//! Self-waits: an acquire that waits for a lock which its own task holds, or perhaps a caller that waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Tended;
+use crate::clock::Tick;
+use crate::event::{Event, EventKind};
+
+impl Tended {
+    /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
+    pub(super) fn notice_self_wait(&self, event: &Event) {
+        let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
+        if self.recipe.one_shot
+            || self.context.is_none()
+            || rival.is_none_or(|rival| self.live.holder_context(rival) != self.context)
+        {
+            return;
+        }
+        if std::mem::replace(&mut self.desk.lock().warned, true) {
+            return;
+        }
+        let mut warning = Event::new(EventKind::Warning);
+        (warning.lock, warning.key) = (event.lock.clone(), event.key.clone());
+        warning.rival.clone_from(&event.rival);
+        warning.message = Some("the lock is held by the very task that waits for it; locks are not re-entrant".to_owned());
+        self.live.emit(&warning);
+    }
+
+    /// Warns where this client has had the lock since before the acquire began, which waits long and without an end: nobody
+    /// knows but the caller whether the holder waits for the acquire. Once for each hold.
+    pub(super) fn notice_own_hold(&self, began: Tick) {
+        // A task that was named is refused at once inside of its own body.
+        if self.context.is_some() {
+            return;
+        }
+        let now = Tick::now();
+        let Some(own) = self.live.own_hold(self.recipe.keys.lock(), now) else { return };
+        let Some((owner, since)) = own.hold_at(now).filter(|(_, since)| *since <= began) else { return };
+        if own.waited_for.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let mut warning = Event::of(EventKind::Warning, &self.recipe.keys);
+        warning.rival = Some(owner.to_string());
+        warning.self_wait = true;
+        warning.message = Some(format!(
+            "lock {:?} has been held for {:.1} s by this same client, one of whose acquires waits for it without an end: \
+             if the holder waits for that acquire, both wait for ever; pass the hold down instead",
+            self.recipe.name(),
+            now.since(since).as_secs_f64(),
+        ));
+        self.live.emit(&warning);
+    }
+
+    /// The value of the hold and when it was granted, if it is valid at `now`.
+    fn hold_at(&self, now: Tick) -> Option<(Arc<str>, Tick)> {
+        if now >= self.valid_until() {
+            return None;
+        }
+        self.desk.lock().machine.hold().map(|(owner, since)| (Arc::clone(owner), since))
+    }
+}
+
+#[cfg(test)]
+#[path = "self_wait_tests.rs"]
+mod tests;

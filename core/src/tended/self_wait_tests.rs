@@ -1,0 +1,61 @@
+//! Self-waits in real time: which acquires that wait long are told of.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::sync::Mutex;
+use crate::{Client, Event, EventKind, Lock, Wait};
+
+type Seen = Arc<Mutex<Vec<Event>>>;
+
+fn client(seen: &Seen) -> Client {
+    let seen = Arc::clone(seen);
+    let sink = move |event: &Event| {
+        if event.kind == EventKind::Warning {
+            seen.lock().push(event.clone());
+        }
+    };
+    Client::builder().url("memory://self-waits").sink(Arc::new(sink)).build().unwrap()
+}
+
+#[test]
+fn an_acquire_without_end_tells_that_its_own_client_holds_the_lock() {
+    let seen = Seen::default();
+    let (own, other) = (client(&seen), client(&seen));
+    let lock = |client: &Client, name: &str| client.lock(name).ttl(Duration::from_secs(60));
+    let hold = |lock: &Lock| lock.acquire_blocking().unwrap();
+    let granted = Arc::new(Mutex::new(Vec::new()));
+    let waits = |lock: Lock| {
+        let granted = Arc::clone(&granted);
+        lock.acquire().then(move |held| granted.lock().extend(held.ok()))
+    };
+
+    let held = ["own", "theirs", "named", "ends", "passed on"].map(|name| hold(&lock(&own, name)));
+    let calls = [
+        waits(lock(&own, "own")),
+        waits(lock(&own, "own")),
+        waits(lock(&other, "theirs")),
+        waits(lock(&own, "named").context(1)),
+        waits(lock(&own, "ends").wait(Wait::For(Duration::from_secs(60)))),
+        waits(lock(&own, "passed on")),
+        waits(lock(&own, "passed on")),
+    ];
+    let [own_hold, .., passed_on] = &held;
+    passed_on.release().wait().unwrap();
+    let began = Instant::now();
+    while seen.lock().is_empty() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // All of them are due in the same moment.
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(granted.lock().len(), 1, "one of two, and its hold is younger than the acquire of the other");
+    let seen = seen.lock().clone();
+    let told: Vec<_> = seen.iter().filter_map(|event| event.lock.as_deref()).collect();
+    assert_eq!(told, ["own"], "{seen:?}");
+    let warning = &seen[0];
+    assert!(warning.is_self_wait());
+    assert_eq!(warning.rival.as_deref(), Some(own_hold.owner()));
+    let text = warning.message.as_deref().unwrap();
+    assert!(text.starts_with("lock \"own\" has been held for ") && text.contains("pass the hold down"), "{text}");
+    drop(calls);
+}
