@@ -6,12 +6,18 @@ import { diagnostics, enrol, ofNormalLife, type ClientEvents } from './events.js
 import { during, Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Lock, type Made } from './lock.js'
-import { clientOptions, lockOptions, signalOf, text, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
+import { clientOptions, flag, lockOptions, signalOf, text, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
 import { serversAnd, type Server } from './servers.js'
 
 /** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
 export type WithLockOptions = LockOptions & AcquireOptions
+
+/** Options of `adopt`. */
+export type AdoptOptions = WithLockOptions & {
+  /** Whether to acquire the lock like any other if the hold that was handed over is gone. Default false: `LOCK_LOST` then. */
+  orAcquire?: boolean
+}
 
 /** What runs while the lock is held. */
 export type Body<T> = (held: Held) => T | PromiseLike<T>
@@ -111,13 +117,15 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   /**
-   * Takes a lock over from another process, by the string its `handOver` gave: an ordinary acquire, for which the key of
-   * exactly that owner counts as free. The two clients must have the same prefix.
+   * Takes a lock over from another process, by the string its `handOver` gave. The two clients must have the same prefix. Rejects
+   * with `LockLostError`, reason `ended`, if that hold has ended or was adopted before, also by an attempt of this call that lost
+   * its answer. `{ orAcquire: true }` acquires the lock then, like any other: it waits for it, and what that hold protected may be
+   * half done.
    */
-  async adopt(ticket: string, options?: WithLockOptions): Promise<Held> {
+  async adopt(ticket: string, options?: AdoptOptions): Promise<Held> {
     this.#hear()
-    const own = lockOptions(options, ['signal'])
-    const lock = valueOf(this.#native.adoption(text('ticket', ticket), own))
+    const own = lockOptions(options, ['signal', 'orAcquire'])
+    const lock = valueOf(this.#native.adoption(text('ticket', ticket), flag('orAcquire', options?.orAcquire), own))
     const granted = resultOf<Granted>(await outcomeUnless(signalOf(options), () => lock.acquire()))
     return new Held(lock.name, this, granted)
   }

@@ -49,7 +49,7 @@ export class AcquireTimeoutError extends LockError {
 }
 
 /** Why a hold ended without its holder's doing. */
-export type LossReason = 'expired' | 'missing' | 'taken' | 'superseded' | 'conflict' | 'max_hold' | 'closed'
+export type LossReason = 'expired' | 'missing' | 'taken' | 'superseded' | 'conflict' | 'max_hold' | 'closed' | 'ended'
 
 /** `LOCK_LOST`: the lock was ours and no longer is. */
 export class LockLostError extends LockError {

@@ -1,5 +1,5 @@
 export { Client } from './client.js'
-export type { Body, Ran, ServerReport, WithLockOptions } from './client.js'
+export type { AdoptOptions, Body, Ran, ServerReport, WithLockOptions } from './client.js'
 export { configure, lock, tryWithLock, withLock } from './default.js'
 export {
   AcquireTimeoutError,

@@ -146,6 +146,11 @@ export function time(argument: string, value: unknown): number | undefined {
   return value === undefined ? undefined : (ofKind(argument, value, 'number') as number)
 }
 
+/** True, false, or nothing. @internal */
+export function flag(option: string, value: unknown): boolean | undefined {
+  return value === undefined ? undefined : (ofKind(option, value, 'boolean') as boolean)
+}
+
 /** @internal */
 export function lockOptions(options: unknown, also: readonly string[] = []): native.LockOptions {
   return checked('lock', options, lockKinds, also)

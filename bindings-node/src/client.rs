@@ -194,8 +194,10 @@ impl Client {
 
     /// The lock whose acquire takes over what `handOver` gave.
     #[napi]
-    pub fn adoption(&self, ticket: String, options: LockOptions) -> Either<Lock, Failure> {
-        Lock::make(self.core.adoption(&ticket), &options, &self.queue)
+    pub fn adoption(&self, ticket: String, or_acquire: Option<bool>, options: LockOptions) -> Either<Lock, Failure> {
+        let adoption = self.core.adoption(&ticket);
+        let adoption = if let Some(given) = or_acquire { adoption.map(|lock| lock.or_acquire(given)) } else { adoption };
+        Lock::make(adoption, &options, &self.queue)
     }
 
     #[napi]

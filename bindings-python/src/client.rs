@@ -9,7 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
-use crate::arguments::{refuse, text};
+use crate::arguments::{refuse, switch, text};
 use crate::async_held::AsyncHeld;
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
@@ -126,10 +126,16 @@ impl Client {
         events::refresh(py, self.has_callback.load(Ordering::Relaxed))
     }
 
-    fn adoption(slf: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>, choice: &LockChoice) -> PyResult<locktender::Lock> {
+    fn adoption(
+        slf: &Bound<'_, Self>,
+        ticket: &Bound<'_, PyAny>,
+        or_acquire: Option<bool>,
+        choice: &LockChoice,
+    ) -> PyResult<locktender::Lock> {
         let (py, client) = (slf.py(), slf.get());
         client.listen(py)?;
         let lock = raised(py, client.core.adoption(&text("ticket", ticket)?))?;
+        let lock = if let Some(or_acquire) = or_acquire { lock.or_acquire(or_acquire) } else { lock };
         Ok(lock.settings(choice.settings.clone()).context(context::current(py)?))
     }
 }
@@ -183,24 +189,44 @@ impl Client {
     /// Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
     /// larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
     ///
-    /// Raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text, or if this client's prefix
-    /// differs from that of the other client.
-    #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
-    fn adopt(slf: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Held>> {
+    /// Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of this
+    /// call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that hold
+    /// protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text,
+    /// or if this client's prefix differs from that of the other client.
+    #[pyo3(
+        signature = (ticket, *, or_acquire=None, **options),
+        text_signature = "($self, ticket, *, or_acquire=False, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)"
+    )]
+    fn adopt(
+        slf: &Bound<'_, Self>,
+        ticket: &Bound<'_, PyAny>,
+        or_acquire: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Held>> {
         let py = slf.py();
         let choice = LockChoice::parse(py, options)?;
-        let lock = Self::adoption(slf, ticket, &choice)?;
+        let lock = Self::adoption(slf, ticket, or_acquire.map(|given| switch("or_acquire", given)).transpose()?, &choice)?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
         Held::new(py, slf.clone().unbind(), held, choice.on_lost.as_ref())
     }
 
     /// :meth:`adopt`, under asyncio.
-    #[pyo3(signature = (ticket, **options), text_signature = "($self, ticket, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
-    fn adopt_async(slf: Py<Self>, py: Python<'_>, ticket: Py<PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Operation> {
+    #[pyo3(
+        signature = (ticket, *, or_acquire=None, **options),
+        text_signature = "($self, ticket, *, or_acquire=False, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)"
+    )]
+    fn adopt_async(
+        slf: Py<Self>,
+        py: Python<'_>,
+        ticket: Py<PyAny>,
+        or_acquire: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Operation> {
+        let or_acquire = or_acquire.map(|given| switch("or_acquire", given)).transpose()?;
         let choice = LockChoice::parse(py, options)?;
         let on_lost = choice.on_lost.refer(py);
         let client = slf.clone_ref(py);
-        let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), &choice)?.acquire());
+        let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), or_acquire, &choice)?.acquire());
         Ok(Operation::new("adopt_async", call, move |py, held| AsyncHeld::object(py, slf, held, on_lost)))
     }
 

@@ -25,7 +25,7 @@ use crate::runtime::Runtime;
 use crate::server::memory::MemoryServer;
 use crate::server::own::OwnServer;
 use crate::server::redis::{self, RedisServer, ServerState};
-use crate::server::{Answer, Fleet, Op, Server};
+use crate::server::{Adoption, Answer, Fleet, Op, Server};
 use crate::sources::{Source, Sources, memory_name};
 use crate::urls::IntoUrls;
 use crate::wording::Text;
@@ -82,12 +82,12 @@ impl Client {
         Lock::new(self.clone(), name.into(), None)
     }
 
-    /// Takes a lock over from another process, by the string its `hand_over` gave: an ordinary acquire, for which the key of
-    /// exactly that owner counts as free.
+    /// Takes a lock over from another process, by the string its `hand_over` gave. The hold is a new one: new owner, larger fence.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the string is none of `hand_over`, or of a lock that has another key here, because the prefix differs;
-    /// otherwise as [`Lock::acquire`].
+    /// `LOCK_LOST`, with the reason [`LossReason::Ended`](crate::LossReason::Ended), if that hold has ended or was adopted before, also
+    /// by an attempt of this call that lost its answer; see [`Lock::or_acquire`]. `INVALID_ARGUMENT` if the string is none of
+    /// `hand_over`, or of a lock that has another key here, because the prefix differs; otherwise as [`Lock::acquire`].
     pub fn adopt(&self, ticket: &str) -> Call<Held> {
         match self.adoption(ticket) {
             Ok(lock) => lock.acquire(),
@@ -128,7 +128,8 @@ impl Client {
         }
         let ttl = fields.get("ttl").and_then(|ttl| ttl.parse().ok()).ok_or_else(refuse)?;
         let ttl = milliseconds("ttl", ttl).map_err(|_| refuse())?;
-        Ok(Lock::new(self.clone(), name, Some(owner.into())).ttl(ttl))
+        let adopt = Adoption { owner: owner.into(), or_acquire: false };
+        Ok(Lock::new(self.clone(), name, Some(adopt)).ttl(ttl))
     }
 
     /// Marks the servers of a quorum as trusted, so that they vote at once instead of after `max_ttl`.

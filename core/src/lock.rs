@@ -15,6 +15,7 @@ use crate::live::Live;
 use crate::name::Keys;
 use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
+use crate::server::Adoption;
 use crate::server::Op;
 use crate::tended::Tended;
 use crate::wording::{Part, Text};
@@ -27,7 +28,7 @@ pub struct Lock {
     client: Client,
     name: String,
     settings: LockSettings,
-    adopt: Option<Arc<str>>,
+    adopt: Option<Adoption>,
     contexts: Vec<u64>,
     prepared: OnceLock<Result<Prepared, Error>>,
     /// The same while nobody has named the servers: then there may be several, which allows less.
@@ -41,7 +42,7 @@ struct Prepared {
 }
 
 impl Lock {
-    pub(crate) fn new(client: Client, name: String, adopt: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(client: Client, name: String, adopt: Option<Adoption>) -> Self {
         Self {
             client,
             name,
@@ -57,6 +58,18 @@ impl Lock {
         set(&mut self.settings);
         (self.prepared, self.early) = (OnceLock::new(), OnceLock::new());
         self
+    }
+
+    /// Of a lock that [`Client::adoption`](crate::Client::adoption) gave: whether to acquire it like any other if what was handed over
+    /// is gone. Off by default: a text that was used before, or came too late, is `LOCK_LOST`. With it the acquire waits, and what the
+    /// old hold protected may be half done. For any other lock it says nothing new.
+    #[must_use]
+    pub fn or_acquire(self, or_acquire: bool) -> Self {
+        let mut lock = self.set(|_| ());
+        if let Some(adopt) = &mut lock.adopt {
+            adopt.or_acquire = or_acquire;
+        }
+        lock
     }
 
     /// How long the key lives without a renewal.

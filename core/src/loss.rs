@@ -24,6 +24,8 @@ pub enum LossReason {
     MaxHold,
     /// The client was closed.
     Closed,
+    /// The hold that was handed over has ended, or was adopted before.
+    Ended,
 }
 
 impl LossReason {
@@ -38,6 +40,7 @@ impl LossReason {
             Self::Conflict => "conflict",
             Self::MaxHold => "max_hold",
             Self::Closed => "closed",
+            Self::Ended => "ended",
         }
     }
 }
@@ -90,6 +93,7 @@ impl Loss {
             }
             (LossReason::MaxHold, _) => Text::new("its {max_hold} has passed", []),
             (LossReason::Closed, _) => "its client was closed".into(),
+            (LossReason::Ended, _) => "the hold that was handed over has ended, or was adopted before".into(),
         };
         let others = others(self.rival.as_deref(), self.rival_fence).map(|others| format!("; {others}")).unwrap_or_default();
         let overrun = match self.overrun {
@@ -123,6 +127,7 @@ mod tests {
         };
         for (loss, expected) in [
             (loss(LossReason::Missing, None, None), "its key is gone from the server"),
+            (loss(LossReason::Ended, None, None), "the hold that was handed over has ended, or was adopted before"),
             (loss(LossReason::Taken, Some("b"), None), "somebody else holds its key; it is held by \"b\""),
             (loss(LossReason::Taken, Some("b"), Some(7)), "somebody else holds its key; it is held by \"b\" (fence 7)"),
             (

@@ -99,6 +99,7 @@ mod planted {
                         Self::OwnVoteAccused,
                         Self::LoneVoteProves,
                         Self::HigherFenceIgnored,
+                        Self::AdoptsAnything,
                     ];
             }
         };
@@ -202,6 +203,8 @@ mod planted {
         PlaceForgotten,
         /// A place that others wait in, too, stays where it was with a grant.
         GrantKeepsPlace,
+        /// An acquire that may only take over what was handed over takes a free lock, too.
+        AdoptsAnything,
         /// A waiter that has the lock stays in the queue.
         WinnerStaysInLine,
         /// A waiter that was told stays in the queue.

@@ -76,7 +76,7 @@ test('fair is an option wherever options are', async (t) => {
   for (const wait of [
     (signal) => rival.lock(t.name, { fair: true }).acquire({ signal }),
     (signal) => rival.withLock(t.name, { fair: true, signal }, () => 'ran'),
-    (signal) => rival.adopt(ticket, { fair: true, signal }),
+    (signal) => rival.adopt(ticket, { fair: true, orAcquire: true, signal }),
     (signal) => fair.lock(t.name).acquire({ signal }),
   ]) {
     const abort = new AbortController()

@@ -157,8 +157,15 @@ def test_hand_over(each_client, name):
     with each_client.adopt(ticket, wait=0) as adopted:
         assert adopted.name == name and adopted.fence > held.fence and adopted.owner != held.owner
         assert 68 < adopted.remaining() <= 70, "the ttl is that of the lock"
+        with pytest.raises(LockLostError, match="has ended, or was adopted before") as caught:
+            each_client.adopt(ticket)
+        assert (caught.value.reason, caught.value.rival) == ("ended", adopted.owner)
         with pytest.raises(TimeoutError):
-            each_client.adopt(ticket, wait=0)
+            each_client.adopt(ticket, or_acquire=True, wait=0)
+    with pytest.raises(InvalidArgumentError, match="^or_acquire: "):
+        each_client.adopt(ticket, or_acquire=1)
+    with each_client.adopt(ticket, or_acquire=True, wait=0) as anew:
+        assert anew.fence > adopted.fence
     with pytest.raises(InvalidArgumentError):
         each_client.adopt("nonsense")
 

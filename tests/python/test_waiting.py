@@ -68,7 +68,7 @@ def test_fair_is_a_yes_or_a_no(value):
 
 def adopt(client: Client, name: str, **options: object) -> None:
     """Adopts a lock that somebody else adopted meanwhile."""
-    client.adopt(f"locktender=1 key={name} name={name} ttl=10000 owner=somebody", **options)
+    client.adopt(f"locktender=1 key={name} name={name} ttl=10000 owner=somebody", or_acquire=True, **options)
 
 
 FAIR = {

@@ -42,7 +42,7 @@ def blocking() -> None:
             pass
     assert_type(client.lock("a"), Lock)
     assert_type(client.lock("a").inspect(), LockInfo | None)
-    assert_type(client.adopt("ticket", ttl=5), Held)
+    assert_type(client.adopt("ticket", ttl=5, or_acquire=True), Held)
 
 
 async def awaiting() -> None:

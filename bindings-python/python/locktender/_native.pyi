@@ -243,6 +243,7 @@ class Client:
         self,
         ticket: str,
         *,
+        or_acquire: bool = False,
         ttl: _Seconds | None = None,
         wait: _Seconds | None = None,
         renew: bool | None = None,
@@ -253,14 +254,17 @@ class Client:
         """Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
         larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
 
-        Raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text, or if this client's prefix
-        differs from that of the other client.
+        Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
+        this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
+        hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
+        text, or if this client's prefix differs from that of the other client.
         """
 
     def adopt_async(
         self,
         ticket: str,
         *,
+        or_acquire: bool = False,
         ttl: _Seconds | None = None,
         wait: _Seconds | None = None,
         renew: bool | None = None,
@@ -560,9 +564,9 @@ class Loss:
     """How a lock was lost. The fields are those of :exc:`LockLostError`."""
 
     @property
-    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "conflict", "max_hold", "closed"]:
+    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "conflict", "max_hold", "closed", "ended"]:
         """Why: its validity ran out; its key is gone, is or was somebody else's, has a newer fence, or holds what no lock writes;
-        ``max_hold``; the client was closed."""
+        ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before."""
 
     @property
     def rival(self) -> str | None:

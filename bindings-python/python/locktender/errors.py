@@ -55,8 +55,8 @@ class AcquireTimeoutError(LockError, TimeoutError):
 class LockLostError(LockError):
     """The lock was ours and no longer is.
 
-    ``reason`` is one of ``expired``, ``missing``, ``taken``, ``superseded``, ``conflict``, ``max_hold`` and ``closed``; ``rival``
-    the owner value of who holds it now, if that is known; ``rival_fence`` the fence of the latest hold that came between, if the
+    ``reason`` is one of ``expired``, ``missing``, ``taken``, ``superseded``, ``conflict``, ``max_hold``, ``closed`` and, of an
+    ``adopt``, ``ended``; ``rival`` the owner value of who holds it now, if that is known; ``rival_fence`` the fence of the latest hold that came between, if the
     servers prove that there was one (without a ``rival`` it has ended since); ``overrun`` the seconds the holder went on after
     its validity had ended; ``result`` what the body of a decorated function had returned.
     """

@@ -9,14 +9,14 @@ use super::{fence, queue};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::server::{Place, Queued, Reply, Verdict};
+use crate::server::{Adoption, Place, Queued, Reply, Verdict};
 
 /// What an acquire asks for.
 pub(super) struct Wish<'a> {
     pub(super) owner: &'a Arc<str>,
     pub(super) ttl_ms: u64,
     pub(super) proposal: u64,
-    pub(super) adopt: Option<&'a str>,
+    pub(super) adopt: Option<&'a Adoption>,
     pub(super) fair: bool,
     pub(super) place: Option<&'a Place>,
     /// Whether this server alone decides who is next.
@@ -24,8 +24,18 @@ pub(super) struct Wish<'a> {
 }
 
 impl Wish<'_> {
+    fn adopts(&self, holder: &str) -> bool {
+        self.adopt.is_some_and(|adopt| !adopt.owner.is_empty() && &*adopt.owner == holder)
+    }
+
+    /// Whether only the hold that was handed over is wanted, and it isn't there: it was adopted before, released, or has expired.
+    fn comes_too_late(&self, holder: Option<&str>) -> bool {
+        let is_there = holder.is_some_and(|holder| holder == &**self.owner || self.adopts(holder));
+        self.adopt.is_some_and(|adopt| !adopt.or_acquire) && !is_there && !mutant!(AdoptsAnything)
+    }
+
     fn counts_as_free(&self, holder: &str) -> bool {
-        let adopted = self.adopt.is_some_and(|adopt| !adopt.is_empty() && adopt == holder);
+        let adopted = self.adopts(holder);
         let is_kept = |place: &Place| queue::claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
         let anybodys = mutant!(ClaimIsAnybodys) && queue::is_claim(holder);
         holder == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
@@ -37,6 +47,9 @@ pub(super) fn acquire(state: &mut State, keys: &Keys, wish: &Wish<'_>, now_us: u
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
+    if wish.comes_too_late(found.holder.as_deref()) {
+        return found.reply(Verdict::No);
+    }
     if found.holder.is_none() && (wish.grants || mutant!(QuorumBars)) {
         let head = queue::first(state, keys, now_us);
         let passes = |head: &queue::Head| !wish.place.is_some_and(|place| head.is_or_came_after(place));

@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::error::Remaining;
 use crate::machine::{Env, FENCE_KEPT_MS, State, Value, apply};
 use crate::name::Keys;
-use crate::server::{Fleet, Op, Reply, Verdict};
+use crate::server::{Adoption, Fleet, Op, Reply, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -26,11 +26,14 @@ impl Bench {
     }
 
     fn acquire(&mut self, owner: &str, proposal: u64) -> Reply {
-        self.acquire_adopting(owner, proposal, None)
+        self.acquire_as(owner, proposal, None)
     }
 
-    fn acquire_adopting(&mut self, owner: &str, proposal: u64, adopt: Option<&str>) -> Reply {
-        let adopt = adopt.map(Into::into);
+    fn acquire_adopting(&mut self, owner: &str, proposal: u64, adopt: &str, or_acquire: bool) -> Reply {
+        self.acquire_as(owner, proposal, Some(Adoption { owner: adopt.into(), or_acquire }))
+    }
+
+    fn acquire_as(&mut self, owner: &str, proposal: u64, adopt: Option<Adoption>) -> Reply {
         self.apply(&Op::Acquire {
             keys: self.keys.clone(),
             owner: owner.into(),
@@ -121,19 +124,47 @@ fn a_repeated_acquire_never_shortens_what_an_extension_left() {
     bench.pass(1_000);
     let again = bench.acquire("a", T);
     assert_eq!((again.verdict, again.remaining), (Verdict::Vote, ms(6 * TTL - 1_000)));
-    assert_eq!(bench.acquire_adopting("b", T, Some("a")).remaining, ms(TTL), "an adopted hold has a ttl of its own");
+    assert_eq!(bench.acquire_adopting("b", T, "a", true).remaining, ms(TTL), "an adopted hold has a ttl of its own");
 }
 
 #[test]
 fn only_the_adopted_owner_counts_as_free() {
     let mut bench = Bench::new();
     bench.acquire("a", T);
-    assert_eq!(bench.acquire_adopting("b", T, Some("c")).verdict, Verdict::Held);
-    let adopted = bench.acquire_adopting("b", T, Some("a"));
+    assert_eq!(bench.acquire_adopting("b", T, "c", true).verdict, Verdict::Held);
+    let adopted = bench.acquire_adopting("b", T, "a", true);
     assert_eq!((adopted.verdict, adopted.fence, adopted.holder.as_deref()), (Verdict::Vote, T + 1, Some("b")));
     assert_eq!(bench.release("a").verdict, Verdict::No);
     bench.put_lock(text(""), None);
-    assert_eq!(bench.acquire_adopting("b", T, Some("")).verdict, Verdict::Held, "nobody hands over an empty owner");
+    assert_eq!(bench.acquire_adopting("b", T, "", true).verdict, Verdict::Held, "nobody hands over an empty owner");
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn an_adoption_that_takes_a_free_lock_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::AdoptsAnything, only_what_was_handed_over_is_taken_unless_more_is_asked_for);
+}
+
+#[test]
+fn only_what_was_handed_over_is_taken_unless_more_is_asked_for() {
+    let mut bench = Bench::new();
+    let no = |bench: &Bench, fence, holder: Option<&str>, remaining| {
+        Reply::new(Verdict::No, bench.now_us, fence, holder.map(str::to_owned), remaining)
+    };
+    assert_eq!(bench.acquire_adopting("b", T, "a", false), no(&bench, 0, None, Remaining::Gone), "a free lock stays free");
+    bench.acquire("a", T);
+    assert_eq!(bench.acquire_adopting("b", T, "c", false), no(&bench, T, Some("a"), ms(TTL)));
+    let adopted = bench.acquire_adopting("b", T, "a", false);
+    assert_eq!((adopted.verdict, adopted.fence, adopted.holder.as_deref()), (Verdict::Vote, T + 1, Some("b")));
+    assert_eq!(bench.acquire_adopting("b", T, "a", false).verdict, Verdict::Vote, "a resend finds its own value");
+    assert_eq!(bench.acquire_adopting("c", T, "a", false).verdict, Verdict::No, "a text adopts once");
+    bench.release("b");
+    assert_eq!(bench.acquire_adopting("c", T, "a", false).verdict, Verdict::No);
+    bench.put_lock(text(""), None);
+    let fence = bench.inspect().fence;
+    let forever = no(&bench, fence, Some(""), Remaining::Forever);
+    assert_eq!(bench.acquire_adopting("b", T, "", false), forever, "nobody hands over an empty owner");
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
                 owner,
                 ttl_ms: *ttl_ms,
                 proposal: *proposal,
-                adopt: adopt.as_deref(),
+                adopt: adopt.as_ref(),
                 fair: *fair,
                 place: place.as_ref(),
                 grants: fleet.is_none(),

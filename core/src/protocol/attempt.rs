@@ -330,7 +330,8 @@ impl Attempt {
     fn round_failed(&mut self, now: Tick, scene: &mut Scene<'_>) -> Decision {
         let recipe = scene.recipe;
         let Some(round) = self.round.take() else { return Decision::Pending };
-        let tally = Tally::of(recipe, &round);
+        let mut tally = Tally::of(recipe, &round);
+        tally.disown(|value| scene.farewells.iter().any(|farewell| farewell.is_of(value)));
         round.undo(recipe, now, None, scene.farewells, scene.out);
         let voted = |server: usize| round.readings[server].is_some() || round.ballot.is_pending(server);
         self.waiting.round_failed((0..recipe.servers.len()).map(voted));

@@ -106,6 +106,11 @@ impl Farewell {
         farewell
     }
 
+    /// Whether `value` is what is being deleted.
+    pub(super) fn is_of(&self, value: &str) -> bool {
+        *self.owner == *value
+    }
+
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
         self.servers[server] = Leave::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
         let op = release(recipe, Arc::clone(&self.owner), self.leaves.clone());

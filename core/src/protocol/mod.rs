@@ -42,7 +42,7 @@ use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
-use crate::server::{Answer, Fleet, Op, Request};
+use crate::server::{Adoption, Answer, Fleet, Op, Request};
 use crate::wait::{Departure, Hint, Turn};
 
 /// How many servers there are, and how many decide.
@@ -91,8 +91,8 @@ pub struct Recipe {
     pub introduce: bool,
     /// One attempt, and busy is not an error.
     pub one_shot: bool,
-    /// The key of this owner counts as free.
-    pub adopt: Option<Arc<str>>,
+    /// The hold to take over, of another process.
+    pub adopt: Option<Adoption>,
     /// Who we are.
     pub signature: Arc<Signature>,
     /// How long an answer may take.
@@ -106,10 +106,11 @@ impl Recipe {
         Quorum::of(self.servers.len())
     }
 
-    /// Whether the acquire waits in line: one attempt doesn't.
+    /// Whether the acquire waits in line: one attempt doesn't, nor does one that wants only what was handed over.
     #[must_use]
     pub fn lines_up(&self) -> bool {
-        !self.one_shot && self.options.wait != Wait::For(Duration::ZERO)
+        let only_adopts = self.adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
+        !only_adopts && !self.one_shot && self.options.wait != Wait::For(Duration::ZERO)
     }
 
     pub(crate) fn name(&self) -> &str {

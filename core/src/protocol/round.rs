@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::{Holder, Remaining};
+use crate::machine;
 use crate::mutant::mutant;
 use crate::patience::Patience;
 use crate::protocol::ballot::{Ballot, Standing};
@@ -17,6 +18,8 @@ use crate::validity::{self, Reading};
 #[derive(Clone, Debug)]
 pub(super) enum Refusal {
     Held(Holder),
+    /// What was handed over isn't there; the value that is.
+    Gone(Option<String>),
     Conflict(String),
     Mismatch(String),
     Failed(Failure),
@@ -96,6 +99,10 @@ impl Round {
             Ok(Reply { verdict: Verdict::Held, fence, holder, remaining, .. }) => {
                 *last_fence = (*last_fence).max(fence);
                 Refusal::Held(Holder { owner: holder.unwrap_or_default(), remaining })
+            }
+            Ok(Reply { verdict: Verdict::No, fence, holder, .. }) => {
+                *last_fence = (*last_fence).max(fence);
+                Refusal::Gone(holder.filter(|holder| !machine::is_claim(holder)))
             }
             Ok(Reply { verdict: Verdict::Conflict, holder, .. }) => Refusal::Conflict(holder.unwrap_or_default()),
             Ok(Reply { verdict: Verdict::Mismatch, holder, .. }) => Refusal::Mismatch(holder.unwrap_or_default()),

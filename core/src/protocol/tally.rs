@@ -1,6 +1,8 @@
 //! What a round failed of.
 
-use crate::error::{Error, Holder, ServerError};
+use std::time::Duration;
+
+use crate::error::{Error, Holder, Loss, LossReason, ServerError};
 use crate::protocol::Recipe;
 use crate::protocol::round::{Refusal, Round};
 use crate::quoted::quoted;
@@ -17,6 +19,8 @@ pub(super) struct Tally {
     /// Those whose failure lasts until a person has changed something.
     lasting: usize,
     conflicts: Vec<String>,
+    /// Servers on which what was handed over isn't there, and the value that is.
+    gone: Vec<Option<String>>,
     /// Why this client is none of the servers'.
     pub(super) mismatch: Option<String>,
     /// Who holds the lock, if a majority answered (on a minority a holder doesn't make it busy), and whether a majority shows
@@ -39,6 +43,10 @@ impl Tally {
                 Some(Refusal::Held(holder)) => {
                     tally.answered += 1;
                     holders.push(holder);
+                }
+                Some(Refusal::Gone(found)) => {
+                    tally.answered += 1;
+                    tally.gone.push(found.clone());
                 }
                 Some(Refusal::Conflict(found)) => {
                     tally.answered += 1;
@@ -71,6 +79,13 @@ impl Tally {
         tally
     }
 
+    /// Names no rival that is a value of our own: the vote of an earlier round, which is being deleted.
+    pub(super) fn disown(&mut self, is_ours: impl Fn(&str) -> bool) {
+        for value in &mut self.gone {
+            value.take_if(|value| is_ours(value));
+        }
+    }
+
     /// Whether answers that are still to come could not change what the round failed of.
     pub(super) fn is_decided(&self, recipe: &Recipe) -> bool {
         let quorum = recipe.quorum();
@@ -82,6 +97,10 @@ impl Tally {
         let quorum = recipe.quorum();
         if let Some(why) = &self.mismatch {
             return Some(Error::invalid("servers", &recipe.servers, why.clone()));
+        }
+        if !self.gone.is_empty() && quorum.blocked_by(self.gone.len()) {
+            let rival = self.gone.iter().flatten().next().cloned();
+            return Some(Error::lost(recipe.name(), Loss { rival, ..Loss::new(LossReason::Ended, Duration::ZERO) }));
         }
         match self.conflicts.first() {
             _ if !quorum.blocked_by(self.denied + self.lasting + self.conflicts.len()) => None,

@@ -3,12 +3,13 @@
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, ttl (ms), proposal (µs),
 --          on a quorum: number of servers, max_ttl (ms), run id ('?' = unknown),
---          owner to adopt, the waiter that lines up if the lock is another's ('f' = none, but of a fair lock), its arrival (µs,
---          0 = new), whether others wait behind it (1, or 0);
+--          owner to adopt, the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only
+--          the owner to adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0);
 --          what there is none of is '', or left out at the end
 -- returns  {'vote', time (µs), fence, owner, remaining (ms)} the lock is ours here
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
 --          and after either, if the waiter stands in line: its rank, its arrival
+--          {'no', time, fence, holder or nil, remaining}     the owner to adopt, and nothing else, was asked for and isn't there
 --          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}        this server belongs to another quorum
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
@@ -85,6 +86,12 @@ if looks and there > 0 then
     holder = is_taken and holder
   end
   queued = there == 2 or not is_taken
+end
+if entry == 'o' and not (holder and (holder == ARGV[1] or holder == adopted and holder ~= '')) then
+  if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
+    return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
+  end
+  return { 'no', now, fence, holder and string.sub(holder, 1, 1024) or false, redis.call('PTTL', KEYS[1]) }
 end
 if queued and not is_taken and not is_one_of_several then
   local first, is_next, _, wake = queue()

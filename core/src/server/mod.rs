@@ -19,7 +19,7 @@ mod reply;
 pub mod scripted;
 
 pub use self::failure::{Failure, FailureKind};
-pub use self::op::{Fleet, Op, Place};
+pub use self::op::{Adoption, Fleet, Op, Place};
 pub use self::reply::{Queued, Reply, Verdict};
 
 /// A server's answer, or why there is none.

@@ -20,8 +20,8 @@ pub enum Op {
         ttl_ms: u64,
         /// The fence the client would like, microseconds since the epoch.
         proposal: u64,
-        /// The key of exactly this owner counts as free.
-        adopt: Option<Arc<str>>,
+        /// The hold to take over, of another process.
+        adopt: Option<Adoption>,
         /// Whether to queue by principle: behind every waiter there is, also while the lock is free.
         fair: bool,
         /// Where to line up if the lock is another's; `None` for one attempt.
@@ -188,6 +188,15 @@ pub struct Place {
     pub arrival: u64,
     /// More wait under the same entry: once the lock is granted it goes to the tail.
     pub stays: bool,
+}
+
+/// A hold that another process has handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adoption {
+    /// Its owner value: the key of exactly this owner counts as free.
+    pub owner: Arc<str>,
+    /// Whether the lock may also be acquired where that value isn't there; else the server refuses then, also if the lock is free.
+    pub or_acquire: bool,
 }
 
 /// The quorum a server belongs to, as the client is configured.

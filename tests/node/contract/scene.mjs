@@ -144,7 +144,10 @@ export class Scene {
       return held ? this.#keep(step, held) : { busy: true }
     },
 
-    adopt: async (step) => this.#keep(step, await this.#client(step).adopt(step.ticket)),
+    adopt: async (step) => {
+      const options = 'or_acquire' in step ? [{ orAcquire: step.or_acquire }] : []
+      return this.#keep(step, await this.#client(step).adopt(step.ticket, ...options))
+    },
 
     body: async (step) => {
       const body = async (held) => {

@@ -45,7 +45,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const { outcome, rival, rivalFence, overrunMs }: Release = await held.release()
   same<typeof outcome, 'released' | 'expired' | 'taken'>(true)
   same<[typeof rival, typeof rivalFence, typeof overrunMs], [string | null, number | null, number]>(true)
-  const adopted: Held = await client.adopt(held.handOver(), { ttlMs: 1_000, signal })
+  const adopted: Held = await client.adopt(held.handOver(), { ttlMs: 1_000, orAcquire: true, signal })
   adopted.isValid() && adopted.remainingMs().toFixed()
 
   const plain = await client.withLock('orders', (inside) => inside.fence)

@@ -150,7 +150,8 @@ class Scene:
         return {"busy": True} if held is None else self._keep(step, held)
 
     async def _do_adopt(self, step: dict[str, Any]) -> dict[str, Any]:
-        return self._keep(step, await self._done(self._client(step), "adopt", step["ticket"]))
+        options = {"or_acquire": step["or_acquire"]} if "or_acquire" in step else {}
+        return self._keep(step, await self._done(self._client(step), "adopt", step["ticket"], **options))
 
     async def _do_body(self, step: dict[str, Any]) -> dict[str, Any]:
         result = None

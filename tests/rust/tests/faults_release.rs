@@ -194,6 +194,7 @@ fn a_hold_is_handed_over_once_and_keeps_its_name_taken_in_between() {
     let adopted = theirs.adopt(&ticket).wait().unwrap();
     assert!(adopted.is_valid() && adopted.fence() > held.fence() && adopted.owner() != held.owner());
     assert_eq!(value(&server, "a").as_deref(), Some(adopted.owner()));
-    assert!(ours.adoption(&ticket).unwrap().try_acquire_blocking().unwrap().is_none(), "a string adopts once");
+    let again = ours.adoption(&ticket).unwrap().try_acquire_blocking().unwrap_err();
+    assert_eq!(again.code(), Code::LockLost, "a string adopts once");
     assert_eq!(theirs.adopt("nonsense").wait().unwrap_err().code(), Code::InvalidArgument);
 }

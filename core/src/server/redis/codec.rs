@@ -111,8 +111,11 @@ pub(super) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
                 None => {}
             }
             if more {
-                command.text(adopt.as_deref().unwrap_or_default());
+                command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
+                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 match place {
+                    // Whoever wants nothing else waits for nothing.
+                    _ if only_adopts => command.text("o"),
                     Some(place) => command.text(&place.entry).number(place.arrival).number(place.stays),
                     // The mode alone: one attempt lines up nowhere.
                     None => command.text(if *fair { "f" } else { "" }),
@@ -224,7 +227,7 @@ pub(super) fn is_about_another(op: &Op, value: &Value) -> bool {
         (Op::Release { .. }, "ok") => *holder != Value::Nil,
         (_, "vote" | "ok") => !is_ours,
         // An acquire that finds its own value votes, a release deletes it.
-        (Op::Acquire { .. }, "held") | (Op::Release { .. }, "no") => is_ours,
+        (Op::Acquire { .. }, "held" | "no") | (Op::Release { .. }, "no") => is_ours,
         _ => false,
     }
 }
@@ -239,7 +242,7 @@ fn verdict(op: &Op, tag: &str) -> Option<Verdict> {
         ("info", Op::Inspect { .. } | Op::Probe { .. }) => Verdict::Info,
         ("ok", Op::Acquire { .. } | Op::Inspect { .. } | Op::Probe { .. }) => return None,
         ("ok", _) => Verdict::Ok,
-        ("no", Op::Confirm { .. } | Op::Extend { .. } | Op::Heal { .. } | Op::Release { .. }) => Verdict::No,
+        ("no", Op::Acquire { .. } | Op::Confirm { .. } | Op::Extend { .. } | Op::Heal { .. } | Op::Release { .. }) => Verdict::No,
         ("conflict", _) => Verdict::Conflict,
         _ => return None,
     })

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use redis::RedisError;
 
 use super::*;
-use crate::server::Place;
 use crate::server::redis::refusal::failure;
+use crate::server::{Adoption, Place};
 
 fn keys() -> Arc<Keys> {
     Arc::new(Keys::new("", "k", 1).unwrap())
@@ -62,8 +62,8 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
     let four = ["4", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker"];
     let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
     let (keys, owner): (_, Arc<str>) = (keys(), "me".into());
-    let acquire = |adopt: Option<&str>, fleet| {
-        let adopt = adopt.map(Into::into);
+    let acquire = |adopt: Option<(&str, bool)>, fleet| {
+        let adopt = adopt.map(|(owner, or_acquire)| Adoption { owner: owner.into(), or_acquire });
         Op::Acquire { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, proposal: 7, adopt, fair: false, place: None, fleet }
     };
     let waiting = |stays| {
@@ -74,7 +74,8 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
     for (op, expected) in [
         (acquire(None, None), [&four[..], &["me", "10", "7"]].concat()),
         (acquire(None, Some(fleet)), [&four[..], &["me", "10", "7", "3", "60000", "run"]].concat()),
-        (acquire(Some("old"), Some(fleet)), [&four[..], &["me", "10", "7", "3", "60000", "run", "old", ""]].concat()),
+        (acquire(Some(("old", true)), Some(fleet)), [&four[..], &["me", "10", "7", "3", "60000", "run", "old", ""]].concat()),
+        (acquire(Some(("old", false)), None), [&four[..], &["me", "10", "7", "", "", "", "old", "o"]].concat()),
         (waiting(false), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "0"]].concat()),
         (waiting(true), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "1"]].concat()),
         (Op::Confirm { keys: keys.clone(), owner: owner.clone(), token: 9 }, [&four[..], &["me", "9"]].concat()),

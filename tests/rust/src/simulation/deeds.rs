@@ -96,6 +96,7 @@ impl World {
                 Code::Unavailable => {
                     waited >= wait.unwrap_or(Duration::MAX).min(recipe.unavailable_after) && !error.servers().is_empty()
                 }
+                Code::LockLost => recipe.adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire),
                 Code::Closed => self.processes[client].closed,
                 _ => false,
             },

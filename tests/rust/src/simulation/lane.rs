@@ -355,7 +355,7 @@ pub(super) fn brief(op: &Op) -> String {
     let tail = |owner: &str| owner[owner.len().saturating_sub(6)..].to_owned();
     match op {
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, .. } => {
-            let adopt = adopt.as_deref().map_or(String::new(), |adopt| format!(" adopting {}", tail(adopt)));
+            let adopt = adopt.as_ref().map_or(String::new(), |adopt| format!(" adopting {}", tail(&adopt.owner)));
             format!("acquire {} {} ttl={ttl_ms} proposal={proposal}{adopt}", keys.name(), tail(owner))
         }
         Op::Confirm { keys, owner, token } => format!("confirm {} {} {token}", keys.name(), tail(owner)),

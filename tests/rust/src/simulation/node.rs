@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktender::machine::{Env, State, Value, apply, claim};
 use locktender::name::Keys;
-use locktender::server::{Op, Reply, Verdict};
+use locktender::server::{Adoption, Op, Reply, Verdict};
 
 use super::clock::{Clock, Instant, ms};
 
@@ -140,9 +140,13 @@ impl Seen {
     fn allows(&self, op: &Op, reply: &Reply, after: &Self) -> Result<(), String> {
         let before = self.holder.as_deref();
         let may = match op {
+            // Nothing is there any more that was handed over.
+            Op::Acquire { owner, adopt: Some(Adoption { owner: old, or_acquire: false }), .. } => {
+                before.is_some_and(|held| held == &**owner || held == &**old)
+            }
             Op::Acquire { owner, adopt, place, .. } => before.is_none_or(|held| {
                 let kept = place.as_ref().is_some_and(|place| claim(&place.entry) == held);
-                held == &**owner || Some(held) == adopt.as_deref() || kept
+                held == &**owner || adopt.as_ref().is_some_and(|adopt| *adopt.owner == *held) || kept
             }),
             Op::Release { leave: Some(entry), .. } if before.is_none_or(|held| held == claim(entry)) => true,
             Op::Confirm { owner, .. } | Op::Extend { owner, .. } | Op::Release { owner, .. } => before == Some(owner),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::protocol::{Acquisition, Amount, Input, Manner, Recipe};
-use locktender::server::Fleet;
+use locktender::server::{Adoption, Fleet};
 use locktender::{LockOptions, Wait};
 
 use super::clock::{Instant, micros, ms};
@@ -98,7 +98,8 @@ impl World {
         options.max_hold = (self.rng.u8(..7) == 0).then(|| Duration::from_millis(self.rng.u64(50..2_000)));
         options.fair = self.plan.fair && self.rng.u8(..10) < 8;
         let one_shot = self.rng.u8(..4) == 0;
-        let slot = self.acquire(client, worker, name, options, one_shot, adopted.map(|ticket| ticket.1));
+        let adopt = adopted.map(|ticket| Adoption { owner: ticket.1, or_acquire: ticket.0 % 2 == 0 });
+        let slot = self.acquire(client, worker, name, options, one_shot, adopt);
         if matches!(self.processes[client].workers[worker].doing, Doing::Acquiring { .. }) && self.rng.u8(..8) == 0 {
             let after = self.rng.u64(..ms(300));
             self.plan_step(client, worker, after);
@@ -113,7 +114,7 @@ impl World {
         name: usize,
         options: LockOptions,
         one_shot: bool,
-        adopt: Option<Arc<str>>,
+        adopt: Option<Adoption>,
     ) -> usize {
         let recipe = Arc::new(Recipe {
             keys: self.keys[name].clone(),

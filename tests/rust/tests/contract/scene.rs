@@ -92,7 +92,10 @@ impl<'a> Scene<'a> {
                 tried.map(|held| held.map_or(json!({ "busy": true }), |held| self.keep(&keep, held)))
             }
             "adopt" => {
-                let adopted = self.client(&client).and_then(|client| client.adopt(&text("ticket", "")).wait());
+                let adopted = self.client(&client).and_then(|client| {
+                    let or_acquire = step["or_acquire"].as_bool().unwrap_or_default();
+                    client.adoption(&text("ticket", ""))?.or_acquire(or_acquire).acquire_blocking()
+                });
                 adopted.map(|held| self.keep(&keep, held))
             }
             "body" => match self.lock(&client, &filled["lock"]) {

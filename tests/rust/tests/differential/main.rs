@@ -49,8 +49,8 @@ fn run(twins: &mut Twins, seed: u64, locks: &[Named], shown: bool) {
 /// How much somebody else writes once, in letters of two bytes.
 const MEGABYTES: usize = 5_000_000;
 
-/// Acquire has five answers, inspect two; confirm, extend, heal, release and trust three; greet four.
-const VERDICTS: usize = 5 + 2 + 5 * 3 + 4;
+/// Acquire has six answers, inspect two; confirm, extend, heal, release and trust three; greet four.
+const VERDICTS: usize = 6 + 2 + 5 * 3 + 4;
 
 /// Runs the seeds on one version; panics with the first that fails.
 fn run_all(binary: &Binary, seeds: impl Iterator<Item = u64>, locks: &[Named], shown: bool) {

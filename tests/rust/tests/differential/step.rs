@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use locktender::machine::FENCE_LIMIT;
 use locktender::name::Keys;
-use locktender::server::{Fleet, Op, Place};
+use locktender::server::{Adoption, Fleet, Op, Place};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -82,10 +82,13 @@ impl Steps {
         let token = self.token(now_us, fences);
         match self.rng.u8(..100) {
             0..35 => {
-                let adopt = (self.rng.u8(..5) == 0).then(|| self.pick(&["", OWNERS[0], OWNERS[1]]).into());
+                let adopts = self.rng.u8(..5) == 0;
+                let owners = ["", OWNERS[0], OWNERS[1]];
+                let adopt = adopts.then(|| Adoption { owner: self.pick(&owners).into(), or_acquire: self.rng.bool() });
                 // A client of one server names no quorum; its marker key is another.
                 let fleet = if self.rng.bool() { self.fleet() } else { None };
-                let place = (self.rng.u8(..3) > 0).then(|| self.place(now_us));
+                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
+                let place = (self.rng.u8(..3) > 0 && !only_adopts).then(|| self.place(now_us));
                 let fair = place.as_ref().map_or(self.rng.u8(..4) == 0, |place| place.entry.starts_with('f'));
                 Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us), adopt, fair, place, fleet }
             }

@@ -36,8 +36,9 @@ fn a_ticket_is_good_once_and_with_a_minority_down() {
     quorum.servers[0].kill();
     quorum.proxies[1].black_hole();
     let adopted = to.adopt(&ticket).wait().unwrap();
-    let again = from.adoption(&ticket).unwrap().try_acquire_blocking().unwrap();
-    assert!(again.is_none(), "three servers show the new holder");
+    let again = from.adopt(&ticket).wait().unwrap_err();
+    assert_eq!(again.code(), Code::LockLost, "three servers show the new holder");
+    assert_eq!(again.loss().and_then(|loss| loss.rival.as_deref()), Some(adopted.owner()));
     quorum.proxies[1].restore();
     quorum.servers[0].restart_empty();
     assert_eq!(adopted.release().wait().unwrap().outcome, Outcome::Released);
@@ -45,12 +46,14 @@ fn a_ticket_is_good_once_and_with_a_minority_down() {
 }
 
 #[test]
-fn a_ticket_whose_hold_has_expired_is_an_ordinary_acquire() {
+fn a_ticket_whose_hold_has_expired_is_lost_and_an_ordinary_acquire_only_if_asked_for() {
     let quorum = Ensemble::start(3);
     let client = quorum.acquainted();
     let held = client.lock("a").ttl(ms(2_000)).acquire_blocking().unwrap();
     let ticket = held.hand_over().unwrap();
     eventually("expired", PATIENCE, || quorum.values("a").iter().all(Option::is_none));
-    let adopted = client.adopt(&ticket).wait().unwrap();
+    assert_eq!(client.adopt(&ticket).wait().unwrap_err().code(), Code::LockLost);
+    assert!(quorum.values("a").iter().all(Option::is_none), "and nothing is taken");
+    let adopted = client.adoption(&ticket).unwrap().or_acquire(true).acquire_blocking().unwrap();
     assert!(adopted.fence() > held.fence());
 }
