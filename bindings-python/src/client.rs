@@ -189,10 +189,10 @@ impl Client {
     /// Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
     /// larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
     ///
-    /// Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of this
-    /// call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that hold
-    /// protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other text,
-    /// or if this client's prefix differs from that of the other client.
+    /// Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
+    /// this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
+    /// hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
+    /// text, or if this client's prefix differs from that of the other client.
     #[pyo3(
         signature = (ticket, *, or_acquire=None, **options),
         text_signature = "($self, ticket, *, or_acquire=False, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)"

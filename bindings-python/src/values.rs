@@ -43,7 +43,7 @@ impl Release {
 #[derive(PartialEq)]
 pub(crate) struct Loss {
     /// Why: its validity ran out; its key is gone, is or was somebody else's, has a newer fence, or holds what no lock writes;
-    /// ``max_hold``; the client was closed.
+    /// ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before.
     reason: &'static str,
     /// The owner value of who has it instead, if that is known.
     rival: Option<String>,
