@@ -19,7 +19,7 @@ use crate::options::ClientOptions;
 use crate::own_holds::OwnHolds;
 use crate::owner::Signature;
 use crate::process::Process;
-use crate::protocol::Input;
+use crate::protocol::{Input, Jump, Jumps};
 use crate::quoted::quoted;
 use crate::runtime::Runtime;
 use crate::server::{Completion, FailureKind, Fleet, Listener, Notice, Op, Request, Server};
@@ -54,6 +54,7 @@ pub(crate) struct Live {
     channel: String,
     listening: AtomicBool,
     untold: AtomicBool,
+    jumps: Mutex<Jumps>,
     /// Servers keep them only weakly.
     listeners: Mutex<Vec<Listener>>,
 }
@@ -74,6 +75,7 @@ impl Live {
             channel: machine::channel(&client),
             listening: AtomicBool::new(false),
             untold: AtomicBool::new(false),
+            jumps: Mutex::default(),
             listeners: Mutex::default(),
             of: Process::current(),
             runtime,
@@ -275,6 +277,20 @@ impl Live {
             let mut event = Event::of(EventKind::Warning, keys);
             event.message =
                 Some(format!("the next waiter is not told of a release, and notices within a second: {}", quoted(why)));
+            self.emit(&event);
+        }
+    }
+
+    /// A server's clock jumped. Said once a jump, however many holds see it.
+    pub(crate) fn jumped(&self, jump: &Jump) {
+        if self.jumps.lock().is_news(jump) {
+            let mut event = Event::new(EventKind::Warning);
+            event.server = self.addresses.get(jump.server).cloned();
+            event.message = Some(format!(
+                "this server's clock jumped forward by {:.3} s, and its keys expire so much earlier; it counts again for a hold once \
+                 it has confirmed it on the new clock",
+                jump.by.as_secs_f64()
+            ));
             self.emit(&event);
         }
     }

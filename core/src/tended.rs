@@ -273,6 +273,7 @@ impl Tended {
             Command::Listen => self.live.listen(),
             Command::Untold(why) => self.live.untold(&self.recipe.keys, &why),
             Command::WaitsLong { since } => self.notice_own_hold(since),
+            Command::Jumped(jump) => self.live.jumped(&jump),
             Command::Yield => self.live.pass(self.recipe.keys.lock(), self.id),
             Command::Quit(departure) => self.live.quit(self.recipe.keys.lock(), self.id, departure),
             Command::Emit(event) => {

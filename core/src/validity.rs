@@ -48,9 +48,15 @@ pub struct Reading {
 /// that, by more than the drift allowance, it jumped, and keys expire earlier than their holder believes.
 #[must_use]
 pub fn jumped(earlier: Reading, later_us: u64, received: Tick) -> bool {
+    jump(earlier, later_us, received).is_some()
+}
+
+/// How far forward the server's clock jumped between the two replies, at least; `None` if it did not.
+#[must_use]
+pub fn jump(earlier: Reading, later_us: u64, received: Tick) -> Option<Duration> {
     let elapsed = received.since(earlier.sent);
     let went = Duration::from_micros(later_us.saturating_sub(earlier.server_us));
-    went.saturating_sub(elapsed) > drift(elapsed)
+    Some(went.saturating_sub(elapsed)).filter(|by| *by > drift(elapsed))
 }
 
 /// When the next beat of the heartbeat is due: when two thirds of `ttl` remain, so first a third of the ttl after the grant,

@@ -11,6 +11,7 @@ use crate::protocol::attempt::{Attempt, Decision};
 use crate::protocol::ending;
 use crate::protocol::farewell::Farewell;
 use crate::protocol::hold::Hold;
+use crate::protocol::jump::Jump;
 use crate::protocol::leaving::{Caller, Leaving, nothing_to_do};
 use crate::protocol::scene::Scene;
 use crate::protocol::state::State;
@@ -169,6 +170,7 @@ impl Acquisition {
                 self.decide(recipe, decision, now, out);
             }
             State::Held(hold) if tag.step == Step::Extend => {
+                out.extend(Jump::shown((server, tag), &answer, &hold.round.readings, now).map(Command::Jumped));
                 let loss = hold.answer(recipe, (server, tag), answer, now, out);
                 // A wish that waited for its turn has it now.
                 let loss = loss.or_else(|| hold.wake(recipe, now, &mut self.rounds, out));

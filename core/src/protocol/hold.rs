@@ -40,7 +40,7 @@ fn least_pause(recipe: &Recipe) -> Duration {
 /// A granted lock.
 #[derive(Debug)]
 pub(super) struct Hold {
-    round: Round,
+    pub(super) round: Round,
     pub(super) fence: u64,
     pub(super) granted: Tick,
     pub(super) validity_end: Tick,

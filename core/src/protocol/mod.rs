@@ -13,6 +13,7 @@ mod extension;
 mod farewell;
 mod hold;
 mod inspection;
+mod jump;
 mod leaving;
 mod outage;
 mod release;
@@ -32,6 +33,8 @@ use std::time::Duration;
 pub use acquisition::Acquisition;
 pub use ballot::{Ballot, Standing};
 pub use inspection::{LockInfo, inspect};
+pub use jump::Jump;
+pub(crate) use jump::Jumps;
 pub use release::{Outcome, Release};
 pub use survey::{ServerReport, Survey, trusted};
 
@@ -250,6 +253,8 @@ pub enum Command {
     Quit(Departure),
     /// The next waiter could not be told of the release, and why.
     Untold(String),
+    /// A server's clock jumped: tell about it, unless another hold has seen it.
+    Jumped(Jump),
     /// Tell about an event.
     Emit(Event),
     /// The acquire ended: granted, busy (`None`, for one-shot attempts), or failed.

@@ -55,6 +55,7 @@ impl World {
             | Command::Warm
             | Command::Listen
             | Command::Untold(_)
+            | Command::Jumped(_)
             | Command::Yield
             | Command::WaitsLong { .. }
             | Command::Quit(_) => (),

@@ -111,3 +111,23 @@ fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
     assert!(held.is_valid());
     assert_eq!(extensions(), 1, "and all is as before");
 }
+
+#[test]
+fn a_jump_is_told_of_once_however_many_holds_see_it() {
+    let quorum = of_which_jump(3, 1);
+    let (client, events) = quorum.watched();
+    let names = ["a", "b", "c"];
+    let holds = names.map(|name| client.lock(name).ttl(TTL).acquire_blocking().unwrap());
+    for told in 1..=2 {
+        // Every hold has the clock before the jump, and sees the one after it.
+        events.more(EventKind::Renewed, 2 * names.len());
+        quorum.servers[0].jump(HOUR);
+        events.more(EventKind::Renewed, 3 * names.len());
+        let warning = events.last(EventKind::Warning).unwrap();
+        assert_eq!(events.count(EventKind::Warning), told, "{warning:?}");
+        assert_eq!(warning.server.as_deref(), Some(&*quorum.proxies[0].url()));
+        let message = warning.message.unwrap();
+        assert!(message.contains("clock jumped forward by 3600.") || message.contains("by 3599."), "{message}");
+    }
+    assert!(holds.iter().all(locktender::Held::is_valid));
+}

@@ -1,0 +1,98 @@
+//! Jump: a server's clock goes forward faster than time, as a hold sees it, and as its client tells of it.
+
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::protocol::Tag;
+use crate::server::Answer;
+use crate::validity::{self, Reading};
+
+/// A jump of one server's clock, between two of its answers to one hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jump {
+    /// Which server.
+    pub server: usize,
+    /// How far forward, at least.
+    pub by: Duration,
+    /// When the request was sent whose answer still showed the old clock.
+    pub(super) since: Tick,
+    /// When the request was sent whose answer showed the new one.
+    pub(super) seen: Tick,
+}
+
+impl Jump {
+    /// The jump that an answer shows, whatever else the server says in it.
+    pub(super) fn shown(
+        (server, tag): (usize, Tag),
+        answer: &Answer,
+        readings: &[Option<Reading>],
+        received: Tick,
+    ) -> Option<Self> {
+        let (before, reply) = readings.get(server).copied().flatten().zip(answer.as_ref().ok())?;
+        let by = validity::jump(before, reply.time_us, received)?;
+        Some(Self { server, by, since: before.sent, seen: tag.sent })
+    }
+}
+
+/// The jumps that a client has told of: every hold sees a jump, each at its own next beat.
+#[derive(Debug, Default)]
+pub(crate) struct Jumps {
+    /// For each server that jumped when the last one was seen.
+    told: Vec<(usize, Tick)>,
+}
+
+impl Jumps {
+    /// Whether nobody has been told of the jump: another hold saw the new clock after this one had last seen the old one.
+    pub(crate) fn is_news(&mut self, jump: &Jump) -> bool {
+        match self.told.iter_mut().find(|(server, _)| *server == jump.server) {
+            Some((_, seen)) if jump.since < *seen => false,
+            Some((_, seen)) => {
+                *seen = jump.seen;
+                true
+            }
+            None => {
+                self.told.push((jump.server, jump.seen));
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Remaining;
+    use crate::protocol::Step;
+    use crate::protocol::waiting::tests::{at, ms};
+    use crate::server::{Failure, FailureKind, Reply, Verdict};
+
+    #[test]
+    fn an_answer_shows_a_jump_also_where_it_says_that_the_key_is_gone() {
+        let readings = [None, Some(Reading { sent: at(0), server_us: 1_000_000 })];
+        let tag = Tag { round: 2, step: Step::Extend, sent: at(100) };
+        let answer = |verdict, ms: u64| Ok(Reply::new(verdict, ms * 1_000, 1, None, Remaining::Gone));
+        let jump = |by| Some(Jump { server: 1, by: ms(by), since: at(0), seen: at(100) });
+        for (server, answer, expected) in [
+            (1, answer(Verdict::Ok, 1_101), None),
+            (1, answer(Verdict::Ok, 6_101), jump(5_000)),
+            (1, answer(Verdict::No, 61_101), jump(60_000)),
+            (1, answer(Verdict::Ok, 500), None),
+            (1, Err(Failure::unknown(FailureKind::Timeout, "late")), None),
+            (0, answer(Verdict::Ok, 61_101), None),
+        ] {
+            assert_eq!(Jump::shown((server, tag), &answer, &readings, at(101)), expected, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_jump_that_many_holds_see_is_told_of_once_and_the_next_one_again() {
+        let mut jumps = Jumps::default();
+        let mut is_news = |server, since, seen| jumps.is_news(&Jump { server, by: ms(5_000), since: at(since), seen: at(seen) });
+        assert!(is_news(0, 100, 200));
+        assert!(!is_news(0, 100, 200), "another hold of the same beat");
+        assert!(!is_news(0, 50, 900), "a hold with a long ttl, which saw both clocks at other times");
+        assert!(is_news(1, 50, 900), "another server");
+        assert!(is_news(0, 200, 300), "the same hold sees a second jump");
+        assert!(!is_news(0, 250, 950));
+    }
+}
