@@ -1,4 +1,4 @@
-//! Where a client's events go: to `tracing`, and to its sink.
+//! The emitter: a client's events on their way to `tracing` and to its sink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

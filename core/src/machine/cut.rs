@@ -1,4 +1,4 @@
-//! How much of a text that anybody may have written goes into a reply.
+//! The cut: how much of a text that anybody may have written goes into a reply.
 
 /// What a reply shows of the value of a lock, of a waiter and of a marker ends after so many bytes. An owner value of ours is shorter.
 /// Elsewhere in the world lock keys hold megabytes, and those would keep every other answer waiting.

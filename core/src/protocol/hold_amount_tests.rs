@@ -1,4 +1,4 @@
-//! How far an extend reaches: what a user reads before and after, in virtual time.
+//! Amounts: how far an extend reaches, and what a user reads before and after, in virtual time.
 
 use std::time::Duration;
 

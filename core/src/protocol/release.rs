@@ -1,4 +1,4 @@
-//! What a release found.
+//! The release: what it found.
 
 use std::time::Duration;
 

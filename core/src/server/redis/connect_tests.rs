@@ -1,4 +1,4 @@
-//! What is told of a server that refuses the first words, and that a password is never in it.
+//! Refused greetings: what is told of a server that refuses the first words, without a password in it.
 
 use super::*;
 use crate::options::ClientOptions;

@@ -1,4 +1,4 @@
-//! How long a reply is: measured as it comes, and no further than a reply of a lock's scripts may go.
+//! The extent of a reply: measured as it comes, up to the longest that a script of a lock may give.
 //!
 //! A peer may say anything of a length, or never end. So what is too long is refused by what it says of itself, before it is read
 //! and before it is known to be a server at all; and no byte is looked at twice, however small the pieces are.

@@ -1,4 +1,4 @@
-//! What was sent on one connection and has no answer yet: pure bookkeeping.
+//! The record of what was sent on one connection and has no answer yet: pure bookkeeping.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
