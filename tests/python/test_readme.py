@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 from support.checkout import ROOT
-from support.page import Block, Page
+from support.page import OURS, Block, Page
 from support.server import RealServer
 
 README = Page("README.md")
@@ -100,13 +100,18 @@ def test_the_promise_reads_the_same_everywhere() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.name)
 def test_links_lead_somewhere(page: Page) -> None:
     for link in page.links():
-        if link.startswith(("http://", "https://")):
+        if link.startswith(("http://", "https://")) and not link.startswith(OURS):
             continue
-        file, _, anchor = link.partition("#")
-        target = (page.path.parent / file).resolve() if file else page.path
+        file, _, anchor = link.removeprefix(OURS).partition("#")
+        beside = ROOT if link.startswith(OURS) else page.path.parent
+        target = (beside / file).resolve() if file else page.path
         assert target.is_file(), f"{page.path.name}: {link}"
         if anchor:
             assert anchor in Page(str(target.relative_to(ROOT))).anchors(), f"{page.path.name}: {link}"
+
+
+def test_the_readme_s_links_lead_somewhere_on_pypi_too() -> None:
+    assert [link for link in README.links() if not link.startswith(("https://", "#"))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.name)

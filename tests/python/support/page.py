@@ -7,7 +7,9 @@ from .checkout import ROOT
 
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LABEL = re.compile(r"<!-- recipe: (\S+) -->\n\Z")
-LINK = re.compile(r"\]\(([^)\s]+)\)")
+LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
+# The pages of this checkout, as the README names them: PyPI shows it without the other files.
+OURS = "https://github.com/locktender/locktender/blob/main/"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -42,7 +44,7 @@ class Page:
 
     def links(self) -> list[str]:
         """Where its links lead, outside of blocks."""
-        return LINK.findall(FENCE.sub("", self.text))
+        return [inline or named for inline, named in LINK.findall(FENCE.sub("", self.text))]
 
     def anchors(self) -> set[str]:
         """What a link into the page may name after the #."""
