@@ -54,6 +54,8 @@ use crate::{context, exit, own, waiting};
 ///     Defaults for this client's locks, see :meth:`lock`.
 /// ``on_event``
 ///     Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
+/// ``log_holds``
+///     Whether ``acquired``, ``extended``, ``released`` and ``handed_over`` are at level INFO instead of DEBUG. Default False.
 ///
 /// With a ``name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
 /// latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords included**:
@@ -147,7 +149,7 @@ impl Client {
         signature = (servers=None, **options),
         text_signature = "(servers=None, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
             unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-            max_hold=None, fair=None, on_lost=None, on_event=None)"
+            max_hold=None, fair=None, on_lost=None, on_event=None, log_holds=None)"
     )]
     fn new(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
         let client = Bound::new(py, Self::open(py, servers, options)?)?;
@@ -306,7 +308,7 @@ impl Client {
         signature = (redis, /, **options),
         text_signature = "($cls, redis, /, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
             unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-            max_hold=None, fair=None, on_lost=None, on_event=None)"
+            max_hold=None, fair=None, on_lost=None, on_event=None, log_holds=None)"
     )]
     fn from_redis(
         class: &Bound<'_, PyType>,

@@ -33,7 +33,7 @@ fn make(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bou
     signature = (servers=None, **options),
     text_signature = "(servers=None, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
         unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-        max_hold=None, fair=None, on_lost=None, on_event=None)"
+        max_hold=None, fair=None, on_lost=None, on_event=None, log_holds=None)"
 )]
 pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     let made = make(py, servers, options)?;

@@ -101,7 +101,7 @@ pub(crate) fn tell_loss(number: u64, error: Error) {
 
 /// The level as `logging` counts.
 pub(crate) fn level_of(event: &CoreEvent) -> u8 {
-    match event.kind.level() {
+    match event.level {
         Level::Debug => 10,
         Level::Info => 20,
         Level::Warning => 30,

@@ -143,6 +143,7 @@ impl ClientChoice {
         match option {
             "name" => self.name = Some(client_name(value)?),
             "on_event" => self.on_event = Some(callback(value)?),
+            "log_holds" => self.options.log_holds = switch(option, value)?,
             "prefix" => self.options.prefix = text(option, value)?,
             "app" => self.options.app = Some(text(option, value)?),
             "connect_timeout" => self.options.connect_timeout = seconds(option, value)?,
@@ -166,9 +167,10 @@ impl ClientChoice {
 }
 
 /// The client's own options: `None` for one of them means that it isn't given.
-const CLIENT_OPTIONS: [&str; 11] = [
+const CLIENT_OPTIONS: [&str; 12] = [
     "name",
     "on_event",
+    "log_holds",
     "prefix",
     "app",
     "connect_timeout",

@@ -162,6 +162,21 @@ impl ClientBuilder {
         self
     }
 
+    /// Whether the events `acquired`, `extended`, `released` and `handed_over` are at level info instead of debug. Default false.
+    ///
+    /// ```
+    /// # use locktender::{Client, Event};
+    /// # use locktender::event::Level;
+    /// let told = |event: &Event| assert!(event.level == Level::Info || event.kind.as_str() == "attempt");
+    /// let client = Client::builder().url("memory://docs-log-holds").log_holds(true).sink(std::sync::Arc::new(told)).build()?;
+    /// client.lock("nightly").acquire_blocking()?.release_blocking()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn log_holds(mut self, log: bool) -> Self {
+        self.options.log_holds = log;
+        self
+    }
+
     /// The locks' default for how long a key lives without a renewal: 10 s unless set. See [`Lock::ttl`](crate::Lock::ttl).
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.options.lock.ttl = ttl;

@@ -322,8 +322,8 @@ impl Inner {
     pub(crate) fn new(sources: Sources, options: ClientOptions, sink: Option<Arc<dyn Sink>>) -> Self {
         Self {
             sources,
+            emitter: Emitter::new(sink, options.log_holds),
             options: Arc::new(options),
-            emitter: Emitter::new(sink),
             live: ArcSwapOption::const_empty(),
             closed: AtomicBool::new(false),
         }

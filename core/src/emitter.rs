@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::callback;
-use crate::event::{Event, Sink, trace};
+use crate::event::{Event, Level, Sink, trace};
 
 /// The way of one client's events. Clones are the same.
 #[derive(Clone, Default)]
@@ -13,17 +13,27 @@ pub(crate) struct Emitter(Arc<Way>);
 #[derive(Default)]
 struct Way {
     sink: Option<Arc<dyn Sink>>,
+    /// Whether the normal life of holds is told at level info.
+    log_holds: bool,
     /// Whether a panic of either was told: one that panics at every event isn't told of each time.
     told_of_sink: AtomicBool,
     told_of_subscriber: AtomicBool,
 }
 
 impl Emitter {
-    pub(crate) fn new(sink: Option<Arc<dyn Sink>>) -> Self {
-        Self(Arc::new(Way { sink, ..Way::default() }))
+    pub(crate) fn new(sink: Option<Arc<dyn Sink>>, log_holds: bool) -> Self {
+        Self(Arc::new(Way { sink, log_holds, ..Way::default() }))
     }
 
     pub(crate) fn emit(&self, event: &Event) {
+        if self.0.log_holds && event.kind.is_of_a_hold() {
+            self.tell(&Event { level: Level::Info, ..event.clone() });
+        } else {
+            self.tell(event);
+        }
+    }
+
+    fn tell(&self, event: &Event) {
         let traced = callback::call(|| trace(event));
         let sunk = self.sink(event);
         // Each is told of the other.

@@ -79,16 +79,20 @@ impl EventKind {
         }
     }
 
-    /// How loud it is.
+    /// Whether it is the normal life of a hold: at level info for a client with the option `log_holds`.
+    pub(crate) const fn is_of_a_hold(self) -> bool {
+        matches!(self, Self::Acquired | Self::Extended | Self::Released | Self::HandedOver)
+    }
+
+    /// How loud it is, unless the client's options say something else.
     #[must_use]
     pub const fn level(self) -> Level {
         match self {
             Self::Attempt | Self::Busy | Self::Queued | Self::Notified | Self::Woken | Self::Cancelled | Self::Renewed => {
                 Level::Debug
             }
-            Self::Acquired | Self::TimedOut | Self::Extended | Self::Released | Self::HandedOver | Self::ServerRecovered => {
-                Level::Info
-            }
+            Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
+            Self::TimedOut | Self::ServerRecovered => Level::Info,
             Self::Failed | Self::Expired | Self::Race | Self::ServerFailed | Self::Warning => Level::Warning,
             Self::Lost => Level::Error,
         }
@@ -114,6 +118,8 @@ pub enum Level {
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
+    /// How loud it is.
+    pub level: Level,
     /// The lock's name.
     pub lock: Option<String>,
     /// The lock's whole key on the servers: the prefix and the name.
@@ -143,6 +149,7 @@ impl Event {
     pub(crate) fn new(kind: EventKind) -> Self {
         Self {
             kind,
+            level: kind.level(),
             lock: None,
             key: None,
             owner: None,
@@ -206,7 +213,7 @@ pub(crate) fn trace(event: &Event) {
             )
         };
     }
-    match event.kind.level() {
+    match event.level {
         Level::Debug => write!(DEBUG),
         Level::Info => write!(INFO),
         Level::Warning => write!(WARN),

@@ -133,6 +133,8 @@ pub struct ClientOptions {
     pub tls_cert: Option<String>,
     /// A PEM file with the client certificate's key. Default none.
     pub tls_key: Option<String>,
+    /// Whether events `acquired`, `extended`, `released` and `handed_over` are at level info instead of debug. Default false.
+    pub log_holds: bool,
     /// Defaults for this client's locks.
     pub lock: LockOptions,
 }
@@ -149,6 +151,7 @@ impl Default for ClientOptions {
             tls_ca: None,
             tls_cert: None,
             tls_key: None,
+            log_holds: false,
             lock: LockOptions::default(),
         }
     }

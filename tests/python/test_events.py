@@ -26,7 +26,7 @@ def test_a_callback_gets_every_event_on_a_thread_of_its_own(server: RealServer, 
         until(lambda: "released" in kinds(seen))
     assert [kind for kind in kinds(seen) if kind != "attempt"] == ["acquired", "extended", "busy", "released"]
     acquired = next(event for event in seen if event.kind == "acquired")
-    assert (acquired.lock, acquired.owner, acquired.fence, acquired.level) == (name, held.owner, held.fence, logging.INFO)
+    assert (acquired.lock, acquired.owner, acquired.fence, acquired.level) == (name, held.owner, held.fence, logging.DEBUG)
     assert acquired.took is not None and acquired.took >= 0
     busy = next(event for event in seen if event.kind == "busy")
     assert busy.rival == held.owner and name in str(busy) and repr(busy).startswith("Event(kind='busy'")
@@ -38,7 +38,17 @@ def test_the_logger_gets_structured_records(client, name, caplog):
     with client.lock(name) as held:
         pass
     record = until(lambda: [r for r in caplog.records if r.name == "locktender" and getattr(r, "event", 0) == "released"])[0]
-    assert (record.lock, record.owner, record.fence, record.levelno) == (name, held.owner, held.fence, logging.INFO)
+    assert (record.lock, record.owner, record.fence, record.levelno) == (name, held.owner, held.fence, logging.DEBUG)
+
+
+def test_the_life_of_holds_is_logged_at_info_if_the_client_says_so(server: RealServer, name, caplog):
+    caplog.set_level(logging.INFO, "locktender")
+    for log_holds, logged in ((None, []), (False, []), (True, ["acquired", "extended", "released"])):
+        caplog.clear()
+        with Client(server.url, log_holds=log_holds, response_timeout=PATIENCE) as client:
+            with client.lock(name, ttl=60) as held:
+                held.extend(90)
+        until(lambda: [r.event for r in caplog.records if r.name == "locktender"] == logged)
 
 
 def test_what_others_wrote_is_one_short_line_of_a_log_and_whole_in_its_field(server: RealServer, name, caplog):

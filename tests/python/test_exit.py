@@ -91,7 +91,7 @@ def test_f36_exit_with_logging_tells_the_last_events(server: RealServer, name):
         import logging, sys
         from locktender import Client
         logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(event)s")
-        client = Client(sys.argv[1])
+        client = Client(sys.argv[1], log_holds=True)
         held = client.lock(sys.argv[2], ttl=60).acquire()
     """
     assert run(program, server.url, name).split() == ["acquired", "lost", "released"]
@@ -117,7 +117,7 @@ def test_f36_a_daemon_thread_with_a_loop_does_not_disturb_the_exit(server: RealS
         async def main():
             async with client.lock(sys.argv[2], ttl=600):
                 inside.set()
-                await client.lock(sys.argv[2], ttl=600).acquire_async()
+                await Client(sys.argv[1]).lock(sys.argv[2], ttl=600).acquire_async()  # another client's: not refused at once
 
         threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
         inside.wait()

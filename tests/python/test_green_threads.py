@@ -44,7 +44,7 @@ class Handler(logging.Handler):
         log.append(record)
 
 logging.basicConfig(level=logging.INFO, handlers=[Handler()])
-client = Client(url)
+client = Client(url, log_holds=True)
 lock = client.lock(name, ttl=60)
 ticks = 0
 

@@ -96,6 +96,7 @@ def configure(
     fair: bool | None = None,
     on_lost: _OnLost | None = None,
     on_event: Callable[[Event], object] | None = None,
+    log_holds: bool | None = None,
 ) -> None:
     """Sets the default client, from the next operation on: the arguments are those of :class:`Client`."""
 
@@ -132,6 +133,8 @@ class Client:
         Defaults for this client's locks, see :meth:`lock`.
     ``on_event``
         Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
+    ``log_holds``
+        Whether ``acquired``, ``extended``, ``released`` and ``handed_over`` are at level INFO instead of DEBUG. Default False.
 
     With a ``name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
     latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords included**:
@@ -163,6 +166,7 @@ class Client:
         fair: bool | None = None,
         on_lost: _OnLost | None = None,
         on_event: Callable[[Event], object] | None = None,
+        log_holds: bool | None = None,
     ) -> Client: ...
     @classmethod
     def from_redis(
@@ -187,6 +191,7 @@ class Client:
         fair: bool | None = None,
         on_lost: _OnLost | None = None,
         on_event: Callable[[Event], object] | None = None,
+        log_holds: bool | None = None,
     ) -> Client:
         """A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
 

@@ -138,6 +138,7 @@ fn of_lock(language: Language) -> Vec<&'static str> {
 fn of_client(language: Language) -> Vec<&'static str> {
     let mut options = CLIENT.to_vec();
     options.extend((language == Language::Python).then_some("on_event"));
+    options.extend((language != Language::Node).then_some("log_holds"));
     options
 }
 
