@@ -24,6 +24,10 @@ const KEPT: &[(u64, &str)] = &[
     (54, "a server on which the lock was free told the waiter that undid its vote there to try again, without end"),
     (64, "the same, with the others out of reach"),
     (17131, "a place was lined up by another of its process after the vote of the one that got the lock, and nobody took it out"),
+    (
+        2071,
+        "a grant took a shared place out of the queue, and the waiter that had come to it meanwhile stood in no line until its turn",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
