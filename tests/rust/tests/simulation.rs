@@ -28,6 +28,10 @@ const KEPT: &[(u64, &str)] = &[
         2071,
         "a grant took a shared place out of the queue, and the waiter that had come to it meanwhile stood in no line until its turn",
     ),
+    (
+        183,
+        "another library's holder was shown by a minority, the others being new, and a look was expected as soon as behind one that a majority shows",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
