@@ -32,6 +32,10 @@ const KEPT: &[(u64, &str)] = &[
         183,
         "another library's holder was shown by a minority, the others being new, and a look was expected as soon as behind one that a majority shows",
     ),
+    (
+        903,
+        "a release after a loss that had named its rival was expected to name it again, though that hold had ended and a server had forgotten its fence",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {

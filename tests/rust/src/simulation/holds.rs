@@ -3,7 +3,7 @@
 use locktender::clock::Tick;
 use locktender::protocol::{Grant, Tag};
 use locktender::validity::end;
-use locktender::{Outcome, Release};
+use locktender::{LossReason, Outcome, Release};
 
 use super::clock::{Instant, micros, ms};
 use super::history::{Granted, Stretch};
@@ -104,7 +104,11 @@ impl World {
         let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(owner)?.since).unwrap_or(self.now);
         let overlap = others.filter(|grant| grant.fence > ours && grant.returned < let_go).count() > 0;
         let missed = self.plan.servers == 1 && entry.release_refused && overlap && release.outcome == Outcome::Expired;
-        accused && !missed && named == (release.outcome == Outcome::Taken)
+        // The loss may have named a rival that has let go since, and of whom the servers prove no fence any more.
+        let loss = entry.loss.as_ref().filter(|loss| loss.reason == LossReason::Taken);
+        let was_named = loss.is_some_and(|loss| loss.rival.is_some() || loss.rival_fence.is_some());
+        let fits = if release.outcome == Outcome::Taken { named || was_named } else { !named };
+        accused && !missed && fits
     }
 
     pub(super) fn granted_tick(&self, client: usize, slot: usize) -> Tick {
