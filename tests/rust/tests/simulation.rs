@@ -36,6 +36,7 @@ const KEPT: &[(u64, &str)] = &[
         903,
         "a release after a loss that had named its rival was expected to name it again, though that hold had ended and a server had forgotten its fence",
     ),
+    (1842, "a minority showed an older holder of another library among the first answers, and the pause behind the new one grew"),
 ];
 
 fn number(variable: &str) -> Option<u64> {
