@@ -37,6 +37,10 @@ const KEPT: &[(u64, &str)] = &[
         "a release after a loss that had named its rival was expected to name it again, though that hold had ended and a server had forgotten its fence",
     ),
     (1842, "a minority showed an older holder of another library among the first answers, and the pause behind the new one grew"),
+    (
+        265,
+        "a waiter that closes had been told of a release, and took that back behind an acquire which was long on its way: it is a dead one so long",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
