@@ -42,6 +42,10 @@ const KEPT: &[(u64, &str)] = &[
         "a waiter that closes had been told of a release, and took that back behind an acquire which was long on its way: it is a dead one so long",
     ),
     (528, "an adoption that came too late was refused on a free lock, and was expected to keep the lock for the first waiter"),
+    (
+        1407,
+        "an acquire without an answer was read after the hold of the next round had expired, and its vote was told as another's hold",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
