@@ -84,6 +84,7 @@ mod planted {
                     &[
                         Self::FairSharesPlace,
                         Self::TurnNotLinedUp,
+                        Self::SharedPlaceDropped,
                         Self::FailureKept,
                         Self::YieldKept,
                         Self::FrontIsDeaf,
@@ -239,6 +240,8 @@ mod planted {
         TurnKept,
         /// Whoever takes over where no place is lined up waits until the lock would be free at best.
         TurnNotLinedUp,
+        /// A grant takes a shared place out of the queue, and nobody lines it up before its turn to speak for the line.
+        SharedPlaceDropped,
         /// Whoever takes over trusts that the lock is free no sooner than its ttl ends.
         TurnTrustsTtl,
         /// A waiter fails, and the others of its line don't hear of it.

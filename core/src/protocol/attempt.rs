@@ -353,7 +353,7 @@ impl Attempt {
                 let error = Error::acquire_timeout(recipe.name(), now.since(self.started), holder, rank);
                 return Decision::Ended(Err(error));
             }
-            let found = Found { holder: &holder, by_majority, rank };
+            let found = Found { holder: &holder, by_majority, shows_foreign: tally.shows_foreign, rank };
             self.next_try = self.waiting.after_busy(recipe, found, now, scene.rng).min(self.deadline);
             return Decision::Pending;
         }

@@ -7,6 +7,7 @@ use crate::protocol::Recipe;
 use crate::protocol::round::{Refusal, Round};
 use crate::quoted::quoted;
 use crate::server::FailureKind;
+use crate::wait::is_foreign;
 
 /// A failed round, by kinds of refusal.
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub(super) struct Tally {
     /// Who holds the lock, if a majority answered (on a minority a holder doesn't make it busy), and whether a majority shows
     /// the same one.
     pub(super) holder: Option<(Holder, bool)>,
+    /// Whether any of the answers shows a holder of another library.
+    pub(super) shows_foreign: bool,
     pub(super) failures: Vec<ServerError>,
 }
 
@@ -42,6 +45,7 @@ impl Tally {
                 None => tally.answered += 1,
                 Some(Refusal::Held(holder)) => {
                     tally.answered += 1;
+                    tally.shows_foreign |= is_foreign(&holder.owner);
                     holders.push(holder);
                 }
                 Some(Refusal::Gone(found)) => {

@@ -20,6 +20,9 @@ pub(super) struct Found<'a> {
     pub(super) holder: &'a Holder,
     /// Whether a majority shows the same one; else nobody may have the lock.
     pub(super) by_majority: bool,
+    /// Whether any of the answers shows another library's. A round ends with as many answers as decide it: a majority may show
+    /// that one all the same.
+    pub(super) shows_foreign: bool,
     /// How many wait before us.
     pub(super) rank: Option<u64>,
 }
@@ -102,7 +105,9 @@ impl Waiting {
         self.polls = self.polls.saturating_add(1);
         if !found.by_majority {
             self.split = !mutant!(SplitStirs);
-            return wait::after_split(now, polls, rng);
+            let again = wait::after_split(now, polls, rng);
+            let looks = found.shows_foreign && !mutant!(ForeignTrusted);
+            return if looks { again.min(wait::after_foreign(now, rng)) } else { again };
         }
         if mutant!(HintDuringRoundLost) {
             self.round_begins();

@@ -56,7 +56,12 @@ impl Bench {
 
     fn busy_with(&mut self, owner: &str, now: Tick, remaining: Remaining, rank: Option<u64>) -> Tick {
         let holder = Holder { owner: owner.to_owned(), remaining };
-        self.waiting.after_busy(&self.recipe, Found { holder: &holder, by_majority: true, rank }, now, &mut self.rng)
+        self.waiting.after_busy(
+            &self.recipe,
+            Found { holder: &holder, by_majority: true, shows_foreign: false, rank },
+            now,
+            &mut self.rng,
+        )
     }
 
     fn long_busy(&mut self, now: Tick) -> Tick {
@@ -222,11 +227,24 @@ fn a_vote_that_was_split_is_tried_again_soon_whoever_speaks() {
     for turn in [Turn::Front, Turn::Once, Turn::Parked] {
         let mut bench = Bench::new(3, turn);
         let holder = Holder { owner: "x".to_owned(), remaining: Remaining::For(ms(9_000)) };
-        let found = Found { holder: &holder, by_majority: false, rank: Some(0) };
+        let found = Found { holder: &holder, by_majority: false, shows_foreign: false, rank: Some(0) };
         let again = bench.waiting.after_busy(&bench.recipe, found, at(0), &mut bench.rng);
         assert!(is_within(again, at(0), 10, 20), "{turn:?}: {again:?}");
         let hints = (0..3).map(|server| bench.hint(server, Hint::Free, at(1))).min();
         assert_eq!((hints, bench.waiting.hears(0)), (Some(Tick::NEVER), false), "{turn:?}: they tell of undoing such rounds");
+    }
+}
+
+#[test]
+fn behind_answers_that_differ_another_librarys_holder_is_looked_after_as_soon_as_behind_a_majoritys() {
+    for turn in [Turn::Front, Turn::Once, Turn::Parked] {
+        let mut bench = Bench::new(3, turn);
+        let holder = Holder { owner: "x".to_owned(), remaining: Remaining::For(ms(9_000)) };
+        let found = Found { holder: &holder, by_majority: false, shows_foreign: true, rank: Some(0) };
+        for _ in 0..100 {
+            let again = bench.waiting.after_busy(&bench.recipe, found, at(0), &mut bench.rng);
+            assert!(is_within(again, at(0), 0, 125), "{turn:?}: {again:?}");
+        }
     }
 }
 

@@ -29,8 +29,8 @@ impl Witness {
             Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote && !mutant!(OwnVoteAccused) => {
                 self.ours[server] = self.ours[server].max(reply.fence);
             }
-            // On several servers it may vote at any time from now on, and nobody hears of it.
-            Err(failure) if step == Step::Acquire && failure.maybe_applied && self.ours.len() > 1 => self.ours[server] = u64::MAX,
+            // It may vote at any time from now on, and nobody hears of it.
+            Err(failure) if step == Step::Acquire && failure.maybe_applied => self.ours[server] = u64::MAX,
             Ok(reply) if reply.verdict == Verdict::No && !is_ours(reply, owner) => {
                 self.shown[server] = self.shown[server].max(reply.fence);
             }
@@ -68,6 +68,7 @@ fn is_ours(reply: &Reply, owner: Option<&str>) -> bool {
 mod tests {
     use super::*;
     use crate::error::Remaining;
+    use crate::server::{Failure, FailureKind};
 
     fn reply(verdict: Verdict, fence: u64, holder: Option<&str>) -> Answer {
         Ok(Reply::new(verdict, 0, fence, holder.map(str::to_owned), Remaining::Gone))
@@ -113,6 +114,19 @@ mod tests {
         let mut witness = Witness::new(Quorum::of(1));
         witness.hear(0, Step::Release, &reply(Verdict::No, 8, None), Some("us"));
         assert_eq!((witness.latest(7, |_| true), witness.latest(7, |_| false)), (None, Some(8)));
+    }
+
+    #[test]
+    fn an_acquire_of_our_own_that_had_no_answer_may_be_the_higher_vote() {
+        let unanswered: Answer = Err(Failure::unknown(FailureKind::Disconnected, "connection lost"));
+        let refused: Answer = Err(Failure::not_applied(FailureKind::Refused, "connection refused"));
+        for (before, expected) in [(&unanswered, None), (&refused, Some(8))] {
+            let mut witness = Witness::new(Quorum::of(1));
+            witness.hear(0, Step::Acquire, before, None);
+            witness.hear(0, Step::Acquire, &reply(Verdict::Vote, 7, Some("us")), None);
+            witness.hear(0, Step::Release, &reply(Verdict::No, 8, None), Some("us"));
+            assert_eq!(witness.latest(7, |_| false), expected);
+        }
     }
 
     #[test]

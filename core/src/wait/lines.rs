@@ -174,14 +174,28 @@ impl Line {
                 .map(|(at, (waiter, _))| Told { waiter: *waiter, turn: if at == 0 { Turn::Front } else { Turn::Once }, at: None })
                 .collect();
         }
-        let Some((waiter, next)) = self.waiters.front().filter(|_| was_front && !mutant!(TurnKept)) else { return Vec::new() };
-        let same = Arc::ptr_eq(next, slot);
-        let at = match departure {
-            // Whoever has a slot of its own is lined up already.
-            Departure::Granted { until, stays } if stays || !same || mutant!(TurnNotLinedUp) => Some(until),
-            Departure::Granted { .. } | Departure::GaveUp | Departure::Failed => None,
-        };
-        vec![Told { waiter: *waiter, turn: Turn::Front, at }]
+        let front = self.waiters.front().filter(|_| was_front && !mutant!(TurnKept));
+        let told = front.map(|(waiter, next)| {
+            let same = Arc::ptr_eq(next, slot);
+            let at = match departure {
+                // Whoever has a slot of its own is lined up already.
+                Departure::Granted { until, stays } if stays || !same || mutant!(TurnNotLinedUp) => Some(until),
+                Departure::Granted { .. } | Departure::GaveUp | Departure::Failed => None,
+            };
+            Told { waiter: *waiter, turn: Turn::Front, at }
+        });
+        told.into_iter().chain(self.lines_up_again(told, slot, departure)).collect()
+    }
+
+    /// A place that the grant took out of the queue, and in which others wait who came behind its acquire: the first of them lines
+    /// it up again, also where it doesn't speak for the line.
+    fn lines_up_again(&self, told: Option<Told>, slot: &Arc<Slot>, departure: Departure) -> Option<Told> {
+        if !matches!(departure, Departure::Granted { stays: false, .. }) || mutant!(SharedPlaceDropped) {
+            return None;
+        }
+        let (waiter, _) = self.waiters.iter().find(|(_, other)| Arc::ptr_eq(other, slot))?;
+        let is_told = told.is_some_and(|told| told.waiter == *waiter);
+        (!is_told).then_some(Told { waiter: *waiter, turn: Turn::Once, at: None })
     }
 }
 

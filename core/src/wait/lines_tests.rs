@@ -101,6 +101,25 @@ fn when_the_front_leaves_the_next_one_is_told() {
 }
 
 #[test]
+fn whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up_again() {
+    // Who waits, who is granted the lock, whether the place stays lined up, and what the others are told.
+    for (fair, granted_to, stays, told) in [
+        // Another place is before theirs: that one speaks for the line.
+        (&[false, true, false, false][..], 1, false, &[front(2, Some(UNTIL)), once(3)][..]),
+        (&[false, true, false], 1, true, &[front(2, Some(UNTIL))]),
+        // The one that was told didn't speak for the line.
+        (&[true, false, false], 2, false, &[once(3)]),
+        (&[true, false, false], 2, true, &[]),
+        // A fair waiter has its place for itself.
+        (&[false, true, false], 2, false, &[]),
+    ] {
+        let mut lines = lines();
+        join(&mut lines, fair);
+        assert_eq!(lines.quit(LOCK, granted_to, granted(stays)), told, "{fair:?} {granted_to} {stays}");
+    }
+}
+
+#[test]
 fn when_somebody_else_leaves_nobody_is_told() {
     for departure in [Departure::GaveUp, granted(false)] {
         let mut lines = lines();
@@ -237,6 +256,8 @@ fn bugs_planted_in_a_line_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FairSharesPlace, waiters_share_one_place_and_fair_ones_have_one_each);
     assert_noticed(Mutant::TurnNotLinedUp, when_the_front_leaves_the_next_one_is_told);
+    let behind = whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up_again;
+    assert_noticed(Mutant::SharedPlaceDropped, behind);
     assert_noticed(Mutant::FailureKept, a_line_of_which_one_failed_dissolves_each_finds_out_for_itself);
     assert_noticed(Mutant::YieldKept, a_waiter_that_cannot_make_use_of_its_turn_lets_the_others_try);
 }

@@ -24,6 +24,28 @@ const KEPT: &[(u64, &str)] = &[
     (54, "a server on which the lock was free told the waiter that undid its vote there to try again, without end"),
     (64, "the same, with the others out of reach"),
     (17131, "a place was lined up by another of its process after the vote of the one that got the lock, and nobody took it out"),
+    (
+        2071,
+        "a grant took a shared place out of the queue, and the waiter that had come to it meanwhile stood in no line until its turn",
+    ),
+    (
+        183,
+        "another library's holder was shown by a minority, the others being new, and a look was expected as soon as behind one that a majority shows",
+    ),
+    (
+        903,
+        "a release after a loss that had named its rival was expected to name it again, though that hold had ended and a server had forgotten its fence",
+    ),
+    (1842, "a minority showed an older holder of another library among the first answers, and the pause behind the new one grew"),
+    (
+        265,
+        "a waiter that closes had been told of a release, and took that back behind an acquire which was long on its way: it is a dead one so long",
+    ),
+    (528, "an adoption that came too late was refused on a free lock, and was expected to keep the lock for the first waiter"),
+    (
+        1407,
+        "an acquire without an answer was read after the hold of the next round had expired, and its vote was told as another's hold",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {

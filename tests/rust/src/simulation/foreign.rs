@@ -6,6 +6,7 @@ use locktender::machine::Value;
 use locktender::server::Op;
 
 use super::clock::{Instant, micros, ms};
+use super::node::Node;
 use super::queue::Happening;
 use super::world::World;
 
@@ -85,6 +86,17 @@ impl World {
         }
     }
 
+    /// Whether a majority of the servers has shown such a holder for as long as it holds. One that was restarted answers that it
+    /// doesn't vote yet, whoever its key names; without a majority nobody knows whether the lock is held, and how soon a waiter
+    /// asks again is a question of its growing pauses.
+    fn majority_shows(&self, name: usize, value: &str) -> bool {
+        let shows = |node: &&Node| {
+            let answers = node.up && !self.may_be_in_quarantine(node);
+            answers && node.lock(&self.keys[name], self.now).is_some_and(|(holder, _)| holder == value)
+        };
+        self.nodes.iter().filter(shows).count() >= self.plan.needed()
+    }
+
     /// Somebody of each process that waits looks after a holder that tells nobody as often as such a holder's own waiters do.
     pub(super) fn look_for_trusting_waiters(&mut self) {
         let longest = self.plan.latency_us + self.plan.jitter_us;
@@ -104,7 +116,10 @@ impl World {
                 && self.is_undisturbed(client, long_ago)
                 && self.watch.asked.get(&(client, name)).is_none_or(|asked| *asked < since)
         };
-        let held_for_long = |name: &usize| self.foreigners[*name].holds.as_ref().is_some_and(|(_, at)| *at < long_ago);
+        let held_for_long = |name: &usize| {
+            let holds = self.foreigners[*name].holds.as_ref();
+            holds.is_some_and(|(value, at)| *at < long_ago && self.majority_shows(*name, value))
+        };
         let names = (0..self.foreigners.len()).filter(held_for_long);
         let mut waiters = names.flat_map(|name| (0..self.plan.clients).map(move |client| (name, client)));
         if let Some((name, client)) = waiters.find(|(name, client)| trusts(*name, *client)) {

@@ -126,6 +126,20 @@ impl World {
         self.watch.handover.granted_at.extend(granted);
     }
 
+    /// A client is closed: what it is told it passes on behind all that it had sent before, however late that arrives. Until then
+    /// it is a waiter that has died: whoever is next looks after it when the claim window is over.
+    pub(super) fn passes_on_late(&mut self, client: usize) {
+        if self.plan.servers > 1 {
+            return;
+        }
+        let arrives = self.lanes[client][0].live_connection().map_or(Instant::MAX, |_| self.lanes[client][0].arrived_at());
+        let until = arrives.min(self.now + ms(CLAIM_MS + 5));
+        for name in 0..self.plan.names {
+            let excused = self.watch.handover.excused_until.entry(name).or_default();
+            *excused = (*excused).max(until);
+        }
+    }
+
     /// Whether nothing has come between a client and the servers since then.
     pub(super) fn is_undisturbed(&self, client: usize, since: Instant) -> bool {
         let process = &self.processes[client];

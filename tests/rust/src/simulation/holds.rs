@@ -3,7 +3,7 @@
 use locktender::clock::Tick;
 use locktender::protocol::{Grant, Tag};
 use locktender::validity::end;
-use locktender::{Outcome, Release};
+use locktender::{LossReason, Outcome, Release};
 
 use super::clock::{Instant, micros, ms};
 use super::history::{Granted, Stretch};
@@ -99,12 +99,18 @@ impl World {
         let Some(ours) = entry.grant.as_ref().map(|grant| grant.fence) else { return true };
         let named = release.rival.is_some() || release.rival_fence.is_some();
         let accused = release.rival_fence.is_none_or(|fence| self.history.voted_for_another(fence, (client, slot)));
-        // On one server a hold that was granted after ours, and before we let go, is proved by any answer.
+        // On one server a hold that was granted after ours, and before we let go, is proved by any answer, unless the higher fence
+        // may be the vote of an acquire of ours that had no answer.
         let others = self.history.grants.get(&entry.name).into_iter().flatten();
         let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(owner)?.since).unwrap_or(self.now);
         let overlap = others.filter(|grant| grant.fence > ours && grant.returned < let_go).count() > 0;
-        let missed = self.plan.servers == 1 && entry.release_refused && overlap && release.outcome == Outcome::Expired;
-        accused && !missed && named == (release.outcome == Outcome::Taken)
+        let proved = self.plan.servers == 1 && entry.release_refused && overlap && !entry.unanswered;
+        let missed = proved && release.outcome == Outcome::Expired;
+        // The loss may have named a rival that has let go since, and of whom the servers prove no fence any more.
+        let loss = entry.loss.as_ref().filter(|loss| loss.reason == LossReason::Taken);
+        let was_named = loss.is_some_and(|loss| loss.rival.is_some() || loss.rival_fence.is_some());
+        let fits = if release.outcome == Outcome::Taken { named || was_named } else { !named };
+        accused && !missed && fits
     }
 
     pub(super) fn granted_tick(&self, client: usize, slot: usize) -> Tick {

@@ -86,6 +86,9 @@ impl World {
             let ours = granted && *sent >= self.granted_tick(client, slot);
             self.processes[client].slots[slot].release_refused |= ours && reply.verdict == Verdict::No;
         }
+        if let Input::Answer { tag: Tag { step: Step::Acquire, .. }, answer: Err(failure), .. } = &input {
+            self.processes[client].slots[slot].unanswered |= failure.maybe_applied;
+        }
         let mut extended = None;
         if let Input::Answer { tag: tag @ Tag { step: Step::Extend, round, .. }, answer: Ok(reply), .. } = &input {
             let confirmed = usize::from(reply.verdict == Verdict::Ok);

@@ -6,6 +6,7 @@ use locktender::machine::Value;
 use locktender::name::Keys;
 
 use super::clock::{Instant, micros, ms};
+use super::node::Node;
 use super::queue::Happening;
 use super::slot::Gone;
 use super::world::World;
@@ -85,16 +86,20 @@ impl World {
         process.alive && !process.closed && !kept && !orphan && !restored && reachable && long_ago(since) && long_ago(written)
     }
 
+    /// Whether a server of a quorum came back so short a time ago that it may not vote yet, or waiters may not know that it does.
+    pub(super) fn may_be_in_quarantine(&self, node: &Node) -> bool {
+        let lasts = micros(self.plan.max_ttl) * 2 + ms(1_500);
+        self.plan.servers > 1 && node.troubled_at > 0 && node.troubled_at + lasts > self.now
+    }
+
     /// A lock that is free, and waited for, doesn't stay so.
     fn look_for_idle_lock(&mut self, name: usize) {
         let keys = self.keys[name].clone();
         let settled_for = |at: Instant| at + ms(1_000) < self.now;
         let votes = |server: &usize| {
             let node = &self.nodes[*server];
-            let quarantined = self.plan.servers > 1
-                && node.troubled_at > 0
-                && node.troubled_at + micros(self.plan.max_ttl) * 2 + ms(1_500) > self.now;
-            node.up && settled_for(node.stopped_until) && !quarantined && node.lock(&keys, self.now).is_none()
+            let votes = node.up && settled_for(node.stopped_until) && !self.may_be_in_quarantine(node);
+            votes && node.lock(&keys, self.now).is_none()
         };
         let voting: Vec<usize> = (0..self.plan.servers).filter(votes).collect();
         let reaches =

@@ -80,6 +80,8 @@ pub(super) struct Slot {
     pub(super) refused: bool,
     /// A server has answered to the release that the lock is not ours.
     pub(super) release_refused: bool,
+    /// An acquire has had no answer, and may be read at any time.
+    pub(super) unanswered: bool,
     /// How long it was valid when it was granted, microseconds.
     pub(super) first_span: u64,
 }
@@ -114,6 +116,7 @@ impl Slot {
             spans: BTreeMap::new(),
             refused: false,
             release_refused: false,
+            unanswered: false,
             first_span: 0,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktender::machine::{CLAIM_MS, Message, claim};
 use locktender::name::Keys;
-use locktender::server::{Op, Place, Queued, Reply, Verdict};
+use locktender::server::{Adoption, Op, Place, Queued, Reply, Verdict};
 
 use super::clock::Instant;
 use super::node::Node;
@@ -63,7 +63,7 @@ impl Standing {
                 let leaves = |entry: &Arc<str>| self.holder.is_none() || self.is_held_by(&claim(entry));
                 (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false)
             }
-            Op::Acquire { place, fair, fleet: None, .. } if self.holder.is_none() => {
+            Op::Acquire { place, fair, fleet: None, .. } if self.holder.is_none() && !wants_only_what_was_handed_over(op) => {
                 // Who was told has left the line, but came before whoever stands there now.
                 let was_first =
                     |place: &Place, head: &(Arc<str>, u64)| place.entry == head.0 || (1..head.1).contains(&place.arrival);
@@ -98,7 +98,8 @@ impl Standing {
                 return Err(format!("{} was told, and still stands in line", head.0));
             }
         }
-        if place.is_some_and(|place| self.is_held_by(&claim(&place.entry))) && reply.verdict != Verdict::Vote {
+        let is_kept = place.is_some_and(|place| self.is_held_by(&claim(&place.entry)));
+        if is_kept && reply.verdict != Verdict::Vote && !wants_only_what_was_handed_over(op) {
             return Err("it was kept for who asked, and refused".to_owned());
         }
         let first = line.first().filter(|_| freed.is_some()).map(|(entry, _)| entry);
@@ -139,6 +140,11 @@ impl Standing {
         };
         if right { Ok(()) } else { Err(format!("{} arrived at {before:?}, and stands at {arrival}", place.entry)) }
     }
+}
+
+/// Whether the lock is not taken anew where the hold that was handed over is no more: that is refused, and changes nothing.
+const fn wants_only_what_was_handed_over(op: &Op) -> bool {
+    matches!(op, Op::Acquire { adopt: Some(Adoption { or_acquire: false, .. }), .. })
 }
 
 impl World {

@@ -286,6 +286,7 @@ impl World {
             }
         }
         (0..self.plan.servers).for_each(|server| self.give_up(client, server));
+        self.passes_on_late(client);
         self.queue.add(self.now + micros(self.plan.response_timeout), Happening::LetGo { client });
     }
 
