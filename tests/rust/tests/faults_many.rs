@@ -16,7 +16,7 @@ const fn ms(n: u64) -> Duration {
 fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_told_before_the_server_expires_them() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
-    let client = Client::open(&proxy.url()).unwrap();
+    let client = Client::open(proxy.url()).unwrap();
     let ttl = ms(6_000);
     let (tell, told) = channel();
     let pending: Vec<_> = (0..1_000).map(|n| client.lock(format!("hold:{n}")).ttl(ttl).acquire()).collect();

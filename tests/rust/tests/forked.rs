@@ -12,7 +12,7 @@ use locktender_tests::{RealServer, TTL};
 #[test]
 fn what_a_parent_made_is_not_its_childs_also_under_the_same_process_id() {
     let server = RealServer::start();
-    let here = Client::open(&server.url()).unwrap();
+    let here = Client::open(server.url()).unwrap();
     let memory = Client::open("memory://forked").unwrap();
     let held = here.lock("a").ttl(TTL).acquire_blocking().unwrap();
     let of_memory = memory.lock("a").acquire_blocking().unwrap();
