@@ -1,6 +1,6 @@
 //! Options by keyword. What is not given is left to the core, which knows the defaults.
 
-use locktender::options::{Place, Unit, instead_of, suspicious};
+use locktender::options::{Place, instead_of, suspicious};
 use locktender::wording::Language;
 use locktender::{ClientOptions, LockOptions, LockSettings, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -69,7 +69,7 @@ impl LockChoice {
 
     /// What about the options is allowed, and probably a mistake.
     pub(crate) fn suspicion(&self) -> Option<String> {
-        self.settings.ttl.and_then(|ttl| suspicious(ttl, Unit::Seconds))
+        self.settings.ttl.and_then(|ttl| suspicious(ttl, Language::Python))
     }
 
     /// Sets one option; false if there is none of that name.

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::name::check_prefix;
 use crate::wording::Text;
 
-pub use span::{MAX_TTL, MIN_TTL, Unit, milliseconds, seconds, suspicious};
+pub use span::{MAX_TTL, MIN_TTL, milliseconds, seconds, suspicious};
 pub(crate) use span::{check_span, wire_millis};
 pub use unknown::{Place, instead_of};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::unknown::plain;
 use crate::clock::millis;
 use crate::error::Error;
-use crate::wording::{Part, Text};
+use crate::wording::{Language, Part, Text};
 
 /// The shortest ttl that can be kept: below it, drift and one round trip leave nothing.
 pub const MIN_TTL: Duration = Duration::from_millis(10);
@@ -65,30 +65,21 @@ fn number(option: &str, value: f64, per_second: f64) -> Result<Duration, Error> 
     Err(Error::invalid(option, value, Text::new("must be a number of {units} from {} to {}{}", parts)))
 }
 
-/// The unit in which a language takes times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Python.
-    Seconds,
-    /// Node.
-    Milliseconds,
-}
-
 /// A ttl that was probably meant in the other unit, as one sentence; `None` for any other.
 ///
 /// Thousands of seconds without a rest (`ttl=10000`) were milliseconds, and less than a tenth of a second (`ttlMs: 10`) were
 /// seconds. An hour, or any other time that people think of in seconds, is no multiple of a thousand.
 #[must_use]
-pub fn suspicious(ttl: Duration, unit: Unit) -> Option<String> {
+pub fn suspicious(ttl: Duration, language: Language) -> Option<String> {
     let (span, seconds) = (ttl.as_secs_f64() * 1e3, ttl.as_secs());
-    match unit {
-        Unit::Seconds if seconds >= 1_000 && ttl.as_millis().is_multiple_of(1_000_000) => Some(format!(
+    match language {
+        Language::Python if seconds >= 1_000 && ttl.as_millis().is_multiple_of(1_000_000) => Some(format!(
             "ttl: {seconds} s are {} h {} min; times are seconds here: was {} meant?",
             seconds / 3600,
             seconds % 3600 / 60,
             seconds / 1_000
         )),
-        Unit::Milliseconds if ttl < Duration::from_millis(100) => Some(format!(
+        Language::Node if ttl < Duration::from_millis(100) => Some(format!(
             "ttlMs: {span} ms are shorter than many a pause; times are milliseconds here: was {} meant?",
             span * 1e3
         )),
@@ -105,7 +96,6 @@ pub(crate) fn wire_millis(span: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wording::Language;
 
     #[test]
     fn the_same_bound_is_told_however_far_off_a_time_is() {
@@ -138,18 +128,18 @@ mod tests {
     #[test]
     fn a_ttl_in_the_other_unit_is_suspicious() {
         for (millis, unit, suspect) in [
-            (10_000_000, Unit::Seconds, Some("was 10 meant?")),
-            (1_000_000, Unit::Seconds, Some("0 h 16 min")),
-            (86_000_000, Unit::Seconds, Some("23 h 53 min")),
-            (3_600_000, Unit::Seconds, None),
-            (7_200_000, Unit::Seconds, None),
-            (86_400_000, Unit::Seconds, None),
-            (10_000, Unit::Seconds, None),
-            (10, Unit::Seconds, None),
-            (10, Unit::Milliseconds, Some("was 10000 meant?")),
-            (99, Unit::Milliseconds, Some("99 ms")),
-            (100, Unit::Milliseconds, None),
-            (10_000_000, Unit::Milliseconds, None),
+            (10_000_000, Language::Python, Some("was 10 meant?")),
+            (1_000_000, Language::Python, Some("0 h 16 min")),
+            (86_000_000, Language::Python, Some("23 h 53 min")),
+            (3_600_000, Language::Python, None),
+            (7_200_000, Language::Python, None),
+            (86_400_000, Language::Python, None),
+            (10_000, Language::Python, None),
+            (10, Language::Python, None),
+            (10, Language::Node, Some("was 10000 meant?")),
+            (99, Language::Node, Some("99 ms")),
+            (100, Language::Node, None),
+            (10_000_000, Language::Node, None),
         ] {
             let said = suspicious(Duration::from_millis(millis), unit);
             match suspect {

@@ -1,4 +1,4 @@
-//! What a server's error means: its kind, whether it promises that nothing was done, and what a person is told.
+//! Refusals: what an error of a server means, whether it promises that nothing was done, and what a person is told.
 
 use redis::RedisError;
 
