@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use locktender::host::sync::Mutex;
 use locktender::server::Server;
-use locktender::sync::Mutex;
 use locktender::{Error, Outcome};
 use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, ToNapiValue};
 use napi::{Env, Result};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktender::error::ServerError;
-use locktender::wording::Language;
+use locktender::host::Language;
 use locktender::{Error, Remaining};
 use napi_derive::napi;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktender::options::milliseconds;
+use locktender::host::milliseconds;
 use locktender::{Error, Held};
 use napi::Env;
 use napi::bindgen_prelude::Either;

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use libloading::os::unix::Library;
-use locktender::{Driver, Watch};
+use locktender::host::{Driver, Watch};
 use napi::bindgen_prelude::{FunctionRef, JsValue};
 use napi::{Env, sys};
 

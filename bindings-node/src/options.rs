@@ -1,7 +1,7 @@
 //! Options from JavaScript. What is not given stays the core's default; what is given is checked by the core.
 
-use locktender::options::{Place, milliseconds};
-use locktender::wording::Language;
+use locktender::host::Language;
+use locktender::host::{Place, milliseconds};
 use locktender::{Error, LockSettings, Wait};
 use napi_derive::napi;
 
@@ -21,7 +21,7 @@ pub fn instead_of(name: String, place: OptionPlace) -> String {
         OptionPlace::Lock => Place::Lock,
         OptionPlace::Acquire => Place::Acquire,
     };
-    locktender::options::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
+    locktender::host::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
 }
 
 /// Options of a lock.

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use locktender::sync::Mutex;
-use locktender::{Call, Cancel, Client, Driver, Error, Event, Held, LockInfo, Loss, Release, ServerReport};
+use locktender::host::Driver;
+use locktender::host::sync::Mutex;
+use locktender::{Call, Cancel, Client, Error, Event, Held, LockInfo, Loss, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};

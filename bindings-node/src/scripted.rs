@@ -37,7 +37,7 @@ impl ScriptedServer {
     #[napi]
     pub fn response_timeout(&self, ms: f64) -> Option<Failure> {
         let set = |span| self.core.set_response_timeout(span);
-        locktender::options::milliseconds("responseTimeoutMs", ms).map(set).err().map(Error::into)
+        locktender::host::milliseconds("responseTimeoutMs", ms).map(set).err().map(Error::into)
     }
 
     #[napi]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use locktender::Error;
-use locktender::wording::Text;
+use locktender::host::Text;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
@@ -45,7 +45,7 @@ pub(crate) fn seconds(option: &str, given: &Bound<'_, PyAny>) -> PyResult<Durati
     } else {
         return Err(refuse(option, given, WHY));
     };
-    raised(given.py(), locktender::options::seconds(option, number))
+    raised(given.py(), locktender::host::seconds(option, number))
 }
 
 /// Without importing datetime: whoever has a timedelta has imported it.

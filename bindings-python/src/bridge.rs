@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use locktender::process::Process;
+use locktender::host::Process;
 use locktender::{Call, Cancel, Error};
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::gc::{PyTraverseError, PyVisit};

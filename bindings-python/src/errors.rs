@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktender::wording::Language;
+use locktender::host::Language;
 use locktender::{Code, Error, Remaining};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use locktender::event::Level;
-use locktender::process::{PerProcess, Process};
+use locktender::host::{PerProcess, Process};
 use locktender::{Error, Event as CoreEvent, Sink};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

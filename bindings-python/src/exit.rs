@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::Call;
-use locktender::process::Process;
+use locktender::host::Process;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};

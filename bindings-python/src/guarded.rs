@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[allow(clippy::disallowed_types, reason = "the one place")]
-use locktender::sync::{Condvar, Mutex};
+use locktender::host::sync::{Condvar, Mutex};
 use pyo3::gc::PyTraverseError;
 use pyo3::prelude::*;
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use locktender::process::Process;
+use locktender::host::Process;
 use locktender::{Call, Cancel, Error};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::intern;

@@ -1,7 +1,7 @@
 //! Options by keyword. What is not given is left to the core, which knows the defaults.
 
-use locktender::options::{Place, instead_of, suspicious};
-use locktender::wording::Language;
+use locktender::host::Language;
+use locktender::host::{Place, instead_of, suspicious};
 use locktender::{ClientOptions, LockOptions, LockSettings, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

@@ -27,72 +27,43 @@
 //!   others for one ttl, not for the length of the job.
 //! * [`Held::is_valid`] and [`Held::remaining`] need no I/O and are never wrong on the unsafe side; [`Held::lost`] tells a loss.
 //!
-//! Where things live: [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s. All decisions are in the pure state machines of
-//! `protocol`; [`server`] is what carries them out on one server, and [`machine`] says what a server does. Errors have a
-//! [`Code`], everything that happens is an [`Event`].
+//! Where things live: [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s. A [`server`] carries out what they decide; servers
+//! of your own implement its trait. Errors have a [`Code`], everything that happens is an [`Event`].
 #![forbid(unsafe_code)]
 
-mod bell;
-mod bodies;
-mod builder;
-mod call;
-mod callback;
-mod caller;
-mod client;
-pub mod clock;
-mod drive;
-mod emitter;
+mod api;
+mod clock;
+mod deadline;
 mod entropy;
 pub mod error;
 pub mod event;
-mod held;
-mod inquiry;
-mod live;
-mod lock;
-mod loss;
+#[doc(hidden)]
+pub mod host;
+#[doc(hidden)]
+pub mod internals;
+mod io;
 pub mod machine;
-#[doc(hidden)]
-pub mod mutant;
-pub mod name;
-pub mod options;
-mod own_holds;
-pub mod owner;
-mod patience;
-#[doc(hidden)]
-pub mod process;
-#[doc(hidden)]
-pub mod protocol;
-mod quoted;
-mod runtime;
+mod mutant;
+mod name;
+mod options;
+mod owner;
+mod process;
+mod protocol;
 pub mod server;
-mod sources;
-#[doc(hidden)]
-pub mod sync;
-mod tended;
-mod timers;
-mod urls;
-#[doc(hidden)]
-pub mod validity;
-#[doc(hidden)]
-pub mod wait;
-mod watch;
-pub mod wording;
+mod session;
+mod sync;
+mod validity;
+mod wait;
+mod wording;
 
-pub use builder::ClientBuilder;
-pub use call::{Call, Cancel};
-pub use client::Client;
+pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, URL_VARIABLE, WithError};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
-pub use held::Held;
-pub use lock::{Lock, WithError};
 pub use name::safe_name;
 pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 pub use server::FailureKind;
-pub use sources::URL_VARIABLE;
-pub use urls::IntoUrls;
-pub use watch::{Driver, Watch};
 
 /// The Rust code of the README, compiled.
 #[cfg(doctest)]

@@ -22,7 +22,7 @@ impl Language {
     /// An option, an argument or a function of the core as this language spells it.
     ///
     /// ```
-    /// use locktender::wording::Language;
+    /// use locktender::host::Language;
     /// assert_eq!(Language::Node.spell("max_ttl"), "maxTtlMs");
     /// assert_eq!(Language::Python.spell("max_ttl"), "max_ttl");
     /// ```

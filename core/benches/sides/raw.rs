@@ -78,7 +78,7 @@ impl Pair {
         let address = url.trim_start_matches("redis://").to_owned();
         let relay = TcpListener::bind("127.0.0.1:0").unwrap();
         let front = format!("redis://{}", relay.local_addr().unwrap());
-        let sent = Arc::new(locktender::sync::Mutex::new(Vec::new()));
+        let sent = Arc::new(locktender::host::sync::Mutex::new(Vec::new()));
         let record = Arc::clone(&sent);
         std::thread::spawn(move || {
             let (mut client, _) = relay.accept().unwrap();

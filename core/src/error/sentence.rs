@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Code, Error, Holder, Inner, Loss, Remaining, ServerError};
-use crate::quoted::{on_one_line, quoted};
+use crate::error::quoted::{on_one_line, quoted};
 use crate::server::FailureKind;
 use crate::wording::{Part, Text};
 

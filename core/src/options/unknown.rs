@@ -78,8 +78,8 @@ const FOREIGN: &[(&[&str], &str)] = &[
 /// What there is instead of the option `name`: a sentence that tells its user what to write.
 ///
 /// ```
-/// use locktender::options::{Place, instead_of};
-/// use locktender::wording::Language;
+/// use locktender::host::{Place, instead_of};
+/// use locktender::host::Language;
 ///
 /// let said = instead_of("retryCount", Place::Lock, Language::Node);
 /// assert!(said.in_words_of(Language::Node).contains("waitMs"));

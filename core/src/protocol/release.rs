@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::error::loss::others;
 use crate::error::{Loss, LossReason};
-use crate::loss::others;
 
 /// How a release ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

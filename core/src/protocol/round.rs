@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::deadline::Patience;
 use crate::error::{Holder, Remaining};
 use crate::machine;
 use crate::mutant::mutant;
-use crate::patience::Patience;
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::farewell::{Concern, Farewell, Value};
 use crate::protocol::{Command, Recipe, Step, Tag, release};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::clock::Now;
+use crate::error::quoted::quoted;
 use crate::error::{Error, ServerError};
 use crate::owner::Fields;
 use crate::protocol::failures;
-use crate::quoted::quoted;
 use crate::server::{Answer, FailureKind, Fleet, Verdict};
 use crate::sync::Mutex;
 

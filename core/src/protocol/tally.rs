@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crate::error::quoted::quoted;
 use crate::error::{Error, Holder, Loss, LossReason, ServerError};
 use crate::protocol::Recipe;
 use crate::protocol::round::{Refusal, Round};
-use crate::quoted::quoted;
 use crate::server::FailureKind;
 use crate::wait::is_foreign;
 

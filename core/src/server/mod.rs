@@ -7,13 +7,11 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::clock::Tick;
-
 mod failure;
 pub mod memory;
 mod op;
 pub(crate) mod own;
-pub mod redis;
+pub(crate) mod redis;
 mod reply;
 #[cfg(feature = "testing")]
 pub mod scripted;
@@ -21,6 +19,8 @@ pub mod scripted;
 pub use self::failure::{Failure, FailureKind};
 pub use self::op::{Adoption, Fleet, Op, Place};
 pub use self::reply::{Queued, Reply, Verdict};
+pub use crate::clock::Tick;
+pub use crate::name::Keys;
 
 /// A server's answer, or why there is none.
 pub type Answer = Result<Reply, Failure>;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::callback::{Panic, caught};
-use crate::emitter::Emitter;
+use crate::event::callback::{Panic, caught};
+use crate::event::emitter::Emitter;
 use crate::server::{Completion, Listener, Request, Server};
 
 /// The server, with where its panics are told.

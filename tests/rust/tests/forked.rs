@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use locktender::process::Process;
+use locktender::host::Process;
 use locktender::{Client, Code, Outcome};
 use locktender_tests::{RealServer, TTL};
 

@@ -11,7 +11,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use locktender::mutant::{MARKER, Mutant, plant};
+use locktender::internals::mutant::{MARKER, Mutant, plant};
 use locktender_tests::simulation::{Outcome, Plan, run_planned};
 
 /// In how many seeds a bug must show: as many as `tests/run` runs without one. Most show in the first dozen.

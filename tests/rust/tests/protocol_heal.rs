@@ -8,12 +8,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktender::clock::{Now, Tick};
+use locktender::LockOptions;
+use locktender::internals::clock::{Now, Tick};
+use locktender::internals::name::Keys;
+use locktender::internals::owner::Signature;
+use locktender::internals::protocol::{Acquisition, Amount, Command, Input, Recipe, Tag};
 use locktender::machine::{Env, State, apply};
-use locktender::name::Keys;
-use locktender::options::LockOptions;
-use locktender::owner::Signature;
-use locktender::protocol::{Acquisition, Amount, Command, Input, Recipe, Tag};
 use locktender::server::{Op, Request};
 
 const EPOCH: u64 = 1_800_000_000_000_000;

@@ -8,9 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender::clock::Tick;
-use locktender::options::ClientOptions;
-use locktender::server::redis::{RedisServer, ServerState};
+use locktender::ClientOptions;
+use locktender::internals::clock::Tick;
+use locktender::internals::redis::{RedisServer, ServerState};
 use locktender::server::{FailureKind, Server};
 use locktender_tests::{RealServer, ServerOptions, certificate};
 use peer::tls::terminate;

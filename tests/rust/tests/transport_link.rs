@@ -6,8 +6,8 @@ mod peer;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use locktender::clock::Tick;
-use locktender::server::redis::ServerState;
+use locktender::internals::clock::Tick;
+use locktender::internals::redis::ServerState;
 use locktender::server::{FailureKind, Server};
 use locktender_tests::eventually;
 use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
@@ -102,7 +102,7 @@ fn an_operation_past_its_deadline_is_never_sent() {
 #[test]
 fn an_operation_whose_deadline_passes_while_connecting_is_never_sent() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut options = locktender::options::ClientOptions::default();
+    let mut options = locktender::ClientOptions::default();
     options.connect_timeout = PATIENCE;
     let subject = Subject::with(&format!("redis://{}", silent.local_addr().unwrap()), &options, PATIENCE, None);
     let begun = Instant::now();
@@ -229,10 +229,10 @@ fn a_dropped_server_ends_as_a_closed_one() {
 #[test]
 fn completions_are_called_also_when_the_runtime_is_gone() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let options = locktender::options::ClientOptions::default();
+    let options = locktender::ClientOptions::default();
     let handle = runtime.handle().clone();
     let server =
-        locktender::server::redis::RedisServer::new("redis://localhost:1", &options, SHORT, None, handle, |_| ()).unwrap();
+        locktender::internals::redis::RedisServer::new("redis://localhost:1", &options, SHORT, None, handle, |_| ()).unwrap();
     let ask = || {
         let (answer, answers) = std::sync::mpsc::channel();
         let completion = locktender::server::Completion::new(move |received| drop(answer.send(received)));

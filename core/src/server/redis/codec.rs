@@ -8,9 +8,9 @@ use redis::Value;
 use super::script::Script;
 use super::{info, refusal, rights};
 use crate::error::Remaining;
+use crate::error::quoted::quoted;
 use crate::machine::{SHOWN_BYTES, UNTOLD};
 use crate::name::Keys;
-use crate::quoted::quoted;
 use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
 
 /// How a script is named to the server.

@@ -1,6 +1,6 @@
 //! A lane whose connection the calling threads read and write themselves.
 //!
-//! Who submits writes, and reads what is there; who waits drives (see [`drive`](crate::drive)). Only connecting is left to the
+//! Who submits writes, and reads what is there; who waits drives (see [`drive`](crate::io::reactor)). Only connecting is left to the
 //! I/O thread: resolving a name, shaking hands.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -16,8 +16,8 @@ use super::health::Health;
 use super::lane::{Lane, State};
 use super::sent::Job;
 use crate::clock::Tick;
-use crate::drive::{Drive, Driven};
-use crate::runtime::sends_later;
+use crate::io::reactor::{Drive, Driven};
+use crate::io::runtime::sends_later;
 use crate::server::Failure;
 use crate::sync::Mutex;
 

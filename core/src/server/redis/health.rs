@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ServerState;
-use crate::callback;
+use crate::event::callback;
 use crate::server::Failure;
 
 pub(super) struct Health {

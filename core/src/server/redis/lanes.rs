@@ -20,8 +20,8 @@ use super::health::Health;
 use super::hearing::{Audience, Hearing};
 use super::hosted::{self, Message};
 use super::sent::Job;
-use crate::drive::LazyDrive;
-use crate::runtime::{is_on_this_thread, of_the_caller};
+use crate::io::reactor::LazyDrive;
+use crate::io::runtime::{is_on_this_thread, of_the_caller};
 
 pub(super) struct Lanes {
     settings: Arc<Settings>,

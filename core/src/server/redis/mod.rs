@@ -44,8 +44,8 @@ use self::hearing::Hearing;
 use self::lanes::Lanes;
 use self::sent::Job;
 use self::url::Target;
-use crate::drive::LazyDrive;
 use crate::error::Error;
+use crate::io::reactor::LazyDrive;
 use crate::options::ClientOptions;
 use crate::server::{Completion, Failure, Fleet, Listener, Request, Server};
 

@@ -3,7 +3,7 @@
 use redis::RedisError;
 
 use super::rights;
-use crate::quoted::quoted;
+use crate::error::quoted::quoted;
 use crate::server::{Failure, FailureKind, Op};
 
 /// Why an operation has no answer: the server said so.

@@ -9,8 +9,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
 use crate::error::Error;
+use crate::error::quoted::quoted;
 use crate::options::ClientOptions;
-use crate::quoted::quoted;
 use crate::server::{Failure, FailureKind};
 
 /// What to look at where nothing speaks TLS.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktender::protocol::{CallId, Command, Grant, Manner};
+use locktender::internals::protocol::{CallId, Command, Grant, Manner};
 use locktender::{Code, Error, EventKind, LossReason, Outcome, Release, Wait};
 
 use super::clock::{Instant, micros, ms};
@@ -141,13 +141,16 @@ impl World {
         let fits = match &result {
             Ok(()) => {
                 let capped = entry.recipe.options.max_hold.map_or(reach, |span| {
-                    reach.min(locktender::clock::Tick::from_micros(self.processes[client].clock.at(entry.granted_at)).after(span))
+                    reach.min(
+                        locktender::internals::clock::Tick::from_micros(self.processes[client].clock.at(entry.granted_at))
+                            .after(span),
+                    )
                 });
                 !over && entry.valid_until >= capped
             }
             Err(error) => match error.code() {
-                Code::LockLost => entry.valid_until == locktender::clock::Tick::default(),
-                Code::NotHeld => over || entry.machine.valid_until() == locktender::clock::Tick::default(),
+                Code::LockLost => entry.valid_until == locktender::internals::clock::Tick::default(),
+                Code::NotHeld => over || entry.machine.valid_until() == locktender::internals::clock::Tick::default(),
                 Code::Unavailable => self.now - call.at >= micros(entry.recipe.unavailable_after) * 99 / 100,
                 Code::InvalidArgument => entry.recipe.fleet.is_some(),
                 _ => false,

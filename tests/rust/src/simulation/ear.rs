@@ -1,9 +1,9 @@
 //! What servers tell waiters, and how it gets lost.
 
+use locktender::internals::protocol::{Input, Step, Tag};
+use locktender::internals::wait::{Departure, Hinted, Told};
 use locktender::machine::Message;
-use locktender::protocol::{Input, Step, Tag};
 use locktender::server::{Op, Request};
-use locktender::wait::{Departure, Hinted, Told};
 
 use super::queue::Happening;
 use super::world::World;

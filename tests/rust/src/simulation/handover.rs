@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use locktender::clock::Tick;
+use locktender::internals::clock::Tick;
+use locktender::internals::protocol::Tag;
+use locktender::internals::wait::Hint;
 use locktender::machine::{CLAIM_MS, Message};
-use locktender::protocol::Tag;
 use locktender::server::{Op, Reply, Verdict};
-use locktender::wait::Hint;
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;

@@ -1,8 +1,8 @@
 //! What a handle says about its validity, held against what the servers keep.
 
-use locktender::clock::Tick;
-use locktender::protocol::{Grant, Tag};
-use locktender::validity::end;
+use locktender::internals::clock::Tick;
+use locktender::internals::protocol::{Grant, Tag};
+use locktender::internals::validity::end;
 use locktender::{LossReason, Outcome, Release};
 
 use super::clock::{Instant, micros, ms};

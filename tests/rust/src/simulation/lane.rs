@@ -10,7 +10,7 @@ mod ending;
 
 use std::collections::VecDeque;
 
-use locktender::protocol::{Input, Tag};
+use locktender::internals::protocol::{Input, Tag};
 use locktender::server::{Answer, Failure, FailureKind, Op, Request};
 
 use super::clock::{Instant, micros, ms};

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use locktender::internals::wait::Hinted;
 use locktender::server::{Op, Queued, Reply, Verdict};
-use locktender::wait::Hinted;
 
 use super::clock::{Instant, micros, ms};
 use super::handover::Handover;

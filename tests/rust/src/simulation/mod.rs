@@ -3,7 +3,7 @@
 //! One seed decides everything: how many servers and clients there are, what the clients do, every latency, pause, crash and
 //! clock error. Nothing reads a clock, starts a thread or opens a socket, so a seed replays bit for bit.
 //!
-//! What is real: [`Acquisition`](locktender::protocol::Acquisition), which decides everything a client does, and
+//! What is real: [`Acquisition`](locktender::internals::protocol::Acquisition), which decides everything a client does, and
 //! [`machine::apply`](locktender::machine::apply), which is a server. What is modelled: clocks, timers, the network with
 //! the transport's contract (`lane`), processes that stop and die (`process`), servers that do (`node`), and users
 //! (`worker`). What must hold is in `history`, in true time, which nobody inside can see.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use locktender::internals::name::Keys;
 use locktender::machine::{Env, State, Value, apply, claim};
-use locktender::name::Keys;
 use locktender::server::{Adoption, Op, Reply, Verdict};
 
 use super::clock::{Clock, Instant, ms};

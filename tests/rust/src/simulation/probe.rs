@@ -1,7 +1,7 @@
 //! Somebody new at the end of a run: every lock must be granted again as soon as it can be free.
 
 use locktender::LockOptions;
-use locktender::protocol::Tag;
+use locktender::internals::protocol::Tag;
 use locktender::server::{Op, Reply, Verdict};
 
 use super::clock::{Instant, micros, ms};

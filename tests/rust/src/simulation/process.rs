@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use locktender::clock::{Now, Tick};
-use locktender::protocol::{Command, Input, Step, Tag};
+use locktender::internals::clock::{Now, Tick};
+use locktender::internals::protocol::{Command, Input, Step, Tag};
+use locktender::internals::wait::Lines;
 use locktender::server::{Op, Verdict};
-use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};
 use super::queue::Happening;

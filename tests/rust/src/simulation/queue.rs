@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use locktender::protocol::Input;
+use locktender::internals::protocol::Input;
 use locktender::server::Answer;
 
 use super::clock::Instant;

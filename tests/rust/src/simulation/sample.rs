@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use locktender::internals::name::Keys;
 use locktender::machine::Value;
-use locktender::name::Keys;
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::Loss;
-use locktender::clock::Tick;
-use locktender::protocol::{Acquisition, CallId, Grant, Manner, Recipe};
+use locktender::internals::clock::Tick;
+use locktender::internals::protocol::{Acquisition, CallId, Grant, Manner, Recipe};
 
 use super::clock::Instant;
 

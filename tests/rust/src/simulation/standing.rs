@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use locktender::internals::name::Keys;
 use locktender::machine::{CLAIM_MS, Message, claim};
-use locktender::name::Keys;
 use locktender::server::{Adoption, Op, Place, Queued, Reply, Verdict};
 
 use super::clock::Instant;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktender::protocol::{Acquisition, Amount, Input, Manner, Recipe};
+use locktender::internals::protocol::{Acquisition, Amount, Input, Manner, Recipe};
 use locktender::server::{Adoption, Fleet};
 use locktender::{LockOptions, Wait};
 
@@ -181,8 +181,8 @@ impl World {
         let (now, stopped) = (self.now, self.processes[client].stopped);
         let entry = &mut self.processes[client].slots[slot];
         let reach = match amount {
-            Amount::Own => locktender::validity::end(tick, entry.ttl()),
-            Amount::To(span) => locktender::validity::end(tick, span),
+            Amount::Own => locktender::internals::validity::end(tick, entry.ttl()),
+            Amount::To(span) => locktender::internals::validity::end(tick, span),
             // What its user reads before and after differs by what was asked for.
             Amount::By(more) => tick.after(entry.valid_until.since(tick) + more),
         };

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use locktender::internals::name::Keys;
+use locktender::internals::owner::Signature;
+use locktender::internals::protocol::Command;
+use locktender::internals::wait::Lines;
 use locktender::machine::{FENCE_KEPT_MS, Value};
-use locktender::name::Keys;
-use locktender::owner::Signature;
-use locktender::protocol::Command;
 use locktender::server::{Op, Verdict};
-use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};
 use super::foreign::Foreigner;

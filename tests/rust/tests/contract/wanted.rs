@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use locktender::options::{self, ClientOptions};
-use locktender::{Error, LockSettings, Wait};
+use locktender::host::milliseconds;
+use locktender::{ClientOptions, Error, LockSettings, Wait};
 use serde_json::Value;
 
 pub fn duration(wanted: &Value, key: &str) -> Result<Option<Duration>, Error> {
@@ -18,7 +18,7 @@ pub fn duration(wanted: &Value, key: &str) -> Result<Option<Duration>, Error> {
         Value::String(text) => special(text),
         value => value.as_f64().unwrap(),
     };
-    options::milliseconds(key.trim_end_matches("_ms"), number).map(Some)
+    milliseconds(key.trim_end_matches("_ms"), number).map(Some)
 }
 
 pub fn lock_settings(wanted: &Value) -> Result<LockSettings, Error> {

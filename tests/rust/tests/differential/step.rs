@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
+use locktender::internals::name::Keys;
 use locktender::machine::FENCE_LIMIT;
-use locktender::name::Keys;
 use locktender::server::{Adoption, Fleet, Op, Place};
 
 /// One thing that happens.

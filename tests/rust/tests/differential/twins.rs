@@ -6,11 +6,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use locktender::ClientOptions;
 use locktender::Remaining;
-use locktender::clock::Tick;
+use locktender::internals::clock::Tick;
+use locktender::internals::redis::RedisServer;
 use locktender::machine::{self, Env, State, Value};
-use locktender::options::ClientOptions;
-use locktender::server::redis::RedisServer;
 use locktender::server::{Completion, Fleet, Listener, Notice, Op, Queued, Reply, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use locktender::clock::Tick;
-use locktender::name::Keys;
-use locktender::options::ClientOptions;
-use locktender::server::redis::{RedisServer, ServerState};
+use locktender::ClientOptions;
+use locktender::internals::clock::Tick;
+use locktender::internals::name::Keys;
+use locktender::internals::redis::{RedisServer, ServerState};
 use locktender::server::{Answer, Completion, Fleet, Op, Request, Server};
 pub use locktender_tests::PATIENCE;
 

@@ -1,6 +1,6 @@
 //! The end of a connection: one that breaks, and one whose client closes.
 
-use locktender::protocol::{Step, Tag};
+use locktender::internals::protocol::{Step, Tag};
 use locktender::server::{FailureKind, Request};
 
 use super::{Dead, Job, Link, Stage, failure};

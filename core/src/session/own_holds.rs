@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::session::actor::Tended;
 use crate::sync::Mutex;
-use crate::tended::Tended;
 
 /// How often they are looked through at most: many acquires may begin to wait long in the same moment.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);

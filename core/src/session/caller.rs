@@ -1,8 +1,8 @@
 //! The callers of an acquisition: one for the lock, any number for the hold.
 
-use crate::call::Responder;
+use crate::api::call::Responder;
+use crate::api::held::Held;
 use crate::error::Error;
-use crate::held::Held;
 use crate::protocol::Release;
 
 /// Who waits for the lock: somebody for whom busy is an error, or an answer.

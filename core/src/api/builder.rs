@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::client::{Client, Inner};
+use crate::api::client::{Client, Inner};
+use crate::api::sources::{Source, Sources};
+use crate::api::urls::IntoUrls;
 use crate::error::Error;
 use crate::event::Sink;
 use crate::options::{ClientOptions, Wait};
 use crate::server::Server;
-use crate::sources::{Source, Sources};
-use crate::urls::IntoUrls;
 
 /// Puts a [`Client`] together: servers, the client's options, and defaults for its locks.
 ///

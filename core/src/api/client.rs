@@ -6,28 +6,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 
-use crate::builder::ClientBuilder;
-use crate::call::Call;
+use crate::api::builder::ClientBuilder;
+use crate::api::call::Call;
+use crate::api::held::Held;
+use crate::api::lock::Lock;
+use crate::api::sources::{Source, Sources, memory_name};
+use crate::api::urls::IntoUrls;
 use crate::clock::{Now, millis};
-use crate::drive::LazyDrive;
-use crate::emitter::Emitter;
 use crate::error::Error;
+use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind, Sink};
-use crate::held::Held;
-use crate::inquiry::Inquiry;
-use crate::live::Live;
-use crate::lock::Lock;
+use crate::io::reactor::LazyDrive;
+use crate::io::runtime::Runtime;
 use crate::name::Keys;
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
 use crate::protocol::{ServerReport, Survey, trusted};
-use crate::runtime::Runtime;
 use crate::server::memory::MemoryServer;
 use crate::server::own::OwnServer;
 use crate::server::redis::{self, RedisServer, ServerState};
 use crate::server::{Adoption, Answer, Fleet, Op, Server};
-use crate::sources::{Source, Sources, memory_name};
-use crate::urls::IntoUrls;
+use crate::session::Live;
+use crate::session::ask_all::Inquiry;
 use crate::wording::Text;
 
 /// The connection to one lock server or to a quorum of independent ones. Cheap to clone; clones share everything.

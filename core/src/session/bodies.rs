@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use crate::session::actor::Tended;
 use crate::sync::Mutex;
-use crate::tended::Tended;
 
 /// The open bodies of one client.
 #[derive(Default)]

@@ -1,12 +1,14 @@
 //! Errors: the code is the contract, the text is one sentence a person can act on.
 
+pub(crate) mod loss;
+pub(crate) mod quoted;
 mod sentence;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::loss::{Loss, LossReason};
+pub use crate::error::loss::{Loss, LossReason};
 use crate::server::FailureKind;
 use crate::wording::{Language, Text};
 
@@ -142,7 +144,7 @@ impl Error {
     /// speaks Rust.
     ///
     /// ```
-    /// use locktender::wording::Language;
+    /// use locktender::host::Language;
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-in-words-of")?;
     /// let error = client.lock("nightly").max_hold(Duration::ZERO).acquire_blocking().unwrap_err();

@@ -4,20 +4,20 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::call::{Call, Responder};
-use crate::caller::Acquirer;
-use crate::client::Client;
+use crate::api::call::{Call, Responder};
+use crate::api::client::Client;
+use crate::api::held::Held;
 use crate::clock::millis;
 use crate::error::Error;
-use crate::held::Held;
-use crate::inquiry::Inquiry;
-use crate::live::Live;
 use crate::name::Keys;
 use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::server::Adoption;
 use crate::server::Op;
-use crate::tended::Tended;
+use crate::session::Live;
+use crate::session::actor::Tended;
+use crate::session::ask_all::Inquiry;
+use crate::session::caller::Acquirer;
 use crate::wording::{Part, Text};
 
 /// A name and options. Cheap, does no I/O, may be shared and used again, also at the same time.

@@ -11,12 +11,12 @@ use std::task::{Context, Poll, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::callback;
-use crate::drive::{self, Drive};
 use crate::error::Error;
-use crate::runtime::at_home;
+use crate::event::callback;
+use crate::io::reactor::{self, Drive};
+use crate::io::runtime::at_home;
+use crate::io::watch::Driver;
 use crate::sync::Mutex;
-use crate::watch::Driver;
 
 /// Whose code a callback of [`Call::then`] is.
 const CALLBACK: &str = "the callback of an operation";
@@ -76,7 +76,7 @@ impl<T: Send + 'static> Call<T> {
     pub fn wait_for(&mut self, patience: Duration) -> Option<Result<T, Error>> {
         let until = Instant::now() + patience;
         if self.starter.is_some() {
-            self.drive = drive::start(|| self.start());
+            self.drive = reactor::start(|| self.start());
         }
         let mut state = self.slot.state.lock();
         if state.result.is_none() && callback::is_running() && !patience.is_zero() {
@@ -106,9 +106,9 @@ impl<T: Send + 'static> Call<T> {
     }
 
     /// [`Call::then`] for a thread that runs an event loop, which then has to drive what this gives, if it gives something: to
-    /// have it [sent](crate::Watch::send), and to watch. Without a driver the operation needs none.
+    /// have it [sent](crate::host::Watch::send), and to watch. Without a driver the operation needs none.
     pub fn then_driven(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> (Cancel, Option<Driver>) {
-        let drive = drive::start_on_loop(|| self.start());
+        let drive = reactor::start_on_loop(|| self.start());
         (self.hand(receive), drive.map(Driver))
     }
 
@@ -178,7 +178,7 @@ impl Cancel {
     /// way, after it.
     pub fn cancel_driven(mut self) -> Option<Driver> {
         let cancel = self.0.take()?;
-        drive::start_on_loop(cancel).map(Driver)
+        reactor::start_on_loop(cancel).map(Driver)
     }
 }
 

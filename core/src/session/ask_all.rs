@@ -3,15 +3,15 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::call::Responder;
+use crate::api::call::Responder;
 use crate::clock::Tick;
+use crate::deadline::Patience;
 use crate::error::Error;
-use crate::live::Live;
-use crate::patience::Patience;
-use crate::runtime::Runtime;
+use crate::io::runtime::Runtime;
+use crate::io::timers::Alarm;
 use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
+use crate::session::Live;
 use crate::sync::Mutex;
-use crate::timers::Alarm;
 
 /// Says what the answers so far come to, or `None` to wait for more. With no answer missing it has to say something.
 type Judge<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync>;

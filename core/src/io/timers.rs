@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use crate::bell::{Bell, rounded};
-use crate::callback::{call, caught};
 use crate::clock::Tick;
+use crate::event::callback::{call, caught};
 use crate::event::trace;
+use crate::io::wakeup::{Bell, rounded};
 use crate::sync::Mutex;
 
 /// Something to wake.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::callback;
+use crate::event::callback;
 use crate::event::{Event, Level, Sink, trace};
 
 /// The way of one client's events. Clones are the same.

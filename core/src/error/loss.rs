@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::quoted::quoted;
+use crate::error::quoted::quoted;
 use crate::wording::{Part, Text};
 
 /// Why a hold ended without its holder's doing.

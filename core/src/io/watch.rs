@@ -7,8 +7,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::drive::Drive;
-use crate::runtime::on_this_thread;
+use crate::io::reactor::Drive;
+use crate::io::runtime::on_this_thread;
 
 /// What there is to drive for an operation that [`Call::then_driven`](crate::Call::then_driven) sent off.
 pub struct Driver(pub(crate) Arc<Drive>);

@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::callback::{Panic, caught};
-use crate::caller::{Acquirer, Caller};
+use crate::api::held::Held;
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
+use crate::event::callback::{Panic, caught};
 use crate::event::{Event, EventKind};
-use crate::held::Held;
-use crate::live::Live;
+use crate::io::timers::Alarm;
 use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe};
 use crate::server::Completion;
+use crate::session::Live;
+use crate::session::caller::{Acquirer, Caller};
 use crate::sync::{Mutex, MutexGuard};
-use crate::timers::Alarm;
 use crate::wait::{Departure, Seat};
 
 /// An acquisition with its callers.

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::callback;
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::event::callback;
 use crate::event::trace;
+use crate::io::timers::{Alarm, Timers};
 use crate::process::Process;
-use crate::timers::{Alarm, Timers};
 
 /// How long the I/O thread rests after a panic.
 const REST: Duration = Duration::from_millis(1);

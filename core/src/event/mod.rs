@@ -3,6 +3,9 @@
 //! Every event goes to `tracing` (target `locktender`) and to the client's [`Sink`], from which the bindings feed
 //! `logging` and `EventEmitter`. A sink is called on whatever thread made the event and must not block.
 
+pub(crate) mod callback;
+pub(crate) mod emitter;
+
 use std::time::Duration;
 
 use crate::error::LossReason;

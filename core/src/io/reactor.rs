@@ -18,10 +18,10 @@ use mio::{Events, Poll, Registry, Token, Waker};
 
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::io::runtime::{Runtime, at_home, on_this_loop, on_this_thread};
+use crate::io::timers::Alarm;
 use crate::process::Process;
-use crate::runtime::{Runtime, at_home, on_this_loop, on_this_thread};
 use crate::sync::Mutex;
-use crate::timers::Alarm;
 
 /// The token of the waker; those of connections count from zero.
 const WAKE: Token = Token(usize::MAX);

@@ -6,13 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Call, Responder};
-use crate::caller::Caller;
+use crate::api::call::{Call, Responder};
 use crate::clock::Tick;
 use crate::error::{Error, Loss};
+use crate::io::runtime::at_home;
 use crate::protocol::{Amount, Grant, Input, Manner, Release};
-use crate::runtime::at_home;
-use crate::tended::Tended;
+use crate::session::actor::Tended;
+use crate::session::caller::Caller;
 
 /// A lock that is ours: until it is released, handed over, or lost.
 ///

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::api::urls::{IntoUrls, with_plain_scheme};
 use crate::clock::millis;
 use crate::error::Error;
 use crate::options::{ClientOptions, wire_millis};
 use crate::server::{Server, redis};
-use crate::urls::{IntoUrls, with_plain_scheme};
 use crate::wording::{Part, Text};
 
 /// The environment variable with the default client's URL or URLs.

@@ -1,5 +1,11 @@
 //! A client's servers and holds in one process.
 
+pub(crate) mod actor;
+pub(crate) mod ask_all;
+pub(crate) mod bodies;
+pub(crate) mod caller;
+mod own_holds;
+
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,24 +13,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-use crate::bodies::Bodies;
-use crate::callback;
 use crate::clock::Tick;
-use crate::emitter::Emitter;
 use crate::entropy;
+use crate::error::quoted::quoted;
+use crate::event::callback;
+use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind};
+use crate::io::runtime::Runtime;
 use crate::machine;
 use crate::name::Keys;
 use crate::options::ClientOptions;
-use crate::own_holds::OwnHolds;
 use crate::owner::Signature;
 use crate::process::Process;
 use crate::protocol::{Input, Jump, Jumps};
-use crate::quoted::quoted;
-use crate::runtime::Runtime;
 use crate::server::{Completion, FailureKind, Fleet, Listener, Notice, Op, Request, Server};
+use crate::session::actor::Tended;
+use crate::session::bodies::Bodies;
+use crate::session::own_holds::OwnHolds;
 use crate::sync::Mutex;
-use crate::tended::Tended;
 use crate::wait::{Departure, Hinted, Lines, Seat, Told};
 
 /// What a client is in the process that uses it. A forked child gets a new one; the parent's is left alone.

@@ -1,0 +1,20 @@
+//! The API: what a program holds in its hands. A [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s, and each of their verbs is
+//! a [`Call`].
+//!
+//! Nothing is decided here: a verb starts an acquisition in the client's session, or brings it an input.
+
+pub(crate) mod builder;
+pub(crate) mod call;
+pub(crate) mod client;
+pub(crate) mod held;
+pub(crate) mod lock;
+pub(crate) mod sources;
+pub(crate) mod urls;
+
+pub use builder::ClientBuilder;
+pub use call::{Call, Cancel};
+pub use client::Client;
+pub use held::Held;
+pub use lock::{Lock, WithError};
+pub use sources::URL_VARIABLE;
+pub use urls::IntoUrls;

@@ -1,0 +1,26 @@
+//! The decisions without their I/O, for the simulation, the model and the differential test. It may change in any release.
+
+pub mod clock {
+    pub use crate::clock::*;
+}
+pub mod mutant {
+    pub use crate::mutant::*;
+}
+pub mod name {
+    pub use crate::name::*;
+}
+pub mod owner {
+    pub use crate::owner::*;
+}
+pub mod protocol {
+    pub use crate::protocol::*;
+}
+pub mod validity {
+    pub use crate::validity::*;
+}
+pub mod wait {
+    pub use crate::wait::*;
+}
+pub mod redis {
+    pub use crate::server::redis::{RedisServer, ServerState};
+}

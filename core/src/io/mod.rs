@@ -1,0 +1,7 @@
+//! Threads, timers and the readiness of sockets: when something happens, never what.
+
+pub(crate) mod reactor;
+pub(crate) mod runtime;
+pub(crate) mod timers;
+pub(crate) mod wakeup;
+pub(crate) mod watch;
