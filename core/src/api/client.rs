@@ -21,7 +21,7 @@ use crate::io::runtime::Runtime;
 use crate::name::Keys;
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
-use crate::protocol::{ServerReport, Survey, trusted};
+use crate::protocol::{Reports, ServerReport, trusted};
 use crate::server::memory::MemoryServer;
 use crate::server::own::OwnServer;
 use crate::server::redis::{self, RedisServer, ServerState};
@@ -174,8 +174,8 @@ impl Client {
     pub fn check(&self) -> Call<Vec<ServerReport>> {
         let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.server_count()));
         self.inquire(vec![Op::Examine, Op::Probe { keys }], |servers| {
-            let survey = Survey::of(servers);
-            move |answers: &[_]| survey.take(answers, Now::read()).map(Ok)
+            let reports = Reports::of(servers);
+            move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)
         })
     }
 

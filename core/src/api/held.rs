@@ -144,7 +144,7 @@ impl Held {
     /// `LOCK_LOST`; `FORKED` in a child.
     pub fn leave(&self) -> Call<()> {
         let tended = Arc::clone(&self.tended);
-        self.call(move |responder| tended.call(Caller::Leave(responder), |call| Input::Release(call, Manner::Leave)))
+        self.call(move |responder| tended.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody)))
     }
 
     /// As [`Held::leave`], for a language whose end of a body can't fail: a loss is no error, but a warning event unless the holder was
@@ -156,7 +156,7 @@ impl Held {
         let tended = Arc::clone(&self.tended);
         self.call(move |responder| {
             tended.notice_unseen_loss();
-            tended.call(Caller::Leave(responder), |call| Input::Release(call, Manner::Leave));
+            tended.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
         })
     }
 

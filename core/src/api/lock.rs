@@ -176,7 +176,7 @@ impl Lock {
             servers: Arc::clone(&live.addresses),
             fleet: live.fleet,
             options: prepared.options.clone(),
-            introduce: live.introduces(),
+            hear_all_first: live.must_hear_all(),
             one_shot,
             adopt: self.adopt.clone(),
             signature: Arc::clone(&live.signature),

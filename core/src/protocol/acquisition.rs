@@ -7,13 +7,13 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
 use crate::mutant::mutant;
-use crate::protocol::attempt::{Attempt, Decision};
+use crate::protocol::acquiring::{Acquiring, Decision};
+use crate::protocol::context::Context;
 use crate::protocol::ending;
-use crate::protocol::farewell::Farewell;
 use crate::protocol::hold::Hold;
 use crate::protocol::jump::Jump;
-use crate::protocol::leaving::{Caller, Leaving, nothing_to_do};
-use crate::protocol::scene::Scene;
+use crate::protocol::releasing::{Caller, Releasing, nothing_to_do};
+use crate::protocol::removal::Removal;
 use crate::protocol::state::State;
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
@@ -32,7 +32,7 @@ pub struct Acquisition {
     ran: Tick,
     state: State,
     /// Values being deleted: of undone rounds, and of the hold once it is released.
-    farewells: Vec<Farewell>,
+    removals: Vec<Removal>,
     witness: Witness,
 }
 
@@ -42,9 +42,9 @@ impl Acquisition {
     #[must_use]
     pub fn new(recipe: Arc<Recipe>, seat: Option<Seat>, seed: u64, now: Now) -> Self {
         let slot = seat.as_ref().map(|seat| Arc::clone(&seat.slot));
-        let attempt = Attempt::new(&recipe, seat, now.tick);
+        let acquiring = Acquiring::new(&recipe, seat, now.tick);
         let (rng, witness) = (fastrand::Rng::with_seed(seed), Witness::new(recipe.quorum()));
-        Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(attempt), farewells: Vec::new(), witness }
+        Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(acquiring), removals: Vec::new(), witness }
     }
 
     /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
@@ -52,7 +52,7 @@ impl Acquisition {
     pub fn valid_until(&self) -> Tick {
         match &self.state {
             State::Held(hold) => hold.validity_end,
-            State::Leaving(leaving) if mutant!(ValidWhileReleasing) => leaving.hold.validity_end,
+            State::Releasing(releasing) if mutant!(ValidWhileReleasing) => releasing.hold.validity_end,
             _ => Tick::default(),
         }
     }
@@ -61,12 +61,12 @@ impl Acquisition {
     #[must_use]
     pub fn wake_at(&self) -> Tick {
         let state = match &self.state {
-            State::Acquiring(attempt) => attempt.wake_at(&self.recipe),
+            State::Acquiring(acquiring) => acquiring.wake_at(&self.recipe),
             State::Held(hold) => hold.wake_at(),
-            State::Leaving(Leaving { caller: Some(caller), .. }) => caller.gives_up,
+            State::Releasing(Releasing { caller: Some(caller), .. }) => caller.gives_up,
             _ => Tick::NEVER,
         };
-        self.farewells.iter().filter_map(Farewell::wake_at).fold(state, Tick::min)
+        self.removals.iter().filter_map(Removal::wake_at).fold(state, Tick::min)
     }
 
     /// The value of the hold and when it was granted, while it is held.
@@ -77,7 +77,7 @@ impl Acquisition {
     /// Whether nothing is left to do, and no handle can ask for more than a fixed answer.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        matches!(self.state, State::Released(_) | State::HandedOver | State::Ended) && self.farewells.is_empty()
+        matches!(self.state, State::Released(_) | State::HandedOver | State::Ended) && self.removals.is_empty()
     }
 
     /// Whether the lock is held at `now`, and if not why.
@@ -100,10 +100,12 @@ impl Acquisition {
             Input::Start | Input::Wake => self.wake(&recipe, now, out),
             Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
             Input::Hint(server, hint) => {
-                self.stir(&recipe, now, out, |attempt, scene| attempt.hint((server, hint), now.tick, scene))
+                self.stir(&recipe, now, out, |acquiring, context| acquiring.hint((server, hint), now.tick, context))
             }
-            Input::Hears(server) => self.stir(&recipe, now, out, |attempt, _| attempt.hears(server, now.tick)),
-            Input::Turn(turn, at) => self.stir(&recipe, now, out, |attempt, scene| attempt.take_turn(turn, at, now.tick, scene)),
+            Input::Hears(server) => self.stir(&recipe, now, out, |acquiring, _| acquiring.hears(server, now.tick)),
+            Input::Turn(turn, at) => {
+                self.stir(&recipe, now, out, |acquiring, context| acquiring.take_turn(turn, at, now.tick, context))
+            }
             Input::Cancel => self.cancel(&recipe, false, now.tick, out),
             Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
             Input::Release(call, manner) => self.release(&recipe, call, manner, now.tick, out),
@@ -112,7 +114,7 @@ impl Acquisition {
             Input::Close => self.close(&recipe, now.tick, out),
         }
         self.conclude(&recipe, now.tick, out);
-        self.farewells.retain(|farewell| !farewell.is_over());
+        self.removals.retain(|removal| !removal.is_over());
     }
 
     /// Nobody's patience ends in time in which the process did not run, which shows by something that was due then. Validity does.
@@ -121,30 +123,30 @@ impl Acquisition {
         let late = |due: Tick| now.since(due.max(ran));
         // Not by what undoes earlier rounds: the more there is to do, the longer would a machine that is always late go on.
         match &mut self.state {
-            State::Acquiring(attempt) => attempt.runs(recipe, late(attempt.wake_at(recipe)), now, out),
+            State::Acquiring(acquiring) => acquiring.runs(recipe, late(acquiring.wake_at(recipe)), now, out),
             State::Held(hold) => hold.overslept(late(hold.wake_at())),
-            State::Leaving(leaving) => leaving.overslept(&self.farewells, late),
+            State::Releasing(releasing) => releasing.overslept(&self.removals, late),
             _ => (),
         }
     }
 
     fn wake(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>) {
-        for farewell in &mut self.farewells {
-            farewell.wake(recipe, now.tick, out);
+        for removal in &mut self.removals {
+            removal.wake(recipe, now.tick, out);
         }
         match &mut self.state {
-            State::Acquiring(attempt) => {
-                let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
-                let decision = attempt.wake(now, &mut self.rounds, &mut scene);
+            State::Acquiring(acquiring) => {
+                let mut context = Context { recipe, rng: &mut self.rng, removals: &mut self.removals, out };
+                let decision = acquiring.wake(now, &mut self.rounds, &mut context);
                 self.decide(recipe, decision, now.tick, out);
             }
             State::Held(hold) => {
                 let loss = hold.wake(recipe, now.tick, &mut self.rounds, out);
                 self.lose(recipe, loss, out);
             }
-            State::Leaving(leaving) => {
-                if let Some(caller) = leaving.caller.take_if(|caller| now.tick >= caller.gives_up) {
-                    leaving.stop_waiting(recipe, caller, &self.farewells, out);
+            State::Releasing(releasing) => {
+                if let Some(caller) = releasing.caller.take_if(|caller| now.tick >= caller.gives_up) {
+                    releasing.stop_waiting(recipe, caller, &self.removals, out);
                 }
             }
             _ => (),
@@ -160,19 +162,19 @@ impl Acquisition {
                 if let Ok(Reply { queued: Queued::Untold(why), .. }) = &answer {
                     out.push(Command::Untold(why.clone()));
                 }
-                if let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) {
-                    farewell.answer((server, tag.sent), now, &answer);
+                if let Some(removal) = self.removals.iter_mut().find(|removal| removal.round == tag.round) {
+                    removal.answer((server, tag.sent), now, &answer);
                 }
             }
-            State::Acquiring(attempt) if ballot && attempt.is_in(tag.round) => {
-                let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
-                let decision = attempt.answer((server, tag), answer, now, &mut scene);
+            State::Acquiring(acquiring) if ballot && acquiring.is_in(tag.round) => {
+                let mut context = Context { recipe, rng: &mut self.rng, removals: &mut self.removals, out };
+                let decision = acquiring.answer((server, tag), answer, now, &mut context);
                 self.decide(recipe, decision, now, out);
             }
             State::Held(hold) if tag.step == Step::Extend => {
                 out.extend(Jump::shown((server, tag), &answer, &hold.round.readings, now).map(Command::Jumped));
                 let loss = hold.answer(recipe, (server, tag), answer, now, out);
-                // A wish that waited for its turn has it now.
+                // A request that waited for its turn has it now.
                 let loss = loss.or_else(|| hold.wake(recipe, now, &mut self.rounds, out));
                 self.lose(recipe, loss, out);
             }
@@ -196,24 +198,24 @@ impl Acquisition {
             Ok(Reply { verdict: Verdict::Vote, .. }) => false,
             _ => slot.has_arrived_at(server),
         };
-        let leaves_already = |farewell: &Farewell| farewell.round == tag.round && farewell.leaves.is_some();
-        if stands && !slot.is_used() && !mutant!(LateLineUpKept) && !self.farewells.iter().any(leaves_already) {
+        let leaves_already = |removal: &Removal| removal.round == tag.round && removal.leaves.is_some();
+        if stands && !slot.is_used() && !mutant!(LateLineUpKept) && !self.removals.iter().any(leaves_already) {
             out.push(leave(recipe, server, slot.entry(), now));
         }
     }
 
     /// An answer to a round that is over: a success of it is deleted again.
     fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
-        if let (State::Acquiring(attempt), Ok(Reply { verdict: Verdict::Held, .. })) = (&mut self.state, answer) {
-            attempt.waiting.late_refusal(server);
+        if let (State::Acquiring(acquiring), Ok(Reply { verdict: Verdict::Held, .. })) = (&mut self.state, answer) {
+            acquiring.waiting.late_refusal(server);
         }
-        let Some(farewell) = self.farewells.iter_mut().find(|farewell| farewell.round == tag.round) else { return };
+        let Some(removal) = self.removals.iter_mut().find(|removal| removal.round == tag.round) else { return };
         match tag.step {
-            Step::Acquire if mutant!(LateSuccessKept) => farewell.awaited = farewell.awaited.saturating_sub(1),
-            Step::Acquire => farewell.late_acquire(recipe, server, now, answer, out),
+            Step::Acquire if mutant!(LateSuccessKept) => removal.awaited = removal.awaited.saturating_sub(1),
+            Step::Acquire => removal.late_acquire(recipe, server, now, answer, out),
             Step::Heal => match answer {
-                Ok(reply) if reply.verdict == Verdict::Ok => farewell.straggler(recipe, server, now, out),
-                Err(failure) => farewell.doubt(recipe, server, now, failure),
+                Ok(reply) if reply.verdict == Verdict::Ok => removal.straggler(recipe, server, now, out),
+                Err(failure) => removal.doubt(recipe, server, now, failure),
                 Ok(_) => (),
             },
             _ => (),
@@ -222,12 +224,12 @@ impl Acquisition {
 
     /// Acts on what the acquire loop decided.
     fn decide(&mut self, recipe: &Recipe, decision: Decision, now: Tick, out: &mut Vec<Command>) {
-        let State::Acquiring(attempt) = &self.state else { return };
+        let State::Acquiring(acquiring) = &self.state else { return };
         match decision {
             Decision::Pending => (),
-            Decision::Granted(round, token) => {
-                let (waited, woken) = (now.since(attempt.started), attempt.woken());
-                let hold = Hold::begin(recipe, round, token, now, out);
+            Decision::Granted(round, fence) => {
+                let (waited, woken) = (now.since(acquiring.started), acquiring.woken());
+                let hold = Hold::begin(recipe, round, fence, now, out);
                 let mut event = hold.event(recipe, EventKind::Acquired);
                 event.took = Some(waited);
                 out.push(Command::Emit(event));
@@ -236,11 +238,11 @@ impl Acquisition {
                     event.took = Some(now.since(woken));
                     out.push(Command::Emit(event));
                 }
-                out.push(Command::Acquired(Ok(Some(Grant { owner: Arc::clone(hold.owner()), fence: token }))));
+                out.push(Command::Acquired(Ok(Some(Grant { owner: Arc::clone(hold.owner()), fence }))));
                 self.state = State::Held(hold);
             }
             Decision::Ended(result) => {
-                let waited = now.since(attempt.started);
+                let waited = now.since(acquiring.started);
                 out.extend(result.as_ref().err().map(|error| Command::Emit(ending::failed(recipe, error, waited))));
                 self.state = State::Ended;
                 out.push(Command::Acquired(result.map(|()| None)));
@@ -251,20 +253,20 @@ impl Acquisition {
     /// The caller of the acquire is gone: undo the round under way. Nobody waits for a command.
     fn cancel(&mut self, recipe: &Recipe, closed: bool, now: Tick, out: &mut Vec<Command>) {
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Acquiring(mut attempt) => {
-                let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
-                attempt.abandon(now, &mut scene);
-                out.push(Command::Emit(ending::cancelled(recipe, closed, now.since(attempt.started))));
+            State::Acquiring(mut acquiring) => {
+                let mut context = Context { recipe, rng: &mut self.rng, removals: &mut self.removals, out };
+                acquiring.abandon(now, &mut context);
+                out.push(Command::Emit(ending::cancelled(recipe, closed, now.since(acquiring.started))));
             }
             other => self.state = other,
         }
     }
 
     /// Something made the acquire loop look up, and maybe try.
-    fn stir(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>, stir: impl FnOnce(&mut Attempt, &mut Scene<'_>)) {
-        if let State::Acquiring(attempt) = &mut self.state {
-            let mut scene = Scene { recipe, rng: &mut self.rng, farewells: &mut self.farewells, out };
-            stir(attempt, &mut scene);
+    fn stir(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>, stir: impl FnOnce(&mut Acquiring, &mut Context<'_>)) {
+        if let State::Acquiring(acquiring) = &mut self.state {
+            let mut context = Context { recipe, rng: &mut self.rng, removals: &mut self.removals, out };
+            stir(acquiring, &mut context);
             self.wake(recipe, now, out);
         }
     }
@@ -365,9 +367,9 @@ impl Acquisition {
             // Nobody waits to be told.
             _ if manner == Manner::Background => (),
             // A retry of a release whose outcome was unknown, or leaving a body whose client was closed.
-            State::Leaving(leaving) if leaving.caller.is_none() && (explicit || !leaving.explicit) => {
-                leaving.caller = Some(caller);
-                leaving.explicit |= explicit;
+            State::Releasing(releasing) if releasing.caller.is_none() && (explicit || !releasing.explicit) => {
+                releasing.caller = Some(caller);
+                releasing.explicit |= explicit;
             }
             State::Released(released) if !released.reported && (explicit || !released.explicit) => {
                 released.reported = true;
@@ -385,15 +387,15 @@ impl Acquisition {
             State::Lost(hold, loss) => (hold, Some(loss)),
             other => return self.state = other,
         };
-        let mut leaving = Leaving { hold, loss, caller, explicit };
-        self.farewells.push(leaving.begin(recipe, now, out));
-        self.state = State::Leaving(leaving);
+        let mut releasing = Releasing { hold, loss, caller, explicit };
+        self.removals.push(releasing.begin(recipe, now, out));
+        self.state = State::Releasing(releasing);
     }
 
     /// Ends the release if its outcome is known.
     fn conclude(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
-        let State::Leaving(leaving) = &self.state else { return };
-        if let Some(released) = leaving.conclude(recipe, (&self.farewells, &self.witness), now, out) {
+        let State::Releasing(releasing) = &self.state else { return };
+        if let Some(released) = releasing.conclude(recipe, (&self.removals, &self.witness), now, out) {
             self.state = State::Released(released);
         }
     }

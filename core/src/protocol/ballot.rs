@@ -23,22 +23,22 @@ enum Vote {
 pub enum Standing {
     /// Not decided yet.
     Open,
-    /// The token is chosen but must be confirmed; sent once, with the moment of choice.
+    /// The fence is chosen but must be confirmed; sent once, with the moment of choice.
     Confirm(u64),
-    /// A majority attests the token.
+    /// A majority attests the fence.
     Granted(u64),
     /// No majority is possible any more.
     Failed,
 }
 
-/// What to do with a server whose vote came after the token was chosen.
+/// What to do with a server whose vote came after the fence was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// It counts.
     Keep,
-    /// Its vote is lower than the token.
+    /// Its vote is lower than the fence.
     Confirm,
-    /// Its vote is higher than the token.
+    /// Its vote is higher than the fence.
     Release,
 }
 
@@ -47,20 +47,20 @@ pub enum Late {
 pub struct Ballot {
     quorum: Quorum,
     votes: Vec<Vote>,
-    token: Option<u64>,
+    fence: Option<u64>,
 }
 
 impl Ballot {
     /// An empty ballot.
     #[must_use]
     pub fn new(quorum: Quorum) -> Self {
-        Self { quorum, votes: vec![Vote::Pending; quorum.servers()], token: None }
+        Self { quorum, votes: vec![Vote::Pending; quorum.servers()], fence: None }
     }
 
-    /// The token, once chosen.
+    /// The fence, once chosen.
     #[must_use]
-    pub fn token(&self) -> Option<u64> {
-        self.token
+    pub fn fence(&self) -> Option<u64> {
+        self.fence
     }
 
     /// Whether the server has not answered the acquire yet.
@@ -75,16 +75,16 @@ impl Ballot {
         self.votes[server] == Vote::Against
     }
 
-    /// Whether the server voted otherwise than the token that was chosen since, and has not confirmed it.
+    /// Whether the server voted otherwise than the fence that was chosen since, and has not confirmed it.
     #[must_use]
     pub fn is_unconfirmed(&self, server: usize) -> bool {
-        self.token.is_some_and(|token| matches!(self.votes[server], Vote::Cast(cast) if cast != token))
+        self.fence.is_some_and(|fence| matches!(self.votes[server], Vote::Cast(cast) if cast != fence))
     }
 
-    /// Whether the server's vote is above `token`.
+    /// Whether the server's vote is above `fence`.
     #[must_use]
-    pub fn is_above(&self, server: usize, token: u64) -> bool {
-        matches!(self.votes[server], Vote::Cast(cast) if cast > token)
+    pub fn is_above(&self, server: usize, fence: u64) -> bool {
+        matches!(self.votes[server], Vote::Cast(cast) if cast > fence)
     }
 
     /// A server cast `vote`. Gives the round's standing, and what a vote that came after the choice needs.
@@ -93,16 +93,16 @@ impl Ballot {
             return (self.standing(), Late::Keep);
         }
         self.votes[server] = Vote::Cast(vote);
-        let late = match self.token {
-            Some(token) if vote > token && !mutant!(VoteAboveCounts) => Late::Release,
+        let late = match self.fence {
+            Some(fence) if vote > fence && !mutant!(VoteAboveCounts) => Late::Release,
             // Asked once more where a request to confirm is under way: that one may have overtaken the acquire.
-            Some(token) if vote < token => Late::Confirm,
+            Some(fence) if vote < fence => Late::Confirm,
             _ => Late::Keep,
         };
         (self.standing_after_vote(), late)
     }
 
-    /// A server confirmed the token.
+    /// A server confirmed the fence.
     pub fn confirm(&mut self, server: usize) -> Standing {
         self.votes[server] = Vote::Confirmed;
         self.standing()
@@ -114,27 +114,27 @@ impl Ballot {
         self.standing()
     }
 
-    /// A server refused to confirm: its vote stays where it is, uncounted unless it was exactly the token. A server that has
+    /// A server refused to confirm: its vote stays where it is, uncounted unless it was exactly the fence. A server that has
     /// not voted yet was asked too early, and may still vote.
     pub fn refuse_confirmation(&mut self, server: usize) -> Standing {
         let vote = self.votes[server];
-        if vote != Vote::Pending && vote != Vote::Cast(self.token.unwrap_or(0)) {
+        if vote != Vote::Pending && vote != Vote::Cast(self.fence.unwrap_or(0)) {
             self.votes[server] = Vote::Against;
         }
         self.standing()
     }
 
-    /// The servers whose vote is below the token (they need a confirmation), above it (they must be released).
-    pub fn others(&self, token: u64) -> impl Iterator<Item = (usize, Late)> + '_ {
+    /// The servers whose vote is below the fence (they need a confirmation), above it (they must be released).
+    pub fn others(&self, fence: u64) -> impl Iterator<Item = (usize, Late)> + '_ {
         self.votes.iter().enumerate().filter_map(move |(server, vote)| match *vote {
-            Vote::Cast(cast) if cast < token => Some((server, Late::Confirm)),
-            Vote::Cast(cast) if cast > token => Some((server, Late::Release)),
+            Vote::Cast(cast) if cast < fence => Some((server, Late::Confirm)),
+            Vote::Cast(cast) if cast > fence => Some((server, Late::Release)),
             _ => None,
         })
     }
 
     fn standing_after_vote(&mut self) -> Standing {
-        if self.token.is_some() {
+        if self.fence.is_some() {
             return self.standing();
         }
         let cast = || self.votes.iter().filter_map(|vote| if let Vote::Cast(cast) = vote { Some(*cast) } else { None });
@@ -142,7 +142,7 @@ impl Ballot {
             return self.standing();
         }
         let Some(largest) = cast().max() else { return self.standing() };
-        self.token = Some(largest);
+        self.fence = Some(largest);
         if cast().filter(|vote| *vote == largest).count() >= self.quorum.needed() || mutant!(NoWriteBack) {
             return Standing::Granted(largest);
         }
@@ -152,19 +152,19 @@ impl Ballot {
     /// Where the round stands.
     #[must_use]
     pub fn standing(&self) -> Standing {
-        let attested = |vote: &&Vote| match (**vote, self.token) {
+        let attested = |vote: &&Vote| match (**vote, self.fence) {
             (Vote::Confirmed, _) => true,
-            (Vote::Cast(cast), Some(token)) => cast == token || (cast > token && mutant!(VoteAboveCounts)),
+            (Vote::Cast(cast), Some(fence)) => cast == fence || (cast > fence && mutant!(VoteAboveCounts)),
             _ => false,
         };
-        if let Some(token) = self.token
+        if let Some(fence) = self.fence
             && self.votes.iter().filter(attested).count() >= self.quorum.needed()
         {
-            return Standing::Granted(token);
+            return Standing::Granted(fence);
         }
-        let hopeless = |vote: &&Vote| match (**vote, self.token) {
+        let hopeless = |vote: &&Vote| match (**vote, self.fence) {
             (Vote::Against, _) => true,
-            (Vote::Cast(cast), Some(token)) => cast > token,
+            (Vote::Cast(cast), Some(fence)) => cast > fence,
             _ => false,
         };
         if self.quorum.blocked_by(self.votes.iter().filter(hopeless).count()) { Standing::Failed } else { Standing::Open }

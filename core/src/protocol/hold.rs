@@ -14,11 +14,11 @@ use crate::mutant::mutant;
 use crate::options::wire_millis;
 use crate::owner::escape;
 use crate::protocol::ballot::{Ballot, Late};
+use crate::protocol::extend_requests::{self, ExtendRequests};
 use crate::protocol::extension::{Extension, Progress};
-use crate::protocol::farewell::{Concern, STRAGGLER};
+use crate::protocol::removal::{Concern, STRAGGLER};
 use crate::protocol::round::Round;
 use crate::protocol::rounds::{Heard, Rounds};
-use crate::protocol::wish::{self, Wishes};
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::{Answer, Op, Request, Verdict};
@@ -57,7 +57,7 @@ pub(super) struct Hold {
     kept_until: Tick,
     /// Until when each server may still read a request of ours that writes the key, from a connection that broke.
     unsure_until: Vec<Tick>,
-    wishes: Wishes,
+    requests: ExtendRequests,
 }
 
 impl Hold {
@@ -89,7 +89,7 @@ impl Hold {
             warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
             round,
             extensions: Rounds::default(),
-            wishes: Wishes::default(),
+            requests: ExtendRequests::default(),
         };
         hold.next_beat = hold.beat_after(recipe);
         hold.warm(now, out);
@@ -142,18 +142,18 @@ impl Hold {
     pub(super) fn stop(&mut self) -> Vec<CallId> {
         self.renewing = false;
         self.extensions.stop();
-        // The wish under way is still among them.
-        self.wishes.give_up()
+        // The request under way is still among them.
+        self.requests.give_up()
     }
 
     pub(super) fn wake_at(&self) -> Tick {
-        let next = self.extensions.times_out().unwrap_or(if self.renewing || !self.wishes.is_empty() {
+        let next = self.extensions.times_out().unwrap_or(if self.renewing || !self.requests.is_empty() {
             self.next_beat
         } else {
             Tick::NEVER
         });
         let warms_at = if self.renewing { self.warms_at } else { Tick::NEVER };
-        next.min(self.wishes.gives_up()).min(self.validity_end).min(warms_at)
+        next.min(self.requests.gives_up()).min(self.validity_end).min(warms_at)
     }
 
     fn warm(&mut self, now: Tick, out: &mut Vec<Command>) {
@@ -165,7 +165,7 @@ impl Hold {
 
     /// This process did not run for so long: its callers wait longer.
     pub(super) fn overslept(&mut self, late: Duration) {
-        self.wishes.overslept(late);
+        self.requests.overslept(late);
     }
 
     /// An answer to the granted round's acquire or confirm, after the grant: a lower vote is confirmed, a higher released.
@@ -211,8 +211,8 @@ impl Hold {
 
     /// A user asks for an extension. What shall remain is fixed now.
     pub(super) fn extend(&mut self, recipe: &Recipe, call: CallId, amount: Amount, now: Tick) -> Result<(), Error> {
-        let span = wish::reach(recipe, amount, self.validity_end.since(now))?;
-        self.wishes.add(recipe, call, span, now);
+        let span = extend_requests::reach(recipe, amount, self.validity_end.since(now))?;
+        self.requests.add(recipe, call, span, now);
         if self.extensions.current().is_none() {
             self.next_beat = now;
         }
@@ -225,7 +225,7 @@ impl Hold {
             return Some(self.expiry_at(now));
         }
         self.warm(now, out);
-        let given_up = self.wishes.give_up_waiting(now);
+        let given_up = self.requests.give_up_waiting(now);
         let failures = || self.extensions.failures(&recipe.servers);
         out.extend(given_up.into_iter().map(|call| unavailable(recipe, call, failures())));
         if self.extensions.times_out().is_some_and(|at| now >= at) {
@@ -233,12 +233,12 @@ impl Hold {
         }
         if self.extensions.current().is_none() && now >= self.next_beat {
             let beat = recipe.options.ttl;
-            // One round fulfils every wish there is, and is the beat, too: each asks for at least so much. A beat that waited for
+            // One round fulfils every request there is, and is the beat, too: each asks for at least so much. A beat that waited for
             // an extension that asks for less would come too late on a slow link.
-            if let Some(span) = self.wishes.span() {
+            if let Some(span) = self.requests.span() {
                 let span = if self.renewing && !mutant!(ExtendDelaysBeat) { span.max(beat) } else { span };
                 self.send(recipe, span, now, rounds, out);
-                self.wishes.sent(*rounds);
+                self.requests.sent(*rounds);
             } else if self.renewing {
                 self.send(recipe, beat, now, rounds, out);
             }
@@ -315,13 +315,13 @@ impl Hold {
         self.validity_end = if mutant!(BeatShortens) { end } else { self.validity_end.max(end) };
         self.timeouts = 0;
         self.next_beat = self.beat_after(recipe).max(now);
-        let fulfilled = self.wishes.fulfil(extension.round);
+        let fulfilled = self.requests.fulfil(extension.round);
         let kind = if fulfilled.is_empty() { EventKind::Renewed } else { EventKind::Extended };
         out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
         let mut event = self.event(recipe, kind);
         event.took = Some(now.since(extension.sent));
         out.push(Command::Emit(event));
-        if !self.wishes.is_empty() {
+        if !self.requests.is_empty() {
             self.next_beat = now;
         }
         for server in (0..recipe.servers.len()).filter(|server| extension.is_forgetful(*server)) {
@@ -332,7 +332,7 @@ impl Hold {
     /// Writes the key again on a server that lost it, after a majority confirmed that it is ours.
     fn heal(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         let Some(confirmed) = self.extensions.confirmed() else { return };
-        // Behind a heal our acquire would cast a new vote above the token and be released for it, and a vote above the token was
+        // Behind a heal our acquire would cast a new vote above the fence and be released for it, and a vote above the fence was
         // released there: either way the key would be gone that validity counts on.
         let overtakes = now < self.unsure_until[server]
             || self.round.ballot.is_pending(server)
@@ -359,7 +359,7 @@ impl Hold {
     fn unknown(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let Some(extension) = self.extensions.end_current() else { return };
         let failures = || extension.failures(&recipe.servers);
-        out.extend(self.wishes.give_up_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
+        out.extend(self.requests.give_up_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
         let left = self.validity_end.since(now);
         let mut pause = (left / 8).min(LONGEST_PAUSE).max(least_pause(recipe));
         if now >= extension.times_out {
@@ -367,9 +367,9 @@ impl Hold {
             // It has waited already.
             pause = least_pause(recipe).saturating_sub(now.since(extension.sent));
         }
-        let again = now.after(pause).min(self.wishes.last_try());
+        let again = now.after(pause).min(self.requests.last_try());
         // An earlier round may have been confirmed meanwhile: then nothing presses.
-        self.next_beat = if self.wishes.is_empty() { again.max(self.beat_after(recipe)) } else { again };
+        self.next_beat = if self.requests.is_empty() { again.max(self.beat_after(recipe)) } else { again };
     }
 
     /// The text by which another process adopts the hold.

@@ -5,26 +5,26 @@
 //!
 //! Sources: the Redlock description at redis.io; for the fences the ballots of Paxos and the write-back of the ABD register.
 
+mod acquiring;
 mod acquisition;
-mod attempt;
 mod ballot;
+mod context;
 mod ending;
+mod extend_requests;
 mod extension;
-mod farewell;
 mod hold;
 mod inspection;
 mod jump;
-mod leaving;
 mod outage;
 mod release;
+mod releasing;
+mod removal;
 mod round;
 mod rounds;
-mod scene;
+mod server_report;
 mod state;
-mod survey;
 mod tally;
 mod waiting;
-mod wish;
 mod witness;
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub use inspection::{LockInfo, inspect};
 pub use jump::Jump;
 pub(crate) use jump::Jumps;
 pub use release::{Outcome, Release};
-pub use survey::{ServerReport, Survey, trusted};
+pub use server_report::{Reports, ServerReport, trusted};
 
 use crate::clock::Tick;
 use crate::error::{Error, Loss, ServerError};
@@ -91,7 +91,7 @@ pub struct Recipe {
     pub options: LockOptions,
     /// Hear every server out once, at most a response timeout, before the first grant: so that a server listed twice, or of
     /// another quorum, is found whichever servers are the fastest.
-    pub introduce: bool,
+    pub hear_all_first: bool,
     /// One attempt, and busy is not an error.
     pub one_shot: bool,
     /// The hold to take over, of another process.
@@ -212,7 +212,7 @@ pub enum Manner {
     /// By a call whose caller wants to know the outcome.
     Explicit,
     /// By leaving a body: an unknown outcome is no error, a loss is.
-    Leave,
+    EndOfBody,
     /// In the background: nobody waits.
     Background,
 }

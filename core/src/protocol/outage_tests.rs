@@ -46,7 +46,7 @@ impl Process {
             servers: Arc::new(["s".to_owned()]),
             fleet: None,
             options: LockOptions { wait, ttl: ms(20_000), ..LockOptions::default() },
-            introduce: false,
+            hear_all_first: false,
             one_shot,
             adopt: None,
             signature: Arc::new(Signature::new(None, "h", 1)),

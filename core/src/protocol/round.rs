@@ -9,7 +9,7 @@ use crate::error::{Holder, Remaining};
 use crate::machine;
 use crate::mutant::mutant;
 use crate::protocol::ballot::{Ballot, Standing};
-use crate::protocol::farewell::{Concern, Farewell, Value};
+use crate::protocol::removal::{Concern, Removal, Value};
 use crate::protocol::{Command, Recipe, Step, Tag, release};
 use crate::server::{Answer, Failure, FailureKind, Op, Reply, Request, Verdict};
 use crate::validity::{self, Reading};
@@ -88,7 +88,7 @@ impl Round {
     }
 
     /// Another server of this round that has the same run id.
-    pub(super) fn twin(&mut self, server: usize, reply: &Reply) -> Option<usize> {
+    pub(super) fn same_server(&mut self, server: usize, reply: &Reply) -> Option<usize> {
         let id = reply.run_id.as_ref()?;
         self.run_ids[server] = Some(Arc::clone(id));
         (0..self.run_ids.len()).find(|other| *other != server && self.run_ids[*other].as_ref() == Some(id))
@@ -133,22 +133,22 @@ impl Round {
         self.refusals[server] = Some(Refusal::Failed(Failure::unknown(FailureKind::Timeout, message)));
     }
 
-    pub(super) fn confirm_all(&self, recipe: &Recipe, token: u64, now: Tick, out: &mut Vec<Command>) {
+    pub(super) fn confirm_all(&self, recipe: &Recipe, fence: u64, now: Tick, out: &mut Vec<Command>) {
         for server in 0..recipe.servers.len() {
             if !self.ballot.is_against(server) {
-                out.push(self.confirm(recipe, server, token, now));
+                out.push(self.confirm(recipe, server, fence, now));
             }
         }
     }
 
-    /// A request to raise the server's vote to the token.
-    pub(super) fn confirm(&self, recipe: &Recipe, server: usize, token: u64, now: Tick) -> Command {
-        let op = Op::Confirm { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner), token };
+    /// A request to raise the server's vote to the fence.
+    pub(super) fn confirm(&self, recipe: &Recipe, server: usize, fence: u64, now: Tick) -> Command {
+        let op = Op::Confirm { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner), token: fence };
         let tag = Tag { round: self.number, step: Step::Confirm, sent: now };
         Command::Send { server, tag, request: Request::new(op, validity::end(self.sent, recipe.options.ttl)) }
     }
 
-    /// A request to take our value off a server whose vote is above the token.
+    /// A request to take our value off a server whose vote is above the fence.
     pub(super) fn release(&self, recipe: &Recipe, server: usize, now: Tick) -> Command {
         let op = release(recipe, Arc::clone(&self.owner), None);
         let tag = Tag { round: self.number, step: Step::Release, sent: now };
@@ -167,7 +167,7 @@ impl Round {
         recipe: &Recipe,
         now: Tick,
         leaves: Option<Arc<str>>,
-        farewells: &mut Vec<Farewell>,
+        removals: &mut Vec<Removal>,
         out: &mut Vec<Command>,
     ) {
         let concern = |server: usize| match &self.refusals[server] {
@@ -180,8 +180,8 @@ impl Round {
             _ => Concern::None,
         };
         let value = Value { round: self.number, owner: Arc::clone(&self.owner), leaves: leaves.clone() };
-        let mut farewell = Farewell::begin(recipe, value, now, None, now, concern, out);
-        farewell.await_acquires(recipe, |server| self.ballot.is_pending(server), now);
-        farewells.push(farewell);
+        let mut removal = Removal::begin(recipe, value, now, None, now, concern, out);
+        removal.await_acquires(recipe, |server| self.ballot.is_pending(server), now);
+        removals.push(removal);
     }
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use crate::clock::Tick;
 use crate::error::{Error, Loss};
 use crate::protocol::Recipe;
-use crate::protocol::attempt::Attempt;
+use crate::protocol::acquiring::Acquiring;
 use crate::protocol::hold::Hold;
-use crate::protocol::leaving::{Leaving, Released};
+use crate::protocol::releasing::{Released, Releasing};
 
 /// The state of an acquisition.
 #[derive(Debug)]
 pub(super) enum State {
-    Acquiring(Attempt),
+    Acquiring(Acquiring),
     Held(Hold),
     Lost(Hold, Loss),
-    Leaving(Leaving),
+    Releasing(Releasing),
     Released(Released),
     HandedOver,
     Ended,
@@ -25,7 +25,7 @@ impl State {
     /// The value of the hold, once there is one.
     pub(super) fn owner(&self) -> Option<&str> {
         match self {
-            Self::Held(hold) | Self::Lost(hold, _) | Self::Leaving(Leaving { hold, .. }) => Some(hold.owner()),
+            Self::Held(hold) | Self::Lost(hold, _) | Self::Releasing(Releasing { hold, .. }) => Some(hold.owner()),
             _ => None,
         }
     }
@@ -41,11 +41,11 @@ impl State {
         match self {
             Self::Lost(_, loss) => Error::lost(name, loss.clone()),
             // Lost and given back in the background: its user knows of neither yet.
-            Self::Leaving(Leaving { loss: Some(loss), caller: None, explicit: false, .. })
+            Self::Releasing(Releasing { loss: Some(loss), caller: None, explicit: false, .. })
             | Self::Released(Released { loss: Some(loss), reported: false, explicit: false, .. }) => {
                 Error::lost(name, loss.clone())
             }
-            Self::Leaving(_) => Error::not_held(name, "it is being released"),
+            Self::Releasing(_) => Error::not_held(name, "it is being released"),
             Self::HandedOver => Error::not_held(name, "it was handed over"),
             _ => Error::not_held(name, "it was already released"),
         }

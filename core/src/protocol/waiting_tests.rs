@@ -24,7 +24,7 @@ pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
         servers: (0..servers).map(|server| format!("s{server}")).collect(),
         fleet: None,
         options: LockOptions { ttl: ms(10_000), ..LockOptions::default() },
-        introduce: false,
+        hear_all_first: false,
         one_shot: false,
         adopt: None,
         signature: Arc::new(Signature::new(None, "h", 1)),

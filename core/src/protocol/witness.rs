@@ -1,6 +1,6 @@
 //! The witness: whether the servers show that another hold came between, since ours was granted.
 //!
-//! A server's fence above our token is a vote that was cast after our grant. On one server such a vote is a hold. On several
+//! A server's fence above our fence is a vote that was cast after our grant. On one server such a vote is a hold. On several
 //! it may be that of an attempt which failed: only a majority of servers that voted later proves that somebody else may
 //! have been granted the lock, for every grant needs the votes of a majority. What we voted ourselves doesn't count.
 
@@ -38,14 +38,14 @@ impl Witness {
         }
     }
 
-    /// The highest vote after `token` that wasn't ours. Where our own acquire may still be on its way, nobody knows whose it is.
-    pub(super) fn latest(&self, token: u64, is_pending: impl Fn(usize) -> bool) -> Option<u64> {
-        self.above(token, is_pending).max()
+    /// The highest vote after `fence` that wasn't ours. Where our own acquire may still be on its way, nobody knows whose it is.
+    pub(super) fn latest(&self, fence: u64, is_pending: impl Fn(usize) -> bool) -> Option<u64> {
+        self.above(fence, is_pending).max()
     }
 
-    /// How many servers have voted for others after `token`.
-    pub(super) fn count(&self, token: u64, is_pending: impl Fn(usize) -> bool) -> usize {
-        self.above(token, is_pending).count()
+    /// How many servers have voted for others after `fence`.
+    pub(super) fn count(&self, fence: u64, is_pending: impl Fn(usize) -> bool) -> usize {
+        self.above(fence, is_pending).count()
     }
 
     /// Whether so many servers prove another hold.
@@ -54,8 +54,8 @@ impl Witness {
         count >= needed && !mutant!(HigherFenceIgnored)
     }
 
-    fn above(&self, token: u64, is_pending: impl Fn(usize) -> bool) -> impl Iterator<Item = u64> {
-        let later = move |server: usize| self.shown[server] > token.max(self.ours[server]) && !is_pending(server);
+    fn above(&self, fence: u64, is_pending: impl Fn(usize) -> bool) -> impl Iterator<Item = u64> {
+        let later = move |server: usize| self.shown[server] > fence.max(self.ours[server]) && !is_pending(server);
         (0..self.shown.len()).filter(move |server| later(*server)).map(|server| self.shown[server])
     }
 }
@@ -74,7 +74,7 @@ mod tests {
         Ok(Reply::new(verdict, 0, fence, holder.map(str::to_owned), Remaining::Gone))
     }
 
-    /// What is proved after our token 7, where each server voted so for us and then answered so to a release.
+    /// What is proved after our fence 7, where each server voted so for us and then answered so to a release.
     fn proved(servers: &[(u64, u64, Option<&str>)]) -> Option<u64> {
         let mut witness = Witness::new(Quorum::of(servers.len()));
         for (server, (ours, shown, holder)) in servers.iter().enumerate() {

@@ -291,7 +291,7 @@ impl Tended {
             }
             Command::Released(call, result) => match self.take_caller(call) {
                 Some(Caller::Release(responder)) => responder.respond(result),
-                Some(Caller::Leave(responder)) => responder.respond(result.map(|_| ())),
+                Some(Caller::EndOfBody(responder)) => responder.respond(result.map(|_| ())),
                 _ => (),
             },
             Command::HandedOver(call, result) => {
@@ -322,8 +322,8 @@ impl Tended {
         if let (Ok(Some(grant)), Some(context)) = (&result, self.context) {
             self.live.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
         }
-        if self.recipe.introduce && matches!(result, Ok(Some(_))) {
-            self.live.has_introduced();
+        if self.recipe.hear_all_first && matches!(result, Ok(Some(_))) {
+            self.live.has_heard_all();
         }
         let held = result.map(|grant| grant.map(|grant| Held::new(Arc::clone(self), grant)));
         // Without a caller a granted hold is dropped here, and thereby released.

@@ -27,7 +27,7 @@ impl Acquirer {
 pub(crate) enum Caller {
     Extend(Responder<()>),
     Release(Responder<Release>),
-    Leave(Responder<()>),
+    EndOfBody(Responder<()>),
     HandOver(Responder<String>),
 }
 
@@ -37,7 +37,7 @@ impl Caller {
         match self {
             Self::Extend(responder) => responder.respond(Err(error)),
             Self::Release(responder) => responder.respond(Err(error)),
-            Self::Leave(responder) => responder.respond(Err(error)),
+            Self::EndOfBody(responder) => responder.respond(Err(error)),
             Self::HandOver(responder) => responder.respond(Err(error)),
         }
     }

@@ -46,7 +46,7 @@ pub(crate) struct Live {
     /// Set before the roll is read for closing: whoever enrols later sees it.
     closing: AtomicBool,
     /// Whether all servers were heard once.
-    introduced: AtomicBool,
+    heard_all: AtomicBool,
     seeds: Mutex<fastrand::Rng>,
     /// Every acquisition that is not finished: this is what keeps them alive.
     roll: Mutex<HashMap<u64, Arc<Tended>>>,
@@ -92,7 +92,7 @@ impl Live {
             options,
             emitter,
             closing: AtomicBool::new(false),
-            introduced: AtomicBool::new(false),
+            heard_all: AtomicBool::new(false),
             seeds: Mutex::new(seeds),
             roll: Mutex::default(),
             emptied: Notify::new(),
@@ -138,13 +138,13 @@ impl Live {
     }
 
     /// Whether an acquire still has to hear every server out.
-    pub(crate) fn introduces(&self) -> bool {
-        self.servers.len() > 1 && !self.introduced.load(Ordering::Relaxed)
+    pub(crate) fn must_hear_all(&self) -> bool {
+        self.servers.len() > 1 && !self.heard_all.load(Ordering::Relaxed)
     }
 
     /// An acquire has heard every server out.
-    pub(crate) fn has_introduced(&self) {
-        self.introduced.store(true, Ordering::Relaxed);
+    pub(crate) fn has_heard_all(&self) {
+        self.heard_all.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn seed(&self) -> u64 {

@@ -121,7 +121,7 @@ impl World {
             servers: self.addresses.clone(),
             fleet: fleet(self),
             options,
-            introduce: false,
+            hear_all_first: false,
             one_shot,
             adopt,
             signature: self.signature.clone(),
@@ -198,7 +198,7 @@ impl World {
         match self.rng.u8(..ways) {
             _ if retry => self.call_release(client, slot, Manner::Explicit),
             0..=8 => self.call_release(client, slot, Manner::Explicit),
-            9..=13 => self.call_release(client, slot, Manner::Leave),
+            9..=13 => self.call_release(client, slot, Manner::EndOfBody),
             14..=15 => {
                 self.leave(client, slot, Gone::Released, Input::Release(0, Manner::Background));
                 self.rest(client, worker);
@@ -219,7 +219,7 @@ impl World {
     /// A lock that can't be handed over because it was lost is left like any other.
     fn after_hand_over(&mut self, client: usize, worker: usize, slot: usize) {
         if self.processes[client].slots[slot].loss.is_some() {
-            self.call_release(client, slot, Manner::Leave);
+            self.call_release(client, slot, Manner::EndOfBody);
         } else {
             self.rest(client, worker);
         }
@@ -257,7 +257,7 @@ impl World {
         }
         self.rest(client, worker);
         if !unknown && self.rng.u8(..8) == 0 {
-            let manner = [Manner::Explicit, Manner::Leave][self.rng.usize(..2)];
+            let manner = [Manner::Explicit, Manner::EndOfBody][self.rng.usize(..2)];
             let after = self.rng.u64(..ms(5));
             let (at, stopped) = (self.now + after, self.processes[client].stopped);
             let id = self.processes[client].slots[slot].call(Kind::Release(manner), at, stopped);

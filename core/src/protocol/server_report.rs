@@ -40,13 +40,13 @@ const OFFSET_WORTH_A_WARNING: u64 = 1_000;
 
 /// The reports as the answers come in: a clock is compared when it was read, however late another server answers.
 #[derive(Debug)]
-pub struct Survey {
+pub struct Reports {
     servers: Arc<[String]>,
     reports: Mutex<Vec<Option<ServerReport>>>,
 }
 
-impl Survey {
-    /// A survey of these servers.
+impl Reports {
+    /// A reports of these servers.
     #[must_use]
     pub fn of(servers: Arc<[String]>) -> Self {
         let reports = Mutex::new(vec![None; servers.len()]);
@@ -168,12 +168,12 @@ mod tests {
 
     #[test]
     fn a_server_that_answers_late_does_not_make_the_clocks_of_the_others_look_slow() {
-        let survey = Survey::of(["a".to_owned(), "b".to_owned()].into());
-        assert_eq!(survey.take(&[answer(50_000_000), None, None, None], at(50_001_000)), None);
+        let reports = Reports::of(["a".to_owned(), "b".to_owned()].into());
+        assert_eq!(reports.take(&[answer(50_000_000), None, None, None], at(50_001_000)), None);
         let both = [answer(50_000_000), answer(58_000_000)];
         let probed = || Some(Ok(Reply::new(Verdict::Info, 0, 0, None, Remaining::Gone)));
-        assert_eq!(survey.take(&[both[0].clone(), both[1].clone(), probed(), None], at(55_000_000)), None);
-        let reports = survey.take(&[both[0].clone(), both[1].clone(), probed(), probed()], at(55_500_000)).unwrap();
+        assert_eq!(reports.take(&[both[0].clone(), both[1].clone(), probed(), None], at(55_000_000)), None);
+        let reports = reports.take(&[both[0].clone(), both[1].clone(), probed(), probed()], at(55_500_000)).unwrap();
         let offsets: Vec<_> = reports.iter().map(|report| report.clock_offset_ms.unwrap()).collect();
         assert_eq!(offsets, [-1, 3_000]);
         assert_eq!(reports.iter().map(|report| report.warnings.len()).collect::<Vec<_>>(), [0, 1]);

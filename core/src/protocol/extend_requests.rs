@@ -44,7 +44,7 @@ pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<D
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Wish {
+struct ExtendRequest {
     call: CallId,
     /// What shall remain.
     span: Duration,
@@ -56,21 +56,21 @@ struct Wish {
     gives_up: Tick,
 }
 
-/// The wishes of a hold, in the order in which they were made: the first one is the first to give up.
+/// The requests of a hold, in the order in which they were made: the first one is the first to give up.
 #[derive(Debug, Default)]
-pub(super) struct Wishes(VecDeque<Wish>);
+pub(super) struct ExtendRequests(VecDeque<ExtendRequest>);
 
-impl Wishes {
+impl ExtendRequests {
     pub(super) fn add(&mut self, recipe: &Recipe, call: CallId, span: Duration, now: Tick) {
         let last_try = now.after(recipe.unavailable_after);
-        self.0.push_back(Wish { call, span, round: None, last_try, gives_up: last_try.after(recipe.response_timeout) });
+        self.0.push_back(ExtendRequest { call, span, round: None, last_try, gives_up: last_try.after(recipe.response_timeout) });
     }
 
     /// This process did not run for so long.
     pub(super) fn overslept(&mut self, late: Duration) {
-        for wish in &mut self.0 {
-            wish.last_try = wish.last_try.after(late);
-            wish.gives_up = wish.gives_up.after(late);
+        for request in &mut self.0 {
+            request.last_try = request.last_try.after(late);
+            request.gives_up = request.gives_up.after(late);
         }
     }
 
@@ -80,29 +80,29 @@ impl Wishes {
 
     /// What a round must ask for to fulfil them all: each asks for at least so much.
     pub(super) fn span(&self) -> Option<Duration> {
-        self.0.iter().map(|wish| wish.span).max()
+        self.0.iter().map(|request| request.span).max()
     }
 
     /// `round` asks for what they all want.
     pub(super) fn sent(&mut self, round: u32) {
-        for wish in &mut self.0 {
-            wish.round.get_or_insert(round);
+        for request in &mut self.0 {
+            request.round.get_or_insert(round);
         }
     }
 
     /// Takes those that `round` has fulfilled.
     pub(super) fn fulfil(&mut self, round: u32) -> Vec<CallId> {
-        self.take(|wish| wish.round.is_some_and(|first| first <= round))
+        self.take(|request| request.round.is_some_and(|first| first <= round))
     }
 
     /// Takes those for which no other try is made.
     pub(super) fn give_up_trying(&mut self, now: Tick) -> Vec<CallId> {
-        self.take(|wish| now >= wish.last_try)
+        self.take(|request| now >= request.last_try)
     }
 
     /// Takes those whose callers have waited long enough for the try under way.
     pub(super) fn give_up_waiting(&mut self, now: Tick) -> Vec<CallId> {
-        self.take(|wish| now >= wish.gives_up)
+        self.take(|request| now >= request.gives_up)
     }
 
     /// Takes them all.
@@ -110,23 +110,23 @@ impl Wishes {
         self.take(|_| true)
     }
 
-    fn take(&mut self, which: impl Fn(&Wish) -> bool) -> Vec<CallId> {
-        let calls = self.0.iter().filter(|wish| which(wish)).map(|wish| wish.call).collect();
-        self.0.retain(|wish| !which(wish));
+    fn take(&mut self, which: impl Fn(&ExtendRequest) -> bool) -> Vec<CallId> {
+        let calls = self.0.iter().filter(|request| which(request)).map(|request| request.call).collect();
+        self.0.retain(|request| !which(request));
         calls
     }
 
     /// When the next try must have begun.
     pub(super) fn last_try(&self) -> Tick {
-        self.first().map_or(Tick::NEVER, |wish| wish.last_try)
+        self.first().map_or(Tick::NEVER, |request| request.last_try)
     }
 
     /// When the first of them gives up.
     pub(super) fn gives_up(&self) -> Tick {
-        self.first().map_or(Tick::NEVER, |wish| wish.gives_up)
+        self.first().map_or(Tick::NEVER, |request| request.gives_up)
     }
 
-    fn first(&self) -> Option<&Wish> {
+    fn first(&self) -> Option<&ExtendRequest> {
         self.0.front().filter(|_| !mutant!(ExtendOutlasts))
     }
 }

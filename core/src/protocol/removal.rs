@@ -10,9 +10,9 @@ use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, release};
 use crate::server::{Answer, Failure, FailureKind, Queued, Request, Verdict};
 
-/// Where one server stands.
+/// The progress of a removal on one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Leave {
+enum Progress {
     /// Nothing of ours can be there.
     Unneeded,
     /// Asked; whether an earlier request ended without an answer, whether our acquire turned out to be a vote since, and
@@ -50,7 +50,7 @@ pub(super) struct Value {
 
 /// One value being deleted on N servers, until all answered or `deadline`.
 #[derive(Clone, Debug)]
-pub(super) struct Farewell {
+pub(super) struct Removal {
     pub(super) round: u32,
     owner: Arc<str>,
     pub(super) leaves: Option<Arc<str>>,
@@ -61,14 +61,14 @@ pub(super) struct Farewell {
     deadline: Tick,
     /// Acquires of the same value that have not been answered: each may turn out a straggler.
     pub(super) awaited: usize,
-    servers: Vec<Leave>,
+    servers: Vec<Progress>,
     /// When each server is asked once more, whatever it answered.
     stragglers: Vec<Tick>,
     failed: Vec<Option<Failure>>,
 }
 
-impl Farewell {
-    /// Starts a farewell of `owner` on the servers `concerned` says. `validity_end` is `None` for an undone round; no server
+impl Removal {
+    /// Starts a removal of `owner` on the servers `concerned` says. `validity_end` is `None` for an undone round; no server
     /// keeps the value longer than `kept_until`, or a ttl from now.
     pub(super) fn begin(
         recipe: &Recipe,
@@ -79,7 +79,7 @@ impl Farewell {
         concerned: impl Fn(usize) -> Concern,
         out: &mut Vec<Command>,
     ) -> Self {
-        let mut farewell = Self {
+        let mut removal = Self {
             round: value.round,
             owner: value.owner,
             leaves: value.leaves,
@@ -89,21 +89,21 @@ impl Farewell {
             // Whatever we wrote is gone by itself a ttl after it was last written.
             deadline: now.after(recipe.options.ttl).max(kept_until),
             awaited: 0,
-            servers: vec![Leave::Unneeded; recipe.servers.len()],
+            servers: vec![Progress::Unneeded; recipe.servers.len()],
             stragglers: vec![Tick::NEVER; recipe.servers.len()],
             failed: vec![None; recipe.servers.len()],
         };
         for server in 0..recipe.servers.len() {
             match concerned(server) {
                 Concern::None => (),
-                Concern::Ask => farewell.ask(recipe, server, now, false, out),
+                Concern::Ask => removal.ask(recipe, server, now, false, out),
                 Concern::AskTwice => {
-                    farewell.ask(recipe, server, now, false, out);
-                    farewell.stragglers[server] = now.after(STRAGGLER);
+                    removal.ask(recipe, server, now, false, out);
+                    removal.stragglers[server] = now.after(STRAGGLER);
                 }
             }
         }
-        farewell
+        removal
     }
 
     /// Whether `value` is what is being deleted.
@@ -112,7 +112,7 @@ impl Farewell {
     }
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
-        self.servers[server] = Leave::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
+        self.servers[server] = Progress::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
         let op = release(recipe, Arc::clone(&self.owner), self.leaves.clone());
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         // Who waits for a connection learns why there is none, before its caller gives up or another request goes another way.
@@ -144,7 +144,7 @@ impl Farewell {
         self.ask(recipe, server, now, true, out);
     }
 
-    /// An acquire of the value has been answered after the farewell began.
+    /// An acquire of the value has been answered after the removal began.
     pub(super) fn late_acquire(&mut self, recipe: &Recipe, server: usize, now: Tick, answer: &Answer, out: &mut Vec<Command>) {
         self.awaited = self.awaited.saturating_sub(1);
         self.stragglers[server] = Tick::NEVER;
@@ -152,7 +152,7 @@ impl Farewell {
             // A request under way may have been sent before the waiter left.
             Ok(reply) if self.leaves.is_some() && reply.queued != Queued::Nothing => self.straggler(recipe, server, now, out),
             Ok(reply) if reply.verdict == Verdict::Vote => {
-                if let Leave::Asked { late, .. } = &mut self.servers[server] {
+                if let Progress::Asked { late, .. } = &mut self.servers[server] {
                     // Most likely the request came after the acquire, and its answer will say so.
                     *late = true;
                     self.deadline = self.deadline.max(now.after(recipe.options.ttl));
@@ -177,20 +177,20 @@ impl Farewell {
 
     /// A server answered.
     pub(super) fn answer(&mut self, (server, sent): (usize, Tick), now: Tick, answer: &Answer) {
-        let Leave::Asked { sent: last, unsure, late, .. } = self.servers[server] else { return };
+        let Progress::Asked { sent: last, unsure, late, .. } = self.servers[server] else { return };
         // That an earlier request failed is known: another one is on its way.
         if answer.is_err() && sent != last {
             return;
         }
         self.servers[server] = match answer {
-            Ok(reply) if reply.verdict == Verdict::Ok => Leave::Deleted,
+            Ok(reply) if reply.verdict == Verdict::Ok => Progress::Deleted,
             // It may have come before the acquire; or the vote was only read late, and somebody else took the key away.
-            Ok(_) if late => Leave::Again { at: now, unsure },
-            Ok(reply) if (unsure || reply.repeated) && self.within_validity => Leave::Deleted,
-            Ok(reply) => reply.rival().map_or(Leave::Gone, |rival| Leave::Taken(rival.to_owned())),
+            Ok(_) if late => Progress::Again { at: now, unsure },
+            Ok(reply) if (unsure || reply.repeated) && self.within_validity => Progress::Deleted,
+            Ok(reply) => reply.rival().map_or(Progress::Gone, |rival| Progress::Taken(rival.to_owned())),
             Err(failure) => {
                 self.failed[server] = Some(failure.clone());
-                Leave::Again { at: now.after(RETRY), unsure: unsure || failure.maybe_applied }
+                Progress::Again { at: now.after(RETRY), unsure: unsure || failure.maybe_applied }
             }
         };
     }
@@ -201,19 +201,19 @@ impl Farewell {
             if now >= self.deadline {
                 // Whatever was written has expired.
                 self.stragglers[server] = Tick::NEVER;
-                if matches!(self.servers[server], Leave::Asked { .. } | Leave::Again { .. }) {
-                    self.servers[server] = Leave::Gone;
+                if matches!(self.servers[server], Progress::Asked { .. } | Progress::Again { .. }) {
+                    self.servers[server] = Progress::Gone;
                 }
                 continue;
             }
             let straggling = now >= self.stragglers[server];
             match self.servers[server] {
-                Leave::Again { at, unsure } if now >= at => self.ask(recipe, server, now, unsure, out),
+                Progress::Again { at, unsure } if now >= at => self.ask(recipe, server, now, unsure, out),
                 // A request may be stuck where nobody drives its I/O: another one goes another way.
-                Leave::Asked { until, .. } if now >= until => self.ask(recipe, server, now, true, out),
+                Progress::Asked { until, .. } if now >= until => self.ask(recipe, server, now, true, out),
                 // The answer under way may be older than what straggled.
-                Leave::Asked { .. } if straggling => self.stragglers[server] = now.after(RETRY),
-                Leave::Again { .. } | Leave::Asked { .. } => (),
+                Progress::Asked { .. } if straggling => self.stragglers[server] = now.after(RETRY),
+                Progress::Again { .. } | Progress::Asked { .. } => (),
                 _ if straggling => {
                     self.stragglers[server] = Tick::NEVER;
                     self.ask(recipe, server, now, true, out);
@@ -225,9 +225,9 @@ impl Farewell {
 
     /// When to wake it, if at all.
     pub(super) fn wake_at(&self) -> Option<Tick> {
-        let again = |(leave, straggler): (&Leave, &Tick)| match leave {
-            Leave::Again { at, .. } => (*at).min(self.deadline),
-            Leave::Asked { until, .. } => (*until).min(*straggler).min(self.deadline),
+        let again = |(progress, straggler): (&Progress, &Tick)| match progress {
+            Progress::Again { at, .. } => (*at).min(self.deadline),
+            Progress::Asked { until, .. } => (*until).min(*straggler).min(self.deadline),
             _ if *straggler == Tick::NEVER => Tick::NEVER,
             _ => (*straggler).min(self.deadline),
         };
@@ -237,26 +237,26 @@ impl Farewell {
     /// Whether nothing of the value is left, or can still turn up.
     pub(super) fn is_over(&self) -> bool {
         let settled = self.awaited == 0 && self.stragglers.iter().all(|at| *at == Tick::NEVER);
-        settled && !self.servers.iter().any(|leave| matches!(leave, Leave::Asked { .. } | Leave::Again { .. }))
+        settled && !self.servers.iter().any(|progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. }))
     }
 
     /// The outcome, once a majority decides it. `later` is how many servers have voted for others since, and whether as many as
     /// that, of how many, prove another hold.
     pub(super) fn outcome(&self, later: usize, proves: impl Fn(usize) -> bool) -> Option<Release> {
-        let count = |is: fn(&Leave) -> bool| self.servers.iter().filter(|leave| is(leave)).count();
-        let deleted = count(|leave| matches!(leave, Leave::Deleted));
+        let count = |is: fn(&Progress) -> bool| self.servers.iter().filter(|progress| is(progress)).count();
+        let deleted = count(|progress| matches!(progress, Progress::Deleted));
         if deleted >= self.quorum.needed() {
             return Some(Release::ours(self.overrun));
         }
-        let against = count(|leave| matches!(leave, Leave::Gone | Leave::Taken(_) | Leave::Unneeded));
+        let against = count(|progress| matches!(progress, Progress::Gone | Progress::Taken(_) | Progress::Unneeded));
         if !self.quorum.blocked_by(against) {
             return None;
         }
-        let taken = |leave: &Leave| if let Leave::Taken(rival) = leave { Some(rival.clone()) } else { None };
+        let taken = |progress: &Progress| if let Progress::Taken(rival) = progress { Some(rival.clone()) } else { None };
         let rival = self.servers.iter().find_map(taken);
         let proved = rival.is_some() || proves(later);
         // Some have voted for others since: those that were asked a moment ago may complete the proof.
-        let asked = count(|leave| matches!(leave, Leave::Asked { unsure: false, .. }));
+        let asked = count(|progress| matches!(progress, Progress::Asked { unsure: false, .. }));
         if !proved && later > 0 && proves(later + asked) {
             return None;
         }
@@ -266,7 +266,7 @@ impl Farewell {
 
     /// The servers that have not answered, as errors.
     pub(super) fn errors(&self, recipe: &Recipe) -> Vec<ServerError> {
-        let open = |leave: &Leave| matches!(leave, Leave::Asked { .. } | Leave::Again { .. });
+        let open = |progress: &Progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. });
         let silent = self.servers.iter().enumerate().filter(|(_, leave)| open(leave));
         silent
             .map(|(server, _)| ServerError {
@@ -278,7 +278,7 @@ impl Farewell {
     }
 }
 
-/// Whether a server has to do with a farewell.
+/// Whether a server has to do with a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Concern {
     /// Nothing of ours is there.
@@ -290,5 +290,5 @@ pub(super) enum Concern {
 }
 
 #[cfg(test)]
-#[path = "farewell_tests.rs"]
+#[path = "removal_tests.rs"]
 mod tests;

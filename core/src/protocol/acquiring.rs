@@ -9,9 +9,9 @@ use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::options::{Wait, wire_millis};
 use crate::protocol::ballot::{Late, Standing};
+use crate::protocol::context::Context;
 use crate::protocol::outage::Outage;
 use crate::protocol::round::{Refusal, Round};
-use crate::protocol::scene::Scene;
 use crate::protocol::tally::Tally;
 use crate::protocol::waiting::{Found, Waiting};
 use crate::protocol::{Command, Recipe, Step, Tag, leave};
@@ -25,7 +25,7 @@ use crate::wait::{self, Departure, Hint, Seat, Turn};
 pub(super) enum Decision {
     /// Go on.
     Pending,
-    /// The round grants the lock with this token.
+    /// The round grants the lock with this fence.
     Granted(Round, u64),
     /// The lock is somebody's, and one attempt was all that was wanted; or it failed for good.
     Ended(Result<(), Error>),
@@ -33,7 +33,7 @@ pub(super) enum Decision {
 
 /// The state of the loop.
 #[derive(Debug)]
-pub(super) struct Attempt {
+pub(super) struct Acquiring {
     pub(super) started: Tick,
     /// When the wait is over; `NEVER` without an end.
     deadline: Tick,
@@ -48,7 +48,7 @@ pub(super) struct Attempt {
     warned: bool,
 }
 
-impl Attempt {
+impl Acquiring {
     pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
         let deadline = match recipe.options.wait {
             _ if recipe.one_shot => now,
@@ -91,35 +91,35 @@ impl Attempt {
     }
 
     /// Ends the loop: undoes the round under way, and leaves the line.
-    pub(super) fn abandon(&mut self, now: Tick, scene: &mut Scene<'_>) {
-        self.give_up(now, scene);
-        self.quit(Departure::GaveUp, scene);
+    pub(super) fn abandon(&mut self, now: Tick, context: &mut Context<'_>) {
+        self.give_up(now, context);
+        self.quit(Departure::GaveUp, context);
     }
 
     /// Takes us off the servers, unless others of this process wait in the same slot.
-    fn give_up(&mut self, now: Tick, scene: &mut Scene<'_>) {
+    fn give_up(&mut self, now: Tick, context: &mut Context<'_>) {
         let entry =
             self.waiting.slot().filter(|slot| !slot.is_shared() && !mutant!(LeaverStays)).map(|slot| Arc::clone(slot.entry()));
         if let Some(entry) = entry.as_ref().filter(|_| !mutant!(LeaverOvertaken)) {
-            scene.farewells.iter_mut().for_each(|farewell| farewell.take_along(entry));
+            context.removals.iter_mut().for_each(|removal| removal.take_along(entry));
         }
         match self.round.take() {
-            Some(round) => round.undo(scene.recipe, now, entry, scene.farewells, scene.out),
+            Some(round) => round.undo(context.recipe, now, entry, context.removals, context.out),
             None => {
                 // Its place may have been lined up by another of this process, who has the lock by now.
                 let stands =
                     self.lined_up || self.waiting.slot().is_some_and(|slot| slot.has_arrived()) && !mutant!(LinedUpByAnother);
                 if let Some(entry) = entry.filter(|_| stands) {
-                    let servers = 0..scene.recipe.servers.len();
-                    scene.out.extend(servers.map(|server| leave(scene.recipe, server, &entry, now)));
+                    let servers = 0..context.recipe.servers.len();
+                    context.out.extend(servers.map(|server| leave(context.recipe, server, &entry, now)));
                 }
             }
         }
     }
 
-    fn quit(&self, departure: Departure, scene: &mut Scene<'_>) {
+    fn quit(&self, departure: Departure, context: &mut Context<'_>) {
         if self.waiting.slot().is_some() {
-            scene.out.push(Command::Quit(departure));
+            context.out.push(Command::Quit(departure));
         }
     }
 
@@ -129,11 +129,11 @@ impl Attempt {
     }
 
     /// A server told something about the lock.
-    pub(super) fn hint(&mut self, (server, hint): (usize, Hint), now: Tick, scene: &mut Scene<'_>) {
+    pub(super) fn hint(&mut self, (server, hint): (usize, Hint), now: Tick, context: &mut Context<'_>) {
         if hint.is_now() {
-            scene.emit(EventKind::Notified, |_| ());
+            context.emit(EventKind::Notified, |_| ());
         }
-        let at = self.waiting.hint(scene.recipe, (server, hint), now, scene.rng);
+        let at = self.waiting.hint(context.recipe, (server, hint), now, context.rng);
         self.next_try = self.next_try.min(at);
     }
 
@@ -145,13 +145,14 @@ impl Attempt {
     }
 
     /// The line moved on.
-    pub(super) fn take_turn(&mut self, turn: Turn, at: Option<Tick>, now: Tick, scene: &mut Scene<'_>) {
+    pub(super) fn take_turn(&mut self, turn: Turn, at: Option<Tick>, now: Tick, context: &mut Context<'_>) {
         self.waiting.take_turn(turn);
         if turn == Turn::Front && !mutant!(FrontIsDeaf) {
             // The one before it may have had the lock at once, with this one in line already: then nobody listens yet.
-            scene.out.push(Command::Listen);
+            context.out.push(Command::Listen);
         }
-        let at = at.map_or(now, |at| if mutant!(TurnTrustsTtl) { at } else { at.min(wait::after_busy(now, true, 0, scene.rng)) });
+        let at =
+            at.map_or(now, |at| if mutant!(TurnTrustsTtl) { at } else { at.min(wait::after_busy(now, true, 0, context.rng)) });
         self.next_try = self.next_try.min(at);
         if let Some(since) = self.waiting.slot().and_then(|slot| slot.unavailable_since()) {
             self.outage.join(since.max(self.started));
@@ -159,16 +160,16 @@ impl Attempt {
     }
 
     /// Starts a round.
-    fn send(&mut self, number: u32, now: Now, scene: &mut Scene<'_>) {
-        let recipe = scene.recipe;
+    fn send(&mut self, number: u32, now: Now, context: &mut Context<'_>) {
+        let recipe = context.recipe;
         let owner = match self.started.as_micros() {
             started if mutant!(OwnerReused) => recipe.signature.owner(started, started.into()),
-            _ => recipe.signature.owner(now.wall_us, scene.rng.u128(..)),
+            _ => recipe.signature.owner(now.wall_us, context.rng.u128(..)),
         };
         let ttl = recipe.options.ttl;
         let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };
         let deadline = validity::end(now.tick, ttl).min(now.tick.after(recipe.response_timeout));
-        scene.emit(EventKind::Attempt, |event| event.owner = Some(owner.to_string()));
+        context.emit(EventKind::Attempt, |event| event.owner = Some(owner.to_string()));
         self.waiting.round_begins();
         let servers = recipe.servers.len();
         let mut stays = false;
@@ -185,14 +186,14 @@ impl Attempt {
                 place,
                 fleet: recipe.fleet,
             };
-            scene.out.push(Command::Send { server, tag, request: Request::new(op, deadline) });
+            context.out.push(Command::Send { server, tag, request: Request::new(op, deadline) });
         }
         self.round = Some(Round::new(recipe, number, owner, stays, now.tick));
     }
 
     /// Time passed: a round times out, or the next one starts.
-    pub(super) fn wake(&mut self, now: Now, rounds: &mut u32, scene: &mut Scene<'_>) -> Decision {
-        let recipe = scene.recipe;
+    pub(super) fn wake(&mut self, now: Now, rounds: &mut u32, context: &mut Context<'_>) -> Decision {
+        let recipe = context.recipe;
         if let Some(round) = &mut self.round {
             if now.tick < round.ends(recipe) {
                 return Decision::Pending;
@@ -205,27 +206,33 @@ impl Attempt {
                     round.fail(server, format!("no confirmation within {} ms", recipe.response_timeout.as_millis()));
                 }
             }
-            if let Standing::Granted(token) = round.ballot.standing() {
-                return self.granted(token, now.tick, scene);
+            if let Standing::Granted(fence) = round.ballot.standing() {
+                return self.granted(fence, now.tick, context);
             }
-            return self.round_failed(now.tick, scene);
+            return self.round_failed(now.tick, context);
         }
         if now.tick >= self.next_try {
             *rounds += 1;
-            self.send(*rounds, now, scene);
+            self.send(*rounds, now, context);
         }
         Decision::Pending
     }
 
     /// A server answered to the round under way (the caller has checked the tag's round).
-    pub(super) fn answer(&mut self, (server, tag): (usize, Tag), answer: Answer, now: Tick, scene: &mut Scene<'_>) -> Decision {
-        let recipe = scene.recipe;
+    pub(super) fn answer(
+        &mut self,
+        (server, tag): (usize, Tag),
+        answer: Answer,
+        now: Tick,
+        context: &mut Context<'_>,
+    ) -> Decision {
+        let recipe = context.recipe;
         let Some(round) = &mut self.round else { return Decision::Pending };
-        if let Some(twin) = answer.as_ref().ok().and_then(|reply| round.twin(server, reply)) {
-            let twins = [&recipe.servers[twin], &recipe.servers[server]];
+        if let Some(same_server) = answer.as_ref().ok().and_then(|reply| round.same_server(server, reply)) {
+            let twins = [&recipe.servers[same_server], &recipe.servers[server]];
             let why = "these are one and the same server; a quorum needs independent ones".to_owned();
             let error = Error::invalid("servers", twins, why);
-            return self.failed(error, now, scene);
+            return self.failed(error, now, context);
         }
         if let (Step::Acquire, Ok(reply)) = (tag.step, &answer) {
             round.ranks[server] = self.waiting.queued(server, &reply.queued);
@@ -239,9 +246,9 @@ impl Attempt {
                 }
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
                 let (standing, late) = round.ballot.cast(server, reply.fence);
-                match (late, round.ballot.token()) {
-                    (Late::Release, _) => scene.out.push(round.release(recipe, server, now)),
-                    (Late::Confirm, Some(token)) => scene.out.push(round.confirm(recipe, server, token, now)),
+                match (late, round.ballot.fence()) {
+                    (Late::Release, _) => context.out.push(round.release(recipe, server, now)),
+                    (Late::Confirm, Some(fence)) => context.out.push(round.confirm(recipe, server, fence, now)),
                     _ => (),
                 }
                 standing
@@ -266,30 +273,30 @@ impl Attempt {
         };
         match standing {
             Standing::Open => Decision::Pending,
-            Standing::Confirm(token) => {
-                round.confirm_all(recipe, token, now, scene.out);
+            Standing::Confirm(fence) => {
+                round.confirm_all(recipe, fence, now, context.out);
                 Decision::Pending
             }
-            Standing::Granted(_) if recipe.introduce && round.is_awaited() => Decision::Pending,
-            Standing::Granted(token) => self.granted(token, now, scene),
+            Standing::Granted(_) if recipe.hear_all_first && round.is_awaited() => Decision::Pending,
+            Standing::Granted(fence) => self.granted(fence, now, context),
             // Lost for sure, but to a holder or to an outage? That takes as many answers as winning does.
             Standing::Failed if !Tally::of(recipe, round).is_decided(recipe) => Decision::Pending,
-            Standing::Failed => self.round_failed(now, scene),
+            Standing::Failed => self.round_failed(now, context),
         }
     }
 
-    /// A majority attests the token; it counts only if validity is left.
-    fn granted(&mut self, token: u64, now: Tick, scene: &mut Scene<'_>) -> Decision {
-        let recipe = scene.recipe;
-        let tally = self.round.as_ref().filter(|_| recipe.introduce).map(|round| Tally::of(recipe, round));
+    /// A majority attests the fence; it counts only if validity is left.
+    fn granted(&mut self, fence: u64, now: Tick, context: &mut Context<'_>) -> Decision {
+        let recipe = context.recipe;
+        let tally = self.round.as_ref().filter(|_| recipe.hear_all_first).map(|round| Tally::of(recipe, round));
         if tally.is_some_and(|tally| tally.mismatch.is_some()) {
-            return self.round_failed(now, scene);
+            return self.round_failed(now, context);
         }
         let end = |round: &Round| validity::end(round.sent, recipe.options.ttl);
         if let Some(round) = self.round.take_if(|round| now < end(round) || mutant!(LateGrant)) {
-            self.leave_line(&round, now, scene);
-            self.quit(Departure::Granted { until: end(&round), stays: round.stays }, scene);
-            return Decision::Granted(round, token);
+            self.leave_line(&round, now, context);
+            self.quit(Departure::Granted { until: end(&round), stays: round.stays }, context);
+            return Decision::Granted(round, fence);
         }
         if let Some(round) = &mut self.round {
             for server in 0..recipe.servers.len() {
@@ -299,14 +306,14 @@ impl Attempt {
             }
         }
         if self.waiting.slot().is_some() {
-            scene.out.push(Command::Yield);
+            context.out.push(Command::Yield);
         }
-        self.round_failed(now, scene)
+        self.round_failed(now, context)
     }
 
     /// The lock is ours. Where we still stand in a queue nobody must be told in vain; whoever else waits in our slot begins
     /// at the tail.
-    fn leave_line(&self, round: &Round, now: Tick, scene: &mut Scene<'_>) {
+    fn leave_line(&self, round: &Round, now: Tick, context: &mut Context<'_>) {
         let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
         slot.end_outage();
         if slot.is_shared() {
@@ -323,62 +330,62 @@ impl Attempt {
             let since = voted && round.lineups.get(*server).is_some_and(|before| slot.lineups(*server) != *before);
             round.ranks[*server].is_some() || refused && slot.has_arrived_at(*server) || since
         });
-        scene.out.extend(standing.map(|server| leave(scene.recipe, server, slot.entry(), now)));
+        context.out.extend(standing.map(|server| leave(context.recipe, server, slot.entry(), now)));
     }
 
     /// The round can't be won: undo it, and see whether to try again.
-    fn round_failed(&mut self, now: Tick, scene: &mut Scene<'_>) -> Decision {
-        let recipe = scene.recipe;
+    fn round_failed(&mut self, now: Tick, context: &mut Context<'_>) -> Decision {
+        let recipe = context.recipe;
         let Some(round) = self.round.take() else { return Decision::Pending };
         let mut tally = Tally::of(recipe, &round);
-        tally.disown(|value| scene.farewells.iter().any(|farewell| farewell.is_of(value)));
-        round.undo(recipe, now, None, scene.farewells, scene.out);
+        tally.disown(|value| context.removals.iter().any(|removal| removal.is_of(value)));
+        round.undo(recipe, now, None, context.removals, context.out);
         let voted = |server: usize| round.readings[server].is_some() || round.ballot.is_pending(server);
         self.waiting.round_failed((0..recipe.servers.len()).map(voted));
         if let Some(error) = tally.final_error(recipe) {
-            return self.failed(error, now, scene);
+            return self.failed(error, now, context);
         }
         let slot = self.waiting.slot();
         if let Some((holder, by_majority)) = tally.holder {
             slot.inspect(|slot| slot.end_outage());
             self.outage.end();
-            self.tell_busy(&holder, now, scene);
+            self.tell_busy(&holder, now, context);
             if recipe.one_shot {
                 return Decision::Ended(Ok(()));
             }
             let rank = round.ranks.iter().flatten().min().copied();
-            self.tell_queued(rank, scene);
+            self.tell_queued(rank, context);
             if now >= self.deadline {
-                self.abandon(now, scene);
+                self.abandon(now, context);
                 let error = Error::acquire_timeout(recipe.name(), now.since(self.started), holder, rank);
                 return Decision::Ended(Err(error));
             }
             let found = Found { holder: &holder, by_majority, shows_foreign: tally.shows_foreign, rank };
-            self.next_try = self.waiting.after_busy(recipe, found, now, scene.rng).min(self.deadline);
+            self.next_try = self.waiting.after_busy(recipe, found, now, context.rng).min(self.deadline);
             return Decision::Pending;
         }
         let since = self.outage.fail(round.silent_since);
         slot.inspect(|slot| slot.begin_outage(since));
-        let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, scene.rng) else {
-            return self.failed(Error::unavailable(Some(recipe.name()), recipe.servers.len(), tally.failures), now, scene);
+        let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, context.rng) else {
+            return self.failed(Error::unavailable(Some(recipe.name()), recipe.servers.len(), tally.failures), now, context);
         };
         self.next_try = next_try;
         Decision::Pending
     }
 
     /// It failed of what the others of the line will fail of, too.
-    fn failed(&mut self, error: Error, now: Tick, scene: &mut Scene<'_>) -> Decision {
-        self.give_up(now, scene);
-        self.quit(Departure::Failed, scene);
+    fn failed(&mut self, error: Error, now: Tick, context: &mut Context<'_>) -> Decision {
+        self.give_up(now, context);
+        self.quit(Departure::Failed, context);
         Decision::Ended(Err(error))
     }
 
-    fn tell_busy(&mut self, holder: &Holder, now: Tick, scene: &mut Scene<'_>) {
+    fn tell_busy(&mut self, holder: &Holder, now: Tick, context: &mut Context<'_>) {
         let took = Some(now.since(self.started));
-        scene.emit(EventKind::Busy, |event| (event.rival, event.took) = (Some(holder.owner.clone()), took));
+        context.emit(EventKind::Busy, |event| (event.rival, event.took) = (Some(holder.owner.clone()), took));
         if holder.remaining == Remaining::Forever && !self.warned {
             self.warned = true;
-            scene.emit(EventKind::Warning, |event| {
+            context.emit(EventKind::Warning, |event| {
                 event.rival = Some(holder.owner.clone());
                 event.message =
                     Some("the holder's key has no expiry: if its process died, only deleting the key frees the lock".to_owned());
@@ -387,15 +394,15 @@ impl Attempt {
     }
 
     /// Tells once that we wait in line, and asks to be told of releases.
-    fn tell_queued(&mut self, rank: Option<u64>, scene: &mut Scene<'_>) {
+    fn tell_queued(&mut self, rank: Option<u64>, context: &mut Context<'_>) {
         if rank.is_some() && !self.told_queued {
             self.told_queued = true;
-            scene.emit(EventKind::Queued, |event| event.rank = rank);
-            scene.out.push(Command::Listen);
+            context.emit(EventKind::Queued, |event| event.rank = rank);
+            context.out.push(Command::Listen);
         }
     }
 }
 
 #[cfg(test)]
-#[path = "attempt_tests.rs"]
+#[path = "acquiring_tests.rs"]
 mod tests;

@@ -12,33 +12,33 @@ fn say(verdict: Verdict) -> Answer {
 }
 
 /// A release that overtook the answer to its own acquire.
-fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Farewell {
+fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Removal {
     let now = SENT;
-    let mut farewell =
-        Farewell::begin(recipe, Value { round: 1, owner: "me".into(), leaves: None }, now, None, now, |_| Concern::Ask, out);
-    farewell.await_acquires(recipe, |_| true, now);
-    farewell.late_acquire(recipe, 0, now, &say(Verdict::Vote), out);
-    farewell
+    let mut removal =
+        Removal::begin(recipe, Value { round: 1, owner: "me".into(), leaves: None }, now, None, now, |_| Concern::Ask, out);
+    removal.await_acquires(recipe, |_| true, now);
+    removal.late_acquire(recipe, 0, now, &say(Verdict::Vote), out);
+    removal
 }
 
 #[test]
 fn a_vote_that_a_release_overtook_costs_no_second_release() {
     let (recipe, mut out) = (recipe(1), Vec::new());
-    let mut farewell = left_early(&recipe, &mut out);
-    farewell.answer((0, SENT), Tick::from_micros(2_000), &say(Verdict::Ok));
-    assert!(farewell.is_over());
+    let mut removal = left_early(&recipe, &mut out);
+    removal.answer((0, SENT), Tick::from_micros(2_000), &say(Verdict::Ok));
+    assert!(removal.is_over());
     assert_eq!(out.len(), 1);
 }
 
 #[test]
 fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_late() {
     let (recipe, mut out) = (recipe(1), Vec::new());
-    let mut farewell = left_early(&recipe, &mut out);
+    let mut removal = left_early(&recipe, &mut out);
     let now = Tick::from_micros(2_000);
-    farewell.answer((0, SENT), now, &say(Verdict::No));
-    farewell.wake(&recipe, now, &mut out);
-    farewell.answer((0, now), now, &say(Verdict::No));
-    assert_eq!(farewell.outcome(0, |_| false).map(|release| release.outcome), Some(Outcome::Expired));
+    removal.answer((0, SENT), now, &say(Verdict::No));
+    removal.wake(&recipe, now, &mut out);
+    removal.answer((0, now), now, &say(Verdict::No));
+    assert_eq!(removal.outcome(0, |_| false).map(|release| release.outcome), Some(Outcome::Expired));
 }
 
 #[test]
@@ -46,10 +46,10 @@ fn a_lock_that_is_kept_for_a_waiter_was_not_taken_by_a_rival() {
     for (found, outcome) in [("claim f:c:1 host=h", Outcome::Expired), ("them", Outcome::Taken)] {
         let (recipe, mut out) = (recipe(1), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None };
-        let mut farewell = Farewell::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
+        let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         let reply = Reply::new(Verdict::No, 0, 7, Some(found.to_owned()), Remaining::Gone);
-        farewell.answer((0, SENT), SENT, &Ok(reply));
-        let release = farewell.outcome(0, |_| false).unwrap();
+        removal.answer((0, SENT), SENT, &Ok(reply));
+        let release = removal.outcome(0, |_| false).unwrap();
         assert_eq!((release.outcome, release.rival.is_some()), (outcome, outcome == Outcome::Taken), "{found}");
     }
 }
@@ -57,14 +57,14 @@ fn a_lock_that_is_kept_for_a_waiter_was_not_taken_by_a_rival() {
 #[test]
 fn a_release_that_came_before_its_acquire_is_sent_again() {
     let (recipe, mut out) = (recipe(1), Vec::new());
-    let mut farewell = left_early(&recipe, &mut out);
+    let mut removal = left_early(&recipe, &mut out);
     let now = Tick::from_micros(2_000);
-    farewell.answer((0, SENT), now, &say(Verdict::No));
-    assert_eq!((farewell.is_over(), farewell.wake_at()), (false, Some(now)));
-    farewell.wake(&recipe, now, &mut out);
-    farewell.answer((0, SENT), now, &say(Verdict::Ok));
-    assert!(farewell.is_over());
-    assert_eq!((out.len(), farewell.outcome(0, |_| false).map(|release| release.outcome)), (2, Some(Outcome::Released)));
+    removal.answer((0, SENT), now, &say(Verdict::No));
+    assert_eq!((removal.is_over(), removal.wake_at()), (false, Some(now)));
+    removal.wake(&recipe, now, &mut out);
+    removal.answer((0, SENT), now, &say(Verdict::Ok));
+    assert!(removal.is_over());
+    assert_eq!((out.len(), removal.outcome(0, |_| false).map(|release| release.outcome)), (2, Some(Outcome::Released)));
 }
 
 #[test]
@@ -79,17 +79,17 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool)
     let (recipe, mut out) = (recipe(1), Vec::new());
     let now = SENT;
     let value = Value { round: 1, owner: "me".into(), leaves: None };
-    let mut farewell = Farewell::begin(&recipe, value, now, None, now, |_| Concern::Ask, &mut out);
-    farewell.await_acquires(&recipe, |_| true, now);
-    farewell.answer((0, SENT), now, &say(Verdict::No));
-    let then = farewell.wake_at().unwrap();
+    let mut removal = Removal::begin(&recipe, value, now, None, now, |_| Concern::Ask, &mut out);
+    removal.await_acquires(&recipe, |_| true, now);
+    removal.answer((0, SENT), now, &say(Verdict::No));
+    let then = removal.wake_at().unwrap();
     assert_eq!(then, SENT.after(Duration::from_millis(2_500)));
-    farewell.wake(&recipe, then, &mut out);
+    removal.wake(&recipe, then, &mut out);
     assert_eq!(out.len(), 2);
-    farewell.answer((0, then), then, &say(Verdict::Ok));
-    assert_eq!((farewell.wake_at(), farewell.is_over()), (None, false), "it only waits to hear of the acquire");
-    farewell.late_acquire(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
-    assert_eq!((farewell.wake_at().is_some(), !farewell.is_over()), (doubted, doubted), "it may yet be read from its connection");
+    removal.answer((0, then), then, &say(Verdict::Ok));
+    assert_eq!((removal.wake_at(), removal.is_over()), (None, false), "it only waits to hear of the acquire");
+    removal.late_acquire(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
+    assert_eq!((removal.wake_at().is_some(), !removal.is_over()), (doubted, doubted), "it may yet be read from its connection");
 }
 
 #[test]
@@ -100,12 +100,12 @@ fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
     {
         let (recipe, mut out) = (recipe(3), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None };
-        let mut farewell = Farewell::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
-        (0..2).for_each(|server| farewell.answer((server, SENT), SENT, &say(Verdict::No)));
+        let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
+        (0..2).for_each(|server| removal.answer((server, SENT), SENT, &say(Verdict::No)));
         if !third_is_asked {
-            farewell.answer((2, SENT), SENT, &Err(Failure::unknown(FailureKind::Timeout, "late")));
+            removal.answer((2, SENT), SENT, &Err(Failure::unknown(FailureKind::Timeout, "late")));
         }
-        let outcome = farewell.outcome(later, |count| count >= 2).map(|release| release.outcome);
+        let outcome = removal.outcome(later, |count| count >= 2).map(|release| release.outcome);
         assert_eq!(outcome, expected, "{later} {third_is_asked}");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
 use crate::error::Remaining;
-use crate::protocol::farewell::STRAGGLER;
+use crate::protocol::removal::STRAGGLER;
 use crate::protocol::waiting::tests::{at, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Manner, Step, Tag};
 use crate::server::{Answer, Failure, FailureKind, Reply, Verdict};
@@ -70,7 +70,7 @@ fn a_server_whose_acquire_went_down_with_its_connection_is_asked_twice_also_afte
                 bench.answer(broke, 2, step, at(0), Err(failure));
             }
             let left = broke.max(lost).after(ms(40));
-            bench.bring(left, Input::Release(1, Manner::Leave));
+            bench.bring(left, Input::Release(1, Manner::EndOfBody));
             for server in 0..3 {
                 bench.answer(left, server, Step::Release, left, Ok(reply(Verdict::No)));
             }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
-use crate::protocol::farewell::{Farewell, Value};
 use crate::protocol::hold::Hold;
 use crate::protocol::release::{Outcome, Release};
+use crate::protocol::removal::{Removal, Value};
 use crate::protocol::witness::Witness;
 use crate::protocol::{CallId, Command, Manner, Recipe};
 
-/// A hold being given back. Its farewell is among the others of its acquisition.
+/// A hold being given back. Its removal is among the others of its acquisition.
 #[derive(Debug)]
-pub(super) struct Leaving {
+pub(super) struct Releasing {
     pub(super) hold: Hold,
     pub(super) loss: Option<Loss>,
     pub(super) caller: Option<Caller>,
@@ -41,42 +41,42 @@ pub(super) struct Released {
     pub(super) explicit: bool,
 }
 
-impl Leaving {
-    /// Starts the farewell.
-    pub(super) fn begin(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) -> Farewell {
+impl Releasing {
+    /// Starts the removal.
+    pub(super) fn begin(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) -> Removal {
         let hold = &mut self.hold;
         let not_held = || Error::not_held(recipe.name(), "it is being released");
         out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
         let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None };
         let until = Some(hold.validity_end);
-        let mut farewell = Farewell::begin(recipe, value, now, until, hold.kept_until(), |server| hold.concern(server, now), out);
-        farewell.await_acquires(recipe, |server| hold.ballot().is_pending(server), now);
-        farewell
+        let mut removal = Removal::begin(recipe, value, now, until, hold.kept_until(), |server| hold.concern(server, now), out);
+        removal.await_acquires(recipe, |server| hold.ballot().is_pending(server), now);
+        removal
     }
 
     /// This process did not run for as long as `late` says of what was due: the caller of the release waits so much longer.
-    pub(super) fn overslept(&mut self, farewells: &[Farewell], late: impl Fn(Tick) -> Duration) {
-        let due = self.farewell(farewells).and_then(Farewell::wake_at);
+    pub(super) fn overslept(&mut self, removals: &[Removal], late: impl Fn(Tick) -> Duration) {
+        let due = self.removal(removals).and_then(Removal::wake_at);
         if let Some(caller) = &mut self.caller {
             let due = due.map_or(caller.gives_up, |due| due.min(caller.gives_up));
             caller.gives_up = caller.gives_up.after(late(due));
         }
     }
 
-    fn farewell<'a>(&self, farewells: &'a [Farewell]) -> Option<&'a Farewell> {
-        farewells.iter().find(|farewell| farewell.round == self.hold.round_number())
+    fn removal<'a>(&self, removals: &'a [Removal]) -> Option<&'a Removal> {
+        removals.iter().find(|removal| removal.round == self.hold.round_number())
     }
 
     /// Tells the outcome of the release if it is known.
     pub(super) fn conclude(
         &self,
         recipe: &Recipe,
-        (farewells, witness): (&[Farewell], &Witness),
+        (removals, witness): (&[Removal], &Witness),
         now: Tick,
         out: &mut Vec<Command>,
     ) -> Option<Released> {
         let (later, latest) = self.hold.others(witness);
-        let found = self.farewell(farewells)?.outcome(later, |count| witness.proves(count))?;
+        let found = self.removal(removals)?.outcome(later, |count| witness.proves(count))?;
         // A vote that is not proved to be another's may be one of our own earlier rounds, read late.
         let rival_fence = latest.filter(|_| found.outcome == Outcome::Taken && witness.proves(later));
         let release = Release { rival_fence, ..found }.after(self.loss.as_ref());
@@ -99,10 +99,10 @@ impl Leaving {
     }
 
     /// The caller of a release has waited long enough for its outcome; the release goes on in the background.
-    pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, farewells: &[Farewell], out: &mut Vec<Command>) {
+    pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, removals: &[Removal], out: &mut Vec<Command>) {
         let result = match (caller.manner, &self.loss) {
             (Manner::Explicit, _) => {
-                let errors = self.farewell(farewells).map(|farewell| farewell.errors(recipe)).unwrap_or_default();
+                let errors = self.removal(removals).map(|removal| removal.errors(recipe)).unwrap_or_default();
                 Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), errors))
             }
             (_, Some(loss)) => Err(Error::lost(recipe.name(), loss.clone())),
@@ -140,5 +140,5 @@ pub(super) fn nothing_to_do() -> Release {
 }
 
 #[cfg(test)]
-#[path = "leaving_tests.rs"]
+#[path = "releasing_tests.rs"]
 mod tests;
