@@ -30,7 +30,7 @@ fn recipe() -> Arc<Recipe> {
         servers: ["a", "b", "c"].map(str::to_owned).into(),
         fleet: None,
         options,
-        introduce: false,
+        hear_all_first: false,
         one_shot: true,
         adopt: None,
         signature: Arc::new(Signature::new(None, "host", 1)),
