@@ -7,9 +7,10 @@ use crate::call::Responder;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::live::Live;
+use crate::op::{Answer, Failure, FailureKind, Op};
 use crate::patience::Patience;
 use crate::runtime::Runtime;
-use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
+use crate::server::{Completion, Request};
 use crate::sync::Mutex;
 use crate::timers::Alarm;
 

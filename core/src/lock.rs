@@ -13,10 +13,10 @@ use crate::held::Held;
 use crate::inquiry::Inquiry;
 use crate::live::Live;
 use crate::name::Keys;
+use crate::op::Adoption;
+use crate::op::Op;
 use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
-use crate::server::Adoption;
-use crate::server::Op;
 use crate::tended::Tended;
 use crate::wording::{Part, Text};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Code, Error, Holder, Inner, Loss, Remaining, ServerError};
+use crate::op::FailureKind;
 use crate::quoted::{on_one_line, quoted};
-use crate::server::FailureKind;
 use crate::wording::{Part, Text};
 
 /// The longest that is shown of what was given, in bytes.

@@ -7,6 +7,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
 use crate::mutant::mutant;
+use crate::op::{Answer, Queued, Reply, Verdict};
 use crate::protocol::attempt::{Attempt, Decision};
 use crate::protocol::ending;
 use crate::protocol::farewell::Farewell;
@@ -17,7 +18,6 @@ use crate::protocol::scene::Scene;
 use crate::protocol::state::State;
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
-use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
 
 /// The state machine of one acquisition.

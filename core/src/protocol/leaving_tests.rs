@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
 use crate::error::Remaining;
+use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
 use crate::protocol::farewell::STRAGGLER;
 use crate::protocol::waiting::tests::{at, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Manner, Step, Tag};
-use crate::server::{Answer, Failure, FailureKind, Reply, Verdict};
 
 /// Lets a majority of three servers grant a lock at the origin, which nobody renews.
 struct Bench {

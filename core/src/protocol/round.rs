@@ -7,11 +7,12 @@ use crate::clock::Tick;
 use crate::error::{Holder, Remaining};
 use crate::machine;
 use crate::mutant::mutant;
+use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::patience::Patience;
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::farewell::{Concern, Farewell, Value};
 use crate::protocol::{Command, Recipe, Step, Tag, release};
-use crate::server::{Answer, Failure, FailureKind, Op, Reply, Request, Verdict};
+use crate::server::Request;
 use crate::validity::{self, Reading};
 
 /// What one server's refusal was.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::error::{Error, Holder, Loss, LossReason, ServerError};
+use crate::op::FailureKind;
 use crate::protocol::Recipe;
 use crate::protocol::round::{Refusal, Round};
 use crate::quoted::quoted;
-use crate::server::FailureKind;
 use crate::wait::is_foreign;
 
 /// A failed round, by kinds of refusal.

@@ -8,22 +8,13 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use crate::clock::Tick;
+use crate::op::{Answer, Failure, FailureKind, Op};
 
-mod failure;
 pub mod memory;
-mod op;
 pub(crate) mod own;
 pub mod redis;
-mod reply;
 #[cfg(feature = "testing")]
 pub mod scripted;
-
-pub use self::failure::{Failure, FailureKind};
-pub use self::op::{Adoption, Fleet, Op, Place};
-pub use self::reply::{Queued, Reply, Verdict};
-
-/// A server's answer, or why there is none.
-pub type Answer = Result<Reply, Failure>;
 
 /// One operation on its way to a server.
 #[derive(Clone, Debug)]

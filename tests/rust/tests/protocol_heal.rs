@@ -11,10 +11,11 @@ use std::time::Duration;
 use locktender::clock::{Now, Tick};
 use locktender::machine::{Env, State, apply};
 use locktender::name::Keys;
+use locktender::op::Op;
 use locktender::options::LockOptions;
 use locktender::owner::Signature;
 use locktender::protocol::{Acquisition, Amount, Command, Input, Recipe, Tag};
-use locktender::server::{Op, Request};
+use locktender::server::Request;
 
 const EPOCH: u64 = 1_800_000_000_000_000;
 

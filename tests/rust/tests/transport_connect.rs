@@ -9,9 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::clock::Tick;
+use locktender::op::FailureKind;
 use locktender::options::ClientOptions;
+use locktender::server::Server;
 use locktender::server::redis::{RedisServer, ServerState};
-use locktender::server::{FailureKind, Server};
 use locktender_tests::{RealServer, ServerOptions, certificate};
 use peer::tls::terminate;
 use peer::{Host, PATIENCE, Subject, acquire, release};

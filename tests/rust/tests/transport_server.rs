@@ -5,8 +5,8 @@ mod peer;
 
 use std::time::Duration;
 
+use locktender::op::{FailureKind, Fleet, Op};
 use locktender::server::redis::ServerState;
-use locktender::server::{FailureKind, Fleet, Op};
 use locktender_tests::{Reply, ServerOptions};
 use peer::{PATIENCE, Subject, acquire, extend, release};
 

@@ -10,8 +10,8 @@ use super::{info, refusal, rights};
 use crate::error::Remaining;
 use crate::machine::{SHOWN_BYTES, UNTOLD};
 use crate::name::Keys;
+use crate::op::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
 use crate::quoted::quoted;
-use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
 
 /// How a script is named to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

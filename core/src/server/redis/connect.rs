@@ -15,8 +15,8 @@ use super::refusal;
 use super::replies::Replies;
 use super::stream::Socket;
 use super::url::{Endpoint, Target};
+use crate::op::{Failure, FailureKind, Fleet, Op, Verdict};
 use crate::quoted::quoted;
-use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
 
 /// What connecting needs to know, fixed for a server's life.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use super::lane::{Lane, State};
 use super::sent::Job;
 use crate::clock::Tick;
 use crate::drive::{Drive, Driven};
+use crate::op::Failure;
 use crate::runtime::sends_later;
-use crate::server::Failure;
 use crate::sync::Mutex;
 
 /// What the poller said.

@@ -46,8 +46,9 @@ use self::sent::Job;
 use self::url::Target;
 use crate::drive::LazyDrive;
 use crate::error::Error;
+use crate::op::{Failure, Fleet};
 use crate::options::ClientOptions;
-use crate::server::{Completion, Failure, Fleet, Listener, Request, Server};
+use crate::server::{Completion, Listener, Request, Server};
 
 /// How a server is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]

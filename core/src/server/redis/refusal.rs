@@ -3,8 +3,8 @@
 use redis::RedisError;
 
 use super::rights;
+use crate::op::{Failure, FailureKind, Op};
 use crate::quoted::quoted;
-use crate::server::{Failure, FailureKind, Op};
 
 /// Why an operation has no answer: the server said so.
 pub(super) fn of(op: &Op, error: &RedisError) -> Failure {

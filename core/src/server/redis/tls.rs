@@ -9,9 +9,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
 use crate::error::Error;
+use crate::op::{Failure, FailureKind};
 use crate::options::ClientOptions;
 use crate::quoted::quoted;
-use crate::server::{Failure, FailureKind};
 
 /// What to look at where nothing speaks TLS.
 pub(super) const DOUBT: &str = "; does that port speak TLS? If not, its URL begins with redis://";

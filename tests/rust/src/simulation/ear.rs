@@ -1,8 +1,9 @@
 //! What servers tell waiters, and how it gets lost.
 
 use locktender::machine::Message;
+use locktender::op::Op;
 use locktender::protocol::{Input, Step, Tag};
-use locktender::server::{Op, Request};
+use locktender::server::Request;
 use locktender::wait::{Departure, Hinted, Told};
 
 use super::queue::Happening;

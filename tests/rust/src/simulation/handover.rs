@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use locktender::clock::Tick;
 use locktender::machine::{CLAIM_MS, Message};
+use locktender::op::{Op, Reply, Verdict};
 use locktender::protocol::Tag;
-use locktender::server::{Op, Reply, Verdict};
 use locktender::wait::Hint;
 
 use super::clock::{Instant, micros, ms};

@@ -10,8 +10,9 @@ mod ending;
 
 use std::collections::VecDeque;
 
+use locktender::op::{Answer, Failure, FailureKind, Op};
 use locktender::protocol::{Input, Tag};
-use locktender::server::{Answer, Failure, FailureKind, Op, Request};
+use locktender::server::Request;
 
 use super::clock::{Instant, micros, ms};
 use super::queue::Happening;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use locktender::server::{Op, Queued, Reply, Verdict};
+use locktender::op::{Op, Queued, Reply, Verdict};
 use locktender::wait::Hinted;
 
 use super::clock::{Instant, micros, ms};

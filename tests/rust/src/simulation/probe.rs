@@ -1,8 +1,8 @@
 //! Somebody new at the end of a run: every lock must be granted again as soon as it can be free.
 
 use locktender::LockOptions;
+use locktender::op::{Op, Reply, Verdict};
 use locktender::protocol::Tag;
-use locktender::server::{Op, Reply, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::worker::LONGEST_HOLD;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use locktender::clock::{Now, Tick};
+use locktender::op::{Op, Verdict};
 use locktender::protocol::{Command, Input, Step, Tag};
-use locktender::server::{Op, Verdict};
 use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use locktender::op::Answer;
 use locktender::protocol::Input;
-use locktender::server::Answer;
 
 use super::clock::Instant;
 use super::faults::Fault;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktender::op::{Adoption, Fleet};
 use locktender::protocol::{Acquisition, Amount, Input, Manner, Recipe};
-use locktender::server::{Adoption, Fleet};
 use locktender::{LockOptions, Wait};
 
 use super::clock::{Instant, micros, ms};

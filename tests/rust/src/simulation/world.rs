@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use locktender::machine::{FENCE_KEPT_MS, Value};
 use locktender::name::Keys;
+use locktender::op::{Op, Verdict};
 use locktender::owner::Signature;
 use locktender::protocol::Command;
-use locktender::server::{Op, Verdict};
 use locktender::wait::Lines;
 
 use super::clock::{Clock, Instant, ms};

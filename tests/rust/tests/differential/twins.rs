@@ -9,9 +9,10 @@ use std::time::Duration;
 use locktender::Remaining;
 use locktender::clock::Tick;
 use locktender::machine::{self, Env, State, Value};
+use locktender::op::{Fleet, Op, Queued, Reply};
 use locktender::options::ClientOptions;
 use locktender::server::redis::RedisServer;
-use locktender::server::{Completion, Fleet, Listener, Notice, Op, Queued, Reply, Request, Server};
+use locktender::server::{Completion, Listener, Notice, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
 use crate::step::{CLIENTS, Step};

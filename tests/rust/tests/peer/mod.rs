@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use locktender::clock::Tick;
 use locktender::name::Keys;
+use locktender::op::{Answer, Fleet, Op};
 use locktender::options::ClientOptions;
 use locktender::server::redis::{RedisServer, ServerState};
-use locktender::server::{Answer, Completion, Fleet, Op, Request, Server};
+use locktender::server::{Completion, Request, Server};
 pub use locktender_tests::PATIENCE;
 
 /// What the peer does with a command.
