@@ -45,6 +45,7 @@ mod io;
 pub mod machine;
 mod mutant;
 mod name;
+pub mod op;
 mod options;
 mod owner;
 mod process;
@@ -60,10 +61,10 @@ pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, URL_VAR
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::safe_name;
+pub use op::FailureKind;
 pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
-pub use server::FailureKind;
 
 /// The Rust code of the README, compiled.
 #[cfg(doctest)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::error::loss::{Loss, LossReason};
-use crate::server::FailureKind;
+use crate::op::FailureKind;
 use crate::wording::{Language, Text};
 
 /// What went wrong, the same in every language.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Code, Error, Holder, Inner, Loss, Remaining, ServerError};
 use crate::error::quoted::{on_one_line, quoted};
-use crate::server::FailureKind;
+use crate::op::FailureKind;
 use crate::wording::{Part, Text};
 
 /// The longest that is shown of what was given, in bytes.

@@ -9,7 +9,7 @@ use super::{fence, queue};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::server::{Adoption, Place, Queued, Reply, Verdict};
+use crate::op::{Adoption, Place, Queued, Reply, Verdict};
 
 /// What an acquire asks for.
 pub(super) struct Wish<'a> {

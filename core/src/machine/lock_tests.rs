@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::error::Remaining;
 use crate::machine::{Env, FENCE_KEPT_MS, State, Value, apply};
 use crate::name::Keys;
-use crate::server::{Adoption, Fleet, Op, Reply, Verdict};
+use crate::op::{Adoption, Fleet, Op, Reply, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;

@@ -15,7 +15,7 @@ use super::state::{State, Value};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::server::{Fleet, Reply, Verdict};
+use crate::op::{Fleet, Reply, Verdict};
 
 /// What a marker tells a member of `fleet`.
 #[derive(Debug, PartialEq, Eq)]

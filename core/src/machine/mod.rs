@@ -42,7 +42,7 @@ pub use queue::{CLAIM_MS, channel, claim, is_claim};
 pub use state::{Entry, Message, State, Value};
 
 use crate::error::Remaining;
-use crate::server::{Op, Reply, Verdict};
+use crate::op::{Op, Reply, Verdict};
 
 /// What a server knows beside its keys.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use super::cut::cut;
 use super::state::{State, Value};
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::server::{Place, Queued};
+use crate::op::{Place, Queued};
 
 /// How long whoever was told has until the next one may come.
 pub const CLAIM_MS: u64 = 200;

@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::error::Remaining;
 use crate::machine::{CLAIM_MS, Env, Message, State, Value, apply, channel, claim};
 use crate::name::Keys;
-use crate::server::{Fleet, Op, Place, Queued, Reply, Verdict};
+use crate::op::{Fleet, Op, Place, Queued, Reply, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;

@@ -7,6 +7,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Holder, Remaining};
 use crate::event::EventKind;
 use crate::mutant::mutant;
+use crate::op::{Answer, Op, Verdict};
 use crate::options::{Wait, wire_millis};
 use crate::protocol::ballot::{Late, Standing};
 use crate::protocol::context::Context;
@@ -15,7 +16,7 @@ use crate::protocol::round::{Refusal, Round};
 use crate::protocol::tally::Tally;
 use crate::protocol::waiting::{Found, Waiting};
 use crate::protocol::{Command, Recipe, Step, Tag, leave};
-use crate::server::{Answer, Op, Request, Verdict};
+use crate::server::Request;
 use crate::validity::{self, Reading};
 use crate::wait::{self, Departure, Hint, Seat, Turn};
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
 use crate::error::Remaining;
+use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::protocol::waiting::tests::{at, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
-use crate::server::{Answer, Failure, FailureKind, Op, Queued, Reply, Verdict};
 use crate::wait::{Departure, Hint, Lines, Seat, Turn};
 
 /// A whole acquire, whose servers answer what a test says.

@@ -1,5 +1,6 @@
 //! One acquisition, from the first attempt to the last undone vote.
 
+use crate::op::{Answer, Queued, Reply, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,6 @@ use crate::protocol::removal::Removal;
 use crate::protocol::state::State;
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
-use crate::server::{Answer, Queued, Reply, Verdict};
 use crate::wait::{Seat, Slot};
 
 /// The state machine of one acquisition.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{LossReason, ServerError};
 use crate::mutant::mutant;
+use crate::op::{Answer, FailureKind, Reply, Verdict};
 use crate::protocol::Quorum;
-use crate::server::{Answer, FailureKind, Reply, Verdict};
 use crate::validity::{Reading, jumped};
 
 /// What one server said.
@@ -169,7 +169,7 @@ impl Say {
 mod tests {
     use super::*;
     use crate::error::Remaining;
-    use crate::server::Failure;
+    use crate::op::Failure;
 
     fn reply(verdict: Verdict, holder: Option<&str>) -> Answer {
         Ok(Reply::new(verdict, 0, 1, holder.map(str::to_owned), Remaining::Gone))

@@ -11,6 +11,7 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
 use crate::mutant::mutant;
+use crate::op::{Answer, Op, Verdict};
 use crate::options::wire_millis;
 use crate::owner::escape;
 use crate::protocol::ballot::{Ballot, Late};
@@ -21,7 +22,7 @@ use crate::protocol::round::Round;
 use crate::protocol::rounds::{Heard, Rounds};
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
-use crate::server::{Answer, Op, Request, Verdict};
+use crate::server::Request;
 use crate::validity::{self, Reading};
 
 /// After which part of the ttl the connection is made that renews a hold.

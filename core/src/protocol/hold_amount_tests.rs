@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::tests::{Bench, recipe, yes};
 use crate::clock::Tick;
 use crate::error::Code;
+use crate::op::{Answer, Fleet, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::waiting::tests::{at, ms};
 use crate::protocol::{Amount, Recipe};
-use crate::server::{Answer, Fleet, Verdict};
 
 /// Answers every extension after two milliseconds.
 fn soon(_: usize, _: Tick) -> Option<(Duration, Answer)> {

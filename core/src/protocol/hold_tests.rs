@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::clock::{Now, Tick};
 use crate::error::{Code, Error, Loss, Remaining};
+use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::waiting::tests::{at, ms};
 use crate::protocol::{Acquisition, Amount, CallId, Command, Input, Recipe, Step, Tag, waiting};
-use crate::server::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 

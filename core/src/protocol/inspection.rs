@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::error::{Error, Remaining, ServerError};
+use crate::op::{Answer, FailureKind, Queued, Reply, Verdict};
 use crate::owner::OwnerFields;
 use crate::protocol::{Quorum, failures};
-use crate::server::{Answer, FailureKind, Queued, Reply, Verdict};
 
 /// What a lock looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ fn rank(left: &Remaining) -> (u8, Duration) {
 mod tests {
     use super::*;
     use crate::error::Code;
-    use crate::server::Failure;
+    use crate::op::Failure;
 
     fn reply(holder: Option<&str>, fence: u64) -> Option<Answer> {
         let remaining = if holder.is_some() { Remaining::For(Duration::from_secs(1)) } else { Remaining::Gone };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::op::Answer;
 use crate::protocol::Tag;
-use crate::server::Answer;
 use crate::validity::{self, Reading};
 
 /// A jump of one server's clock, between two of its answers to one hold.
@@ -62,9 +62,9 @@ impl Jumps {
 mod tests {
     use super::*;
     use crate::error::Remaining;
+    use crate::op::{Failure, FailureKind, Reply, Verdict};
     use crate::protocol::Step;
     use crate::protocol::waiting::tests::{at, ms};
-    use crate::server::{Failure, FailureKind, Reply, Verdict};
 
     #[test]
     fn an_answer_shows_a_jump_also_where_it_says_that_the_key_is_gone() {

@@ -43,9 +43,10 @@ use crate::error::{Error, Loss, ServerError};
 use crate::event::Event;
 use crate::mutant::mutant;
 use crate::name::Keys;
+use crate::op::{Adoption, Answer, Fleet, Op};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
-use crate::server::{Adoption, Answer, Fleet, Op, Request};
+use crate::server::Request;
 use crate::wait::{Departure, Hint, Turn};
 
 /// How many servers there are, and how many decide.

@@ -6,10 +6,10 @@ use super::*;
 use crate::clock::Now;
 use crate::error::{Code, Error, Remaining};
 use crate::name::Keys;
+use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
 use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Tag};
-use crate::server::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::wait::{Departure, Lines, Seat, Turn};
 
 const fn ms(n: u64) -> Duration {

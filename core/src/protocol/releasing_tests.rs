@@ -1,5 +1,6 @@
 //! A hold that is given back, in virtual time: how often a server is asked.
 
+use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
 use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
@@ -7,7 +8,6 @@ use crate::error::Remaining;
 use crate::protocol::removal::STRAGGLER;
 use crate::protocol::waiting::tests::{at, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Manner, Step, Tag};
-use crate::server::{Answer, Failure, FailureKind, Reply, Verdict};
 
 /// Lets a majority of three servers grant a lock at the origin, which nobody renews.
 struct Bench {

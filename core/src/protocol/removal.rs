@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::ServerError;
 use crate::mutant::mutant;
+use crate::op::{Answer, Failure, FailureKind, Queued, Verdict};
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, release};
-use crate::server::{Answer, Failure, FailureKind, Queued, Request, Verdict};
+use crate::server::Request;
 
 /// The progress of a removal on one server.
 #[derive(Clone, Debug, PartialEq, Eq)]

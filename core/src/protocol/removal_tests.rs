@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::error::Remaining;
+use crate::op::Reply;
 use crate::protocol::waiting::tests::recipe;
-use crate::server::Reply;
 
 const SENT: Tick = Tick::from_micros(1_000);
 

@@ -1,5 +1,6 @@
 //! One round of an acquire over all servers: what was sent, and what came back.
 
+use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::mutant::mutant;
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::removal::{Concern, Removal, Value};
 use crate::protocol::{Command, Recipe, Step, Tag, release};
-use crate::server::{Answer, Failure, FailureKind, Op, Reply, Request, Verdict};
+use crate::server::Request;
 use crate::validity::{self, Reading};
 
 /// What one server's refusal was.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::clock::Tick;
 use crate::error::ServerError;
 use crate::mutant::mutant;
+use crate::op::Answer;
 use crate::protocol::extension::{Extension, Progress};
-use crate::server::Answer;
 use crate::validity::Reading;
 
 /// The rounds of one hold.

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::error::{LossReason, Remaining};
+use crate::op::{Failure, FailureKind, Reply, Verdict};
 use crate::protocol::hold::tests::{Bench, recipe, yes};
 use crate::protocol::waiting::tests::{at, ms};
 use crate::protocol::{Amount, Quorum};
-use crate::server::{Failure, FailureKind, Reply, Verdict};
 
 /// A hold of a second whose beats are all applied, and answered so long after they were sent.
 fn slow(trip: u64) -> Bench {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::clock::Now;
 use crate::error::quoted::quoted;
 use crate::error::{Error, ServerError};
+use crate::op::{Answer, FailureKind, Fleet, Verdict};
 use crate::owner::Fields;
 use crate::protocol::failures;
-use crate::server::{Answer, FailureKind, Fleet, Verdict};
 use crate::sync::Mutex;
 
 /// What one server really guarantees.
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::clock::Tick;
     use crate::error::Remaining;
-    use crate::server::Reply;
+    use crate::op::Reply;
 
     fn answer(time_us: u64) -> Option<Answer> {
         Some(Ok(Reply::new(Verdict::Info, time_us, 0, Some("version=x role=master".into()), Remaining::Gone)))

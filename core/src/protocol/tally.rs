@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::error::quoted::quoted;
 use crate::error::{Error, Holder, Loss, LossReason, ServerError};
+use crate::op::FailureKind;
 use crate::protocol::Recipe;
 use crate::protocol::round::{Refusal, Round};
-use crate::server::FailureKind;
 use crate::wait::is_foreign;
 
 /// A failed round, by kinds of refusal.

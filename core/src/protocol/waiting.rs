@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::Holder;
 use crate::mutant::mutant;
+use crate::op::{Place, Queued};
 use crate::options::Wait;
 use crate::protocol::{Command, Recipe};
-use crate::server::{Place, Queued};
 use crate::wait::{self, Hint, Seat, Slot, Turn};
 
 /// How long an acquire without an end of its wait waits before it is asked whether it waits for its own client.

@@ -5,8 +5,8 @@
 //! have been granted the lock, for every grant needs the votes of a majority. What we voted ourselves doesn't count.
 
 use crate::mutant::mutant;
+use crate::op::{Answer, Reply, Verdict};
 use crate::protocol::{Quorum, Step};
-use crate::server::{Answer, Reply, Verdict};
 
 /// What the servers have shown of others' votes.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ fn is_ours(reply: &Reply, owner: Option<&str>) -> bool {
 mod tests {
     use super::*;
     use crate::error::Remaining;
-    use crate::server::{Failure, FailureKind};
+    use crate::op::{Failure, FailureKind};
 
     fn reply(verdict: Verdict, fence: u64, holder: Option<&str>) -> Answer {
         Ok(Reply::new(verdict, 0, fence, holder.map(str::to_owned), Remaining::Gone))

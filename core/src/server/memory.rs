@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use crate::clock::{self, Tick};
 use crate::machine::{self, Env, State};
+use crate::op::{Answer, Failure, FailureKind, Op};
 use crate::process::PerProcess;
-use crate::server::{Answer, Completion, Failure, FailureKind, Listener, Notice, Op, Request, Server, WeakListener};
+use crate::server::{Completion, Listener, Notice, Request, Server, WeakListener};
 use crate::sync::Mutex;
 
 /// A lock server in this process's memory, the one behind `memory://name`.
@@ -156,7 +157,7 @@ impl ServerClock {
 mod tests {
     use super::*;
     use crate::name::Keys;
-    use crate::server::Verdict;
+    use crate::op::Verdict;
     use std::sync::mpsc;
 
     fn ask(server: &MemoryServer, owner: &str, deadline: Tick) -> Answer {

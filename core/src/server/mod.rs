@@ -7,23 +7,16 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-mod failure;
+use crate::op::{Answer, Failure, FailureKind, Op};
+
 pub mod memory;
-mod op;
 pub(crate) mod own;
 pub(crate) mod redis;
-mod reply;
 #[cfg(feature = "testing")]
 pub mod scripted;
 
-pub use self::failure::{Failure, FailureKind};
-pub use self::op::{Adoption, Fleet, Op, Place};
-pub use self::reply::{Queued, Reply, Verdict};
 pub use crate::clock::Tick;
 pub use crate::name::Keys;
-
-/// A server's answer, or why there is none.
-pub type Answer = Result<Reply, Failure>;
 
 /// One operation on its way to a server.
 #[derive(Clone, Debug)]

@@ -14,8 +14,9 @@ use self::step::Say;
 pub use self::step::Step;
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::op::Op;
 use crate::server::memory::{MemoryServer, too_late};
-use crate::server::{Completion, Listener, Op, Request, Server};
+use crate::server::{Completion, Listener, Request, Server};
 use crate::sync::Mutex;
 
 /// The operations, as [`Op::name`] spells them, and a word for all of them.

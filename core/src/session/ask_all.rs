@@ -9,7 +9,8 @@ use crate::deadline::Patience;
 use crate::error::Error;
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
-use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
+use crate::op::{Answer, Failure, FailureKind, Op};
+use crate::server::{Completion, Request};
 use crate::session::Live;
 use crate::sync::Mutex;
 

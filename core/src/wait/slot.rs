@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::clock::Tick;
-use crate::server::Place;
+use crate::op::Place;
 use crate::wait::trouble::Trouble;
 
 /// Which servers tell this client of releases.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use locktender::server::{FailureKind, Listener, Notice, Op, Server, Verdict};
+use locktender::op::{FailureKind, Op, Verdict};
+use locktender::server::{Listener, Notice, Server};
 use locktender_tests::{Binary, LENIENT, Proxy, RealServer, Reply, ServerOptions, eventually};
 use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 

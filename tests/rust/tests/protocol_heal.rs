@@ -14,7 +14,8 @@ use locktender::internals::name::Keys;
 use locktender::internals::owner::Signature;
 use locktender::internals::protocol::{Acquisition, Amount, Command, Input, Recipe, Tag};
 use locktender::machine::{Env, State, apply};
-use locktender::server::{Op, Request};
+use locktender::op::Op;
+use locktender::server::Request;
 
 const EPOCH: u64 = 1_800_000_000_000_000;
 

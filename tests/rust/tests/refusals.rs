@@ -3,7 +3,7 @@
 
 mod peer;
 
-use locktender::server::{FailureKind, Op};
+use locktender::op::{FailureKind, Op};
 use locktender_tests::{Binary, RealServer, Reply, ServerOptions};
 use peer::{PATIENCE, Subject, acquire, extend, release};
 

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use locktender::internals::clock::Tick;
 use locktender::internals::redis::ServerState;
-use locktender::server::{FailureKind, Server};
+use locktender::op::FailureKind;
+use locktender::server::Server;
 use locktender_tests::eventually;
 use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 /// Short where a test waits for it, long enough for what has to be answered within it.
 const SHORT: Duration = Duration::from_millis(1_000);
 
-fn kind(answer: locktender::server::Answer) -> (FailureKind, bool) {
+fn kind(answer: locktender::op::Answer) -> (FailureKind, bool) {
     let failure = answer.unwrap_err();
     (failure.kind, failure.maybe_applied)
 }
@@ -70,7 +71,7 @@ fn what_a_server_does_not_read_waits_and_is_answered_in_order_when_it_does() {
     server.resume();
     for (number, pending) in pending.into_iter().enumerate() {
         let reply = pending.wait().unwrap();
-        assert_eq!((reply.verdict, reply.holder), (locktender::server::Verdict::Vote, Some(owner(number))));
+        assert_eq!((reply.verdict, reply.holder), (locktender::op::Verdict::Vote, Some(owner(number))));
     }
 }
 

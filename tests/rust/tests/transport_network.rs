@@ -5,7 +5,7 @@ mod peer;
 
 use std::time::Duration;
 
-use locktender::server::FailureKind;
+use locktender::op::FailureKind;
 use locktender_tests::{Proxy, RealServer, Reply};
 use peer::{PATIENCE, Subject, acquire, extend, release};
 

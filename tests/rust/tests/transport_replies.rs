@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender::server::{Answer, FailureKind, Verdict};
+use locktender::op::{Answer, FailureKind, Verdict};
 use peer::{Act, Heard, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 fn kind(answer: Answer) -> (FailureKind, bool) {
@@ -150,7 +150,7 @@ fn an_answer_about_another_owner_is_none() {
         let peer = once(move |_| Act::Answer(answer.clone()));
         let subject = Subject::new(&peer.url, PATIENCE);
         let answer = subject.ask(op.clone());
-        if matches!(op, locktender::server::Op::Release { .. }) {
+        if matches!(op, locktender::op::Op::Release { .. }) {
             assert!(answer.unwrap().repeated, "a release is asked for again");
         } else {
             assert_eq!(kind(answer), (FailureKind::Protocol, true), "{op:?}");

@@ -6,7 +6,7 @@ mod peer;
 use std::time::Duration;
 
 use locktender::internals::redis::ServerState;
-use locktender::server::{FailureKind, Fleet, Op};
+use locktender::op::{FailureKind, Fleet, Op};
 use locktender_tests::{Reply, ServerOptions};
 use peer::{PATIENCE, Subject, acquire, extend, release};
 

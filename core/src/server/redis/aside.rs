@@ -18,7 +18,7 @@ use super::refusal;
 use super::replies::Replies;
 use super::stream::Socket;
 use super::subscription::Subscription;
-use crate::server::{Failure, FailureKind};
+use crate::op::{Failure, FailureKind};
 
 /// How it ended.
 #[derive(Debug)]

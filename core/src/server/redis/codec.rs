@@ -11,7 +11,7 @@ use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::machine::{SHOWN_BYTES, UNTOLD};
 use crate::name::Keys;
-use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
 
 /// How a script is named to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

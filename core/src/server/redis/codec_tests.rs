@@ -3,8 +3,8 @@ use std::sync::Arc;
 use redis::RedisError;
 
 use super::*;
+use crate::op::{Adoption, Place};
 use crate::server::redis::refusal::failure;
-use crate::server::{Adoption, Place};
 
 fn keys() -> Arc<Keys> {
     Arc::new(Keys::new("", "k", 1).unwrap())

@@ -16,7 +16,7 @@ use super::replies::Replies;
 use super::stream::Socket;
 use super::url::{Endpoint, Target};
 use crate::error::quoted::quoted;
-use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
+use crate::op::{Failure, FailureKind, Fleet, Op, Verdict};
 
 /// What connecting needs to know, fixed for a server's life.
 #[derive(Debug)]

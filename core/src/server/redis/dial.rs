@@ -13,7 +13,7 @@ use tokio_rustls::TlsConnector;
 use super::stream::Socket;
 use super::tls;
 use super::url::{Endpoint, Target};
-use crate::server::{Failure, FailureKind};
+use crate::op::{Failure, FailureKind};
 
 /// How long connecting may take, all stages together.
 #[derive(Clone, Copy)]

@@ -18,7 +18,7 @@ use super::sent::Job;
 use crate::clock::Tick;
 use crate::io::reactor::{Drive, Driven};
 use crate::io::runtime::sends_later;
-use crate::server::Failure;
+use crate::op::Failure;
 use crate::sync::Mutex;
 
 /// What the poller said.

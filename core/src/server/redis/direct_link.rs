@@ -16,7 +16,7 @@ use super::replies::Replies;
 use super::sent::{Job, Sent};
 use super::stream::{Pulse, Socket};
 use crate::clock::Tick;
-use crate::server::{Failure, FailureKind};
+use crate::op::{Failure, FailureKind};
 
 /// How long nobody has to look whether a connection still lives. Looking costs a system call.
 const TRUSTED: Duration = Duration::from_millis(5);

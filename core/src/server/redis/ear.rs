@@ -17,7 +17,7 @@ use super::hearing::Hearing;
 use super::refusal;
 use super::subscription::{Kind, Subscription};
 use crate::clock::Tick;
-use crate::server::{Failure, FailureKind};
+use crate::op::{Failure, FailureKind};
 
 /// How long a refusal is taken for an answer. Rights are given by people.
 pub(super) const REFUSED: Duration = Duration::from_secs(30);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::server::{Failure, FailureKind};
+use crate::op::{Failure, FailureKind};
 
 pub(super) fn too_late() -> Failure {
     Failure::not_applied(FailureKind::TooLate, "the operation's deadline passed before it could be sent")

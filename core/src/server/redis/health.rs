@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ServerState;
 use crate::event::callback;
-use crate::server::Failure;
+use crate::op::Failure;
 
 pub(super) struct Health {
     failing: AtomicBool,

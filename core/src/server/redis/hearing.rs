@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use redis::{PushInfo, PushKind, Value};
 
-use crate::server::{Failure, Listener, Notice, WeakListener};
+use crate::op::Failure;
+use crate::server::{Listener, Notice, WeakListener};
 
 /// Where a home lane's connections find out whether somebody listens by now.
 pub(super) type Audience = Arc<OnceLock<Arc<Hearing>>>;
@@ -85,7 +86,7 @@ impl Hearing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::FailureKind;
+    use crate::op::FailureKind;
     use crate::sync::Mutex;
 
     fn hearing() -> (Hearing, Listener, Arc<Mutex<Vec<Notice>>>) {

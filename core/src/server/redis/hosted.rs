@@ -17,7 +17,7 @@ use super::lane::{Lane, State};
 use super::link::{Event, Link};
 use super::sent::Job;
 use crate::clock::Tick;
-use crate::server::Failure;
+use crate::op::Failure;
 
 /// Operations taken from the inbox at once, and so at most in one write.
 const BATCH: usize = 256;

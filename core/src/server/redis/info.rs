@@ -3,8 +3,8 @@
 use redis::Value;
 
 use crate::error::Remaining;
+use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
 use crate::owner::escape;
-use crate::server::{Answer, Failure, FailureKind, Reply, Verdict};
 
 /// One field of an `INFO` reply.
 pub(super) fn field(info: &str, name: &str) -> Option<String> {
@@ -12,7 +12,7 @@ pub(super) fn field(info: &str, name: &str) -> Option<String> {
     info.lines().find_map(value)
 }
 
-/// The answer to [`Op::Examine`](crate::server::Op::Examine).
+/// The answer to [`Op::Examine`](crate::op::Op::Examine).
 pub(super) fn examined(value: Value) -> Answer {
     let unreadable = |_| Failure::unknown(FailureKind::Protocol, "INFO was answered with no text");
     let info: String = redis::from_redis_value(value).map_err(unreadable)?;

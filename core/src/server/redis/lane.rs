@@ -17,7 +17,8 @@ use super::queue::Queue;
 use super::refusal;
 use super::sent::{Job, Landing, Sent};
 use crate::clock::Tick;
-use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
+use crate::op::{Answer, Failure, FailureKind, Op};
+use crate::server::{Completion, Request};
 
 /// A kind of connection.
 pub(super) trait Wire: Sized {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use super::*;
 use crate::name::Keys;
+use crate::op::Place;
 use crate::options::ClientOptions;
 use crate::server::redis::stream::Pulse;
 use crate::server::redis::url::Target;
-use crate::server::{Completion, Place, Request};
+use crate::server::{Completion, Request};
 
 const ENTRY: &str = "f:c:1 host=h pid=1";
 

@@ -19,7 +19,7 @@ use super::replies::Replies;
 use super::sent::{Job, Sent};
 use super::stream::{Pulse, Socket};
 use crate::clock::Tick;
-use crate::server::Failure;
+use crate::op::Failure;
 
 /// What happens on a connection.
 pub(super) enum Event {

@@ -3,6 +3,7 @@
 //! What is decided about a connection is in `lane`; `hosted` and `direct` run it as a task and by the threads that call.
 //! [`RedisServer`] only feeds them. The crate `redis` appears nowhere outside this directory.
 
+use crate::op::{Failure, Fleet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,7 @@ use self::url::Target;
 use crate::error::Error;
 use crate::io::reactor::LazyDrive;
 use crate::options::ClientOptions;
-use crate::server::{Completion, Failure, Fleet, Listener, Request, Server};
+use crate::server::{Completion, Listener, Request, Server};
 
 /// How a server is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::failure::too_late;
 use super::sent::Job;
 use crate::clock::Tick;
-use crate::server::Failure;
+use crate::op::Failure;
 
 /// The queue, and when its first deadline passes.
 pub(super) struct Queue {

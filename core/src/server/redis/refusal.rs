@@ -4,7 +4,7 @@ use redis::RedisError;
 
 use super::rights;
 use crate::error::quoted::quoted;
-use crate::server::{Failure, FailureKind, Op};
+use crate::op::{Failure, FailureKind, Op};
 
 /// Why an operation has no answer: the server said so.
 pub(super) fn of(op: &Op, error: &RedisError) -> Failure {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 
-use crate::server::Op;
+use crate::op::Op;
 
 /// A script and the hash by which a server that has seen it knows it.
 pub(super) struct Script {

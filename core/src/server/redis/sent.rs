@@ -12,7 +12,8 @@ use super::script::Script;
 use super::stream::Pulse;
 use super::subscription::Kind;
 use crate::clock::Tick;
-use crate::server::{Answer, Completion, Op, Reply, Request};
+use crate::op::{Answer, Op, Reply};
+use crate::server::{Completion, Request};
 
 /// An operation and who waits for it.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What the answers to both subscriptions mean: pure.
 
-use crate::server::Failure;
+use crate::op::Failure;
 
 /// A server of 7.0 or later has channels that belong to a slot, and its scripts publish there; an older one has only plain
 /// ones. Which of the two answers is found out by subscribing to both.
@@ -43,7 +43,7 @@ fn is_unknown(refusal: &Failure) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::FailureKind;
+    use crate::op::FailureKind;
 
     fn denied() -> Failure {
         Failure::unknown(FailureKind::Denied, "NOPERM: this user has no permissions to access one of the channels")

@@ -10,8 +10,8 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 
 use crate::error::Error;
 use crate::error::quoted::quoted;
+use crate::op::{Failure, FailureKind};
 use crate::options::ClientOptions;
-use crate::server::{Failure, FailureKind};
 
 /// What to look at where nothing speaks TLS.
 pub(super) const DOUBT: &str = "; does that port speak TLS? If not, its URL begins with redis://";

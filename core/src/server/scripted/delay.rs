@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use crate::clock::Tick;
-use crate::server::{Answer, Completion, Failure, FailureKind};
+use crate::op::{Answer, Failure, FailureKind};
+use crate::server::Completion;
 use crate::sync::Mutex;
 
 /// Completions to be called at their time. Dropping it ends them all.

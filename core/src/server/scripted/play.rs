@@ -7,8 +7,8 @@ use super::step::{Say, Step};
 use crate::error::Remaining;
 use crate::machine::{self, Env, State, Value};
 use crate::name::Keys;
+use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::server::memory::MemoryServer;
-use crate::server::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 
 /// What the server answers. Its keys change at once, however late the answer is.
 pub(super) fn answer(memory: &MemoryServer, op: &Op, step: &Step) -> Answer {

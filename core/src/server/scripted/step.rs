@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::clock::millis;
 use crate::error::{Error, Remaining};
+use crate::op::FailureKind;
 use crate::owner::{Fields, escape};
-use crate::server::FailureKind;
 
 /// What a scripted server says to one operation. The default is to behave like a real server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, channel};
 use super::*;
 use crate::error::Remaining;
 use crate::name::Keys;
-use crate::server::{Answer, FailureKind, Reply, Verdict};
+use crate::op::{Answer, FailureKind, Reply, Verdict};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(10);
@@ -83,7 +83,7 @@ fn granted_succeeds_whatever_is_in_the_way() {
     for op in [extend("c"), release("a"), Op::Confirm { keys: keys(), owner: "d".into(), token: 3 }] {
         assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
     }
-    let fleet = crate::server::Fleet { servers: 3, max_ttl_ms: 1 };
+    let fleet = crate::op::Fleet { servers: 3, max_ttl_ms: 1 };
     for op in [Op::Trust { fleet }, Op::Greet { fleet: None }, Op::Greet { fleet: Some(fleet) }] {
         assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
     }

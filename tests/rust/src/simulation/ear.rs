@@ -3,7 +3,8 @@
 use locktender::internals::protocol::{Input, Step, Tag};
 use locktender::internals::wait::{Departure, Hinted, Told};
 use locktender::machine::Message;
-use locktender::server::{Op, Request};
+use locktender::op::Op;
+use locktender::server::Request;
 
 use super::queue::Happening;
 use super::world::World;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use locktender::machine::Value;
-use locktender::server::Op;
+use locktender::op::Op;
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;

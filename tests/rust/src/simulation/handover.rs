@@ -7,7 +7,7 @@ use locktender::internals::clock::Tick;
 use locktender::internals::protocol::Tag;
 use locktender::internals::wait::Hint;
 use locktender::machine::{CLAIM_MS, Message};
-use locktender::server::{Op, Reply, Verdict};
+use locktender::op::{Op, Reply, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use locktender::server::{Op, Reply, Verdict};
+use locktender::op::{Op, Reply, Verdict};
 
 use super::clock::Instant;
 use super::world::World;

@@ -11,7 +11,8 @@ mod ending;
 use std::collections::VecDeque;
 
 use locktender::internals::protocol::{Input, Tag};
-use locktender::server::{Answer, Failure, FailureKind, Op, Request};
+use locktender::op::{Answer, Failure, FailureKind, Op};
+use locktender::server::Request;
 
 use super::clock::{Instant, micros, ms};
 use super::queue::Happening;

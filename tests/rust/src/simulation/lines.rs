@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use locktender::internals::wait::Hinted;
-use locktender::server::{Op, Queued, Reply, Verdict};
+use locktender::op::{Op, Queued, Reply, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::handover::Handover;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktender::internals::name::Keys;
 use locktender::machine::{Env, State, Value, apply, claim};
-use locktender::server::{Adoption, Op, Reply, Verdict};
+use locktender::op::{Adoption, Op, Reply, Verdict};
 
 use super::clock::{Clock, Instant, ms};
 

@@ -2,7 +2,7 @@
 
 use locktender::LockOptions;
 use locktender::internals::protocol::Tag;
-use locktender::server::{Op, Reply, Verdict};
+use locktender::op::{Op, Reply, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::worker::LONGEST_HOLD;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktender::internals::clock::{Now, Tick};
 use locktender::internals::protocol::{Command, Input, Step, Tag};
 use locktender::internals::wait::Lines;
-use locktender::server::{Op, Verdict};
+use locktender::op::{Op, Verdict};
 
 use super::clock::{Clock, Instant, ms};
 use super::queue::Happening;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use locktender::internals::protocol::Input;
-use locktender::server::Answer;
+use locktender::op::Answer;
 
 use super::clock::Instant;
 use super::faults::Fault;

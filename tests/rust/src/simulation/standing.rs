@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktender::internals::name::Keys;
 use locktender::machine::{CLAIM_MS, Message, claim};
-use locktender::server::{Adoption, Op, Place, Queued, Reply, Verdict};
+use locktender::op::{Adoption, Op, Place, Queued, Reply, Verdict};
 
 use super::clock::Instant;
 use super::node::Node;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::internals::protocol::{Acquisition, Amount, Input, Manner, Recipe};
-use locktender::server::{Adoption, Fleet};
+use locktender::op::{Adoption, Fleet};
 use locktender::{LockOptions, Wait};
 
 use super::clock::{Instant, micros, ms};

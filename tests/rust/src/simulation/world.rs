@@ -7,7 +7,7 @@ use locktender::internals::owner::Signature;
 use locktender::internals::protocol::Command;
 use locktender::internals::wait::Lines;
 use locktender::machine::{FENCE_KEPT_MS, Value};
-use locktender::server::{Op, Verdict};
+use locktender::op::{Op, Verdict};
 
 use super::clock::{Clock, Instant, ms};
 use super::foreign::Foreigner;

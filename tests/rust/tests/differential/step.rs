@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use locktender::internals::name::Keys;
 use locktender::machine::FENCE_LIMIT;
-use locktender::server::{Adoption, Fleet, Op, Place};
+use locktender::op::{Adoption, Fleet, Op, Place};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]

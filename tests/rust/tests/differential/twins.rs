@@ -11,7 +11,8 @@ use locktender::Remaining;
 use locktender::internals::clock::Tick;
 use locktender::internals::redis::RedisServer;
 use locktender::machine::{self, Env, State, Value};
-use locktender::server::{Completion, Fleet, Listener, Notice, Op, Queued, Reply, Request, Server};
+use locktender::op::{Fleet, Op, Queued, Reply};
+use locktender::server::{Completion, Listener, Notice, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
 use crate::step::{CLIENTS, Step};

@@ -15,7 +15,8 @@ use locktender::ClientOptions;
 use locktender::internals::clock::Tick;
 use locktender::internals::name::Keys;
 use locktender::internals::redis::{RedisServer, ServerState};
-use locktender::server::{Answer, Completion, Fleet, Op, Request, Server};
+use locktender::op::{Answer, Fleet, Op};
+use locktender::server::{Completion, Request, Server};
 pub use locktender_tests::PATIENCE;
 
 /// What the peer does with a command.

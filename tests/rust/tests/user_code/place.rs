@@ -4,8 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
+use locktender::op::Op;
 use locktender::server::memory::MemoryServer;
-use locktender::server::{Completion, Listener, Op, Request, Server};
+use locktender::server::{Completion, Listener, Request, Server};
 use locktender_tests::TTL;
 
 use crate::scene::Scene;

@@ -1,7 +1,8 @@
 //! The end of a connection: one that breaks, and one whose client closes.
 
 use locktender::internals::protocol::{Step, Tag};
-use locktender::server::{FailureKind, Request};
+use locktender::op::FailureKind;
+use locktender::server::Request;
 
 use super::{Dead, Job, Link, Stage, failure};
 use crate::simulation::queue::Happening;

@@ -1,4 +1,4 @@
-//! What a server answers.
+//! Replies: what a server answers.
 
 use std::sync::Arc;
 

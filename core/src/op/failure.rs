@@ -1,4 +1,4 @@
-//! Why a server does not answer.
+//! Failures: why a server does not answer.
 
 use std::fmt;
 

@@ -1,10 +1,18 @@
-//! What a server can be asked to do.
+//! Operations: what a server can be asked to do, and what it answers. Servers, the protocol and the machine share these words.
+
+mod failure;
+mod reply;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use self::failure::{Failure, FailureKind};
+pub use self::reply::{Queued, Reply, Verdict};
 use crate::mutant::mutant;
 use crate::name::Keys;
+
+/// A server's answer, or why there is none.
+pub type Answer = Result<Reply, Failure>;
 
 /// An operation on one server. Every one is atomic there, and described in [`machine`](crate::machine).
 #[derive(Clone, Debug, PartialEq, Eq)]
