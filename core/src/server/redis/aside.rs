@@ -9,20 +9,20 @@ use redis::{RedisResult, Value};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::connect::{Settings, Step, judge, questions};
-use super::dial::{Limit, dial};
-use super::ear::{LOOK, LOOKS, SUBSCRIBE, Word};
-use super::failure::{disconnected, no_answer};
-use super::hearing::Hearing;
-use super::refusal;
-use super::replies::Replies;
-use super::stream::Socket;
-use super::subscription::Subscription;
+use crate::server::redis::commands::refusal;
+use crate::server::redis::commands::replies::Replies;
+use crate::server::redis::connect::{Settings, Step, judge, questions};
+use crate::server::redis::dial::{Limit, dial};
+use crate::server::redis::ear::{LOOK, LOOKS, SUBSCRIBE, Word};
+use crate::server::redis::failure::{disconnected, no_answer};
+use crate::server::redis::hearing::Hearing;
+use crate::server::redis::stream::Socket;
+use crate::server::redis::subscription::Subscription;
 use crate::server::{Failure, FailureKind};
 
 /// How it ended.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// There was no connection.
     Unconnected(Failure),
     /// The peer doesn't let us listen, or hangs up when asked to.
@@ -32,7 +32,7 @@ pub(super) enum Ending {
 }
 
 /// Connects, subscribes and listens as long as that lasts.
-pub(super) async fn listen_aside(settings: Arc<Settings>, hearing: Arc<Hearing>) -> Ending {
+pub(crate) async fn listen_aside(settings: Arc<Settings>, hearing: Arc<Hearing>) -> Ending {
     let mut wire = match connect(&settings).await {
         Ok(wire) => wire,
         Err(failure) => return Ending::Unconnected(failure),

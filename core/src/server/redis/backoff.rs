@@ -12,26 +12,26 @@ const LONGEST: Duration = Duration::from_millis(500);
 
 /// Counts failures in a row, and knows until when not to try.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     failures: u32,
     until: Tick,
 }
 
 impl Backoff {
     /// No attempt before this instant.
-    pub(super) fn until(&self) -> Tick {
+    pub(crate) fn until(&self) -> Tick {
         self.until
     }
 
     /// An attempt failed at `now`. `chance` (0 to 1) spreads the clients of a server that comes back.
-    pub(super) fn failed(&mut self, now: Tick, chance: f64) {
+    pub(crate) fn failed(&mut self, now: Tick, chance: f64) {
         self.failures = self.failures.saturating_add(1);
         self.until = now.after(pause(self.failures, chance));
     }
 
     /// A connection broke at `now`. One that had answered may be replaced at once; one that never did is a failed attempt,
     /// only that the first in a row is forgiven: a server that is cut off right after accepting must not cause a storm.
-    pub(super) fn broke(&mut self, now: Tick, answered: bool, chance: f64) {
+    pub(crate) fn broke(&mut self, now: Tick, answered: bool, chance: f64) {
         if answered {
             self.failures = 0;
         }

@@ -6,43 +6,43 @@ use std::time::Duration;
 use redis::{RedisError, RedisResult, Value};
 use tokio::io::AsyncWriteExt;
 
-use super::codec::{self, Form};
-use super::dial::{Limit, dial};
-use super::hearing::Audience;
-use super::info;
-use super::link::Link;
-use super::refusal;
-use super::replies::Replies;
-use super::stream::Socket;
-use super::url::{Endpoint, Target};
 use crate::quoted::quoted;
+use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::info;
+use crate::server::redis::commands::refusal;
+use crate::server::redis::commands::replies::Replies;
+use crate::server::redis::dial::{Limit, dial};
+use crate::server::redis::hearing::Audience;
+use crate::server::redis::link::Link;
+use crate::server::redis::stream::Socket;
+use crate::server::redis::url::{Endpoint, Target};
 use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
 
 /// What connecting needs to know, fixed for a server's life.
 #[derive(Debug)]
-pub(super) struct Settings {
-    pub(super) target: Target,
+pub(crate) struct Settings {
+    pub(crate) target: Target,
     /// What the connections are called.
-    pub(super) name: String,
-    pub(super) fleet: Option<Fleet>,
-    pub(super) connect_timeout: Duration,
-    pub(super) response_timeout: Duration,
+    pub(crate) name: String,
+    pub(crate) fleet: Option<Fleet>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) response_timeout: Duration,
 }
 
 /// A socket whose server knows us, and the run id if it was asked for.
-pub(super) struct Greeted {
-    pub(super) socket: Socket,
-    pub(super) run_id: Option<String>,
+pub(crate) struct Greeted {
+    pub(crate) socket: Socket,
+    pub(crate) run_id: Option<String>,
 }
 
 /// Connects a lane that runs as a task. With an `audience`, messages can be heard on the connection once it was told to speak
 /// RESP3.
-pub(super) async fn connect(settings: &Settings, audience: Option<Audience>) -> Result<Link, Failure> {
+pub(crate) async fn connect(settings: &Settings, audience: Option<Audience>) -> Result<Link, Failure> {
     Ok(Link::new(greet(settings).await?, settings.response_timeout, audience))
 }
 
 /// Connects, and asks what has to be known before the first operation, in one round trip.
-pub(super) async fn greet(settings: &Settings) -> Result<Greeted, Failure> {
+pub(crate) async fn greet(settings: &Settings) -> Result<Greeted, Failure> {
     let limit = Limit::new(settings.connect_timeout);
     let mut socket = dial(&settings.target, limit).await?;
     let mut replies = Replies::default();
@@ -95,7 +95,7 @@ async fn is_sentinel(socket: &mut Socket, replies: &mut Replies) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Credentials,
     Database,
     Name,
@@ -104,7 +104,7 @@ pub(super) enum Step {
 }
 
 /// What is asked first, as bytes.
-pub(super) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
+pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
     let mut questions = Vec::with_capacity(4);
     let target = &settings.target;
     if target.user.is_some() || target.password.is_some() {
@@ -132,7 +132,7 @@ pub(super) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
 }
 
 /// The run id, where it was asked for, or why there is no connection. A server that hangs up says why first.
-pub(super) fn judge(
+pub(crate) fn judge(
     answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
     settings: &Settings,
 ) -> Result<Option<String>, Failure> {
@@ -263,7 +263,7 @@ fn field(info: &Value, name: &str) -> Option<String> {
 
 /// What the connection is called in `CLIENT LIST`: `locktender`, and the application behind a colon. A name may have no white space,
 /// and no letters but those of English.
-pub(super) fn name(app: Option<&str>) -> String {
+pub(crate) fn name(app: Option<&str>) -> String {
     let mut name = String::from("locktender");
     for (at, byte) in app.unwrap_or_default().bytes().enumerate() {
         name.push_str(if at == 0 { ":" } else { "" });

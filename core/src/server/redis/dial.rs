@@ -10,32 +10,32 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::stream::Socket;
-use super::tls;
-use super::url::{Endpoint, Target};
+use crate::server::redis::stream::Socket;
+use crate::server::redis::tls;
+use crate::server::redis::url::{Endpoint, Target};
 use crate::server::{Failure, FailureKind};
 
 /// How long connecting may take, all stages together.
 #[derive(Clone, Copy)]
-pub(super) struct Limit {
-    pub(super) at: Instant,
-    pub(super) span: Duration,
+pub(crate) struct Limit {
+    pub(crate) at: Instant,
+    pub(crate) span: Duration,
 }
 
 impl Limit {
-    pub(super) fn new(span: Duration) -> Self {
+    pub(crate) fn new(span: Duration) -> Self {
         Self { at: Instant::now() + span, span }
     }
 
     /// Waits for one stage; `what` has no end within the limit is a failure of `kind`.
-    pub(super) async fn keep<T>(self, kind: FailureKind, what: &str, stage: impl Future<Output = T>) -> Result<T, Failure> {
+    pub(crate) async fn keep<T>(self, kind: FailureKind, what: &str, stage: impl Future<Output = T>) -> Result<T, Failure> {
         let late = |_| Failure::not_applied(kind, format!("{what} within {} ms", self.span.as_millis()));
         timeout_at(self.at, stage).await.map_err(late)
     }
 }
 
 /// Connects the socket, and shakes hands where it is TLS.
-pub(super) async fn dial(target: &Target, limit: Limit) -> Result<Socket, Failure> {
+pub(crate) async fn dial(target: &Target, limit: Limit) -> Result<Socket, Failure> {
     match &target.endpoint {
         Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
         Endpoint::Tls { host, port, name, config } => {

@@ -10,15 +10,15 @@ use std::time::Duration;
 use mio::Token;
 use tokio::runtime::Handle;
 
-use super::connect::{Settings, greet};
-use super::direct_link::DirectLink;
-use super::health::Health;
-use super::lane::{Lane, State};
-use super::sent::Job;
 use crate::clock::Tick;
 use crate::drive::{Drive, Driven};
 use crate::runtime::sends_later;
 use crate::server::Failure;
+use crate::server::redis::connect::{Settings, greet};
+use crate::server::redis::direct_link::DirectLink;
+use crate::server::redis::health::Health;
+use crate::server::redis::lane::{Lane, State};
+use crate::server::redis::sent::Job;
 use crate::sync::Mutex;
 
 /// What the poller said.
@@ -40,7 +40,7 @@ enum Message {
 }
 
 /// The lane. Any thread may bring a message; whoever finds nobody at it works the inbox off, the others leave theirs and go.
-pub(super) struct Direct {
+pub(crate) struct Direct {
     drive: Arc<Drive>,
     inbox: Mutex<Vec<Message>>,
     events: AtomicU8,
@@ -53,7 +53,7 @@ pub(super) struct Direct {
 
 impl Direct {
     /// A lane of `drive`, connected on `host`.
-    pub(super) fn new(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, drive: &Arc<Drive>) -> Arc<Self> {
+    pub(crate) fn new(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, drive: &Arc<Drive>) -> Arc<Self> {
         drive.add(|token| {
             Arc::new_cyclic(|direct: &Weak<Self>| {
                 let (direct, host) = (direct.clone(), host.clone());
@@ -74,7 +74,7 @@ impl Direct {
     }
 
     /// Sends an operation that this thread, or one like it, waits for.
-    pub(super) fn submit(&self, job: Job) {
+    pub(crate) fn submit(&self, job: Job) {
         self.drive.note();
         let mut inbox = self.inbox.lock();
         inbox.push(Message::Submit(job));
@@ -89,11 +89,11 @@ impl Direct {
         }
     }
 
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.bring(Message::GiveUp);
     }
 
-    pub(super) fn close(self: &Arc<Self>) {
+    pub(crate) fn close(self: &Arc<Self>) {
         *self.kept.lock() = Some(Arc::clone(self));
         self.bring(Message::Close);
     }

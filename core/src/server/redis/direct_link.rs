@@ -8,14 +8,14 @@ use mio::{Interest, Registry, Token};
 use redis::{RedisError, RedisResult, Value};
 use rustls::{ClientConnection, StreamOwned};
 
-use super::codec::{self, Form};
-use super::connect::Greeted;
-use super::lane::Wire;
-use super::outbox::Outbox;
-use super::replies::Replies;
-use super::sent::{Job, Sent};
-use super::stream::{Pulse, Socket};
 use crate::clock::Tick;
+use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::replies::Replies;
+use crate::server::redis::connect::Greeted;
+use crate::server::redis::lane::Wire;
+use crate::server::redis::outbox::Outbox;
+use crate::server::redis::sent::{Job, Sent};
+use crate::server::redis::stream::{Pulse, Socket};
 use crate::server::{Failure, FailureKind};
 
 /// How long nobody has to look whether a connection still lives. Looking costs a system call.
@@ -96,7 +96,7 @@ impl Read for Inlet {
 }
 
 /// One connection.
-pub(super) struct DirectLink {
+pub(crate) struct DirectLink {
     inlet: Inlet,
     pulse: Pulse,
     registry: Registry,
@@ -110,7 +110,7 @@ pub(super) struct DirectLink {
 }
 
 impl DirectLink {
-    pub(super) fn new(greeted: Greeted, registry: &Registry, token: Token, response_timeout: Duration) -> Result<Self, Failure> {
+    pub(crate) fn new(greeted: Greeted, registry: &Registry, token: Token, response_timeout: Duration) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
             Failure::not_applied(FailureKind::Other, format!("the connection could not be handed over: {error}"))
         };
@@ -132,24 +132,24 @@ impl DirectLink {
     }
 
     /// Takes the poller's word.
-    pub(super) fn notice(&mut self, moved: bool, ends: bool) {
+    pub(crate) fn notice(&mut self, moved: bool, ends: bool) {
         self.inlet.open |= moved;
         self.inlet.ends |= ends;
     }
 
     /// Whether to look what the server said before anything is sent: nothing shall overtake what has to be sent again, and a
     /// connection that nobody drove for a while may have ended meanwhile.
-    pub(super) fn is_doubtful(&self, now: Tick) -> bool {
+    pub(crate) fn is_doubtful(&self, now: Tick) -> bool {
         self.sent.is_probing() || now.since(self.looked) > TRUSTED
     }
 
     /// Whether somebody waits for an answer, or something is to be written.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.sent.is_busy() || !self.outbox.is_empty()
     }
 
     /// The next answer that is there, or the end of the connection.
-    pub(super) fn receive(&mut self, now: Tick) -> Option<(u64, RedisResult<Value>)> {
+    pub(crate) fn receive(&mut self, now: Tick) -> Option<(u64, RedisResult<Value>)> {
         let result = loop {
             if let Some(result) = self.replies.next() {
                 self.pulse.beat();
@@ -173,7 +173,7 @@ impl DirectLink {
     }
 
     /// Writes what can be written. What can't will be when the poller says so.
-    pub(super) fn flush(&mut self) -> Result<(), RedisError> {
+    pub(crate) fn flush(&mut self) -> Result<(), RedisError> {
         while !self.outbox.is_empty() {
             match self.inlet.plug.stream().write(self.outbox.rest()) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),

@@ -10,25 +10,25 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::aside::{Ending, listen_aside};
-use super::backoff::Backoff;
-use super::connect::Settings;
-use super::hearing::Hearing;
-use super::refusal;
-use super::subscription::{Kind, Subscription};
 use crate::clock::Tick;
+use crate::server::redis::aside::{Ending, listen_aside};
+use crate::server::redis::backoff::Backoff;
+use crate::server::redis::commands::refusal;
+use crate::server::redis::connect::Settings;
+use crate::server::redis::hearing::Hearing;
+use crate::server::redis::subscription::{Kind, Subscription};
 use crate::server::{Failure, FailureKind};
 
 /// How long a refusal is taken for an answer. Rights are given by people.
-pub(super) const REFUSED: Duration = Duration::from_secs(30);
+pub(crate) const REFUSED: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether anything arrived. After two looks in vain something is asked, to see whether it is answered.
-pub(super) const LOOK: Duration = Duration::from_millis(2_500);
-pub(super) const LOOKS: u32 = 2;
+pub(crate) const LOOK: Duration = Duration::from_millis(2_500);
+pub(crate) const LOOKS: u32 = 2;
 
 /// What is asked of the server for the sake of listening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(crate) enum Word {
     Hello,
     Subscribe(Kind),
     Ping,
@@ -36,7 +36,7 @@ pub(super) enum Word {
 
 impl Word {
     /// The command, as bytes.
-    pub(super) fn command(self, channel: &str) -> Vec<u8> {
+    pub(crate) fn command(self, channel: &str) -> Vec<u8> {
         let command = match self {
             Self::Hello => redis::cmd("HELLO").arg(3).take(),
             Self::Subscribe(Kind::Plain) => redis::cmd("SUBSCRIBE").arg(channel).take(),
@@ -48,7 +48,7 @@ impl Word {
 }
 
 const HELLO: &[Word] = &[Word::Hello];
-pub(super) const SUBSCRIBE: &[Word] = &[Word::Subscribe(Kind::Plain), Word::Subscribe(Kind::Sharded)];
+pub(crate) const SUBSCRIBE: &[Word] = &[Word::Subscribe(Kind::Plain), Word::Subscribe(Kind::Sharded)];
 const PING: &[Word] = &[Word::Ping];
 const NOTHING: &[Word] = &[];
 
@@ -80,13 +80,13 @@ struct Watch {
 
 /// What a look at the clock brings.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(crate) enum Finding {
     Say(&'static [Word]),
     /// Something was asked, and nothing at all came back.
     HalfOpen,
 }
 
-pub(super) struct Ear {
+pub(crate) struct Ear {
     hearing: Arc<Hearing>,
     settings: Arc<Settings>,
     stage: Stage,
@@ -96,27 +96,27 @@ pub(super) struct Ear {
 }
 
 impl Ear {
-    pub(super) fn new(hearing: Arc<Hearing>, settings: Arc<Settings>) -> Self {
+    pub(crate) fn new(hearing: Arc<Hearing>, settings: Arc<Settings>) -> Self {
         let watch = Watch { at: Tick::NEVER, pulse: 0, quiet: 0, unanswered: 0 };
         Self { hearing, settings, stage: Stage::Idle, watch, backoff: Backoff::default() }
     }
 
-    pub(super) fn channel(&self) -> &str {
+    pub(crate) fn channel(&self) -> &str {
         &self.hearing.channel
     }
 
     /// Whether nobody listens any more.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.hearing.is_over()
     }
 
     /// Whether the home connection has to be there even if there is nothing to send.
-    pub(super) fn wants_home(&self) -> bool {
+    pub(crate) fn wants_home(&self) -> bool {
         !matches!(self.stage, Stage::Aside(_) | Stage::Resting { .. })
     }
 
     /// What to ask on a home connection that is up.
-    pub(super) fn begin(&mut self, now: Tick, pulse: u64) -> &'static [Word] {
+    pub(crate) fn begin(&mut self, now: Tick, pulse: u64) -> &'static [Word] {
         if !matches!(self.stage, Stage::Idle) {
             return NOTHING;
         }
@@ -131,7 +131,7 @@ impl Ear {
     }
 
     /// Takes an answer, and says what to ask next.
-    pub(super) fn answered(&mut self, word: Word, value: Value, now: Tick, pulse: u64) -> &'static [Word] {
+    pub(crate) fn answered(&mut self, word: Word, value: Value, now: Tick, pulse: u64) -> &'static [Word] {
         self.watch.unanswered = self.watch.unanswered.saturating_sub(1);
         if self.watch.unanswered == 0 {
             self.watch = Watch { at: now.after(LOOK), pulse, quiet: 0, unanswered: 0 };
@@ -170,7 +170,7 @@ impl Ear {
     }
 
     /// There is no home connection, and this is why. A server that refuses us is not asked again and again for this alone.
-    pub(super) fn unconnected(&mut self, failure: &Failure, now: Tick) {
+    pub(crate) fn unconnected(&mut self, failure: &Failure, now: Tick) {
         if !self.wants_home() {
             return;
         }
@@ -182,7 +182,7 @@ impl Ear {
 
     /// The home connection is gone. A peer that hung up when it was asked to listen is not asked again on a connection that
     /// the operations need.
-    pub(super) fn disconnected(&mut self, failure: &Failure) {
+    pub(crate) fn disconnected(&mut self, failure: &Failure) {
         self.watch.unanswered = 0;
         if self.wants_home() {
             self.hearing.deaf(failure);
@@ -195,7 +195,7 @@ impl Ear {
     }
 
     /// Waits for the end of the second connection. Cancel safe.
-    pub(super) async fn ending(&mut self) -> Ending {
+    pub(crate) async fn ending(&mut self) -> Ending {
         match &mut self.stage {
             Stage::Aside(aside) => aside.await,
             _ => pending().await,
@@ -203,7 +203,7 @@ impl Ear {
     }
 
     /// The second connection ended. If it served, the next attempt begins at home: what answers may be another server by now.
-    pub(super) fn ended(&mut self, ending: &Ending, now: Tick) {
+    pub(crate) fn ended(&mut self, ending: &Ending, now: Tick) {
         let chance = fastrand::f64();
         match ending {
             Ending::Unconnected(failure) if failure.kind == FailureKind::Denied => {
@@ -222,7 +222,7 @@ impl Ear {
     }
 
     /// When to look at the clock next.
-    pub(super) fn due(&self) -> Tick {
+    pub(crate) fn due(&self) -> Tick {
         match self.stage {
             Stage::Resting { until, .. } => until,
             Stage::Greeting | Stage::Subscribing(_) | Stage::Listening => self.watch.at,
@@ -231,7 +231,7 @@ impl Ear {
     }
 
     /// Looks at the clock.
-    pub(super) fn overdue(&mut self, now: Tick, pulse: u64) -> Finding {
+    pub(crate) fn overdue(&mut self, now: Tick, pulse: u64) -> Finding {
         if now < self.due() {
             return Finding::Say(NOTHING);
         }

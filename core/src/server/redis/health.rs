@@ -2,21 +2,21 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::ServerState;
 use crate::callback;
 use crate::server::Failure;
+use crate::server::redis::ServerState;
 
-pub(super) struct Health {
+pub(crate) struct Health {
     failing: AtomicBool,
     report: Box<dyn Fn(ServerState) + Send + Sync>,
 }
 
 impl Health {
-    pub(super) fn new(report: Box<dyn Fn(ServerState) + Send + Sync>) -> Self {
+    pub(crate) fn new(report: Box<dyn Fn(ServerState) + Send + Sync>) -> Self {
         Self { failing: AtomicBool::new(false), report }
     }
 
-    pub(super) fn failed(&self, failure: &Failure) {
+    pub(crate) fn failed(&self, failure: &Failure) {
         if !self.failing.swap(true, Ordering::Relaxed) {
             self.tell(ServerState::Failed(failure.clone()));
         }
@@ -26,7 +26,7 @@ impl Health {
         callback::call_or_trace("the callback for a server's state", || (self.report)(state));
     }
 
-    pub(super) fn recovered(&self) {
+    pub(crate) fn recovered(&self) {
         // Asked after every answer: a read is cheaper than a swap.
         if self.failing.load(Ordering::Relaxed) && self.failing.swap(false, Ordering::Relaxed) {
             self.tell(ServerState::Recovered);

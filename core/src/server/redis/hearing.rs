@@ -8,7 +8,7 @@ use redis::{PushInfo, PushKind, Value};
 use crate::server::{Failure, Listener, Notice, WeakListener};
 
 /// Where a home lane's connections find out whether somebody listens by now.
-pub(super) type Audience = Arc<OnceLock<Arc<Hearing>>>;
+pub(crate) type Audience = Arc<OnceLock<Arc<Hearing>>>;
 
 const NOTHING: u8 = 0;
 const LISTENING: u8 = 1;
@@ -16,37 +16,37 @@ const DEAF: u8 = 2;
 const ENDED: u8 = 3;
 
 /// A channel and its listener, which belongs to who listens.
-pub(super) struct Hearing {
-    pub(super) channel: String,
+pub(crate) struct Hearing {
+    pub(crate) channel: String,
     listener: WeakListener,
     told: AtomicU8,
 }
 
 impl Hearing {
-    pub(super) fn new(channel: &str, listener: &Listener) -> Self {
+    pub(crate) fn new(channel: &str, listener: &Listener) -> Self {
         Self { channel: channel.to_owned(), listener: Arc::downgrade(listener), told: AtomicU8::new(NOTHING) }
     }
 
     /// The subscription was made, or made anew.
-    pub(super) fn listening(&self) {
+    pub(crate) fn listening(&self) {
         self.told.store(LISTENING, Ordering::Relaxed);
         self.tell(Notice::Listening);
     }
 
     /// There is no subscription: told once, until there was one.
-    pub(super) fn deaf(&self, failure: &Failure) {
+    pub(crate) fn deaf(&self, failure: &Failure) {
         if self.told.swap(DEAF, Ordering::Relaxed) != DEAF {
             self.tell(Notice::Deaf(failure.clone()));
         }
     }
 
     /// Nothing is told any more.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.told.store(ENDED, Ordering::Relaxed);
     }
 
     /// Whether nobody listens any more.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.listener.strong_count() == 0
     }
 
@@ -57,14 +57,14 @@ impl Hearing {
     }
 
     /// What a RESP3 connection was sent unasked. Called by the task that reads the socket.
-    pub(super) fn pushed(&self, push: PushInfo) {
+    pub(crate) fn pushed(&self, push: PushInfo) {
         if matches!(push.kind, PushKind::Message | PushKind::SMessage) {
             self.message(push.data.into_iter());
         }
     }
 
     /// What a RESP2 connection was sent.
-    pub(super) fn sent(&self, value: Value) {
+    pub(crate) fn sent(&self, value: Value) {
         let Value::Array(words) = value else { return };
         let mut words = words.into_iter();
         if matches!(words.next(), Some(Value::BulkString(kind)) if kind == b"message" || kind == b"smessage") {

@@ -8,22 +8,22 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Sleep, sleep};
 
-use super::aside::Ending;
-use super::connect::{Settings, connect};
-use super::ear::Ear;
-use super::health::Health;
-use super::hearing::{Audience, Hearing};
-use super::lane::{Lane, State};
-use super::link::{Event, Link};
-use super::sent::Job;
 use crate::clock::Tick;
 use crate::server::Failure;
+use crate::server::redis::aside::Ending;
+use crate::server::redis::connect::{Settings, connect};
+use crate::server::redis::ear::Ear;
+use crate::server::redis::health::Health;
+use crate::server::redis::hearing::{Audience, Hearing};
+use crate::server::redis::lane::{Lane, State};
+use crate::server::redis::link::{Event, Link};
+use crate::server::redis::sent::Job;
 
 /// Operations taken from the inbox at once, and so at most in one write.
 const BATCH: usize = 256;
 
 /// What a server tells its lane.
-pub(super) enum Message {
+pub(crate) enum Message {
     Submit(Job),
     Warm,
     Listen(Hearing),
@@ -39,7 +39,7 @@ enum News {
 
 /// Runs a lane until the server is closed or dropped. Its connections leave messages with the `audience`; without one it
 /// can't listen.
-pub(super) async fn run(
+pub(crate) async fn run(
     settings: Arc<Settings>,
     mut inbox: UnboundedReceiver<Message>,
     health: Arc<Health>,

@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use redis::{RedisError, RedisResult, Value};
 
-use super::aside::Ending;
-use super::backoff::Backoff;
-use super::codec::Form;
-use super::connect::Settings;
-use super::ear::{Ear, Finding, Word};
-use super::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
-use super::health::Health;
-use super::queue::Queue;
-use super::refusal;
-use super::sent::{Job, Landing, Sent};
 use crate::clock::Tick;
+use crate::server::redis::aside::Ending;
+use crate::server::redis::backoff::Backoff;
+use crate::server::redis::commands::codec::Form;
+use crate::server::redis::commands::refusal;
+use crate::server::redis::connect::Settings;
+use crate::server::redis::ear::{Ear, Finding, Word};
+use crate::server::redis::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
+use crate::server::redis::health::Health;
+use crate::server::redis::queue::Queue;
+use crate::server::redis::sent::{Job, Landing, Sent};
 use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
 
 /// A kind of connection.
-pub(super) trait Wire: Sized {
+pub(crate) trait Wire: Sized {
     /// An attempt to connect, under way.
     type Attempt;
 
@@ -39,7 +39,7 @@ pub(super) trait Wire: Sized {
 }
 
 /// Whether there is a connection.
-pub(super) enum State<W: Wire> {
+pub(crate) enum State<W: Wire> {
     Down,
     Connecting(W::Attempt),
     Up(W),
@@ -49,11 +49,11 @@ pub(super) enum State<W: Wire> {
 type Connect<W> = Box<dyn Fn(&Arc<Settings>) -> <W as Wire>::Attempt + Send>;
 
 /// The lane. `waiting` is empty while the connection is up.
-pub(super) struct Lane<W: Wire> {
+pub(crate) struct Lane<W: Wire> {
     settings: Arc<Settings>,
     health: Arc<Health>,
     connect: Connect<W>,
-    pub(super) state: State<W>,
+    pub(crate) state: State<W>,
     waiting: Queue,
     backoff: Backoff,
     /// Why the last attempt failed: the answer of what comes before the next one.
@@ -65,12 +65,12 @@ pub(super) struct Lane<W: Wire> {
     /// Set by a close: when to stop waiting for releases.
     closing: Option<Tick>,
     /// Set by the first listener.
-    pub(super) ear: Option<Ear>,
+    pub(crate) ear: Option<Ear>,
 }
 
 impl<W: Wire> Lane<W> {
     /// A lane that connects by `connect`.
-    pub(super) fn new(
+    pub(crate) fn new(
         settings: Arc<Settings>,
         health: Arc<Health>,
         connect: impl Fn(&Arc<Settings>) -> W::Attempt + Send + 'static,
@@ -91,7 +91,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// The next instant at which something has to happen.
-    pub(super) fn due(&self) -> Tick {
+    pub(crate) fn due(&self) -> Tick {
         let state = match &self.state {
             State::Up(link) => link.sent().due(),
             State::Down if self.is_wanted() => self.backoff.until(),
@@ -102,12 +102,12 @@ impl<W: Wire> Lane<W> {
     }
 
     /// Whether a close has begun.
-    pub(super) fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.closing.is_some()
     }
 
     /// Takes an operation; [`Lane::pursue`] is to be called after the last of several.
-    pub(super) fn accept(&mut self, job: Job, now: Tick) {
+    pub(crate) fn accept(&mut self, job: Job, now: Tick) {
         if self.closing.is_some() || self.given_up && !job.request.op.survives_reconnect() {
             return job.completion.complete(Err(closed(false)));
         }
@@ -125,7 +125,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// A connection will be needed soon; [`Lane::pursue`] is to be called after that.
-    pub(super) fn warm(&mut self) {
+    pub(crate) fn warm(&mut self) {
         self.wanted |= matches!(self.state, State::Down);
     }
 
@@ -135,7 +135,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// Starts connecting, if somebody wants it and the back-off allows it.
-    pub(super) fn pursue(&mut self, now: Tick) {
+    pub(crate) fn pursue(&mut self, now: Tick) {
         // After a close only releases wait.
         let worth_it = self.closing.is_none_or(|until| now < until && !self.waiting.is_empty());
         if matches!(self.state, State::Down) && self.is_wanted() && now >= self.backoff.until() && worth_it {
@@ -145,7 +145,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// An attempt to connect has ended.
-    pub(super) fn attempted(&mut self, attempt: Result<W, Failure>) {
+    pub(crate) fn attempted(&mut self, attempt: Result<W, Failure>) {
         match attempt {
             Ok(link) => self.connected(link),
             Err(failure) => self.unconnected(failure),
@@ -153,7 +153,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// The command with this number has its answer, or never will.
-    pub(super) fn landed(&mut self, number: u64, result: RedisResult<Value>) {
+    pub(crate) fn landed(&mut self, number: u64, result: RedisResult<Value>) {
         let State::Up(link) = &mut self.state else { return };
         match link.sent_mut().land(number, result) {
             Landing::Answered(job, answer) => self.answered(job, answer),
@@ -218,7 +218,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// The connection is of no use any more.
-    pub(super) fn broken(&mut self, error: Option<&RedisError>) {
+    pub(crate) fn broken(&mut self, error: Option<&RedisError>) {
         let failure = error.map_or_else(disconnected, |error| refusal::failure(error, true));
         let State::Up(link) = &self.state else { return };
         let useful = link.sent().answered();
@@ -251,7 +251,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// Does what is due.
-    pub(super) fn overdue(&mut self, now: Tick) {
+    pub(crate) fn overdue(&mut self, now: Tick) {
         if now >= self.waiting.due() {
             self.waiting.refuse(&no_connection(self.trouble.as_ref()), |job| job.request.deadline <= now);
         }
@@ -275,7 +275,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// Begins to listen, as soon as there is a connection.
-    pub(super) fn listen(&mut self, ear: Ear, now: Tick) {
+    pub(crate) fn listen(&mut self, ear: Ear, now: Tick) {
         self.ear = Some(ear);
         self.attend(now);
     }
@@ -314,7 +314,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// The ear's second connection has ended.
-    pub(super) fn end_aside(&mut self, ending: &Ending) {
+    pub(crate) fn end_aside(&mut self, ending: &Ending) {
         if let Some(ear) = &mut self.ear {
             ear.ended(ending, Tick::now());
         }
@@ -322,7 +322,7 @@ impl<W: Wire> Lane<W> {
 
     /// From here on only releases count. What was sent and has no answer is taken back on the same connection, where nothing can
     /// overtake it, whenever the server reads it.
-    pub(super) fn give_up(&mut self, now: Tick) {
+    pub(crate) fn give_up(&mut self, now: Tick) {
         if std::mem::replace(&mut self.given_up, true) {
             return;
         }
@@ -340,7 +340,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// Releases have a moment to leave, those that wait for a connection, too.
-    pub(super) fn close(&mut self, now: Tick) {
+    pub(crate) fn close(&mut self, now: Tick) {
         if self.closing.is_some() {
             return;
         }
@@ -350,7 +350,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// Whether nothing is left to do after a close.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let Some(until) = self.closing else { return false };
         match &self.state {
             State::Down | State::Connecting(_) => self.waiting.is_empty() || Tick::now() >= until,
@@ -359,7 +359,7 @@ impl<W: Wire> Lane<W> {
     }
 
     /// Lets go of the connection, and of whoever still waits.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.waiting.refuse(&closed(false), |_| true);
         if let State::Up(link) = &mut self.state {
             for job in link.sent_mut().take(|_| true) {

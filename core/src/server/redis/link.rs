@@ -9,20 +9,20 @@ use std::time::Duration;
 use redis::{PushInfo, PushKind, RedisError, RedisResult, Value};
 use tokio::io::AsyncWrite;
 
-use super::codec::{self, Form};
-use super::connect::Greeted;
-use super::ear::Word;
-use super::hearing::Audience;
-use super::lane::Wire;
-use super::outbox::Outbox;
-use super::replies::Replies;
-use super::sent::{Job, Sent};
-use super::stream::{Pulse, Socket};
 use crate::clock::Tick;
 use crate::server::Failure;
+use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::replies::Replies;
+use crate::server::redis::connect::Greeted;
+use crate::server::redis::ear::Word;
+use crate::server::redis::hearing::Audience;
+use crate::server::redis::lane::Wire;
+use crate::server::redis::outbox::Outbox;
+use crate::server::redis::sent::{Job, Sent};
+use crate::server::redis::stream::{Pulse, Socket};
 
 /// What happens on a connection.
-pub(super) enum Event {
+pub(crate) enum Event {
     /// The command with this number is answered.
     Landed(u64, RedisResult<Value>),
     /// The connection is closed, or as good as that.
@@ -30,7 +30,7 @@ pub(super) enum Event {
 }
 
 /// One connection.
-pub(super) struct Link {
+pub(crate) struct Link {
     socket: Socket,
     pulse: Pulse,
     replies: Replies,
@@ -47,7 +47,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(greeted: Greeted, response_timeout: Duration, audience: Option<Audience>) -> Self {
+    pub(crate) fn new(greeted: Greeted, response_timeout: Duration, audience: Option<Audience>) -> Self {
         let pulse = Pulse::default();
         Self {
             socket: greeted.socket,
@@ -63,7 +63,7 @@ impl Link {
     }
 
     /// Writes what was sent, and waits for the next event. Cancel safe: what was read or not yet written stays.
-    pub(super) async fn next(&mut self) -> Event {
+    pub(crate) async fn next(&mut self) -> Event {
         poll_fn(|context| self.poll_next(context)).await
     }
 

@@ -2,7 +2,7 @@
 
 /// What is to be written.
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     /// Written up to `written`.
     bytes: Vec<u8>,
     written: usize,
@@ -10,21 +10,21 @@ pub(super) struct Outbox {
 
 impl Outbox {
     /// Where to append.
-    pub(super) fn end(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn end(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// What is left to be written.
-    pub(super) fn rest(&self) -> &[u8] {
+    pub(crate) fn rest(&self) -> &[u8] {
         &self.bytes[self.written..]
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rest().is_empty()
     }
 
     /// So much of the rest has been written. Somebody may append faster than that for as long as they like.
-    pub(super) fn took(&mut self, count: usize) {
+    pub(crate) fn took(&mut self, count: usize) {
         self.written += count;
         // Moves less than was written, or nothing.
         if 2 * self.written >= self.bytes.len() {

@@ -2,38 +2,38 @@
 
 use std::collections::VecDeque;
 
-use super::failure::too_late;
-use super::sent::Job;
 use crate::clock::Tick;
 use crate::server::Failure;
+use crate::server::redis::failure::too_late;
+use crate::server::redis::sent::Job;
 
 /// The queue, and when its first deadline passes.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     jobs: VecDeque<Job>,
     /// Not later than the first deadline.
     due: Tick,
 }
 
 impl Queue {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { jobs: VecDeque::new(), due: Tick::NEVER }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    pub(super) fn due(&self) -> Tick {
+    pub(crate) fn due(&self) -> Tick {
         self.due
     }
 
-    pub(super) fn push(&mut self, job: Job) {
+    pub(crate) fn push(&mut self, job: Job) {
         self.due = self.due.min(job.request.deadline);
         self.jobs.push_back(job);
     }
 
     /// Empties the queue; `each` gets what may still be sent.
-    pub(super) fn drain(&mut self, now: Tick, mut each: impl FnMut(Job)) {
+    pub(crate) fn drain(&mut self, now: Tick, mut each: impl FnMut(Job)) {
         self.due = Tick::NEVER;
         for job in self.jobs.drain(..) {
             if job.request.deadline <= now {
@@ -45,7 +45,7 @@ impl Queue {
     }
 
     /// Ends with `failure` what is unfit to wait.
-    pub(super) fn refuse(&mut self, failure: &Failure, unfit: impl Fn(&Job) -> bool) {
+    pub(crate) fn refuse(&mut self, failure: &Failure, unfit: impl Fn(&Job) -> bool) {
         self.due = Tick::NEVER;
         for job in std::mem::take(&mut self.jobs) {
             if unfit(&job) {

@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use redis::{PushKind, RedisError, RedisResult, Value};
 
-use super::codec::{self, Form};
-use super::ear::Word;
-use super::script::Script;
-use super::stream::Pulse;
-use super::subscription::Kind;
 use crate::clock::Tick;
+use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::script::Script;
+use crate::server::redis::ear::Word;
+use crate::server::redis::stream::Pulse;
+use crate::server::redis::subscription::Kind;
 use crate::server::{Answer, Completion, Op, Reply, Request};
 
 /// An operation and who waits for it.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) request: Request,
-    pub(super) completion: Completion,
+pub(crate) struct Job {
+    pub(crate) request: Request,
+    pub(crate) completion: Completion,
     /// It was sent before, on a connection that broke.
-    pub(super) repeated: bool,
+    pub(crate) repeated: bool,
 }
 
 /// What a landed command means.
-pub(super) enum Landing {
+pub(crate) enum Landing {
     /// The operation is answered.
     Answered(Job, Answer),
     /// The server doesn't know the script: to be sent as text.
@@ -50,17 +50,17 @@ struct Command {
 
 /// What has waited long enough.
 #[derive(Default)]
-pub(super) struct Overdue {
+pub(crate) struct Overdue {
     /// What is given up.
-    pub(super) late: Vec<Job>,
+    pub(crate) late: Vec<Job>,
     /// Whether any answer has not come in time, also one that still counts.
-    pub(super) slow: bool,
+    pub(crate) slow: bool,
     /// Whether nothing at all has arrived meanwhile: the connection is dead.
-    pub(super) silent: bool,
+    pub(crate) silent: bool,
 }
 
 /// The commands of one connection. Answers come in the order of the questions, so what is in flight is a queue.
-pub(super) struct Sent {
+pub(crate) struct Sent {
     commands: VecDeque<Command>,
     /// The number of the first of them.
     first: u64,
@@ -81,7 +81,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    pub(super) fn new(pulse: Pulse, run_id: Option<String>, response_timeout: Duration) -> Self {
+    pub(crate) fn new(pulse: Pulse, run_id: Option<String>, response_timeout: Duration) -> Self {
         let run_id = run_id.map(Arc::from);
         let (commands, known, patient) = (VecDeque::new(), Vec::new(), BTreeMap::new());
         let (first, answered, probe, watched, more) = (0, false, None, None, None);
@@ -89,22 +89,22 @@ impl Sent {
     }
 
     /// What the server said of itself when the connection was made.
-    pub(super) fn run_id(&self) -> Option<&str> {
+    pub(crate) fn run_id(&self) -> Option<&str> {
         self.run_id.as_deref()
     }
 
     /// Whether an operation was ever answered here.
-    pub(super) fn answered(&self) -> bool {
+    pub(crate) fn answered(&self) -> bool {
         self.answered
     }
 
     /// The number of the next command.
-    pub(super) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.first + self.commands.len() as u64
     }
 
     /// Notes a command that is sent now.
-    pub(super) fn push(&mut self, job: Job, form: Form, now: Tick) {
+    pub(crate) fn push(&mut self, job: Job, form: Form, now: Tick) {
         let script = job.request.op.name();
         if Script::of(&job.request.op).is_some() && !self.known.contains(&script) {
             self.known.push(script);
@@ -114,23 +114,23 @@ impl Sent {
     }
 
     /// Notes what is asked now for the sake of listening.
-    pub(super) fn push_word(&mut self, word: Word, now: Tick) {
+    pub(crate) fn push_word(&mut self, word: Word, now: Tick) {
         let pulse = self.pulse.count();
         self.commands.push_back(Command { job: None, form: Form::ByText, undo: None, word: Some(word), at: now, pulse });
     }
 
     /// How much has arrived so far.
-    pub(super) fn pulse(&self) -> u64 {
+    pub(crate) fn pulse(&self) -> u64 {
         self.pulse.count()
     }
 
     /// Whether an answer is to come that may say that its command has to be sent again.
-    pub(super) fn is_probing(&self) -> bool {
+    pub(crate) fn is_probing(&self) -> bool {
         self.probe.is_some_and(|probe| probe >= self.first)
     }
 
     /// Takes the answer of command `number`.
-    pub(super) fn land(&mut self, number: u64, result: RedisResult<Value>) -> Landing {
+    pub(crate) fn land(&mut self, number: u64, result: RedisResult<Value>) -> Landing {
         let value = match result {
             Ok(value) => value,
             // The crate gives a server's error as a value, so this is the connection's.
@@ -175,7 +175,7 @@ impl Sent {
     }
 
     /// When the oldest operation in flight has waited long enough, or it is to be seen whether anything arrives at all.
-    pub(super) fn due(&self) -> Tick {
+    pub(crate) fn due(&self) -> Tick {
         let oldest = self.commands.iter().find(|command| command.job.is_some());
         let due = oldest.map_or(Tick::NEVER, |command| command.at.after(self.response_timeout));
         let due = due.max(self.more.map_or(Tick::default(), |(until, _)| until));
@@ -187,7 +187,7 @@ impl Sent {
     /// Whoever is asked late did not run before: answers may be there that nobody has read, and a server on the same machine may
     /// not have run either. So all get as much time more, but only once until something arrives: on a machine that is always
     /// late a dead connection would never be found.
-    pub(super) fn overdue(&mut self, now: Tick) -> Overdue {
+    pub(crate) fn overdue(&mut self, now: Tick) -> Overdue {
         let (pulse, timeout) = (self.pulse.count(), self.response_timeout);
         let (due, excused) = (self.due(), self.more.is_some_and(|(_, heard)| heard == pulse));
         if due < now && !excused {
@@ -233,7 +233,7 @@ impl Sent {
     }
 
     /// Takes what is in flight and fits, in order. The answers still keep their places.
-    pub(super) fn take(&mut self, fits: impl Fn(&Job) -> bool) -> Vec<Job> {
+    pub(crate) fn take(&mut self, fits: impl Fn(&Job) -> bool) -> Vec<Job> {
         let (patient, left) = std::mem::take(&mut self.patient).into_iter().partition(|(_, job)| fits(job));
         let patient: BTreeMap<_, _> = patient;
         self.patient = left;
@@ -243,7 +243,7 @@ impl Sent {
 
     /// Gives up what is in flight and doesn't survive a close: these operations, and what takes back whatever any of those without
     /// an answer may write.
-    pub(super) fn give_up(&mut self) -> (Vec<Job>, Vec<Op>) {
+    pub(crate) fn give_up(&mut self) -> (Vec<Job>, Vec<Op>) {
         let given_up = self.take(|job| !job.request.op.survives_reconnect());
         let earlier = self.commands.iter_mut().filter_map(|command| command.undo.take());
         let undo = earlier.chain(given_up.iter().filter_map(|job| job.request.op.undo())).collect();
@@ -251,7 +251,7 @@ impl Sent {
     }
 
     /// Whether somebody waits for something in flight.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         !self.patient.is_empty() || self.commands.iter().any(|command| command.job.is_some())
     }
 }

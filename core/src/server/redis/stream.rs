@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
 
 /// Any kind of connected socket, on a runtime.
-pub(super) enum Socket {
+pub(crate) enum Socket {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
     #[cfg(unix)]
@@ -55,15 +55,15 @@ impl AsyncWrite for Socket {
 /// Counts the replies and messages of a connection. One on which none arrived since a question was sent is half-open, whatever
 /// trickles in; one that is only slow is not.
 #[derive(Clone, Default)]
-pub(super) struct Pulse(Arc<AtomicU64>);
+pub(crate) struct Pulse(Arc<AtomicU64>);
 
 impl Pulse {
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
     /// A reply or a message arrived, all of it.
-    pub(super) fn beat(&self) {
+    pub(crate) fn beat(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -5,21 +5,21 @@ use crate::server::Failure;
 /// A server of 7.0 or later has channels that belong to a slot, and its scripts publish there; an older one has only plain
 /// ones. Which of the two answers is found out by subscribing to both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Plain,
     Sharded,
 }
 
 /// The answers so far.
 #[derive(Debug, Default)]
-pub(super) struct Subscription {
+pub(crate) struct Subscription {
     plain: Option<Result<(), Failure>>,
     sharded: Option<Result<(), Failure>>,
 }
 
 impl Subscription {
     /// Takes an answer. After both of them, says whether the messages of this server's scripts will be heard.
-    pub(super) fn answered(&mut self, kind: Kind, refusal: Option<Failure>) -> Option<Result<(), Failure>> {
+    pub(crate) fn answered(&mut self, kind: Kind, refusal: Option<Failure>) -> Option<Result<(), Failure>> {
         let answer = refusal.map_or(Ok(()), Err);
         match kind {
             Kind::Plain => self.plain = Some(answer),

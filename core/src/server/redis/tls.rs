@@ -14,12 +14,12 @@ use crate::quoted::quoted;
 use crate::server::{Failure, FailureKind};
 
 /// What to look at where nothing speaks TLS.
-pub(super) const DOUBT: &str = "; does that port speak TLS? If not, its URL begins with redis://";
+pub(crate) const DOUBT: &str = "; does that port speak TLS? If not, its URL begins with redis://";
 
 /// Reads the certificate files. They are read once, when the client is made, so that a wrong path is an argument error.
 ///
 /// The crypto provider is passed explicitly: a process-wide default belongs to the application.
-pub(super) fn config(options: &ClientOptions) -> Result<Arc<ClientConfig>, Error> {
+pub(crate) fn config(options: &ClientOptions) -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -60,7 +60,7 @@ fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>
 }
 
 /// Why there was no handshake. A certificate stays what it is, however often it is asked for.
-pub(super) fn failure(error: &io::Error) -> Failure {
+pub(crate) fn failure(error: &io::Error) -> Failure {
     let failed = |why: &str| Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {why}"));
     let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let said = quoted(&error.to_string());

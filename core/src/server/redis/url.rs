@@ -7,9 +7,9 @@ use std::sync::Arc;
 use redis::{ConnectionAddr, IntoConnectionInfo};
 use rustls::pki_types::ServerName;
 
-use super::tls;
 use crate::error::Error;
 use crate::options::ClientOptions;
+use crate::server::redis::tls;
 
 const FORMS: &str = "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS (valkey:// and valkeys:// mean the \
                      same), or unix:///path[?db=2&user=…&pass=…]";
@@ -19,7 +19,7 @@ const PLAIN: [&str; 5] = ["redis", "valkey", "unix", "redis+unix", "valkey+unix"
 const WITH_TLS: [&str; 2] = ["rediss", "valkeys"];
 
 /// Whether a scheme, whatever its case, is one of a server with TLS.
-pub(super) fn speaks_tls(scheme: &str) -> bool {
+pub(crate) fn speaks_tls(scheme: &str) -> bool {
     WITH_TLS.contains(&scheme.to_ascii_lowercase().as_str())
 }
 
@@ -42,17 +42,17 @@ fn no_scheme_of_ours(scheme: &str, text: &str) -> String {
 }
 
 /// A server's place and the credentials for it.
-pub(super) struct Target {
+pub(crate) struct Target {
     /// For messages: no user, no password.
-    pub(super) address: String,
-    pub(super) endpoint: Endpoint,
-    pub(super) user: Option<String>,
-    pub(super) password: Option<String>,
-    pub(super) database: i64,
+    pub(crate) address: String,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) database: i64,
 }
 
 /// Where to connect.
-pub(super) enum Endpoint {
+pub(crate) enum Endpoint {
     Tcp { host: String, port: u16 },
     Tls { host: String, port: u16, name: ServerName<'static>, config: Arc<rustls::ClientConfig> },
     Unix { path: PathBuf },
@@ -67,7 +67,7 @@ impl fmt::Debug for Target {
 
 impl Target {
     /// Reads a URL, and for TLS the certificate files.
-    pub(super) fn parse(text: &str, options: &ClientOptions) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str, options: &ClientOptions) -> Result<Self, Error> {
         let refuse = |why: &str| Error::invalid("url", redacted(text), why.to_owned());
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         if !PLAIN.contains(&scheme.as_str()) && !speaks_tls(&scheme) {
@@ -167,7 +167,7 @@ fn bracketed(host: &str) -> String {
 
 /// A URL, well-formed or not, with everything masked that may be a password: what stands before the last `@`, what
 /// follows a `?` or `#`, and a "port" that isn't a number.
-pub(super) fn redacted(text: &str) -> String {
+pub(crate) fn redacted(text: &str) -> String {
     let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
     let mut shown = if text.contains("://") { format!("{scheme}://") } else { String::new() };
     let tail_at = rest.find(['?', '#']);

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use redis::{RedisResult, Value};
 
 use super::{LONGEST, ROOM, Replies};
-use crate::server::redis::extent::tests::LOOKS;
+use crate::server::redis::commands::extent::tests::LOOKS;
 
 /// A connection that gives what it has in pieces of these lengths, over and over.
 struct Pieces<'a> {

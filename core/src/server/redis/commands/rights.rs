@@ -45,7 +45,7 @@ const COMMANDS: &str = "+eval +evalsha +get +getrange +mget +set +del +exists +t
                         +zrangebyscore +zrevrange +@pubsub +hello +ping +client|setname +info";
 
 /// What an administrator does for a user who was refused something about the lock with these keys.
-pub(super) fn advice(keys: &Keys) -> String {
+pub(crate) fn advice(keys: &Keys) -> String {
     let prefix = keys.lock().strip_suffix(keys.name()).unwrap_or_default();
     let sides = keys.fence().strip_suffix("fence").unwrap_or_default();
     // A name with a tag has its side keys behind itself; all other names have theirs in braces.
@@ -58,12 +58,12 @@ pub(super) fn advice(keys: &Keys) -> String {
 }
 
 /// The arguments of the script that tries them.
-pub(super) fn commands() -> impl Iterator<Item = &'static str> {
+pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
     RIGHTS.iter().map(|right| right.command)
 }
 
 /// What is missing, a line each: `PEXPIRE of :~lt:probe, to renew and extend a lock`. `failed` is what the script found.
-pub(super) fn missing(failed: &str, keys: &Keys, is_denial: impl Fn(&str) -> bool) -> Option<String> {
+pub(crate) fn missing(failed: &str, keys: &Keys, is_denial: impl Fn(&str) -> bool) -> Option<String> {
     let lines: Vec<String> = failed
         .lines()
         .filter_map(|line| line.split_once(' '))

@@ -6,10 +6,10 @@
 use redis::{ErrorKind, RedisError};
 
 /// No reply is longer. The longest of ours names a hundred waiters, and takes a tenth of this.
-pub(super) const LONGEST: usize = 1 << 20;
+pub(crate) const LONGEST: usize = 1 << 20;
 
 /// No reply has more values, at all depths together.
-pub(super) const VALUES: usize = 4_096;
+pub(crate) const VALUES: usize = 4_096;
 
 /// No reply is deeper: lists in a list in a message would do.
 const DEPTH: usize = 8;
@@ -19,7 +19,7 @@ const LINE: usize = 16 * 1024;
 
 /// The way through a reply that is not all there yet.
 #[derive(Debug)]
-pub(super) struct Extent {
+pub(crate) struct Extent {
     /// Up to here there are whole lines, and texts that may not have come yet.
     at: usize,
     /// The line that begins there does not end before this.
@@ -39,7 +39,7 @@ impl Default for Extent {
 
 /// What was read is no beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoReply {
+pub(crate) enum NoReply {
     /// It is something else.
     Foreign,
     /// It is what a server says to whom it takes for a client without TLS.
@@ -63,13 +63,13 @@ impl From<NoReply> for RedisError {
 
 impl Extent {
     /// Whether nothing is known yet.
-    pub(super) fn is_new(&self) -> bool {
+    pub(crate) fn is_new(&self) -> bool {
         self.looked == 0
     }
 
     /// The length in bytes of the reply with which these bytes begin, if all of it is there. Goes on where it ended: the bytes
     /// are those of the last time, and more.
-    pub(super) fn measure(&mut self, bytes: &[u8]) -> Result<Option<usize>, NoReply> {
+    pub(crate) fn measure(&mut self, bytes: &[u8]) -> Result<Option<usize>, NoReply> {
         while let Some(wanted) = self.next_depth() {
             let Some(&kind) = bytes.get(self.at) else { return Ok(None) };
             if !b"+-:_#,($=!*~>%|".contains(&kind) {
@@ -144,14 +144,14 @@ impl Extent {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::cell::Cell;
 
     use super::*;
 
     thread_local! {
         /// How many bytes this thread has looked at.
-        pub(in super::super) static LOOKS: Cell<usize> = const { Cell::new(0) };
+        pub(crate) static LOOKS: Cell<usize> = const { Cell::new(0) };
     }
 
     fn length(bytes: &[u8]) -> Result<Option<usize>, NoReply> {

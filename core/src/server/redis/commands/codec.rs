@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::script::Script;
-use super::{info, refusal, rights};
 use crate::error::Remaining;
 use crate::machine::{SHOWN_BYTES, UNTOLD};
 use crate::name::Keys;
 use crate::quoted::quoted;
+use crate::server::redis::commands::info;
+use crate::server::redis::commands::refusal;
+use crate::server::redis::commands::rights;
+use crate::server::redis::commands::script::Script;
 use crate::server::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
 
 /// How a script is named to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// By its hash: short, but unknown to a server whose script cache was flushed.
     BySha,
     /// In full.
@@ -34,7 +36,7 @@ enum Word<'a> {
 }
 
 /// A command, to be written right among what leaves.
-pub(super) struct Words<'a>(Vec<Word<'a>>);
+pub(crate) struct Words<'a>(Vec<Word<'a>>);
 
 impl<'a> Words<'a> {
     fn text(&mut self, text: &'a str) -> &mut Self {
@@ -60,7 +62,7 @@ impl<'a> Words<'a> {
     }
 
     /// Writes it as the protocol has it: how many words, and each behind its length.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.reserve(BYTES);
         head(b'*', self.0.len(), out);
         let mut digits = itoa::Buffer::new();
@@ -90,7 +92,7 @@ fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
 }
 
 /// The command for an operation. `run_id` is what the server said of itself when the connection was made.
-pub(super) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Words<'a> {
+pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Words<'a> {
     let mut command = Words(Vec::with_capacity(WORDS));
     let Some(script) = Script::of(op) else {
         command.text("INFO");
@@ -148,7 +150,7 @@ pub(super) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
 }
 
 /// What the server answered to `op`.
-pub(super) fn reply(op: &Op, value: Value) -> Answer {
+pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let fields = match value {
         Value::Array(fields) => fields,
         Value::ServerError(error) => return Err(refusal::of(op, &error.into())),
@@ -219,7 +221,7 @@ fn entry(value: Value) -> Option<String> {
 
 /// Whether an answer speaks of a lock that another owner has, where ours must be named, or the other way round: it belongs to
 /// another operation.
-pub(super) fn is_about_another(op: &Op, value: &Value) -> bool {
+pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
     let (Some(owner), Value::Array(fields)) = (op.owner(), value) else { return false };
     let (Some(tag), Some(holder)) = (fields.first().and_then(text), fields.get(3)) else { return false };
     let is_ours = text(holder) == Some(&**owner);

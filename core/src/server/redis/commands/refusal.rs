@@ -2,12 +2,12 @@
 
 use redis::RedisError;
 
-use super::rights;
 use crate::quoted::quoted;
+use crate::server::redis::commands::rights;
 use crate::server::{Failure, FailureKind, Op};
 
 /// Why an operation has no answer: the server said so.
-pub(super) fn of(op: &Op, error: &RedisError) -> Failure {
+pub(crate) fn of(op: &Op, error: &RedisError) -> Failure {
     let failure = failure(error, true);
     match op.keys() {
         // The server doesn't say which of the keys it is about.
@@ -22,7 +22,7 @@ fn lacks_rights(failure: &Failure) -> bool {
 }
 
 /// Why there is no answer. `sent` says whether the operation had left for the server.
-pub(super) fn failure(error: &RedisError, sent: bool) -> Failure {
+pub(crate) fn failure(error: &RedisError, sent: bool) -> Failure {
     if let Some(code) = error.code() {
         let detail = error.detail().unwrap_or_default();
         let (kind, refused) = refusal(code, detail);
@@ -44,7 +44,7 @@ pub(super) fn failure(error: &RedisError, sent: bool) -> Failure {
 }
 
 /// Whether the server has no scripts at all, or lets nobody run them.
-pub(super) fn knows_no_scripts(code: &str, detail: &str) -> bool {
+pub(crate) fn knows_no_scripts(code: &str, detail: &str) -> bool {
     let says = detail.to_ascii_lowercase();
     let unknown = ["unknown command", "unsupported command", "not support", "disabled command"];
     code == "ERR" && says.contains("eval") && unknown.iter().any(|words| says.contains(words)) && !says.contains("script")
@@ -66,18 +66,18 @@ fn sentence(code: &str, detail: &str) -> String {
 }
 
 /// What to do where a cluster's node answers.
-pub(super) fn cluster(said: &str) -> String {
+pub(crate) fn cluster(said: &str) -> String {
     format!(
         "this is a node of a cluster, and redis+cluster:// is not supported yet: give the URL of a server that is no cluster ({said})"
     )
 }
 
 /// What to do where a sentinel answers.
-pub(super) const SENTINEL: &str =
+pub(crate) const SENTINEL: &str =
     "this is a sentinel, and redis+sentinel:// is not supported yet: give the URL of the server that it watches";
 
 /// Whether a command inside a script failed for want of a right.
-pub(super) fn is_denial(error: &str) -> bool {
+pub(crate) fn is_denial(error: &str) -> bool {
     let (code, detail) = error.split_once(' ').unwrap_or((error, ""));
     // Some versions give the error without a code.
     [refusal(code, detail), refusal("ERR", error)].iter().any(|(kind, _)| *kind == FailureKind::Denied)

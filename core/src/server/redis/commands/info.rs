@@ -7,13 +7,13 @@ use crate::owner::escape;
 use crate::server::{Answer, Failure, FailureKind, Reply, Verdict};
 
 /// One field of an `INFO` reply.
-pub(super) fn field(info: &str, name: &str) -> Option<String> {
+pub(crate) fn field(info: &str, name: &str) -> Option<String> {
     let value = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned());
     info.lines().find_map(value)
 }
 
 /// The answer to [`Op::Examine`](crate::server::Op::Examine).
-pub(super) fn examined(value: Value) -> Answer {
+pub(crate) fn examined(value: Value) -> Answer {
     let unreadable = |_| Failure::unknown(FailureKind::Protocol, "INFO was answered with no text");
     let info: String = redis::from_redis_value(value).map_err(unreadable)?;
     let get = |name: &str| field(&info, name);

@@ -11,14 +11,14 @@ use std::task::{Context, Poll, ready};
 use redis::{RedisResult, Value};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::extent::{Extent, LONGEST, VALUES};
+use crate::server::redis::commands::extent::{Extent, LONGEST, VALUES};
 
 /// How much may be read at once, at least.
 const ROOM: usize = 8 * 1024;
 
 /// The bytes that were read and not yet taken apart, all of them replies or the beginning of one.
 #[derive(Default)]
-pub(super) struct Replies {
+pub(crate) struct Replies {
     /// Read up to `end`, taken apart up to `begin`.
     buffer: Vec<u8>,
     begin: usize,
@@ -29,14 +29,14 @@ pub(super) struct Replies {
 
 impl Replies {
     /// Reads once, and says how much; nothing is the reader's end. Its errors mean nothing to what was read before.
-    pub(super) fn fill(&mut self, mut reader: impl Read) -> io::Result<usize> {
+    pub(crate) fn fill(&mut self, mut reader: impl Read) -> io::Result<usize> {
         let count = reader.read(self.room())?;
         self.end += count;
         Ok(count)
     }
 
     /// The same without waiting.
-    pub(super) fn poll_fill(&mut self, reader: Pin<&mut impl AsyncRead>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_fill(&mut self, reader: Pin<&mut impl AsyncRead>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut room = ReadBuf::new(self.room());
         ready!(reader.poll_read(context, &mut room))?;
         let count = room.filled().len();
@@ -45,7 +45,7 @@ impl Replies {
     }
 
     /// Waits for the next reply. Cancel safe: what was read of it stays.
-    pub(super) async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> RedisResult<Value> {
+    pub(crate) async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> RedisResult<Value> {
         loop {
             if let Some(reply) = self.next() {
                 return reply;
@@ -71,12 +71,12 @@ impl Replies {
     }
 
     /// Whether nothing was read that is not taken apart.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.begin == self.end
     }
 
     /// The next reply, if all of it is there. After an error there is none any more.
-    pub(super) fn next(&mut self) -> Option<RedisResult<Value>> {
+    pub(crate) fn next(&mut self) -> Option<RedisResult<Value>> {
         if self.is_empty() {
             return None;
         }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use redis::RedisError;
 
 use super::*;
-use crate::server::redis::refusal::failure;
+use crate::server::redis::commands::refusal::failure;
 use crate::server::{Adoption, Place};
 
 fn keys() -> Arc<Keys> {

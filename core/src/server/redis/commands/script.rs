@@ -7,14 +7,14 @@ use arc_swap::ArcSwapOption;
 use crate::server::Op;
 
 /// A script and the hash by which a server that has seen it knows it.
-pub(super) struct Script {
-    pub(super) text: &'static str,
+pub(crate) struct Script {
+    pub(crate) text: &'static str,
     /// Made when it is first needed. Not by a `LazyLock`: a child forked while another thread makes it would wait for ever.
     sha: ArcSwapOption<String>,
 }
 
 impl Script {
-    pub(super) fn sha(&self) -> Arc<String> {
+    pub(crate) fn sha(&self) -> Arc<String> {
         self.sha.load_full().unwrap_or_else(|| {
             let sha = Arc::new(redis::Script::new(self.text).get_hash().to_owned());
             self.sha.store(Some(Arc::clone(&sha)));
@@ -23,7 +23,7 @@ impl Script {
     }
 
     /// The script of an operation; `Examine` has none.
-    pub(super) fn of(op: &Op) -> Option<&'static Self> {
+    pub(crate) fn of(op: &Op) -> Option<&'static Self> {
         Some(match op {
             Op::Acquire { .. } => &ACQUIRE,
             Op::Confirm { .. } => &CONFIRM,
@@ -42,7 +42,7 @@ impl Script {
 macro_rules! scripts {
     ($($name:ident = $($file:literal)+;)*) => {$(
         static $name: Script = Script {
-            text: concat!($(include_str!(concat!("../../scripts/", $file))),+),
+            text: concat!($(include_str!(concat!("../../../scripts/", $file))),+),
             sha: ArcSwapOption::const_empty(),
         };
     )*};
