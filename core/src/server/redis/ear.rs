@@ -11,12 +11,12 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::clock::Tick;
-use crate::server::redis::aside::{Ending, listen_aside};
 use crate::server::redis::backoff::Backoff;
 use crate::server::redis::commands::refusal;
-use crate::server::redis::connect::Settings;
 use crate::server::redis::hearing::Hearing;
 use crate::server::redis::subscription::{Kind, Subscription};
+use crate::server::redis::transport::aside::{Ending, listen_aside};
+use crate::server::redis::transport::handshake::Settings;
 use crate::server::{Failure, FailureKind};
 
 /// How long a refusal is taken for an answer. Rights are given by people.

@@ -2,7 +2,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
 use crate::options::ClientOptions;
-use crate::server::redis::url::Target;
+use crate::server::redis::transport::url::Target;
 use crate::server::{Listener, Notice};
 
 const TIMEOUT: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::*;
 use crate::name::Keys;
 use crate::options::ClientOptions;
-use crate::server::redis::stream::Pulse;
-use crate::server::redis::url::Target;
+use crate::server::redis::transport::socket::Pulse;
+use crate::server::redis::transport::url::Target;
 use crate::server::{Completion, Place, Request};
 
 const ENTRY: &str = "f:c:1 host=h pid=1";

@@ -15,13 +15,13 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::drive::LazyDrive;
 use crate::runtime::{is_on_this_thread, of_the_caller};
-use crate::server::redis::connect::Settings;
-use crate::server::redis::direct::Direct;
 use crate::server::redis::failure::closed;
 use crate::server::redis::health::Health;
 use crate::server::redis::hearing::{Audience, Hearing};
-use crate::server::redis::hosted::{self, Message};
 use crate::server::redis::sent::Job;
+use crate::server::redis::transport::handshake::Settings;
+use crate::server::redis::transport::reactor_task::Direct;
+use crate::server::redis::transport::tokio_task::{self, Message};
 
 pub(crate) struct Lanes {
     settings: Arc<Settings>,
@@ -146,6 +146,6 @@ impl Drop for Lanes {
 
 fn open(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, audience: Option<Audience>) -> UnboundedSender<Message> {
     let (lane, inbox) = unbounded_channel();
-    host.spawn(hosted::run(Arc::clone(settings), inbox, Arc::clone(health), audience));
+    host.spawn(tokio_task::run(Arc::clone(settings), inbox, Arc::clone(health), audience));
     lane
 }

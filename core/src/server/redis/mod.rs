@@ -1,6 +1,6 @@
 //! A Redis or Valkey server.
 //!
-//! What is decided about a connection is in `lane`; `hosted` and `direct` run it as a task and by the threads that call.
+//! What is decided about a connection is in `lane`; `transport` runs it as a task and by the threads that call.
 //! [`RedisServer`] only feeds them. The crate `redis` appears nowhere outside this directory.
 
 use std::fmt;
@@ -9,35 +9,26 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-mod aside;
 mod backoff;
 mod commands;
-mod connect;
-mod dial;
-mod direct;
-mod direct_link;
 mod ear;
 mod failure;
 mod health;
 mod hearing;
-mod hosted;
 mod lane;
 mod lanes;
-mod link;
 mod outbox;
 mod queue;
 mod sent;
-mod stream;
 mod subscription;
-mod tls;
-mod url;
+mod transport;
 
-use self::connect::Settings;
 use self::health::Health;
 use self::hearing::Hearing;
 use self::lanes::Lanes;
 use self::sent::Job;
-use self::url::Target;
+use self::transport::handshake::Settings;
+use self::transport::url::Target;
 use crate::drive::LazyDrive;
 use crate::error::Error;
 use crate::options::ClientOptions;
@@ -92,7 +83,7 @@ impl RedisServer {
     ) -> Result<Arc<Self>, Error> {
         let target = Target::parse(url, options)?;
         let address = target.address.clone();
-        let name = connect::name(options.app_name().as_deref());
+        let name = transport::handshake::name(options.app_name().as_deref());
         let settings = Settings { target, name, fleet, connect_timeout: options.connect_timeout, response_timeout };
         let lanes = Lanes::new(settings, Health::new(Box::new(on_state)), host, Arc::clone(drive));
         Ok(Arc::new(Self { address, lanes }))
@@ -106,12 +97,12 @@ pub(crate) fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error>
 
 /// Whether a URL of this scheme is a server with TLS.
 pub(crate) fn speaks_tls(scheme: &str) -> bool {
-    self::url::speaks_tls(scheme)
+    self::transport::url::speaks_tls(scheme)
 }
 
 /// A URL without its password, for messages.
 pub(crate) fn redacted(url: &str) -> String {
-    self::url::redacted(url)
+    self::transport::url::redacted(url)
 }
 
 impl Server for RedisServer {

@@ -10,8 +10,8 @@ use crate::clock::Tick;
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::ear::Word;
-use crate::server::redis::stream::Pulse;
 use crate::server::redis::subscription::Kind;
+use crate::server::redis::transport::socket::Pulse;
 use crate::server::{Answer, Completion, Op, Reply, Request};
 
 /// An operation and who waits for it.

@@ -14,11 +14,11 @@ use crate::clock::Tick;
 use crate::drive::{Drive, Driven};
 use crate::runtime::sends_later;
 use crate::server::Failure;
-use crate::server::redis::connect::{Settings, greet};
-use crate::server::redis::direct_link::DirectLink;
 use crate::server::redis::health::Health;
 use crate::server::redis::lane::{Lane, State};
 use crate::server::redis::sent::Job;
+use crate::server::redis::transport::direct_link::DirectLink;
+use crate::server::redis::transport::handshake::{Settings, greet};
 use crate::sync::Mutex;
 
 /// What the poller said.

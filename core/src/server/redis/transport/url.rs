@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 
 use crate::error::Error;
 use crate::options::ClientOptions;
-use crate::server::redis::tls;
+use crate::server::redis::transport::tls;
 
 const FORMS: &str = "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS (valkey:// and valkeys:// mean the \
                      same), or unix:///path[?db=2&user=…&pass=…]";

@@ -10,9 +10,9 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use crate::server::redis::stream::Socket;
-use crate::server::redis::tls;
-use crate::server::redis::url::{Endpoint, Target};
+use crate::server::redis::transport::socket::Socket;
+use crate::server::redis::transport::tls;
+use crate::server::redis::transport::url::{Endpoint, Target};
 use crate::server::{Failure, FailureKind};
 
 /// How long connecting may take, all stages together.

@@ -11,11 +11,11 @@ use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::replies::Replies;
-use crate::server::redis::dial::{Limit, dial};
 use crate::server::redis::hearing::Audience;
-use crate::server::redis::link::Link;
-use crate::server::redis::stream::Socket;
-use crate::server::redis::url::{Endpoint, Target};
+use crate::server::redis::transport::dial::{Limit, dial};
+use crate::server::redis::transport::link::Link;
+use crate::server::redis::transport::socket::Socket;
+use crate::server::redis::transport::url::{Endpoint, Target};
 use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
 
 /// What connecting needs to know, fixed for a server's life.
@@ -273,5 +273,5 @@ pub(crate) fn name(app: Option<&str>) -> String {
 }
 
 #[cfg(test)]
-#[path = "connect_tests.rs"]
+#[path = "handshake_tests.rs"]
 mod tests;

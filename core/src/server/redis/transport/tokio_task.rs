@@ -10,14 +10,14 @@ use tokio::time::{Sleep, sleep};
 
 use crate::clock::Tick;
 use crate::server::Failure;
-use crate::server::redis::aside::Ending;
-use crate::server::redis::connect::{Settings, connect};
 use crate::server::redis::ear::Ear;
 use crate::server::redis::health::Health;
 use crate::server::redis::hearing::{Audience, Hearing};
 use crate::server::redis::lane::{Lane, State};
-use crate::server::redis::link::{Event, Link};
 use crate::server::redis::sent::Job;
+use crate::server::redis::transport::aside::Ending;
+use crate::server::redis::transport::handshake::{Settings, connect};
+use crate::server::redis::transport::link::{Event, Link};
 
 /// Operations taken from the inbox at once, and so at most in one write.
 const BATCH: usize = 256;

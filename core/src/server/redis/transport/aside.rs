@@ -11,13 +11,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::replies::Replies;
-use crate::server::redis::connect::{Settings, Step, judge, questions};
-use crate::server::redis::dial::{Limit, dial};
 use crate::server::redis::ear::{LOOK, LOOKS, SUBSCRIBE, Word};
 use crate::server::redis::failure::{disconnected, no_answer};
 use crate::server::redis::hearing::Hearing;
-use crate::server::redis::stream::Socket;
 use crate::server::redis::subscription::Subscription;
+use crate::server::redis::transport::dial::{Limit, dial};
+use crate::server::redis::transport::handshake::{Settings, Step, judge, questions};
+use crate::server::redis::transport::socket::Socket;
 use crate::server::{Failure, FailureKind};
 
 /// How it ended.

@@ -11,11 +11,11 @@ use rustls::{ClientConnection, StreamOwned};
 use crate::clock::Tick;
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::replies::Replies;
-use crate::server::redis::connect::Greeted;
 use crate::server::redis::lane::Wire;
 use crate::server::redis::outbox::Outbox;
 use crate::server::redis::sent::{Job, Sent};
-use crate::server::redis::stream::{Pulse, Socket};
+use crate::server::redis::transport::handshake::Greeted;
+use crate::server::redis::transport::socket::{Pulse, Socket};
 use crate::server::{Failure, FailureKind};
 
 /// How long nobody has to look whether a connection still lives. Looking costs a system call.

@@ -13,13 +13,13 @@ use crate::clock::Tick;
 use crate::server::Failure;
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::replies::Replies;
-use crate::server::redis::connect::Greeted;
 use crate::server::redis::ear::Word;
 use crate::server::redis::hearing::Audience;
 use crate::server::redis::lane::Wire;
 use crate::server::redis::outbox::Outbox;
 use crate::server::redis::sent::{Job, Sent};
-use crate::server::redis::stream::{Pulse, Socket};
+use crate::server::redis::transport::handshake::Greeted;
+use crate::server::redis::transport::socket::{Pulse, Socket};
 
 /// What happens on a connection.
 pub(crate) enum Event {
