@@ -15,10 +15,10 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::drive::LazyDrive;
 use crate::runtime::{is_on_this_thread, of_the_caller};
-use crate::server::redis::failure::closed;
-use crate::server::redis::health::Health;
-use crate::server::redis::hearing::{Audience, Hearing};
-use crate::server::redis::sent::Job;
+use crate::server::redis::connection::failure::closed;
+use crate::server::redis::connection::health::Health;
+use crate::server::redis::connection::listener::{Audience, Hearing};
+use crate::server::redis::connection::pipeline::Job;
 use crate::server::redis::transport::handshake::Settings;
 use crate::server::redis::transport::reactor_task::Direct;
 use crate::server::redis::transport::tokio_task::{self, Message};

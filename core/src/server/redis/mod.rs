@@ -9,24 +9,15 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-mod backoff;
 mod commands;
-mod ear;
-mod failure;
-mod health;
-mod hearing;
-mod lane;
+mod connection;
 mod lanes;
-mod outbox;
-mod queue;
-mod sent;
-mod subscription;
 mod transport;
 
-use self::health::Health;
-use self::hearing::Hearing;
+use self::connection::health::Health;
+use self::connection::listener::Hearing;
+use self::connection::pipeline::Job;
 use self::lanes::Lanes;
-use self::sent::Job;
 use self::transport::handshake::Settings;
 use self::transport::url::Target;
 use crate::drive::LazyDrive;

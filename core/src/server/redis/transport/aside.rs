@@ -11,10 +11,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::replies::Replies;
-use crate::server::redis::ear::{LOOK, LOOKS, SUBSCRIBE, Word};
-use crate::server::redis::failure::{disconnected, no_answer};
-use crate::server::redis::hearing::Hearing;
-use crate::server::redis::subscription::Subscription;
+use crate::server::redis::connection::failure::{disconnected, no_answer};
+use crate::server::redis::connection::listener::Hearing;
+use crate::server::redis::connection::subscriber::{LOOK, LOOKS, SUBSCRIBE, Word};
+use crate::server::redis::connection::subscription::Subscription;
 use crate::server::redis::transport::dial::{Limit, dial};
 use crate::server::redis::transport::handshake::{Settings, Step, judge, questions};
 use crate::server::redis::transport::socket::Socket;

@@ -11,7 +11,7 @@ use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::replies::Replies;
-use crate::server::redis::hearing::Audience;
+use crate::server::redis::connection::listener::Audience;
 use crate::server::redis::transport::dial::{Limit, dial};
 use crate::server::redis::transport::link::Link;
 use crate::server::redis::transport::socket::Socket;

@@ -13,11 +13,11 @@ use crate::clock::Tick;
 use crate::server::Failure;
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::replies::Replies;
-use crate::server::redis::ear::Word;
-use crate::server::redis::hearing::Audience;
-use crate::server::redis::lane::Wire;
-use crate::server::redis::outbox::Outbox;
-use crate::server::redis::sent::{Job, Sent};
+use crate::server::redis::connection::connection::Wire;
+use crate::server::redis::connection::listener::Audience;
+use crate::server::redis::connection::outbox::Outbox;
+use crate::server::redis::connection::pipeline::{Job, Sent};
+use crate::server::redis::connection::subscriber::Word;
 use crate::server::redis::transport::handshake::Greeted;
 use crate::server::redis::transport::socket::{Pulse, Socket};
 

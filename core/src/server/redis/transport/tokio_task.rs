@@ -10,11 +10,11 @@ use tokio::time::{Sleep, sleep};
 
 use crate::clock::Tick;
 use crate::server::Failure;
-use crate::server::redis::ear::Ear;
-use crate::server::redis::health::Health;
-use crate::server::redis::hearing::{Audience, Hearing};
-use crate::server::redis::lane::{Lane, State};
-use crate::server::redis::sent::Job;
+use crate::server::redis::connection::connection::{Lane, State};
+use crate::server::redis::connection::health::Health;
+use crate::server::redis::connection::listener::{Audience, Hearing};
+use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::connection::subscriber::Ear;
 use crate::server::redis::transport::aside::Ending;
 use crate::server::redis::transport::handshake::{Settings, connect};
 use crate::server::redis::transport::link::{Event, Link};

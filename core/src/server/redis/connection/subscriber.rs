@@ -11,10 +11,10 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::clock::Tick;
-use crate::server::redis::backoff::Backoff;
 use crate::server::redis::commands::refusal;
-use crate::server::redis::hearing::Hearing;
-use crate::server::redis::subscription::{Kind, Subscription};
+use crate::server::redis::connection::backoff::Backoff;
+use crate::server::redis::connection::listener::Hearing;
+use crate::server::redis::connection::subscription::{Kind, Subscription};
 use crate::server::redis::transport::aside::{Ending, listen_aside};
 use crate::server::redis::transport::handshake::Settings;
 use crate::server::{Failure, FailureKind};
@@ -266,5 +266,5 @@ impl Drop for Ear {
 }
 
 #[cfg(test)]
-#[path = "ear_tests.rs"]
+#[path = "subscriber_tests.rs"]
 mod tests;

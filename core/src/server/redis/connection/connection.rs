@@ -7,14 +7,14 @@ use std::sync::Arc;
 use redis::{RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
-use crate::server::redis::backoff::Backoff;
 use crate::server::redis::commands::codec::Form;
 use crate::server::redis::commands::refusal;
-use crate::server::redis::ear::{Ear, Finding, Word};
-use crate::server::redis::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
-use crate::server::redis::health::Health;
-use crate::server::redis::queue::Queue;
-use crate::server::redis::sent::{Job, Landing, Sent};
+use crate::server::redis::connection::backlog::Queue;
+use crate::server::redis::connection::backoff::Backoff;
+use crate::server::redis::connection::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
+use crate::server::redis::connection::health::Health;
+use crate::server::redis::connection::pipeline::{Job, Landing, Sent};
+use crate::server::redis::connection::subscriber::{Ear, Finding, Word};
 use crate::server::redis::transport::aside::Ending;
 use crate::server::redis::transport::handshake::Settings;
 use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
@@ -376,5 +376,5 @@ fn waits(op: &Op) -> bool {
 }
 
 #[cfg(test)]
-#[path = "lane_tests.rs"]
+#[path = "connection_tests.rs"]
 mod tests;

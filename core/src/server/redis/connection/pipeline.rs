@@ -9,8 +9,8 @@ use redis::{PushKind, RedisError, RedisResult, Value};
 use crate::clock::Tick;
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::script::Script;
-use crate::server::redis::ear::Word;
-use crate::server::redis::subscription::Kind;
+use crate::server::redis::connection::subscriber::Word;
+use crate::server::redis::connection::subscription::Kind;
 use crate::server::redis::transport::socket::Pulse;
 use crate::server::{Answer, Completion, Op, Reply, Request};
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::clock::Tick;
 use crate::server::Failure;
-use crate::server::redis::failure::too_late;
-use crate::server::redis::sent::Job;
+use crate::server::redis::connection::failure::too_late;
+use crate::server::redis::connection::pipeline::Job;
 
 /// The queue, and when its first deadline passes.
 pub(crate) struct Queue {
