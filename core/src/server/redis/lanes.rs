@@ -19,7 +19,7 @@ use crate::server::redis::connection::failure::closed;
 use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::listener::{Audience, Hearing};
 use crate::server::redis::connection::pipeline::Job;
-use crate::server::redis::transport::handshake::Settings;
+use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::reactor_task::Direct;
 use crate::server::redis::transport::tokio_task::{self, Message};
 

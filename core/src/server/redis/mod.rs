@@ -12,13 +12,14 @@ use tokio::runtime::Handle;
 mod commands;
 mod connection;
 mod lanes;
+mod settings;
 mod transport;
 
 use self::connection::health::Health;
 use self::connection::listener::Hearing;
 use self::connection::pipeline::Job;
 use self::lanes::Lanes;
-use self::transport::handshake::Settings;
+use self::settings::Settings;
 use self::transport::url::Target;
 use crate::drive::LazyDrive;
 use crate::error::Error;
@@ -74,7 +75,7 @@ impl RedisServer {
     ) -> Result<Arc<Self>, Error> {
         let target = Target::parse(url, options)?;
         let address = target.address.clone();
-        let name = transport::handshake::name(options.app_name().as_deref());
+        let name = settings::name(options.app_name().as_deref());
         let settings = Settings { target, name, fleet, connect_timeout: options.connect_timeout, response_timeout };
         let lanes = Lanes::new(settings, Health::new(Box::new(on_state)), host, Arc::clone(drive));
         Ok(Arc::new(Self { address, lanes }))

@@ -15,8 +15,8 @@ use crate::server::redis::connection::failure::{closed, disconnected, is_servers
 use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::pipeline::{Job, Landing, Sent};
 use crate::server::redis::connection::subscriber::{Ear, Finding, Word};
+use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::aside::Ending;
-use crate::server::redis::transport::handshake::Settings;
 use crate::server::{Answer, Completion, Failure, FailureKind, Op, Request};
 
 /// A kind of connection.

@@ -15,8 +15,8 @@ use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::backoff::Backoff;
 use crate::server::redis::connection::listener::Hearing;
 use crate::server::redis::connection::subscription::{Kind, Subscription};
+use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::aside::{Ending, listen_aside};
-use crate::server::redis::transport::handshake::Settings;
 use crate::server::{Failure, FailureKind};
 
 /// How long a refusal is taken for an answer. Rights are given by people.

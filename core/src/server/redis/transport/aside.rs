@@ -15,8 +15,9 @@ use crate::server::redis::connection::failure::{disconnected, no_answer};
 use crate::server::redis::connection::listener::Hearing;
 use crate::server::redis::connection::subscriber::{LOOK, LOOKS, SUBSCRIBE, Word};
 use crate::server::redis::connection::subscription::Subscription;
+use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::{Limit, dial};
-use crate::server::redis::transport::handshake::{Settings, Step, judge, questions};
+use crate::server::redis::transport::handshake::{Step, judge, questions};
 use crate::server::redis::transport::socket::Socket;
 use crate::server::{Failure, FailureKind};
 

@@ -1,7 +1,6 @@
 //! The first words on a new connection: who we are, which database, what server this is.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use redis::{RedisError, RedisResult, Value};
 use tokio::io::AsyncWriteExt;
@@ -11,34 +10,16 @@ use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::replies::Replies;
-use crate::server::redis::connection::listener::Audience;
+use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::{Limit, dial};
-use crate::server::redis::transport::link::Link;
 use crate::server::redis::transport::socket::Socket;
 use crate::server::redis::transport::url::{Endpoint, Target};
-use crate::server::{Failure, FailureKind, Fleet, Op, Verdict};
-
-/// What connecting needs to know, fixed for a server's life.
-#[derive(Debug)]
-pub(crate) struct Settings {
-    pub(crate) target: Target,
-    /// What the connections are called.
-    pub(crate) name: String,
-    pub(crate) fleet: Option<Fleet>,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) response_timeout: Duration,
-}
+use crate::server::{Failure, FailureKind, Op, Verdict};
 
 /// A socket whose server knows us, and the run id if it was asked for.
 pub(crate) struct Greeted {
     pub(crate) socket: Socket,
     pub(crate) run_id: Option<String>,
-}
-
-/// Connects a lane that runs as a task. With an `audience`, messages can be heard on the connection once it was told to speak
-/// RESP3.
-pub(crate) async fn connect(settings: &Settings, audience: Option<Audience>) -> Result<Link, Failure> {
-    Ok(Link::new(greet(settings).await?, settings.response_timeout, audience))
 }
 
 /// Connects, and asks what has to be known before the first operation, in one round trip.
@@ -259,17 +240,6 @@ fn mode(info: &Value) -> Option<String> {
 fn field(info: &Value, name: &str) -> Option<String> {
     let text: String = redis::from_redis_value_ref(info).ok()?;
     info::field(&text, name)
-}
-
-/// What the connection is called in `CLIENT LIST`: `locktender`, and the application behind a colon. A name may have no white space,
-/// and no letters but those of English.
-pub(crate) fn name(app: Option<&str>) -> String {
-    let mut name = String::from("locktender");
-    for (at, byte) in app.unwrap_or_default().bytes().enumerate() {
-        name.push_str(if at == 0 { ":" } else { "" });
-        name.push(if byte.is_ascii_graphic() { char::from(byte) } else { '_' });
-    }
-    name
 }
 
 #[cfg(test)]

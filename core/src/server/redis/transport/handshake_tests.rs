@@ -1,7 +1,10 @@
 //! Refused greetings: what is told of a server that refuses the first words, without a password in it.
 
 use super::*;
+use std::time::Duration;
+
 use crate::options::ClientOptions;
+use crate::server::redis::settings::name;
 
 fn settings(url: &str) -> Settings {
     let target = Target::parse(url, &ClientOptions::default()).unwrap();
@@ -68,18 +71,5 @@ fn why_the_first_words_were_refused_is_told_all_the_same() {
         let failure = failed("redis://ann:hunter2@localhost/3", answers);
         assert_eq!((failure.kind, failure.maybe_applied), (kind, false), "{failure}");
         assert!(failure.message.contains(words), "{failure}");
-    }
-}
-
-#[test]
-fn a_connection_is_called_after_its_application() {
-    for (app, expected) in [
-        (None, "locktender"),
-        (Some(""), "locktender"),
-        (Some("billing"), "locktender:billing"),
-        (Some("billing job\n"), "locktender:billing_job_"),
-        (Some("größer"), "locktender:gr____er"),
-    ] {
-        assert_eq!(name(app), expected);
     }
 }

@@ -17,8 +17,9 @@ use crate::server::Failure;
 use crate::server::redis::connection::connection::{Lane, State};
 use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::direct_link::DirectLink;
-use crate::server::redis::transport::handshake::{Settings, greet};
+use crate::server::redis::transport::handshake::greet;
 use crate::sync::Mutex;
 
 /// What the poller said.

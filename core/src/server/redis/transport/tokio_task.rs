@@ -15,8 +15,9 @@ use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::listener::{Audience, Hearing};
 use crate::server::redis::connection::pipeline::Job;
 use crate::server::redis::connection::subscriber::Ear;
+use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::aside::Ending;
-use crate::server::redis::transport::handshake::{Settings, connect};
+use crate::server::redis::transport::handshake::greet;
 use crate::server::redis::transport::link::{Event, Link};
 
 /// Operations taken from the inbox at once, and so at most in one write.
@@ -48,7 +49,7 @@ pub(crate) async fn run(
     let host = Host { settings: Arc::clone(&settings), audience: audience.clone() };
     let mut lane = Lane::<Link>::new(settings, health, move |settings| {
         let (settings, audience) = (Arc::clone(settings), audience.clone());
-        Box::pin(async move { connect(&settings, audience).await })
+        Box::pin(async move { Ok(Link::new(greet(&settings).await?, settings.response_timeout, audience)) })
     });
     let mut batch = Vec::with_capacity(BATCH);
     let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
