@@ -13,17 +13,17 @@ use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::connect::Settings;
-use super::direct::Direct;
-use super::failure::closed;
-use super::health::Health;
-use super::hearing::{Audience, Hearing};
-use super::hosted::{self, Message};
-use super::sent::Job;
 use crate::io::reactor::LazyDrive;
 use crate::io::runtime::{is_on_this_thread, of_the_caller};
+use crate::server::redis::connection::failure::closed;
+use crate::server::redis::connection::health::Health;
+use crate::server::redis::connection::listener::{Audience, Hearing};
+use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::settings::Settings;
+use crate::server::redis::transport::reactor_task::Direct;
+use crate::server::redis::transport::tokio_task::{self, Message};
 
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     settings: Arc<Settings>,
     health: Arc<Health>,
     host: Handle,
@@ -43,14 +43,14 @@ struct Guest {
 }
 
 impl Lanes {
-    pub(super) fn new(settings: Settings, health: Health, host: &Handle, drive: Arc<LazyDrive>) -> Self {
+    pub(crate) fn new(settings: Settings, health: Health, host: &Handle, drive: Arc<LazyDrive>) -> Self {
         let (settings, health) = (Arc::new(settings), Arc::new(health));
         let home = open(&settings, &health, host, Some(Audience::default()));
         let (host, closed) = (host.clone(), AtomicBool::new(false));
         Self { settings, health, host, home, guests: ArcSwap::default(), drive, direct: OnceLock::new(), closed }
     }
 
-    pub(super) fn submit(&self, job: Job) {
+    pub(crate) fn submit(&self, job: Job) {
         if is_on_this_thread()
             && let Some(direct) = self.direct()
         {
@@ -100,18 +100,18 @@ impl Lanes {
     }
 
     /// Has the home lane connect.
-    pub(super) fn warm(&self) {
+    pub(crate) fn warm(&self) {
         // A lane that has ended renews nothing.
         let _ = self.home.send(Message::Warm);
     }
 
     /// Says whether there is somebody to listen: the home lane, where everything in the background is done.
-    pub(super) fn listen(&self, hearing: Hearing) -> bool {
+    pub(crate) fn listen(&self, hearing: Hearing) -> bool {
         self.home.send(Message::Listen(hearing)).is_ok()
     }
 
     /// Gives everything but releases up, also what comes later.
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         if let Some(Some(direct)) = self.direct.get() {
             direct.give_up();
         }
@@ -122,7 +122,7 @@ impl Lanes {
         }
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         if let Some(Some(direct)) = self.direct.get() {
             direct.close();
@@ -146,6 +146,6 @@ impl Drop for Lanes {
 
 fn open(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, audience: Option<Audience>) -> UnboundedSender<Message> {
     let (lane, inbox) = unbounded_channel();
-    host.spawn(hosted::run(Arc::clone(settings), inbox, Arc::clone(health), audience));
+    host.spawn(tokio_task::run(Arc::clone(settings), inbox, Arc::clone(health), audience));
     lane
 }

@@ -1,6 +1,6 @@
 //! A Redis or Valkey server.
 //!
-//! What is decided about a connection is in `lane`; `hosted` and `direct` run it as a task and by the threads that call.
+//! What is decided about a connection is in `lane`; `transport` runs it as a task and by the threads that call.
 //! [`RedisServer`] only feeds them. The crate `redis` appears nowhere outside this directory.
 
 use crate::op::{Failure, Fleet};
@@ -10,41 +10,18 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-mod aside;
-mod backoff;
-mod codec;
-mod connect;
-mod dial;
-mod direct;
-mod direct_link;
-mod ear;
-mod extent;
-mod failure;
-mod health;
-mod hearing;
-mod hosted;
-mod info;
-mod lane;
+mod commands;
+mod connection;
 mod lanes;
-mod link;
-mod outbox;
-mod queue;
-mod refusal;
-mod replies;
-mod rights;
-mod script;
-mod sent;
-mod stream;
-mod subscription;
-mod tls;
-mod url;
+mod settings;
+mod transport;
 
-use self::connect::Settings;
-use self::health::Health;
-use self::hearing::Hearing;
+use self::connection::health::Health;
+use self::connection::listener::Hearing;
+use self::connection::pipeline::Job;
 use self::lanes::Lanes;
-use self::sent::Job;
-use self::url::Target;
+use self::settings::Settings;
+use self::transport::url::Target;
 use crate::error::Error;
 use crate::io::reactor::LazyDrive;
 use crate::options::ClientOptions;
@@ -99,7 +76,7 @@ impl RedisServer {
     ) -> Result<Arc<Self>, Error> {
         let target = Target::parse(url, options)?;
         let address = target.address.clone();
-        let name = connect::name(options.app_name().as_deref());
+        let name = settings::name(options.app_name().as_deref());
         let settings = Settings { target, name, fleet, connect_timeout: options.connect_timeout, response_timeout };
         let lanes = Lanes::new(settings, Health::new(Box::new(on_state)), host, Arc::clone(drive));
         Ok(Arc::new(Self { address, lanes }))
@@ -113,12 +90,12 @@ pub(crate) fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error>
 
 /// Whether a URL of this scheme is a server with TLS.
 pub(crate) fn speaks_tls(scheme: &str) -> bool {
-    self::url::speaks_tls(scheme)
+    self::transport::url::speaks_tls(scheme)
 }
 
 /// A URL without its password, for messages.
 pub(crate) fn redacted(url: &str) -> String {
-    self::url::redacted(url)
+    self::transport::url::redacted(url)
 }
 
 impl Server for RedisServer {

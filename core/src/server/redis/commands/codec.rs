@@ -1,0 +1,283 @@
+//! Operations as commands, answers as replies: pure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::error::Remaining;
+use crate::error::quoted::quoted;
+use crate::machine::{SHOWN_BYTES, UNTOLD};
+use crate::name::Keys;
+use crate::op::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
+use crate::server::redis::commands::info;
+use crate::server::redis::commands::refusal;
+use crate::server::redis::commands::rights;
+use crate::server::redis::commands::script::Script;
+
+/// How a script is named to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// By its hash: short, but unknown to a server whose script cache was flushed.
+    BySha,
+    /// In full.
+    ByText,
+}
+
+/// How many words any operation takes but a probe, and how many bytes it takes on a lock with an ordinary name.
+const WORDS: usize = 20;
+const BYTES: usize = 640;
+
+/// A word of a command.
+enum Word<'a> {
+    Text(&'a str),
+    Hash(Arc<String>),
+    Number(u64),
+}
+
+/// A command, to be written right among what leaves.
+pub(crate) struct Words<'a>(Vec<Word<'a>>);
+
+impl<'a> Words<'a> {
+    fn text(&mut self, text: &'a str) -> &mut Self {
+        self.0.push(Word::Text(text));
+        self
+    }
+
+    fn number(&mut self, number: impl Into<u64>) -> &mut Self {
+        self.0.push(Word::Number(number.into()));
+        self
+    }
+
+    fn keys(&mut self, keys: &'a Keys) -> &mut Self {
+        self.number(4_u64);
+        self.0.extend(keys.in_order().map(Word::Text));
+        self
+    }
+
+    fn member(&mut self, fleet: Option<&Fleet>, run_id: Option<&'a str>) {
+        if let Some(fleet) = fleet {
+            self.number(fleet.servers).number(fleet.max_ttl_ms).text(run_id.unwrap_or(UNTOLD));
+        }
+    }
+
+    /// Writes it as the protocol has it: how many words, and each behind its length.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.reserve(BYTES);
+        head(b'*', self.0.len(), out);
+        let mut digits = itoa::Buffer::new();
+        for word in &self.0 {
+            let text = match word {
+                Word::Text(text) => text,
+                Word::Hash(hash) => hash.as_str(),
+                Word::Number(number) => digits.format(*number),
+            };
+            head(b'$', text.len(), out);
+            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
+    match u8::try_from(count) {
+        Ok(count @ ..10) => out.extend_from_slice(&[kind, b'0' + count, b'\r', b'\n']),
+        Ok(count @ ..100) => out.extend_from_slice(&[kind, b'0' + count / 10, b'0' + count % 10, b'\r', b'\n']),
+        _ => {
+            out.push(kind);
+            out.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+/// The command for an operation. `run_id` is what the server said of itself when the connection was made.
+pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Words<'a> {
+    let mut command = Words(Vec::with_capacity(WORDS));
+    let Some(script) = Script::of(op) else {
+        command.text("INFO");
+        return command;
+    };
+    match form {
+        Form::BySha => command.text("EVALSHA").0.push(Word::Hash(script.sha())),
+        Form::ByText => command.text("EVAL").0.push(Word::Text(script.text)),
+    }
+    match op {
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, fleet } => {
+            command.keys(keys).text(owner).number(*ttl_ms).number(*proposal);
+            // Most have neither; what there is none of at the end is left out.
+            let more = adopt.is_some() || place.is_some() || *fair;
+            match fleet {
+                Some(_) => command.member(fleet.as_ref(), run_id),
+                None if more => command.0.extend([const { Word::Text("") }; 3]),
+                None => {}
+            }
+            if more {
+                command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
+                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
+                match place {
+                    // Whoever wants nothing else waits for nothing.
+                    _ if only_adopts => command.text("o"),
+                    Some(place) => command.text(&place.entry).number(place.arrival).number(place.stays),
+                    // The mode alone: one attempt lines up nowhere.
+                    None => command.text(if *fair { "f" } else { "" }),
+                };
+            }
+        }
+        Op::Confirm { keys, owner, token } => {
+            command.keys(keys).text(owner).number(*token);
+        }
+        Op::Extend { keys, owner, ttl_ms, token } | Op::Heal { keys, owner, ttl_ms, token } => {
+            command.keys(keys).text(owner).number(*ttl_ms).number(*token);
+        }
+        Op::Release { keys, owner, leave, grants } => {
+            command.keys(keys).text(owner).text(leave.as_deref().unwrap_or_default()).number(*grants);
+        }
+        Op::Inspect { keys } => {
+            command.keys(keys);
+        }
+        Op::Examine => {}
+        Op::Probe { keys } => {
+            command.keys(keys);
+            for name in rights::commands() {
+                command.text(name);
+            }
+        }
+        Op::Greet { fleet } => command.number(1_u64).text(Keys::server_marker()).member(fleet.as_ref(), run_id),
+        Op::Trust { fleet } => command.number(1_u64).text(Keys::server_marker()).member(Some(fleet), run_id),
+    }
+    command
+}
+
+/// What the server answered to `op`.
+pub(crate) fn reply(op: &Op, value: Value) -> Answer {
+    let fields = match value {
+        Value::Array(fields) => fields,
+        Value::ServerError(error) => return Err(refusal::of(op, &error.into())),
+        value if matches!(op, Op::Examine) => return info::examined(value),
+        other => return Err(unreadable(op, &other)),
+    };
+    let mut fields = fields.into_iter();
+    // Fields after the seventh belong to later versions.
+    let mut next = || fields.next().unwrap_or(Value::Nil);
+    let (tag, time, fence, holder, remaining) = (next(), next(), next(), next(), next());
+    let queued = queued(op, next(), next());
+    let Some(verdict) = text(&tag).and_then(|word| verdict(op, word)) else { return Err(unreadable(op, &tag)) };
+    let (Some(time_us), Some(fence), Some(remaining)) = (count(&time), count(&fence), number(&remaining)) else {
+        return Err(unreadable(op, &Value::Array(vec![tag, time, fence, holder, remaining])));
+    };
+    let holder = match holder {
+        Value::Nil => None,
+        Value::BulkString(bytes) => Some(shown(bytes)),
+        Value::SimpleString(text) => Some(text),
+        other => return Err(unreadable(op, &other)),
+    };
+    let remaining = match u64::try_from(remaining) {
+        Ok(ms) => Remaining::For(Duration::from_millis(ms)),
+        Err(_) if remaining == -1 => Remaining::Forever,
+        Err(_) => Remaining::Gone,
+    };
+    let holder = match op {
+        Op::Probe { keys } => holder.and_then(|failed| rights::missing(&failed, keys, refusal::is_denial)),
+        _ => holder,
+    };
+    Ok(Reply { queued, ..Reply::new(verdict, time_us, fence, holder, remaining) })
+}
+
+/// What the fields after the fifth say of the queue.
+fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
+    match (op, seventh) {
+        (Op::Release { .. }, _) => text(&sixth).map_or(Queued::Nothing, |error| Queued::Untold(error.to_owned())),
+        (Op::Inspect { .. }, Value::Array(entries)) => {
+            Queued::Waiters { count: count(&sixth).unwrap_or_default(), first: entries.into_iter().filter_map(entry).collect() }
+        }
+        (Op::Acquire { .. }, seventh) => match (count(&sixth), count(&seventh)) {
+            (Some(rank), Some(arrival)) => Queued::At { rank, arrival },
+            _ => Queued::Nothing,
+        },
+        _ => Queued::Nothing,
+    }
+}
+
+/// A value as the scripts show it: they cut what is long, wherever that is.
+fn shown(mut bytes: Vec<u8>) -> String {
+    if bytes.len() >= SHOWN_BYTES
+        && let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8(bytes).unwrap_or_else(|foreign| String::from_utf8_lossy(foreign.as_bytes()).into_owned())
+}
+
+/// A waiter of a queue; a text that is none was not written by a client.
+fn entry(value: Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => Some(shown(bytes)),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether an answer speaks of a lock that another owner has, where ours must be named, or the other way round: it belongs to
+/// another operation.
+pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
+    let (Some(owner), Value::Array(fields)) = (op.owner(), value) else { return false };
+    let (Some(tag), Some(holder)) = (fields.first().and_then(text), fields.get(3)) else { return false };
+    let is_ours = text(holder) == Some(&**owner);
+    match (op, tag) {
+        (Op::Release { .. }, "ok") => *holder != Value::Nil,
+        (_, "vote" | "ok") => !is_ours,
+        // An acquire that finds its own value votes, a release deletes it.
+        (Op::Acquire { .. }, "held" | "no") | (Op::Release { .. }, "no") => is_ours,
+        _ => false,
+    }
+}
+
+/// The verdict of a tag, if it can be one of this operation's.
+fn verdict(op: &Op, tag: &str) -> Option<Verdict> {
+    Some(match (tag, op) {
+        ("vote", Op::Acquire { .. }) => Verdict::Vote,
+        ("held", Op::Acquire { .. }) => Verdict::Held,
+        ("quarantine", Op::Acquire { .. } | Op::Greet { .. }) => Verdict::Quarantine,
+        ("mismatch", Op::Acquire { .. } | Op::Greet { .. } | Op::Trust { .. }) => Verdict::Mismatch,
+        ("info", Op::Inspect { .. } | Op::Probe { .. }) => Verdict::Info,
+        ("ok", Op::Acquire { .. } | Op::Inspect { .. } | Op::Probe { .. }) => return None,
+        ("ok", _) => Verdict::Ok,
+        ("no", Op::Acquire { .. } | Op::Confirm { .. } | Op::Extend { .. } | Op::Heal { .. } | Op::Release { .. }) => Verdict::No,
+        ("conflict", _) => Verdict::Conflict,
+        _ => return None,
+    })
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn number(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        other => text(other)?.parse().ok(),
+    }
+}
+
+fn count(value: &Value) -> Option<u64> {
+    number(value).and_then(|number| u64::try_from(number).ok())
+}
+
+/// Something answered, but not our script: the operation may have been done.
+fn unreadable(op: &Op, value: &Value) -> Failure {
+    let shown = quoted(&format!("{value:?}"));
+    Failure::unknown(
+        FailureKind::Protocol,
+        format!("{} was answered with {shown}, which is no reply of a lock's script", op.name()),
+    )
+}
+
+#[cfg(test)]
+#[path = "codec_tests.rs"]
+mod tests;

@@ -1,0 +1,232 @@
+use std::sync::Arc;
+
+use redis::RedisError;
+
+use super::*;
+use crate::op::{Adoption, Place};
+use crate::server::redis::commands::refusal::failure;
+
+fn keys() -> Arc<Keys> {
+    Arc::new(Keys::new("", "k", 1).unwrap())
+}
+
+fn release() -> Op {
+    Op::Release { keys: keys(), owner: "me".into(), leave: None, grants: true }
+}
+
+fn acquire() -> Op {
+    Op::Acquire {
+        keys: keys(),
+        owner: "me".into(),
+        ttl_ms: 10_000,
+        proposal: 7,
+        adopt: None,
+        fair: false,
+        place: None,
+        fleet: None,
+    }
+}
+
+fn bulk(text: &str) -> Value {
+    Value::BulkString(text.as_bytes().to_vec())
+}
+
+/// What a server would have said, as the crate reads it.
+fn said(line: &str) -> Failure {
+    let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+    reply(&release(), value).unwrap_err()
+}
+
+/// The words of a command, as a server reads them.
+fn words(command: &Words<'_>) -> Vec<String> {
+    let mut bytes = Vec::new();
+    command.write(&mut bytes);
+    let Ok(Value::Array(words)) = redis::parse_redis_value(&bytes) else { panic!("{bytes:?}") };
+    words.iter().map(|word| text(word).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn words_of_any_length_are_read_as_they_are() {
+    for length in [0, 1, 9, 10, 99, 100, 255, 256, 1_000, 70_000] {
+        let mut command = Words(Vec::new());
+        let text = "ö\r\n$".chars().cycle().take(length).collect::<String>();
+        command.text(&text).number(u64::MAX).number(true);
+        assert_eq!(words(&command), [&*text, "18446744073709551615", "1"]);
+        let many = Words((0..length).map(|_| Word::Text("")).collect());
+        assert_eq!(words(&many).len(), length);
+    }
+}
+
+#[test]
+fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
+    let four = ["4", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker"];
+    let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
+    let (keys, owner): (_, Arc<str>) = (keys(), "me".into());
+    let acquire = |adopt: Option<(&str, bool)>, fleet| {
+        let adopt = adopt.map(|(owner, or_acquire)| Adoption { owner: owner.into(), or_acquire });
+        Op::Acquire { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, proposal: 7, adopt, fair: false, place: None, fleet }
+    };
+    let waiting = |stays| {
+        let Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fleet, .. } = acquire(None, None) else { unreachable!() };
+        let place = Some(Place { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair: true, place, fleet }
+    };
+    for (op, expected) in [
+        (acquire(None, None), [&four[..], &["me", "10", "7"]].concat()),
+        (acquire(None, Some(fleet)), [&four[..], &["me", "10", "7", "3", "60000", "run"]].concat()),
+        (acquire(Some(("old", true)), Some(fleet)), [&four[..], &["me", "10", "7", "3", "60000", "run", "old", ""]].concat()),
+        (acquire(Some(("old", false)), None), [&four[..], &["me", "10", "7", "", "", "", "old", "o"]].concat()),
+        (waiting(false), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "0"]].concat()),
+        (waiting(true), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "1"]].concat()),
+        (Op::Confirm { keys: keys.clone(), owner: owner.clone(), token: 9 }, [&four[..], &["me", "9"]].concat()),
+        (Op::Extend { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
+        (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
+        (
+            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, grants: true },
+            [&four[..], &["me", "", "1"]].concat(),
+        ),
+        (
+            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: Some("b:c:1".into()), grants: false },
+            [&four[..], &["me", "b:c:1", "0"]].concat(),
+        ),
+        (Op::Inspect { keys: keys.clone() }, four.to_vec()),
+        (Op::Greet { fleet: None }, vec!["1", "{~lt}:marker"]),
+        (Op::Greet { fleet: Some(fleet) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
+        (Op::Trust { fleet }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
+    ] {
+        let by_sha = words(&command(&op, Some("run"), Form::BySha));
+        assert_eq!(
+            (by_sha[0].as_str(), by_sha[1].len(), &by_sha[2..]),
+            ("EVALSHA", 40, &*expected.iter().map(|word| word.to_string()).collect::<Vec<_>>())
+        );
+        let by_text = words(&command(&op, Some("run"), Form::ByText));
+        assert_eq!((by_text[0].as_str(), &by_text[2..]), ("EVAL", &by_sha[2..]));
+        assert_eq!(redis::Script::new(&by_text[1]).get_hash(), by_sha[1]);
+    }
+}
+
+#[test]
+fn an_answer_is_read_field_by_field() {
+    let held = |remaining| Value::Array(vec![bulk("held"), Value::Int(5), bulk("7"), bulk("you"), remaining, bulk("later")]);
+    let read = |value| reply(&acquire(), value).unwrap();
+    let expected = |remaining| Reply::new(Verdict::Held, 5, 7, Some("you".into()), remaining);
+    assert_eq!(read(held(Value::Int(250))), expected(Remaining::For(Duration::from_millis(250))));
+    assert_eq!(read(held(Value::Int(-1))), expected(Remaining::Forever));
+    assert_eq!(read(held(Value::Int(-2))), expected(Remaining::Gone));
+    let foreign = |bytes: &[u8]| {
+        let fields = vec![bulk("held"), Value::Int(5), Value::Int(0), Value::BulkString(bytes.into()), Value::Int(1)];
+        read(Value::Array(fields)).holder.unwrap()
+    };
+    assert_eq!(foreign(&[b'a', 0xff]), "a\u{fffd}");
+    // The scripts cut at a number of bytes, here in the middle of a letter.
+    let long = "é".repeat(SHOWN_BYTES);
+    assert_eq!(foreign(&long.as_bytes()[..SHOWN_BYTES]), "é".repeat(SHOWN_BYTES / 2));
+    let odd = "x".to_owned() + &long;
+    assert_eq!(foreign(&odd.as_bytes()[..SHOWN_BYTES]), "x".to_owned() + &"é".repeat(SHOWN_BYTES / 2 - 1));
+}
+
+#[test]
+fn what_no_script_of_ours_says_is_a_protocol_failure_of_unknown_outcome() {
+    for value in [
+        Value::Nil,
+        Value::Okay,
+        bulk("vote"),
+        Value::Array(vec![]),
+        Value::Array(vec![bulk("vote"), Value::Int(1), Value::Int(1), Value::Nil]),
+        Value::Array(vec![bulk("vote"), Value::Int(1), Value::Int(-1), Value::Nil, Value::Int(1)]),
+        Value::Array(vec![bulk("ok"), Value::Int(1), Value::Int(1), Value::Nil, Value::Int(1)]),
+        Value::Array(vec![bulk("later"), Value::Int(1), Value::Int(1), Value::Nil, Value::Int(1)]),
+        bulk(&"é".repeat(900)),
+    ] {
+        let failure = reply(&acquire(), value).unwrap_err();
+        assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Protocol, true), "{failure}");
+        assert!(failure.message.len() < 600, "{failure}");
+    }
+}
+
+#[test]
+fn a_server_s_error_says_what_is_wrong_and_whether_it_was_refused_as_a_whole() {
+    for (line, kind, maybe_applied) in [
+        ("LOADING Redis is loading the dataset in memory", FailureKind::Loading, false),
+        ("READONLY You can't write against a read only replica. script: 5a, on @user_script:61.", FailureKind::ReadOnly, false),
+        ("MISCONF Redis is configured to save RDB snapshots", FailureKind::Misconfigured, false),
+        ("OOM command not allowed when used memory > 'maxmemory'.", FailureKind::OutOfMemory, false),
+        ("CLUSTERDOWN The cluster is down", FailureKind::ClusterDown, false),
+        ("TRYAGAIN Multiple keys request during rehashing of slot", FailureKind::ClusterDown, false),
+        ("NOAUTH Authentication required.", FailureKind::Denied, false),
+        ("WRONGPASS invalid username-password pair or user is disabled.", FailureKind::Denied, false),
+        ("NOPERM this user has no permissions to run the 'evalsha' command", FailureKind::Denied, true),
+        ("ERR ACL failure in script: User x has no permissions to run the 'set' command", FailureKind::Denied, true),
+        (
+            "ERR Error running script (call to f_a9): @user_script:18: @user_script: 18: The user executing the script can't run this command or subcommand",
+            FailureKind::Denied,
+            true,
+        ),
+        ("NOSCRIPT No matching script. Please use EVAL.", FailureKind::Other, false),
+        (
+            "ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -OOM command not allowed when used memory > 'maxmemory'.",
+            FailureKind::OutOfMemory,
+            false,
+        ),
+        (
+            "ERR Error running script (call to f_5a): @user_script:5: @user_script: 5: -READONLY You can't write against a read only replica.",
+            FailureKind::ReadOnly,
+            false,
+        ),
+        ("ERR Error running script (call to f_5a): @user_script:5: attempt to index a nil value", FailureKind::Other, true),
+        ("ERR unknown command 'EVALSHA'", FailureKind::Denied, false),
+        ("MOVED 866 127.0.0.1:7001", FailureKind::Mismatch, false),
+        ("ASK 866 127.0.0.1:7001", FailureKind::Mismatch, false),
+        ("CROSSSLOT Keys in request don't hash to the same slot", FailureKind::Mismatch, false),
+    ] {
+        let failure = said(line);
+        assert_eq!((failure.kind, failure.maybe_applied), (kind, maybe_applied), "{line}: {failure}");
+    }
+}
+
+#[test]
+fn a_broken_connection_leaves_the_outcome_open_only_if_something_was_sent() {
+    for (kind, expected) in [
+        (std::io::ErrorKind::ConnectionRefused, FailureKind::Refused),
+        (std::io::ErrorKind::TimedOut, FailureKind::Timeout),
+        (std::io::ErrorKind::BrokenPipe, FailureKind::Disconnected),
+        (std::io::ErrorKind::UnexpectedEof, FailureKind::Disconnected),
+    ] {
+        let error = RedisError::from(std::io::Error::from(kind));
+        for sent in [false, true] {
+            let failure = failure(&error, sent);
+            assert_eq!((failure.kind, failure.maybe_applied), (expected, sent), "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_about_another_owner_belongs_to_another_operation() {
+    let extend = Op::Extend { keys: keys(), owner: "me".into(), ttl_ms: 10, token: 9 };
+    let inspect = Op::Inspect { keys: keys() };
+    for (op, tag, holder, another) in [
+        (acquire(), "vote", Some("me"), false),
+        (acquire(), "vote", Some("you"), true),
+        (acquire(), "vote", None, true),
+        (acquire(), "held", Some("you"), false),
+        (acquire(), "held", Some("me"), true),
+        (acquire(), "quarantine", None, false),
+        (extend.clone(), "ok", Some("me"), false),
+        (extend.clone(), "ok", Some("you"), true),
+        (extend.clone(), "ok", None, true),
+        (extend.clone(), "no", Some("me"), false),
+        (extend.clone(), "no", Some("you"), false),
+        (extend, "no", None, false),
+        (release(), "ok", None, false),
+        (release(), "ok", Some("me"), true),
+        (release(), "no", Some("you"), false),
+        (release(), "no", None, false),
+        (release(), "no", Some("me"), true),
+        (inspect, "info", Some("you"), false),
+    ] {
+        let holder = holder.map_or(Value::Nil, bulk);
+        let answer = Value::Array(vec![bulk(tag), Value::Int(1), Value::Int(1), holder, Value::Int(1)]);
+        assert_eq!(is_about_another(&op, &answer), another, "{op:?} {answer:?}");
+    }
+    assert!(!is_about_another(&acquire(), &Value::Okay) && !is_about_another(&Op::Examine, &Value::Array(vec![])));
+}

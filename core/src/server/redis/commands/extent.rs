@@ -1,0 +1,224 @@
+//! The extent of a reply: measured as it comes, up to the longest that a script of a lock may give.
+//!
+//! A peer may say anything of a length, or never end. So what is too long is refused by what it says of itself, before it is read
+//! and before it is known to be a server at all; and no byte is looked at twice, however small the pieces are.
+
+use redis::{ErrorKind, RedisError};
+
+/// No reply is longer. The longest of ours names a hundred waiters, and takes a tenth of this.
+pub(crate) const LONGEST: usize = 1 << 20;
+
+/// No reply has more values, at all depths together.
+pub(crate) const VALUES: usize = 4_096;
+
+/// No reply is deeper: lists in a list in a message would do.
+const DEPTH: usize = 8;
+
+/// No line is longer: it is a number, a word or an error.
+const LINE: usize = 16 * 1024;
+
+/// The way through a reply that is not all there yet.
+#[derive(Debug)]
+pub(crate) struct Extent {
+    /// Up to here there are whole lines, and texts that may not have come yet.
+    at: usize,
+    /// The line that begins there does not end before this.
+    looked: usize,
+    values: usize,
+    /// How many values are still to come at each depth.
+    wanted: [usize; DEPTH],
+    depth: usize,
+}
+
+impl Default for Extent {
+    /// One reply is to come.
+    fn default() -> Self {
+        Self { at: 0, looked: 0, values: 0, wanted: [1, 0, 0, 0, 0, 0, 0, 0], depth: 0 }
+    }
+}
+
+/// What was read is no beginning of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoReply {
+    /// It is something else.
+    Foreign,
+    /// It is what a server says to whom it takes for a client without TLS.
+    Tls,
+    /// It would never end, or be longer than any reply to a lock's script.
+    TooLong,
+}
+
+impl From<NoReply> for RedisError {
+    fn from(no_reply: NoReply) -> Self {
+        Self::from((
+            ErrorKind::Parse,
+            match no_reply {
+                NoReply::Foreign => "this is no Redis, or speaks another protocol",
+                NoReply::Tls => "this port speaks TLS: its URL begins with rediss://",
+                NoReply::TooLong => "a reply is longer than 1 MiB, which none to a lock's script is",
+            },
+        ))
+    }
+}
+
+impl Extent {
+    /// Whether nothing is known yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.looked == 0
+    }
+
+    /// The length in bytes of the reply with which these bytes begin, if all of it is there. Goes on where it ended: the bytes
+    /// are those of the last time, and more.
+    pub(crate) fn measure(&mut self, bytes: &[u8]) -> Result<Option<usize>, NoReply> {
+        while let Some(wanted) = self.next_depth() {
+            let Some(&kind) = bytes.get(self.at) else { return Ok(None) };
+            if !b"+-:_#,($=!*~>%|".contains(&kind) {
+                // The beginning of an alert, or of a handshake.
+                return Err(if [0x15, 0x16].contains(&kind) { NoReply::Tls } else { NoReply::Foreign });
+            }
+            let Some(line) = self.line(bytes)? else { return Ok(None) };
+            self.wanted[self.depth] = wanted - 1;
+            self.values += 1;
+            if self.values > VALUES {
+                return Err(NoReply::TooLong);
+            }
+            if b"+-:_#,(".contains(&kind) || line == b"$-1" || line == b"*-1" {
+                continue;
+            }
+            let digits = std::str::from_utf8(&line[1..]).map_err(|_| NoReply::Foreign)?;
+            let count: u64 = digits.parse().map_err(|_| NoReply::Foreign)?;
+            let count = usize::try_from(count).ok().filter(|count| *count <= LONGEST).ok_or(NoReply::TooLong)?;
+            match kind {
+                b'$' | b'=' | b'!' => {
+                    self.at += count + 2;
+                    self.looked = self.at;
+                }
+                b'%' => self.descend(2 * count)?,
+                b'|' => {
+                    // Attributes come before the value that they describe.
+                    self.wanted[self.depth] += 1;
+                    self.descend(2 * count)?;
+                }
+                _ => self.descend(count)?,
+            }
+            if self.at > LONGEST {
+                return Err(NoReply::TooLong);
+            }
+        }
+        Ok((self.at <= bytes.len()).then_some(self.at))
+    }
+
+    /// Goes up to where something is to come, and says how much.
+    fn next_depth(&mut self) -> Option<usize> {
+        while self.wanted[self.depth] == 0 {
+            self.depth = self.depth.checked_sub(1)?;
+        }
+        Some(self.wanted[self.depth])
+    }
+
+    fn descend(&mut self, count: usize) -> Result<(), NoReply> {
+        if self.depth + 1 == DEPTH || self.values + count > VALUES {
+            return Err(NoReply::TooLong);
+        }
+        self.depth += 1;
+        self.wanted[self.depth] = count;
+        Ok(())
+    }
+
+    /// The line that begins here, without its end, if all of it is there.
+    fn line<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, NoReply> {
+        let begin = self.at;
+        let from = self.looked.max(begin);
+        let end = bytes[from..].iter().position(|byte| *byte == b'\n').map(|at| from + at);
+        self.looked = end.map_or(bytes.len(), |end| end + 1);
+        #[cfg(test)]
+        tests::LOOKS.set(tests::LOOKS.get() + self.looked - from);
+        if self.looked - begin > LINE {
+            return Err(NoReply::TooLong);
+        }
+        let Some(end) = end else { return Ok(None) };
+        self.at = end + 1;
+        // A line ends with both.
+        bytes[begin..end].strip_suffix(b"\r").map(Some).ok_or(NoReply::Foreign)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        /// How many bytes this thread has looked at.
+        pub(crate) static LOOKS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    fn length(bytes: &[u8]) -> Result<Option<usize>, NoReply> {
+        Extent::default().measure(bytes)
+    }
+
+    #[test]
+    fn it_is_known_where_every_kind_of_reply_ends() {
+        for reply in [
+            "+OK\r\n",
+            "-NOSCRIPT No matching script\r\n",
+            ":12\r\n",
+            "_\r\n",
+            "#t\r\n",
+            ",1.5\r\n",
+            "(12345678901234567890\r\n",
+            "$3\r\nabc\r\n",
+            "$0\r\n\r\n",
+            "$-1\r\n",
+            "*-1\r\n",
+            "*0\r\n",
+            "=7\r\ntxt:abc\r\n",
+            "*2\r\n*1\r\n:1\r\n+a\r\n",
+            "*2\r\n*0\r\n+a\r\n",
+            "%1\r\n+a\r\n:1\r\n",
+            "~2\r\n:1\r\n:2\r\n",
+            ">2\r\n+smessage\r\n:1\r\n",
+            "|1\r\n+ttl\r\n:3\r\n:1\r\n",
+            "!5\r\nERR x\r\n",
+            "*1\r\n|1\r\n+a\r\n+b\r\n:1\r\n",
+            "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+        ] {
+            let bytes = reply.as_bytes();
+            assert_eq!(length(bytes), Ok(Some(bytes.len())), "{reply:?}");
+            let mut piecemeal = Extent::default();
+            for cut in 0..bytes.len() {
+                assert_eq!(length(&bytes[..cut]), Ok(None), "{:?}", &reply[..cut]);
+                assert_eq!(piecemeal.measure(&bytes[..cut]), Ok(None), "{:?}", &reply[..cut]);
+            }
+            assert_eq!(piecemeal.measure(bytes), Ok(Some(bytes.len())), "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_by_what_it_says_of_itself() {
+        let bulk = |count: usize| format!("${count}\r\n");
+        let list = |count: usize| format!("*{count}\r\n");
+        for (begin, expected) in [
+            (bulk(LONGEST - 20), Ok(None)),
+            (bulk(LONGEST), Err(NoReply::TooLong)),
+            (bulk(usize::MAX), Err(NoReply::TooLong)),
+            (list(VALUES - 1), Ok(None)),
+            (list(VALUES), Err(NoReply::TooLong)),
+            (format!("%{}\r\n", VALUES / 2), Err(NoReply::TooLong)),
+            (format!("|{}\r\n", u64::MAX), Err(NoReply::TooLong)),
+            (list(2) + &list(VALUES - 4), Ok(None)),
+            (list(2) + &list(VALUES - 1), Err(NoReply::TooLong)),
+            (list(3) + &(bulk(LONGEST / 2) + &"x".repeat(LONGEST / 2) + "\r\n").repeat(2), Err(NoReply::TooLong)),
+            (list(1).repeat(DEPTH - 1), Ok(None)),
+            (list(1).repeat(DEPTH), Err(NoReply::TooLong)),
+            ("+".to_owned() + &"x".repeat(LINE - 2), Ok(None)),
+            ("+".to_owned() + &"x".repeat(LINE), Err(NoReply::TooLong)),
+            ("+".to_owned() + &"x".repeat(LINE) + "\r\n", Err(NoReply::TooLong)),
+            ("\u{15}\u{3}".to_owned(), Err(NoReply::Tls)),
+            ("HTTP/1.1".to_owned(), Err(NoReply::Foreign)),
+        ] {
+            assert_eq!(length(begin.as_bytes()), expected, "{:?}", &begin[..begin.len().min(40)]);
+        }
+    }
+}

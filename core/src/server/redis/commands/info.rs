@@ -1,0 +1,58 @@
+//! What a server tells of itself by `INFO`: pure.
+
+use redis::Value;
+
+use crate::error::Remaining;
+use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
+use crate::owner::escape;
+
+/// One field of an `INFO` reply.
+pub(crate) fn field(info: &str, name: &str) -> Option<String> {
+    let value = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned());
+    info.lines().find_map(value)
+}
+
+/// The answer to [`Op::Examine`](crate::op::Op::Examine).
+pub(crate) fn examined(value: Value) -> Answer {
+    let unreadable = |_| Failure::unknown(FailureKind::Protocol, "INFO was answered with no text");
+    let info: String = redis::from_redis_value(value).map_err(unreadable)?;
+    let get = |name: &str| field(&info, name);
+    let version = match get("valkey_version") {
+        Some(version) => format!("valkey {version}"),
+        None => format!("redis {}", get("redis_version").unwrap_or_default()),
+    };
+    let persistence = match (get("aof_enabled").as_deref(), get("rdb_saves").as_deref()) {
+        (Some("1"), _) => "aof",
+        // Redis before 7.0 doesn't count its snapshots; there the time of the last one is the time of the start.
+        (_, None | Some("0")) => "none",
+        _ => "rdb",
+    };
+    let cluster = if get("cluster_enabled").as_deref() == Some("1") { " cluster=1" } else { "" };
+    let text = format!(
+        "version={} role={} persistence={persistence} eviction={}{cluster}",
+        escape(&version),
+        escape(&get("role").unwrap_or_default()),
+        escape(&get("maxmemory_policy").unwrap_or_default()),
+    );
+    let time_us = get("server_time_usec").and_then(|time| time.parse().ok()).unwrap_or(0);
+    Ok(Reply::new(Verdict::Info, time_us, 0, Some(text), Remaining::Gone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_described_by_what_it_says() {
+        let info = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nserver_time_usec:1795227730123456\r\n\
+                    maxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrdb_saves:3\r\nrole:master\r\nrun_id:abc\r\n";
+        let reply = examined(Value::BulkString(info.into())).unwrap();
+        let expected = "version=valkey%209.1.2 role=master persistence=rdb eviction=allkeys-lru";
+        assert_eq!((reply.holder.as_deref(), reply.time_us), (Some(expected), 1_795_227_730_123_456));
+        let node = examined(Value::BulkString(format!("{info}cluster_enabled:1\r\n").into())).unwrap();
+        assert_eq!(node.holder.unwrap(), expected.to_owned() + " cluster=1");
+        assert_eq!(field(info, "run_id").as_deref(), Some("abc"));
+        assert_eq!(field(info, "run"), None);
+        assert!(examined(Value::Nil).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! Refusals: what an error of a server means, whether it promises that nothing was done, and what a person is told.
+
+use redis::RedisError;
+
+use crate::error::quoted::quoted;
+use crate::op::{Failure, FailureKind, Op};
+use crate::server::redis::commands::rights;
+
+/// Why an operation has no answer: the server said so.
+pub(crate) fn of(op: &Op, error: &RedisError) -> Failure {
+    let failure = failure(error, true);
+    match op.keys() {
+        // The server doesn't say which of the keys it is about.
+        Some(keys) if lacks_rights(&failure) => Failure { message: failure.message + &rights::advice(keys), ..failure },
+        _ => failure,
+    }
+}
+
+/// Whether a user was refused for want of a right, and not because nobody knows who it is.
+fn lacks_rights(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Denied && failure.maybe_applied
+}
+
+/// Why there is no answer. `sent` says whether the operation had left for the server.
+pub(crate) fn failure(error: &RedisError, sent: bool) -> Failure {
+    if let Some(code) = error.code() {
+        let detail = error.detail().unwrap_or_default();
+        let (kind, refused) = refusal(code, detail);
+        let failure = Failure::unknown(kind, sentence(code, detail));
+        return Failure { maybe_applied: sent && !refused, ..failure };
+    }
+    let kind = match error.kind() {
+        redis::ErrorKind::AuthenticationFailed => FailureKind::Denied,
+        redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => FailureKind::Protocol,
+        _ if error.is_timeout() => FailureKind::Timeout,
+        _ if error.is_connection_refusal() => FailureKind::Refused,
+        _ if error.is_io_error() || error.is_connection_dropped() => FailureKind::Disconnected,
+        _ => FailureKind::Other,
+    };
+    // The crate says behind its sentences of which kind they are.
+    let said = error.to_string();
+    let sentence = said.strip_suffix(&format!(" - {:?}", error.kind())).unwrap_or(&said);
+    Failure { maybe_applied: sent, ..Failure::unknown(kind, quoted(sentence)) }
+}
+
+/// Whether the server has no scripts at all, or lets nobody run them.
+pub(crate) fn knows_no_scripts(code: &str, detail: &str) -> bool {
+    let says = detail.to_ascii_lowercase();
+    let unknown = ["unknown command", "unsupported command", "not support", "disabled command"];
+    code == "ERR" && says.contains("eval") && unknown.iter().any(|words| says.contains(words)) && !says.contains("script")
+}
+
+/// What a person is told of an error, with the server's own words.
+fn sentence(code: &str, detail: &str) -> String {
+    let said = quoted(format!("{code} {detail}").trim_end());
+    match inner_code(code, detail) {
+        "MOVED" | "ASK" | "CROSSSLOT" => cluster(&said),
+        "NOSCRIPT" => format!("scripts are not kept on this server, not even the one that it has just been sent ({said})"),
+        _ if knows_no_scripts(code, detail) => {
+            // Behind that stands the script.
+            let words = said.split(", with args").next().unwrap_or_default();
+            format!("scripts are not allowed on this server, and a lock can't do without ({words})")
+        }
+        _ => said,
+    }
+}
+
+/// What to do where a cluster's node answers.
+pub(crate) fn cluster(said: &str) -> String {
+    format!(
+        "this is a node of a cluster, and redis+cluster:// is not supported yet: give the URL of a server that is no cluster ({said})"
+    )
+}
+
+/// What to do where a sentinel answers.
+pub(crate) const SENTINEL: &str =
+    "this is a sentinel, and redis+sentinel:// is not supported yet: give the URL of the server that it watches";
+
+/// Whether a command inside a script failed for want of a right.
+pub(crate) fn is_denial(error: &str) -> bool {
+    let (code, detail) = error.split_once(' ').unwrap_or((error, ""));
+    // Some versions give the error without a code.
+    [refusal(code, detail), refusal("ERR", error)].iter().any(|(kind, _)| *kind == FailureKind::Denied)
+}
+
+/// The kind of a server's error, and whether it is a promise that nothing was done.
+///
+/// All of these are said before a script starts, or instead of its first write. `NOPERM` may come between two writes.
+fn refusal(code: &str, detail: &str) -> (FailureKind, bool) {
+    match inner_code(code, detail) {
+        "LOADING" => (FailureKind::Loading, true),
+        "READONLY" => (FailureKind::ReadOnly, true),
+        "MISCONF" | "NOREPLICAS" => (FailureKind::Misconfigured, true),
+        "OOM" => (FailureKind::OutOfMemory, true),
+        "CLUSTERDOWN" | "TRYAGAIN" | "MASTERDOWN" => (FailureKind::ClusterDown, true),
+        // One node of a cluster is not the server that its URL says.
+        "MOVED" | "ASK" | "CROSSSLOT" => (FailureKind::Mismatch, true),
+        "NOAUTH" | "WRONGPASS" => (FailureKind::Denied, true),
+        "NOPERM" => (FailureKind::Denied, false),
+        "NOSCRIPT" | "BUSY" | "NOPROTO" => (FailureKind::Other, true),
+        _ if knows_no_scripts(code, detail) => (FailureKind::Denied, true),
+        // Rights missing inside a script have no code of their own: first as of Redis 7.0, then as of 6.2.
+        _ if detail.contains("ACL failure in script") => (FailureKind::Denied, false),
+        _ if detail.contains("The user executing the script can't") => (FailureKind::Denied, false),
+        _ => (FailureKind::Other, false),
+    }
+}
+
+/// Redis 6.2 wraps the error of a command inside a script: `ERR Error running script (…): @user_script: 5: -OOM command …`.
+fn inner_code<'a>(code: &'a str, detail: &'a str) -> &'a str {
+    if code != "ERR" || !detail.starts_with("Error running script") {
+        return code;
+    }
+    let inner = detail.rsplit_once(": -").and_then(|(_, inner)| inner.split(' ').next());
+    inner.unwrap_or(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_scripts_says_so_in_its_own_way_and_a_person_is_told_it_in_ours() {
+        for (detail, expected) in [
+            ("unknown command `EVAL`, with args beginning with: `local x = 1`", true),
+            ("unknown command 'evalsha'", true),
+            ("command eval not support for normal user", true),
+            ("unsupported command 'EVAL'", true),
+            ("unknown command `SSUBSCRIBE`, with args beginning with: `news`", false),
+            ("Error running script (call to f_1): Unknown Redis command called from script, eval", false),
+            ("value is not an integer", false),
+        ] {
+            assert_eq!(knows_no_scripts("ERR", detail), expected, "{detail}");
+            assert!(!sentence("ERR", detail).contains("local x"), "{detail}");
+        }
+        assert_eq!(
+            sentence("ERR", "unknown command `EVAL`, with args beginning with: `local x`"),
+            "scripts are not allowed on this server, and a lock can't do without (ERR unknown command `EVAL`)"
+        );
+    }
+
+    #[test]
+    fn what_a_server_says_stays_on_its_line_and_is_not_long() {
+        let said = sentence("ERR", &format!("\u{1b}[31m\nINFO:root:fine {}", "x".repeat(1 << 20)));
+        assert!(said.starts_with("ERR \\u{1b}[31m\\nINFO:root:fine xxx") && said.chars().count() < 230, "{said}");
+    }
+}

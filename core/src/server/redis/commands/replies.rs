@@ -1,0 +1,148 @@
+//! Replies out of what has been read of a connection: where each ends, and those of a lock's scripts taken apart.
+//!
+//! Whatever isn't a flat list is left to the crate's parser, as soon as all of it is there. That parser alone would take as long as
+//! everything else a caller does: it clears eight kilobytes for each read, and looks at each byte through a dozen layers.
+
+use std::future::poll_fn;
+use std::io::{self, Read};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use redis::{RedisResult, Value};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::server::redis::commands::extent::{Extent, LONGEST, VALUES};
+
+/// How much may be read at once, at least.
+const ROOM: usize = 8 * 1024;
+
+/// The bytes that were read and not yet taken apart, all of them replies or the beginning of one.
+#[derive(Default)]
+pub(crate) struct Replies {
+    /// Read up to `end`, taken apart up to `begin`.
+    buffer: Vec<u8>,
+    begin: usize,
+    end: usize,
+    /// How much of the first of them is known.
+    extent: Extent,
+}
+
+impl Replies {
+    /// Reads once, and says how much; nothing is the reader's end. Its errors mean nothing to what was read before.
+    pub(crate) fn fill(&mut self, mut reader: impl Read) -> io::Result<usize> {
+        let count = reader.read(self.room())?;
+        self.end += count;
+        Ok(count)
+    }
+
+    /// The same without waiting.
+    pub(crate) fn poll_fill(&mut self, reader: Pin<&mut impl AsyncRead>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut room = ReadBuf::new(self.room());
+        ready!(reader.poll_read(context, &mut room))?;
+        let count = room.filled().len();
+        self.end += count;
+        Poll::Ready(Ok(count))
+    }
+
+    /// Waits for the next reply. Cancel safe: what was read of it stays.
+    pub(crate) async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> RedisResult<Value> {
+        loop {
+            if let Some(reply) = self.next() {
+                return reply;
+            }
+            if poll_fn(|context| self.poll_fill(Pin::new(&mut *reader), context)).await? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
+    }
+
+    fn room(&mut self) -> &mut [u8] {
+        self.buffer.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, self.end - self.begin);
+        if self.end == 0 && self.buffer.len() > 8 * ROOM {
+            // It was a long reply that took it.
+            self.buffer = Vec::new();
+        }
+        if self.buffer.len() - self.end < ROOM {
+            // Twice what there is, whatever a reply says of its length: that may be no truth.
+            self.buffer.resize(2 * self.end + ROOM, 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// Whether nothing was read that is not taken apart.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.begin == self.end
+    }
+
+    /// The next reply, if all of it is there. After an error there is none any more.
+    pub(crate) fn next(&mut self) -> Option<RedisResult<Value>> {
+        if self.is_empty() {
+            return None;
+        }
+        let unread = &self.buffer[self.begin..self.end];
+        // Tried with the first piece only: most replies come in one.
+        let whole = self.extent.is_new().then(|| flat(unread)).flatten();
+        let (value, length) = match whole {
+            Some((fields, length)) => (Ok(Value::Array(fields)), length),
+            None => match self.extent.measure(unread) {
+                Ok(None) => return None,
+                Ok(Some(length)) => (redis::parse_redis_value(&unread[..length]), length),
+                Err(no_reply) => (Err(no_reply.into()), 0),
+            },
+        };
+        self.extent = Extent::default();
+        self.begin += length;
+        Some(value)
+    }
+}
+
+/// A list whose fields are numbers, strings or nothing, and its length in bytes; nothing if that isn't all there, or isn't one.
+fn flat(bytes: &[u8]) -> Option<(Vec<Value>, usize)> {
+    let bytes = &bytes[..bytes.len().min(LONGEST)];
+    let (count, mut at) = integer(bytes.strip_prefix(b"*")?)?;
+    at += 1;
+    let count = usize::try_from(count).ok().filter(|count| *count < VALUES)?;
+    // A script's reply has no more; more are not worth a guess at the room they take.
+    let mut fields = Vec::with_capacity(count.min(8));
+    for _ in 0..count {
+        let (kind, rest) = bytes.get(at..)?.split_first()?;
+        if *kind == b'_' && rest.starts_with(b"\r\n") {
+            fields.push(Value::Nil);
+            at += 3;
+            continue;
+        }
+        let (number, length) = integer(rest)?;
+        at += 1 + length;
+        fields.push(match (kind, usize::try_from(number)) {
+            (b':', _) => Value::Int(number),
+            (b'$', Ok(count)) => {
+                let end = at.checked_add(count)?;
+                let text = bytes.get(at..end)?;
+                at = end + 2;
+                (bytes.get(end..at)? == b"\r\n").then(|| Value::BulkString(text.to_vec()))?
+            }
+            (b'$', Err(_)) if number == -1 => Value::Nil,
+            _ => return None,
+        });
+    }
+    Some((fields, at))
+}
+
+/// The number up to the end of the line, and the number of bytes with that. What is longer than any time or fence is nothing here.
+fn integer(bytes: &[u8]) -> Option<(i64, usize)> {
+    let negative = bytes.first() == Some(&b'-');
+    let mut at = usize::from(negative);
+    let (first, mut number) = (at, 0_i64);
+    while let Some(digit) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        number = number.wrapping_mul(10).wrapping_add(i64::from(digit));
+        at += 1;
+    }
+    // So many digits that no sum has overflowed.
+    let fits = at > first && at - first <= 18;
+    (fits && bytes.get(at..at + 2)? == b"\r\n").then_some((if negative { -number } else { number }, at + 2))
+}
+
+#[cfg(test)]
+#[path = "replies_tests.rs"]
+mod tests;

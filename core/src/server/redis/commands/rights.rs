@@ -1,0 +1,126 @@
+//! What a user has to be permitted, as data, and what a server says of it.
+
+use crate::name::Keys;
+
+/// A command that the scripts run, with arguments by which it leaves nothing behind, and what it is needed for.
+struct Right {
+    /// `K1` to `K4` stand for the keys: lock, fence, queue, marker.
+    command: &'static str,
+    purpose: &'static str,
+}
+
+const fn right(command: &'static str, purpose: &'static str) -> Right {
+    Right { command, purpose }
+}
+
+/// In an order that leaves nothing behind even where some are denied: what is written expires by itself.
+const RIGHTS: [Right; 20] = [
+    right("TIME", "to tell the server's time"),
+    right("MGET K1 K2", "to see who holds a lock"),
+    right("EXISTS K1", "to tell a foreign key from none"),
+    right("TYPE K1", "to name what a foreign key holds"),
+    right("GETRANGE K1 0 0", "to see who holds a lock without reading all of a foreign value"),
+    right("SET K1 probe PX 1000", "to take a lock"),
+    right("SET K2 1 PX 1000", "to count fences"),
+    right("PTTL K1", "to tell how long a lock remains"),
+    right("PEXPIRE K1 1000", "to renew and extend a lock"),
+    right("DEL K1 K2", "to release a lock"),
+    right("ZADD K3 0 probe", "to line a waiter up"),
+    right("PEXPIRE K3 1000", "to forget a queue that nobody waits in"),
+    right("ZSCORE K3 probe", "to see whether a waiter lives"),
+    right("ZCOUNT K3 0 0", "to tell how many wait"),
+    right("ZRANGEBYSCORE K3 0 0", "to see who is next"),
+    right("ZREVRANGE K3 0 0", "to see who is last"),
+    right("ZREM K3 probe", "to take a waiter out"),
+    // Tried as PUBLISH where the server has no sharded channels.
+    right("SPUBLISH ~lt:wake:probe -", "to tell the next waiter of a release (PUBLISH before version 7)"),
+    // Where there is one server this is a side key like the fence; on a quorum it is the server's own.
+    right("GET K4", "to see whether the server remembers"),
+    // An error of syntax to whom is permitted to say it: the marker must stay as it is.
+    right("SET K4 probe NX XX", "to mark a server that is new"),
+];
+
+/// What else the scripts and the connection use; `GET`, `SET` and so on are among what is tried.
+const COMMANDS: &str = "+eval +evalsha +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +zadd +zrem +zscore +zcount \
+                        +zrangebyscore +zrevrange +@pubsub +hello +ping +client|setname +info";
+
+/// What an administrator does for a user who was refused something about the lock with these keys.
+pub(crate) fn advice(keys: &Keys) -> String {
+    let prefix = keys.lock().strip_suffix(keys.name()).unwrap_or_default();
+    let sides = keys.fence().strip_suffix("fence").unwrap_or_default();
+    // A name with a tag has its side keys behind itself; all other names have theirs in braces.
+    let patterns =
+        if prefix.is_empty() { "~*".to_owned() } else { format!("~{prefix}* ~{{{prefix}* ~{}", Keys::server_marker()) };
+    format!(
+        "; the lock's keys are {} and {sides}*, and what its user needs is: ACL SETUSER <user> {patterns} &~lt:wake:* {COMMANDS}",
+        keys.lock()
+    )
+}
+
+/// The arguments of the script that tries them.
+pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
+    RIGHTS.iter().map(|right| right.command)
+}
+
+/// What is missing, a line each: `PEXPIRE of :~lt:probe, to renew and extend a lock`. `failed` is what the script found.
+pub(crate) fn missing(failed: &str, keys: &Keys, is_denial: impl Fn(&str) -> bool) -> Option<String> {
+    let lines: Vec<String> = failed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(_, error)| is_denial(error))
+        .filter_map(|(number, _)| RIGHTS.get(number.parse::<usize>().ok()?.checked_sub(1)?))
+        .map(|right| described(right, keys))
+        .collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// Names a key too, because it may be the key that is denied.
+fn described(right: &Right, keys: &Keys) -> String {
+    let mut words = right.command.split(' ');
+    let command = words.next().unwrap_or_default();
+    let key = words.find_map(|word| keys.in_order().get(word.strip_prefix('K')?.parse::<usize>().ok()?.checked_sub(1)?).copied());
+    match key {
+        Some(key) => format!("{command} of {key}, {}", right.purpose),
+        None => format!("{command}, {}", right.purpose),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_refused_is_told_the_keys_and_a_line_for_the_administrator() {
+        let advice = |prefix: &str, name: &str| super::advice(&Keys::new(prefix, name, 1).unwrap());
+        let with_prefix = advice("prod:", "a");
+        assert!(with_prefix.starts_with("; the lock's keys are prod:a and {prod:a}:~lt:*, "), "{with_prefix}");
+        assert!(
+            with_prefix.contains(": ACL SETUSER <user> ~prod:* ~{prod:* ~{~lt}:marker &~lt:wake:* +eval +evalsha "),
+            "{with_prefix}"
+        );
+        assert!(advice("", "{shop}:b").contains("{shop}:b and {shop}:b:~lt:tag:*, "));
+        assert!(advice("", "a").contains("<user> ~* &~lt:wake:* +eval"));
+    }
+
+    #[test]
+    fn the_line_for_the_administrator_has_every_command_that_is_tried() {
+        let given: Vec<&str> = COMMANDS.split(' ').collect();
+        for right in &RIGHTS {
+            let command = right.command.split(' ').next().unwrap().to_lowercase();
+            assert!(command == "spublish" || given.contains(&&*format!("+{command}")), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_in_words_and_other_errors_are_nobodys_fault() {
+        let keys = Keys::of_no_lock("prod:", 3);
+        let found = "1 denied\n6 other\n9 denied\n20 denied\n99 denied\nunreadable";
+        let lines = missing(found, &keys, |error| error == "denied").unwrap();
+        assert_eq!(
+            lines,
+            "TIME, to tell the server's time\nPEXPIRE of prod::~lt:probe, to renew and extend a lock\n\
+             SET of {~lt}:marker, to mark a server that is new"
+        );
+        assert_eq!(missing("5 other", &keys, |error| error == "denied"), None);
+    }
+}

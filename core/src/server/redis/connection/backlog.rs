@@ -1,0 +1,60 @@
+//! Operations that wait for a connection, in the order of their submission.
+
+use std::collections::VecDeque;
+
+use crate::clock::Tick;
+use crate::op::Failure;
+use crate::server::redis::connection::failure::too_late;
+use crate::server::redis::connection::pipeline::Job;
+
+/// The queue, and when its first deadline passes.
+pub(crate) struct Queue {
+    jobs: VecDeque<Job>,
+    /// Not later than the first deadline.
+    due: Tick,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self { jobs: VecDeque::new(), due: Tick::NEVER }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    pub(crate) fn due(&self) -> Tick {
+        self.due
+    }
+
+    pub(crate) fn push(&mut self, job: Job) {
+        self.due = self.due.min(job.request.deadline);
+        self.jobs.push_back(job);
+    }
+
+    /// Empties the queue; `each` gets what may still be sent.
+    pub(crate) fn drain(&mut self, now: Tick, mut each: impl FnMut(Job)) {
+        self.due = Tick::NEVER;
+        for job in self.jobs.drain(..) {
+            if job.request.deadline <= now {
+                job.completion.complete(Err(too_late()));
+            } else {
+                each(job);
+            }
+        }
+    }
+
+    /// Ends with `failure` what is unfit to wait.
+    pub(crate) fn refuse(&mut self, failure: &Failure, unfit: impl Fn(&Job) -> bool) {
+        self.due = Tick::NEVER;
+        for job in std::mem::take(&mut self.jobs) {
+            if unfit(&job) {
+                // What was sent before, on a connection that broke, may have been done then.
+                let maybe_applied = failure.maybe_applied || job.repeated;
+                job.completion.complete(Err(Failure { maybe_applied, ..failure.clone() }));
+            } else {
+                self.push(job);
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! When to try to connect again.
+
+use std::time::Duration;
+
+use crate::clock::Tick;
+
+/// The pause after the first failure.
+const FIRST: Duration = Duration::from_millis(50);
+
+/// The longest pause. A server that came back is noticed within it and one connect.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// Counts failures in a row, and knows until when not to try.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    failures: u32,
+    until: Tick,
+}
+
+impl Backoff {
+    /// No attempt before this instant.
+    pub(crate) fn until(&self) -> Tick {
+        self.until
+    }
+
+    /// An attempt failed at `now`. `chance` (0 to 1) spreads the clients of a server that comes back.
+    pub(crate) fn failed(&mut self, now: Tick, chance: f64) {
+        self.failures = self.failures.saturating_add(1);
+        self.until = now.after(pause(self.failures, chance));
+    }
+
+    /// A connection broke at `now`. One that had answered may be replaced at once; one that never did is a failed attempt,
+    /// only that the first in a row is forgiven: a server that is cut off right after accepting must not cause a storm.
+    pub(crate) fn broke(&mut self, now: Tick, answered: bool, chance: f64) {
+        if answered {
+            self.failures = 0;
+        }
+        self.until = now.after(pause(self.failures, chance));
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+/// The pause after so many failures in a row: doubling, capped, between half and all of it.
+fn pause(failures: u32, chance: f64) -> Duration {
+    let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
+    let whole = FIRST.saturating_mul(1 << doublings.min(10)).min(LONGEST);
+    whole.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        for (failures, shortest, longest) in [(0, 0, 0), (1, 25, 50), (2, 50, 100), (4, 200, 400), (5, 250, 500), (99, 250, 500)]
+        {
+            assert_eq!(pause(failures, 0.0), Duration::from_millis(shortest), "{failures}");
+            assert_eq!(pause(failures, 1.0), Duration::from_millis(longest), "{failures}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_answered_is_replaced_at_once_and_a_useless_one_only_once() {
+        let now = Tick::from_micros(1_000);
+        let mut backoff = Backoff::default();
+        backoff.failed(now, 1.0);
+        backoff.broke(now, true, 1.0);
+        assert_eq!(backoff.until(), now);
+        backoff.broke(now, false, 1.0);
+        assert_eq!(backoff.until(), now.after(FIRST));
+        backoff.broke(now, false, 1.0);
+        assert_eq!(backoff.until(), now.after(FIRST * 2));
+    }
+}

@@ -1,0 +1,35 @@
+//! The failures that the lane itself makes.
+
+use std::time::Duration;
+
+use crate::op::{Failure, FailureKind};
+
+pub(crate) fn too_late() -> Failure {
+    Failure::not_applied(FailureKind::TooLate, "the operation's deadline passed before it could be sent")
+}
+
+/// What an operation gets whose time was up before there was a connection: the reason that the last attempt gave, or that
+/// this one takes too long.
+pub(crate) fn no_connection(trouble: Option<&Failure>) -> Failure {
+    let slow = || Failure::not_applied(FailureKind::Timeout, "no connection was made in the time the operation had");
+    trouble.cloned().unwrap_or_else(slow)
+}
+
+pub(crate) fn no_answer(timeout: Duration) -> Failure {
+    Failure::unknown(FailureKind::Timeout, format!("no answer within {} ms", timeout.as_millis()))
+}
+
+pub(crate) fn disconnected() -> Failure {
+    Failure::unknown(FailureKind::Disconnected, "the connection broke before the answer came")
+}
+
+/// What an operation gets from a closed server.
+pub(crate) fn closed(sent: bool) -> Failure {
+    Failure { maybe_applied: sent, ..Failure::not_applied(FailureKind::Closed, "the client is closed") }
+}
+
+/// Whether an answer says that the server can't serve at all, rather than that this client or this lock may not.
+pub(crate) fn is_servers_fault(kind: FailureKind) -> bool {
+    use FailureKind::{ClusterDown, Loading, Misconfigured, OutOfMemory, Protocol, ReadOnly};
+    matches!(kind, ClusterDown | Loading | Misconfigured | OutOfMemory | Protocol | ReadOnly)
+}

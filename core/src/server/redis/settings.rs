@@ -1,0 +1,46 @@
+//! Settings: what every connection to one server is made with.
+
+use std::time::Duration;
+
+use crate::op::Fleet;
+use crate::server::redis::transport::url::Target;
+
+/// What connecting needs to know, fixed for a server's life.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) target: Target,
+    /// What the connections are called.
+    pub(crate) name: String,
+    pub(crate) fleet: Option<Fleet>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) response_timeout: Duration,
+}
+
+/// What the connection is called in `CLIENT LIST`: `locktender`, and the application behind a colon. A name may have no white space,
+/// and no letters but those of English.
+pub(crate) fn name(app: Option<&str>) -> String {
+    let mut name = String::from("locktender");
+    for (at, byte) in app.unwrap_or_default().bytes().enumerate() {
+        name.push_str(if at == 0 { ":" } else { "" });
+        name.push(if byte.is_ascii_graphic() { char::from(byte) } else { '_' });
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_called_after_its_application() {
+        for (app, expected) in [
+            (None, "locktender"),
+            (Some(""), "locktender"),
+            (Some("billing"), "locktender:billing"),
+            (Some("billing job\n"), "locktender:billing_job_"),
+            (Some("größer"), "locktender:gr____er"),
+        ] {
+            assert_eq!(name(app), expected);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! From a target to a connected socket, within the connect timeout.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+
+use crate::op::{Failure, FailureKind};
+use crate::server::redis::transport::socket::Socket;
+use crate::server::redis::transport::tls;
+use crate::server::redis::transport::url::{Endpoint, Target};
+
+/// How long connecting may take, all stages together.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    pub(crate) at: Instant,
+    pub(crate) span: Duration,
+}
+
+impl Limit {
+    pub(crate) fn new(span: Duration) -> Self {
+        Self { at: Instant::now() + span, span }
+    }
+
+    /// Waits for one stage; `what` has no end within the limit is a failure of `kind`.
+    pub(crate) async fn keep<T>(self, kind: FailureKind, what: &str, stage: impl Future<Output = T>) -> Result<T, Failure> {
+        let late = |_| Failure::not_applied(kind, format!("{what} within {} ms", self.span.as_millis()));
+        timeout_at(self.at, stage).await.map_err(late)
+    }
+}
+
+/// Connects the socket, and shakes hands where it is TLS.
+pub(crate) async fn dial(target: &Target, limit: Limit) -> Result<Socket, Failure> {
+    match &target.endpoint {
+        Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
+        Endpoint::Tls { host, port, name, config } => {
+            let stream = tcp(host, *port, limit).await?;
+            shake_hands(stream, name.clone(), Arc::clone(config), limit).await
+        }
+        #[cfg(unix)]
+        Endpoint::Unix { path } => {
+            let connected = limit.keep(FailureKind::Timeout, "no connection", tokio::net::UnixStream::connect(path)).await?;
+            Ok(Socket::Unix(connected.map_err(|error| unconnected(&error))?))
+        }
+        #[cfg(not(unix))]
+        Endpoint::Unix { .. } => Err(Failure::not_applied(FailureKind::Other, "this system has no unix sockets")),
+    }
+}
+
+/// Tries the addresses one after the other, so that it is always the same server that answers where several would. Each
+/// may take its share of what is left: a black hole among them doesn't hide the others.
+async fn tcp(host: &str, port: u16, limit: Limit) -> Result<TcpStream, Failure> {
+    let addresses = resolve(host, port, limit).await?;
+    let mut last = Failure::not_applied(FailureKind::Dns, format!("\"{host}\" has no address"));
+    for (tried, address) in addresses.iter().enumerate() {
+        let left = limit.at.saturating_duration_since(Instant::now());
+        let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+        let part = Limit { at: Instant::now() + share, span: limit.span };
+        match part.keep(FailureKind::Timeout, "no connection", TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                // Requests are small and somebody waits for each of them. Without the option they are only slower.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Ok(Err(error)) => last = unconnected(&error),
+            Err(late) => last = late,
+        }
+    }
+    Err(last)
+}
+
+async fn resolve(host: &str, port: u16, limit: Limit) -> Result<Vec<SocketAddr>, Failure> {
+    // An address needs no resolver, which would cost a thread.
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let what = format!("\"{host}\" was not resolved");
+    match limit.keep(FailureKind::Dns, &what, tokio::net::lookup_host((host, port))).await? {
+        Ok(addresses) => Ok(addresses.collect()),
+        Err(error) => Err(Failure::not_applied(FailureKind::Dns, format!("\"{host}\" could not be resolved: {error}"))),
+    }
+}
+
+async fn shake_hands(
+    stream: TcpStream,
+    name: ServerName<'static>,
+    config: Arc<rustls::ClientConfig>,
+    limit: Limit,
+) -> Result<Socket, Failure> {
+    let shaken = limit.keep(FailureKind::Tls, "no TLS handshake", TlsConnector::from(config).connect(name, stream)).await;
+    match shaken {
+        Ok(Ok(stream)) => Ok(Socket::Tls(Box::new(stream))),
+        Ok(Err(error)) => Err(tls::failure(&error)),
+        Err(late) => Err(Failure { message: late.message + tls::DOUBT, ..late }),
+    }
+}
+
+/// A connection that did not come about. Nothing listens, or nothing can be reached: both are refusals.
+fn unconnected(error: &io::Error) -> Failure {
+    let kind = match error.kind() {
+        io::ErrorKind::TimedOut => FailureKind::Timeout,
+        io::ErrorKind::PermissionDenied => FailureKind::Denied,
+        _ => FailureKind::Refused,
+    };
+    Failure::not_applied(kind, format!("could not connect: {error}"))
+}

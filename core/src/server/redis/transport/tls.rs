@@ -1,0 +1,102 @@
+//! The TLS settings of a client, and what a handshake failed of.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+
+use crate::error::Error;
+use crate::error::quoted::quoted;
+use crate::op::{Failure, FailureKind};
+use crate::options::ClientOptions;
+
+/// What to look at where nothing speaks TLS.
+pub(crate) const DOUBT: &str = "; does that port speak TLS? If not, its URL begins with redis://";
+
+/// Reads the certificate files. They are read once, when the client is made, so that a wrong path is an argument error.
+///
+/// The crypto provider is passed explicitly: a process-wide default belongs to the application.
+pub(crate) fn config(options: &ClientOptions) -> Result<Arc<ClientConfig>, Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::internal(None, &error.to_string()))?
+        .with_root_certificates(roots(options.tls_ca.as_deref())?);
+    let config = match (&options.tls_cert, &options.tls_key) {
+        (Some(cert), Some(key)) => {
+            let chain = certificates("tls_cert", cert)?;
+            let secret = PrivateKeyDer::from_pem_file(Path::new(key))
+                .map_err(|error| Error::invalid("tls_key", key, format!("no private key could be read: {error}")))?;
+            builder
+                .with_client_auth_cert(chain, secret)
+                .map_err(|error| Error::invalid("tls_cert", cert, format!("does not go with tls_key: {error}")))?
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    Ok(Arc::new(config))
+}
+
+fn roots(ca: Option<&str>) -> Result<RootCertStore, Error> {
+    let mut store = RootCertStore::empty();
+    let (trusted, source) = match ca {
+        Some(path) => (certificates("tls_ca", path)?, "the file holds no certificate that can be trusted"),
+        // Single broken files among the system's are usual and no reason to fail.
+        None => (rustls_native_certs::load_native_certs().certs, "the system has no trusted certificates: give a file"),
+    };
+    let (added, _) = store.add_parsable_certificates(trusted);
+    if added == 0 {
+        return Err(Error::invalid("tls_ca", ca, source.to_owned()));
+    }
+    Ok(store)
+}
+
+fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let refuse =
+        |error: rustls::pki_types::pem::Error| Error::invalid(option, path, format!("no certificates could be read: {error}"));
+    CertificateDer::pem_file_iter(Path::new(path)).map_err(refuse)?.collect::<Result<_, _>>().map_err(refuse)
+}
+
+/// Why there was no handshake. A certificate stays what it is, however often it is asked for.
+pub(crate) fn failure(error: &io::Error) -> Failure {
+    let failed = |why: &str| Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {why}"));
+    let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let said = quoted(&error.to_string());
+    match refusal {
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => failed(
+            "the server's certificate was signed by an authority that is not trusted here; \
+             the option tls_ca (in Node tlsCa) takes the file of its certificate",
+        )
+        .for_good(),
+        Some(rustls::Error::InvalidCertificate(_)) => failed(&said).for_good(),
+        // A plain server answers with what is no TLS, or hangs up.
+        Some(rustls::Error::InvalidMessage(_)) => failed(&(said + DOUBT)),
+        None => failed(&(said + DOUBT)),
+        Some(_) => failed(&said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_fails_for_good_and_a_plain_port_is_asked_about() {
+        use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage};
+        let alert = rustls::AlertDescription::HandshakeFailure;
+        for (error, lasting, words) in [
+            (io::Error::other(InvalidCertificate(CertificateError::UnknownIssuer)), true, "tls_ca"),
+            (io::Error::other(InvalidCertificate(CertificateError::Expired)), true, "xpired"),
+            (io::Error::other(InvalidMessage(rustls::InvalidMessage::InvalidContentType)), false, "does that port speak TLS?"),
+            (io::ErrorKind::UnexpectedEof.into(), false, "does that port speak TLS?"),
+            (io::ErrorKind::ConnectionReset.into(), false, "does that port speak TLS?"),
+            (io::Error::other(AlertReceived(alert)), false, "alert"),
+        ] {
+            let failure = failure(&error);
+            assert_eq!((failure.kind, failure.lasting, failure.maybe_applied), (FailureKind::Tls, lasting, false), "{failure}");
+            assert!(failure.message.contains(words), "{failure}");
+        }
+    }
+}
