@@ -1,6 +1,6 @@
 //! Options from JavaScript. What is not given stays the core's default; what is given is checked by the core.
 
-use locktender::options::{Place, milliseconds};
+use locktender::options::{Place, milliseconds, suspicious};
 use locktender::wording::Language;
 use locktender::{Error, LockSettings, Wait};
 use napi_derive::napi;
@@ -22,6 +22,12 @@ pub fn instead_of(name: String, place: OptionPlace) -> String {
         OptionPlace::Acquire => Place::Acquire,
     };
     locktender::options::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
+}
+
+/// What is said of a ttl that was probably meant in another unit.
+#[napi(ts_return_type = "string | null")]
+pub fn suspicious_ttl(ms: f64) -> Option<String> {
+    suspicious(milliseconds("ttlMs", ms).ok()?, Language::Node)
 }
 
 /// Options of a lock.
