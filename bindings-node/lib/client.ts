@@ -9,6 +9,7 @@ import { Lock, type Made } from './lock.js'
 import { clientOptions, flag, lockOptions, signalOf, text, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
 import { serversAnd, type Server } from './servers.js'
+import { onBehalfOf, suspect } from './suspicions.js'
 
 /** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
 export type WithLockOptions = LockOptions & AcquireOptions
@@ -60,8 +61,10 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   constructor(servers?: Server | readonly Server[] | ClientOptions, options?: ClientOptions) {
     super()
     const [sources, given] = serversAnd(servers, options)
-    this.#native = valueOf(queue.open(sources, clientOptions(given)))
+    const own = clientOptions(given)
+    this.#native = valueOf(queue.open(sources, own))
     enrol(this.#native.id, this)
+    suspect(this.#native, null, own, new.target)
     const hear = (name: string) => {
       if (ofNormalLife(name)) this.#native.hear(true)
     }
@@ -73,16 +76,17 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    * unless `prefix` is given. The connection is the client's own. Clients of a cluster or of sentinels are refused.
    */
   static fromIoredis(redis: IoredisLike, options?: ClientOptions): Client {
-    return new Client(...ofIoredis(redis, clientOptions(options) as ClientOptions))
+    return onBehalfOf(Client.fromIoredis, () => new Client(...ofIoredis(redis, clientOptions(options) as ClientOptions)))
   }
 
   /** The lock `name`. No I/O. Throws `InvalidArgumentError` for a bad name or option. */
   lock(name: string, options?: LockOptions): Lock {
-    return this.#lock(name, lockOptions(options))
+    return this.#lock(name, lockOptions(options), Client.prototype.lock)
   }
 
-  #lock(name: string, options: native.LockOptions): Lock {
+  #lock(name: string, options: native.LockOptions, entry: Function): Lock {
     const lock = Client.makeLock(this, text('name', name), options)
+    suspect(this.#native, name, options, entry)
     return new Lock(name, () => lock)
   }
 
@@ -103,7 +107,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   withLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<T>
   async withLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<T> {
     const [own, run] = bodyOf(options, body)
-    const held = await this.#lock(name, lockOptions(own, ['signal'])).acquire({ signal: signalOf(own) })
+    const held = await this.#lock(name, lockOptions(own, ['signal']), Client.prototype.withLock).acquire({ signal: signalOf(own) })
     return await during(held, run)
   }
 
@@ -112,7 +116,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<Ran<T>>
   async tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<Ran<T>> {
     const [own, run] = bodyOf(options, body)
-    const held = await this.#lock(name, lockOptions(own, ['signal'])).tryAcquire({ signal: signalOf(own) })
+    const held = await this.#lock(name, lockOptions(own, ['signal']), Client.prototype.tryWithLock).tryAcquire({ signal: signalOf(own) })
     return held ? { ran: true, value: await during(held, run) } : { ran: false }
   }
 
@@ -126,6 +130,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     this.#hear()
     const own = lockOptions(options, ['signal', 'orAcquire'])
     const lock = valueOf(this.#native.adoption(text('ticket', ticket), flag('orAcquire', options?.orAcquire), own))
+    suspect(this.#native, lock.name, own, Client.prototype.adopt)
     const granted = resultOf<Granted>(await outcomeUnless(signalOf(options), () => lock.acquire()))
     return new Held(lock.name, this, granted)
   }

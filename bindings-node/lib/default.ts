@@ -2,6 +2,7 @@ import { bodyOf, Client, type Body, type Ran, type WithLockOptions } from './cli
 import { Lock } from './lock.js'
 import { lockOptions, text, type ClientOptions, type LockOptions } from './options.js'
 import type { Server } from './servers.js'
+import { onBehalfOf, suspect } from './suspicions.js'
 
 let client: Client | undefined
 
@@ -18,13 +19,13 @@ export function configure(servers: Server | readonly Server[], options?: ClientO
 /** Sets the options of the default client, whose servers the environment's `LOCKTENDER_URL` names, and gives that client. */
 export function configure(options: ClientOptions): Client
 export function configure(servers: Server | readonly Server[] | ClientOptions, options?: ClientOptions): Client {
-  return (client = new Client(servers as Server | readonly Server[], options))
+  return (client = onBehalfOf(configure, () => new Client(servers as Server | readonly Server[], options)))
 }
 
 /** The lock `name` of the default client. No I/O, and no client before its first operation. */
 export function lock(name: string, options?: LockOptions): Lock {
   const own = lockOptions(options)
-  text('name', name)
+  suspect(undefined, text('name', name), own, lock)
   return new Lock(name, () => Client.makeLock(defaultClient(), name, own))
 }
 
@@ -33,7 +34,7 @@ export function withLock<T>(name: string, body: Body<T>): Promise<T>
 export function withLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<T>
 export async function withLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<T> {
   const [own, run] = bodyOf(options, body)
-  return await defaultClient().withLock(name, own, run)
+  return await onBehalfOf(withLock, () => defaultClient().withLock(name, own, run))
 }
 
 /** `tryWithLock` of the default client. */
@@ -41,5 +42,5 @@ export function tryWithLock<T>(name: string, body: Body<T>): Promise<Ran<T>>
 export function tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<Ran<T>>
 export async function tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<Ran<T>> {
   const [own, run] = bodyOf(options, body)
-  return await defaultClient().tryWithLock(name, own, run)
+  return await onBehalfOf(tryWithLock, () => defaultClient().tryWithLock(name, own, run))
 }

@@ -187,6 +187,12 @@ impl Client {
         self.heard.store(heard, Ordering::Relaxed);
     }
 
+    /// Emits an event of kind `warning`.
+    #[napi]
+    pub fn warn(&self, lock_name: Option<String>, message: String) {
+        self.core.warn(lock_name.as_deref(), message);
+    }
+
     #[napi]
     pub fn lock(&self, name: String, options: LockOptions) -> Either<Lock, Failure> {
         Lock::make(Ok(self.core.lock(name)), &options, &self.queue)

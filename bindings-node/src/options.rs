@@ -1,7 +1,6 @@
 //! Options from JavaScript. What is not given stays the core's default; what is given is checked by the core.
 
-use locktender::host::Language;
-use locktender::host::{Place, milliseconds};
+use locktender::host::{Language, Place, milliseconds, suspicious};
 use locktender::{Error, LockSettings, Wait};
 use napi_derive::napi;
 
@@ -22,6 +21,12 @@ pub fn instead_of(name: String, place: OptionPlace) -> String {
         OptionPlace::Acquire => Place::Acquire,
     };
     locktender::host::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
+}
+
+/// What is said of a ttl that was probably meant in another unit.
+#[napi(ts_return_type = "string | null")]
+pub fn suspicious_ttl(ms: f64) -> Option<String> {
+    suspicious(milliseconds("ttlMs", ms).ok()?, Language::Node)
 }
 
 /// Options of a lock.
