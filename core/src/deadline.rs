@@ -1,21 +1,21 @@
-//! How long answers are waited for by a process that may stand still itself.
+//! Deadline: until when answers are waited for by a process that may stand still itself.
 //!
-//! A machine is suspended, a container is frozen, a process is stopped, or there are too many for its processors. Whoever goes
-//! on then finds its timers overdue, and answers that nobody has read yet; and a server on the same machine had no time to
-//! answer either. None of that is the servers' silence.
+//! A machine is suspended, a container is frozen, a process is stopped, or there are too many processes for its processors. A
+//! process that goes on after such a pause finds overdue timers, and answers that it has not read yet. A server on the same
+//! machine had no time to answer either. None of that is the servers' silence.
 
 use std::time::Duration;
 
 use crate::clock::Tick;
 
-/// Until when answers are waited for.
+/// The end of the time in which answers are waited for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Deadline {
     ends: Tick,
     excused: bool,
 }
 
-impl Patience {
+impl Deadline {
     pub(crate) fn until(ends: Tick) -> Self {
         Self { ends, excused: false }
     }
@@ -24,10 +24,10 @@ impl Patience {
         self.ends
     }
 
-    /// To be told of every moment in which its owner runs; gives how late that was. Patience that should have ended before goes on
-    /// from there for as long as it was overslept, at most for `most`. But only once: on a machine that is always late it would
+    /// Extends an overdue deadline for the pause of this process, at most by `most`, and gives how late the call was. To be called
+    /// each time when the owner of the deadline runs. It extends a deadline only once: on a machine that is always late it would
     /// never end.
-    pub(crate) fn overslept(&mut self, now: Tick, most: Duration) -> Duration {
+    pub(crate) fn extend_for_pause(&mut self, now: Tick, most: Duration) -> Duration {
         let late = now.since(self.ends);
         if !late.is_zero() {
             let more = if self.excused { Duration::ZERO } else { late.min(most) };
@@ -51,16 +51,20 @@ mod tests {
 
     #[test]
     fn what_was_overslept_is_added_once_and_within_bounds() {
-        // When somebody looked, how late that was, and when patience ended from then on.
+        // When somebody looked, how late that was, and when deadline ended from then on.
         for looks in [
             vec![(0, 0, 1_000), (999, 0, 1_000), (1_000, 0, 1_000)],
             vec![(1_001, 1, 1_002), (1_002, 0, 1_002), (1_003, 1, 1_003)],
             vec![(1_300, 300, 1_600), (1_500, 0, 1_600), (1_700, 100, 1_700), (9_000, 7_300, 9_000)],
             vec![(3_600_000, 3_599_000, 3_601_000)],
         ] {
-            let mut patience = Patience::until(at(1_000));
+            let mut deadline = Deadline::until(at(1_000));
             for (now, late, ends) in looks.clone() {
-                assert_eq!((patience.overslept(at(now), ms(1_000)), patience.ends()), (ms(late), at(ends)), "{looks:?} {now}");
+                assert_eq!(
+                    (deadline.extend_for_pause(at(now), ms(1_000)), deadline.ends()),
+                    (ms(late), at(ends)),
+                    "{looks:?} {now}"
+                );
             }
         }
     }

@@ -85,9 +85,9 @@ impl Condvar {
         MutexGuard(self.0.wait(guard.0).unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// [`Condvar::wait`] for at most `patience`.
-    pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, patience: Duration) -> MutexGuard<'a, T> {
-        let (guard, _) = self.0.wait_timeout(guard.0, patience).unwrap_or_else(PoisonError::into_inner);
+    /// [`Condvar::wait`] for at most `timeout`.
+    pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, timeout: Duration) -> MutexGuard<'a, T> {
+        let (guard, _) = self.0.wait_timeout(guard.0, timeout).unwrap_or_else(PoisonError::into_inner);
         MutexGuard(guard)
     }
 

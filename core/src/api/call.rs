@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::event::callback;
-use crate::io::reactor::{self, Drive};
+use crate::io::reactor::{self, Reactor};
 use crate::io::runtime::at_home;
 use crate::io::watch::Driver;
 use crate::sync::Mutex;
@@ -33,15 +33,15 @@ type Starter<T> = Box<dyn FnOnce(Responder<T>) -> Option<Canceller> + Send>;
 #[must_use = "a call does nothing unless it is awaited, waited for or sent off"]
 pub struct Call<T> {
     starter: Option<Starter<T>>,
-    slot: Arc<Slot<T>>,
+    slot: Arc<ResultCell<T>>,
     canceller: Option<Canceller>,
     /// What a thread that waits drives meanwhile.
-    drive: Option<Arc<Drive>>,
+    reactor: Option<Arc<Reactor>>,
 }
 
 impl<T: Send + 'static> Call<T> {
     pub(crate) fn new(start: impl FnOnce(Responder<T>) -> Option<Canceller> + Send + 'static) -> Self {
-        Self { starter: Some(Box::new(start)), slot: Arc::default(), canceller: None, drive: None }
+        Self { starter: Some(Box::new(start)), slot: Arc::default(), canceller: None, reactor: None }
     }
 
     /// A call that has ended before it began.
@@ -71,25 +71,25 @@ impl<T: Send + 'static> Call<T> {
         }
     }
 
-    /// Blocks this thread until the operation has ended, at most `patience`, and less if a signal arrives; `None` if it has
+    /// Blocks this thread until the operation has ended, at most `timeout`, and less if a signal arrives; `None` if it has
     /// not. Call it again to go on waiting, drop the call to cancel: what a host language needs to look for signals in between.
-    pub fn wait_for(&mut self, patience: Duration) -> Option<Result<T, Error>> {
-        let until = Instant::now() + patience;
+    pub fn wait_for(&mut self, timeout: Duration) -> Option<Result<T, Error>> {
+        let until = Instant::now() + timeout;
         if self.starter.is_some() {
-            self.drive = reactor::start(|| self.start());
+            self.reactor = reactor::start(|| self.start());
         }
         let mut state = self.slot.state.lock();
-        if state.result.is_none() && callback::is_running() && !patience.is_zero() {
+        if state.result.is_none() && callback::is_running() && !timeout.is_zero() {
             return Some(Err(Error::waits_in_callback()));
         }
         if state.result.is_none() {
-            state.waiter = Waiter::Thread(thread::current(), self.drive.clone());
+            state.waiter = Waiter::Thread(thread::current(), self.reactor.clone());
             drop(state);
-            self.slot.park(until, self.drive.as_ref());
+            self.slot.park(until, self.reactor.as_ref());
             state = self.slot.state.lock();
-        } else if let Some(drive) = &self.drive {
+        } else if let Some(reactor) = &self.reactor {
             // What it has begun may still be under way.
-            drive.pass_on();
+            reactor.promote_next();
         }
         let result = state.take();
         if result.is_some() {
@@ -108,8 +108,8 @@ impl<T: Send + 'static> Call<T> {
     /// [`Call::then`] for a thread that runs an event loop, which then has to drive what this gives, if it gives something: to
     /// have it [sent](crate::host::Watch::send), and to watch. Without a driver the operation needs none.
     pub fn then_driven(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> (Cancel, Option<Driver>) {
-        let drive = reactor::start_on_loop(|| self.start());
-        (self.hand(receive), drive.map(Driver))
+        let reactor = reactor::start_on_loop(|| self.start());
+        (self.hand(receive), reactor.map(Driver))
     }
 
     fn hand(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
@@ -189,7 +189,7 @@ impl fmt::Debug for Cancel {
 }
 
 /// Ends a call. Dropped without a response it ends the call with `INTERNAL`, so that nobody waits for ever.
-pub(crate) struct Responder<T>(Option<Arc<Slot<T>>>);
+pub(crate) struct Responder<T>(Option<Arc<ResultCell<T>>>);
 
 impl<T> Responder<T> {
     pub(crate) fn respond(mut self, result: Result<T, Error>) {
@@ -215,7 +215,7 @@ impl<T> Drop for Responder<T> {
 enum Waiter<T> {
     Nobody,
     Task(Waker),
-    Thread(Thread, Option<Arc<Drive>>),
+    Thread(Thread, Option<Arc<Reactor>>),
     Callback(Box<dyn FnOnce(Result<T, Error>) + Send>),
 }
 
@@ -230,25 +230,25 @@ impl<T> State<T> {
     }
 }
 
-struct Slot<T> {
+struct ResultCell<T> {
     state: Mutex<State<T>>,
 }
 
-impl<T> Default for Slot<T> {
+impl<T> Default for ResultCell<T> {
     fn default() -> Self {
         Self { state: Mutex::new(State { result: None, waiter: Waiter::Nobody }) }
     }
 }
 
-impl<T> Slot<T> {
+impl<T> ResultCell<T> {
     fn is_filled(&self) -> bool {
         self.state.lock().result.is_some()
     }
 
     /// Blocks this thread until there is a result, or `until`.
-    fn park(&self, until: Instant, drive: Option<&Arc<Drive>>) {
-        if let Some(drive) = drive {
-            return drive.wait(until, || self.is_filled());
+    fn park(&self, until: Instant, reactor: Option<&Arc<Reactor>>) {
+        if let Some(reactor) = reactor {
+            return reactor.wait(until, || self.is_filled());
         }
         while !self.is_filled() {
             let left = until.saturating_duration_since(Instant::now());
@@ -273,7 +273,7 @@ impl<T> Slot<T> {
                     Waiter::Task(waker) => callback::call_or_trace("the waker of a task", || waker.wake()),
                     // The thread's own doing: it is awake.
                     Waiter::Thread(thread, _) if thread.id() == thread::current().id() => (),
-                    Waiter::Thread(thread, Some(drive)) => drive.wake(&thread),
+                    Waiter::Thread(thread, Some(reactor)) => reactor.wake(&thread),
                     Waiter::Thread(thread, None) => thread.unpark(),
                     Waiter::Nobody | Waiter::Callback(_) => (),
                 }

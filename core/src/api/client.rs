@@ -16,7 +16,7 @@ use crate::clock::{Now, millis};
 use crate::error::Error;
 use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind, Sink};
-use crate::io::reactor::LazyDrive;
+use crate::io::reactor::LazyReactor;
 use crate::io::runtime::Runtime;
 use crate::name::Keys;
 use crate::op::{Adoption, Answer, Fleet, Op};
@@ -27,8 +27,8 @@ use crate::server::Server;
 use crate::server::memory::MemoryServer;
 use crate::server::own::OwnServer;
 use crate::server::redis::{self, RedisServer, ServerState};
-use crate::session::Live;
-use crate::session::ask_all::Inquiry;
+use crate::session::Session;
+use crate::session::ask_all::AskAll;
 use crate::wording::Text;
 
 /// The connection to one lock server or to a quorum of independent ones. Cheap to clone; clones share everything.
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     sources: Sources,
     options: Arc<ClientOptions>,
     emitter: Emitter,
-    live: ArcSwapOption<Live>,
+    session: ArcSwapOption<Session>,
     closed: AtomicBool,
 }
 
@@ -203,10 +203,10 @@ impl Client {
     {
         let client = self.clone();
         Call::new(move |responder| {
-            match client.live(None) {
-                Ok(live) => {
-                    let patience = live.options.connect_timeout + live.options.response_timeout_for(live.server_count());
-                    Inquiry::begin(&live, &ops, patience, judge(Arc::clone(&live.addresses)), responder);
+            match client.session(None) {
+                Ok(session) => {
+                    let timeout = session.options.connect_timeout + session.options.response_timeout_for(session.server_count());
+                    AskAll::begin(&session, &ops, timeout, judge(Arc::clone(&session.addresses)), responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }
@@ -223,12 +223,12 @@ impl Client {
         let inner = Arc::clone(&self.0);
         Call::new(move |responder| {
             let first = !inner.closed.swap(true, Ordering::SeqCst);
-            let live = inner.live.load_full().filter(|live| !live.is_inherited());
-            match live {
-                Some(live) if first => {
-                    let runtime = live.runtime().handle().clone();
+            let session = inner.session.load_full().filter(|session| !session.is_inherited());
+            match session {
+                Some(session) if first => {
+                    let runtime = session.runtime().handle().clone();
                     runtime.spawn(async move {
-                        live.close().await;
+                        session.close().await;
                         responder.respond(Ok(()));
                     });
                 }
@@ -289,33 +289,33 @@ impl Client {
     }
 
     /// This process's servers and holds, made by the first operation.
-    pub(crate) fn live(&self, lock: Option<&str>) -> Result<Arc<Live>, Error> {
+    pub(crate) fn session(&self, lock: Option<&str>) -> Result<Arc<Session>, Error> {
         if self.is_closed() {
             return Err(Error::closed(lock));
         }
-        if let Some(live) = self.0.live.load_full() {
-            if !live.is_inherited() {
-                return Ok(live);
+        if let Some(session) = self.0.session.load_full() {
+            if !session.is_inherited() {
+                return Ok(session);
             }
             // The parent's: dropping it here would close what the parent uses.
-            std::mem::forget(live);
+            std::mem::forget(session);
         }
         let made = Arc::new(self.make_live()?);
-        let previous = self.0.live.rcu(|current| match current {
-            Some(live) if !live.is_inherited() => Arc::clone(live),
+        let previous = self.0.session.rcu(|current| match current {
+            Some(session) if !session.is_inherited() => Arc::clone(session),
             _ => Arc::clone(&made),
         });
-        std::mem::forget(previous.filter(|live| live.is_inherited()));
-        self.0.live.load_full().ok_or_else(|| Error::closed(lock))
+        std::mem::forget(previous.filter(|session| session.is_inherited()));
+        self.0.session.load_full().ok_or_else(|| Error::closed(lock))
     }
 
-    fn make_live(&self) -> Result<Live, Error> {
+    fn make_live(&self) -> Result<Session, Error> {
         let runtime = Runtime::current()?;
         let fleet = self.0.fleet();
-        let drive = Arc::default();
-        let servers = self.0.sources()?.iter().map(|source| self.0.connect(source, &runtime, &drive));
+        let reactor = Arc::default();
+        let servers = self.0.sources()?.iter().map(|source| self.0.connect(source, &runtime, &reactor));
         let servers = servers.collect::<Result<Vec<_>, Error>>()?;
-        Ok(Live::new(runtime, servers, Arc::clone(&self.0.options), fleet, self.0.emitter.clone()))
+        Ok(Session::new(runtime, servers, Arc::clone(&self.0.options), fleet, self.0.emitter.clone()))
     }
 }
 
@@ -325,7 +325,7 @@ impl Inner {
             sources,
             emitter: Emitter::new(sink, options.log_holds),
             options: Arc::new(options),
-            live: ArcSwapOption::const_empty(),
+            session: ArcSwapOption::const_empty(),
             closed: AtomicBool::new(false),
         }
     }
@@ -343,7 +343,7 @@ impl Inner {
         (servers > 1).then(|| Fleet { servers, max_ttl_ms: millis(self.options.max_ttl) })
     }
 
-    fn connect(&self, source: &Source, runtime: &Runtime, drive: &Arc<LazyDrive>) -> Result<Arc<dyn Server>, Error> {
+    fn connect(&self, source: &Source, runtime: &Runtime, reactor: &Arc<LazyReactor>) -> Result<Arc<dyn Server>, Error> {
         match source {
             Source::Own(server) => Ok(Arc::new(OwnServer::new(Arc::clone(server), self.emitter.clone()))),
             Source::Url(url) => match memory_name(url) {
@@ -353,7 +353,7 @@ impl Inner {
                     let timeout = self.options.response_timeout_for(self.server_count());
                     let tell = move |state: ServerState| emitter.emit(&server_event(&address, state));
                     let (fleet, host) = (self.fleet(), runtime.handle());
-                    let server = RedisServer::driven(url, &self.options, timeout, fleet, host, drive, tell)?;
+                    let server = RedisServer::driven(url, &self.options, timeout, fleet, host, reactor, tell)?;
                     Ok(server)
                 }
             },
@@ -375,8 +375,8 @@ fn server_event(address: &str, state: ServerState) -> Event {
 impl Drop for Inner {
     fn drop(&mut self) {
         // In a forked child what the parent made is the parent's.
-        if let Some(live) = self.live.swap(None).filter(|live| live.is_inherited()) {
-            std::mem::forget(live);
+        if let Some(session) = self.session.swap(None).filter(|session| session.is_inherited()) {
+            std::mem::forget(session);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss};
 use crate::io::runtime::at_home;
 use crate::protocol::{Amount, Grant, Input, Manner, Release};
-use crate::session::actor::Tended;
+use crate::session::actor::LockActor;
 use crate::session::caller::Caller;
 
 /// A lock that is ours: until it is released, handed over, or lost.
@@ -20,19 +20,19 @@ use crate::session::caller::Caller;
 /// one lets it expire. It isn't tied to a task or thread: any may extend or release it. Dropping it releases it in the
 /// background, without waiting.
 pub struct Held {
-    tended: Arc<Tended>,
+    actor: Arc<LockActor>,
     grant: Grant,
 }
 
 impl Held {
-    pub(crate) fn new(tended: Arc<Tended>, grant: Grant) -> Self {
-        Self { tended, grant }
+    pub(crate) fn new(actor: Arc<LockActor>, grant: Grant) -> Self {
+        Self { actor, grant }
     }
 
     /// The lock's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.tended.recipe.keys.name()
+        self.actor.recipe.keys.name()
     }
 
     /// The value on the servers, unique to this acquisition and readable in `redis-cli`.
@@ -51,9 +51,9 @@ impl Held {
     /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        let valid = !self.is_inherited() && Tick::now() < self.tended.valid_until();
+        let valid = !self.is_inherited() && Tick::now() < self.actor.valid_until();
         if !valid {
-            self.tended.holder_is_told();
+            self.actor.holder_is_told();
         }
         valid
     }
@@ -61,9 +61,9 @@ impl Held {
     /// How long the lock is surely held if nothing renews it; zero if it is not held. No I/O.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        let remaining = if self.is_inherited() { Duration::ZERO } else { self.tended.valid_until().since(Tick::now()) };
+        let remaining = if self.is_inherited() { Duration::ZERO } else { self.actor.valid_until().since(Tick::now()) };
         if remaining.is_zero() {
-            self.tended.holder_is_told();
+            self.actor.holder_is_told();
         }
         remaining
     }
@@ -74,9 +74,9 @@ impl Held {
     /// `LOCK_LOST`, `NOT_HELD` after a release or a hand-over, `FORKED` in a forked child.
     pub fn check(&self) -> Result<(), Error> {
         self.own()?;
-        let checked = self.tended.check();
+        let checked = self.actor.check();
         if checked.is_err() {
-            self.tended.holder_is_told();
+            self.actor.holder_is_told();
         }
         checked
     }
@@ -114,8 +114,8 @@ impl Held {
     }
 
     fn extend_to(&self, amount: Amount) -> Call<()> {
-        let tended = Arc::clone(&self.tended);
-        self.call(move |responder| tended.call(Caller::Extend(responder), |call| Input::Extend(call, amount)))
+        let actor = Arc::clone(&self.actor);
+        self.call(move |responder| actor.call(Caller::Extend(responder), |call| Input::Extend(call, amount)))
     }
 
     /// Gives the lock back, and tells what was found: released, expired, or taken by a rival.
@@ -127,10 +127,10 @@ impl Held {
     /// `UNAVAILABLE` if the outcome is still unknown after `unavailable_after`: the release goes on in the background, and
     /// may be called again to learn the outcome. `NOT_HELD` if it was released or handed over before, `FORKED` in a child.
     pub fn release(&self) -> Call<Release> {
-        let tended = Arc::clone(&self.tended);
+        let actor = Arc::clone(&self.actor);
         self.call(move |responder| {
-            tended.notice_unseen_loss();
-            tended.call(Caller::Release(responder), |call| Input::Release(call, Manner::Explicit));
+            actor.notice_unseen_loss();
+            actor.call(Caller::Release(responder), |call| Input::Release(call, Manner::Explicit));
         })
     }
 
@@ -143,8 +143,8 @@ impl Held {
     /// # Errors
     /// `LOCK_LOST`; `FORKED` in a child.
     pub fn leave(&self) -> Call<()> {
-        let tended = Arc::clone(&self.tended);
-        self.call(move |responder| tended.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody)))
+        let actor = Arc::clone(&self.actor);
+        self.call(move |responder| actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody)))
     }
 
     /// As [`Held::leave`], for a language whose end of a body can't fail: a loss is no error, but a warning event unless the holder was
@@ -153,10 +153,10 @@ impl Held {
     /// # Errors
     /// As [`Held::leave`].
     pub fn dispose(&self) -> Call<()> {
-        let tended = Arc::clone(&self.tended);
+        let actor = Arc::clone(&self.actor);
         self.call(move |responder| {
-            tended.notice_unseen_loss();
-            tended.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
+            actor.notice_unseen_loss();
+            actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
         })
     }
 
@@ -166,15 +166,15 @@ impl Held {
     /// # Errors
     /// `LOCK_LOST`, `NOT_HELD`, `FORKED`.
     pub fn hand_over(&self) -> Result<String, Error> {
-        let tended = Arc::clone(&self.tended);
-        self.call(move |responder| tended.call(Caller::HandOver(responder), Input::HandOver)).wait()
+        let actor = Arc::clone(&self.actor);
+        self.call(move |responder| actor.call(Caller::HandOver(responder), Input::HandOver)).wait()
     }
 
     /// Notes that a body of `task` begins under this hold, at `place`: a file and a line, say. As long as the lock is held, an
     /// acquire by the same task (see [`Lock::context`](crate::Lock::context)) that would wait for it fails at once.
     pub fn enter(&self, task: u64, place: Option<&str>) {
         if !self.is_inherited() {
-            self.tended.enter(task, place);
+            self.actor.enter(task, place);
         }
     }
 
@@ -202,13 +202,13 @@ impl Held {
         if let Err(error) = self.own() {
             return Call::ready(Err(error));
         }
-        let tended = Arc::clone(&self.tended);
+        let actor = Arc::clone(&self.actor);
         Call::new(move |responder| {
-            let watcher = tended.watch(Box::new(move |loss| told(responder, loss)))?;
-            let tended = Arc::downgrade(&tended);
+            let watcher = actor.watch(Box::new(move |loss| told(responder, loss)))?;
+            let actor = Arc::downgrade(&actor);
             Some(Box::new(move || {
-                if let Some(tended) = tended.upgrade() {
-                    tended.unwatch(watcher);
+                if let Some(actor) = actor.upgrade() {
+                    actor.unwatch(watcher);
                 }
             }))
         })
@@ -218,7 +218,7 @@ impl Held {
     /// there, with an event of kind `warning`.
     pub fn on_lost(&self, told: impl FnOnce(Loss) + Send + 'static) {
         if !self.is_inherited() {
-            self.tended.watch(Box::new(|loss| {
+            self.actor.watch(Box::new(|loss| {
                 if let Some(loss) = loss {
                     told(loss);
                 }
@@ -230,7 +230,7 @@ impl Held {
     /// in a language where the work may still be running.
     pub fn abandon(&self) {
         if !self.is_inherited() {
-            self.tended.feed(Input::Abandon);
+            self.actor.send(Input::Abandon);
         }
     }
 
@@ -245,7 +245,7 @@ impl Held {
     }
 
     fn is_inherited(&self) -> bool {
-        self.tended.live.is_inherited()
+        self.actor.session.is_inherited()
     }
 
     fn own(&self) -> Result<(), Error> {
@@ -257,9 +257,9 @@ impl Drop for Held {
     fn drop(&mut self) {
         // In a forked child the lock is the parent's, and its locks may have been copied while taken.
         if !self.is_inherited() {
-            self.tended.notice_unseen_loss();
+            self.actor.notice_unseen_loss();
             // The caller's runtime may be about to end.
-            at_home(|| self.tended.feed(Input::Release(0, Manner::Background)));
+            at_home(|| self.actor.send(Input::Release(0, Manner::Background)));
         }
     }
 }

@@ -13,9 +13,9 @@ use crate::name::Keys;
 use crate::op::{Adoption, Op};
 use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
-use crate::session::Live;
-use crate::session::actor::Tended;
-use crate::session::ask_all::Inquiry;
+use crate::session::Session;
+use crate::session::actor::LockActor;
+use crate::session::ask_all::AskAll;
 use crate::session::caller::Acquirer;
 use crate::wording::{Part, Text};
 
@@ -165,28 +165,28 @@ impl Lock {
         prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
     }
 
-    fn recipe(&self, one_shot: bool) -> Result<(Arc<Live>, Arc<Recipe>), Error> {
+    fn recipe(&self, one_shot: bool) -> Result<(Arc<Session>, Arc<Recipe>), Error> {
         self.prepared()?;
-        let live = self.client.live(Some(&self.name))?;
+        let session = self.client.session(Some(&self.name))?;
         // Only now the servers are known for sure.
         let prepared = self.prepared()?;
         let recipe = Recipe {
             keys: Arc::clone(&prepared.keys),
-            servers: Arc::clone(&live.addresses),
-            fleet: live.fleet,
+            servers: Arc::clone(&session.addresses),
+            fleet: session.fleet,
             options: prepared.options.clone(),
-            hear_all_first: live.must_hear_all(),
+            hear_all_first: session.must_hear_all(),
             one_shot,
             adopt: self.adopt.clone(),
-            signature: Arc::clone(&live.signature),
-            response_timeout: live.options.response_timeout_for(live.server_count()),
-            unavailable_after: live.options.unavailable_after,
+            signature: Arc::clone(&session.signature),
+            response_timeout: session.options.response_timeout_for(session.server_count()),
+            unavailable_after: session.options.unavailable_after,
         };
-        let body = if recipe.lines_up() { live.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };
+        let body = if recipe.lines_up() { session.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };
         if let Some(body) = body {
             return Err(Error::waits_for_itself(&self.name, body.place.as_deref()));
         }
-        Ok((live, Arc::new(recipe)))
+        Ok((session, Arc::new(recipe)))
     }
 
     /// Acquires the lock, waiting for it at most `wait`.
@@ -225,12 +225,12 @@ impl Lock {
     fn begin<T: Send + 'static>(&self, one_shot: bool, acquirer: fn(Responder<T>) -> Acquirer) -> Call<T> {
         let (lock, context) = (self.clone(), self.contexts.last().copied());
         Call::new(move |responder| match lock.recipe(one_shot) {
-            Ok((live, recipe)) => {
-                let tended = Tended::begin(live, recipe, context, acquirer(responder));
-                let tended = Arc::downgrade(&tended);
+            Ok((session, recipe)) => {
+                let actor = LockActor::begin(session, recipe, context, acquirer(responder));
+                let actor = Arc::downgrade(&actor);
                 Some(Box::new(move || {
-                    if let Some(tended) = tended.upgrade() {
-                        tended.feed(Input::Cancel);
+                    if let Some(actor) = actor.upgrade() {
+                        actor.send(Input::Cancel);
                     }
                 }))
             }
@@ -305,11 +305,11 @@ impl Lock {
         let lock = self.clone();
         Call::new(move |responder| {
             match lock.recipe(true) {
-                Ok((live, recipe)) => {
+                Ok((session, recipe)) => {
                     let op = Op::Inspect { keys: Arc::clone(&recipe.keys) };
-                    let patience = recipe.response_timeout;
+                    let timeout = recipe.response_timeout;
                     let judge = move |answers: &[_]| inspect(recipe.keys.name(), &recipe.servers, answers);
-                    Inquiry::begin(&live, &[op], patience, judge, responder);
+                    AskAll::begin(&session, &[op], timeout, judge, responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }

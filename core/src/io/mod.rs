@@ -2,6 +2,6 @@
 
 pub(crate) mod reactor;
 pub(crate) mod runtime;
+pub(crate) mod thread_waker;
 pub(crate) mod timers;
-pub(crate) mod wakeup;
 pub(crate) mod watch;

@@ -27,13 +27,13 @@ use crate::sync::Mutex;
 const WAKE: Token = Token(usize::MAX);
 
 /// How often the I/O thread looks in while nobody drives: what it looks for is nobody's answer any more.
-const LOOK_IN: Duration = Duration::from_millis(5);
+const POLL_PAUSE: Duration = Duration::from_millis(5);
 
 /// The same while event loops watch: one of them may be blocked, or closed by now.
-const LOOK_IN_ON_LOOPS: Duration = Duration::from_millis(50);
+const POLL_PAUSE_ON_LOOPS: Duration = Duration::from_millis(50);
 
 /// What is driven: a connection, or what will be one.
-pub(crate) trait Driven: Send + Sync {
+pub(crate) trait Handler: Send + Sync {
     /// Takes note of the poller's news.
     fn notice(&self, event: &mio::event::Event);
 
@@ -48,15 +48,15 @@ pub(crate) trait Driven: Send + Sync {
 }
 
 /// The connections of one client that blocked threads drive.
-pub(crate) struct Drive {
+pub(crate) struct Reactor {
     of: Process,
     id: u64,
     runtime: Arc<Runtime>,
     registry: Registry,
     waker: Waker,
     tokens: AtomicUsize,
-    driven: ArcSwap<Vec<(Token, Weak<dyn Driven>)>>,
-    crew: Mutex<Crew>,
+    handlers: ArcSwap<Vec<(Token, Weak<dyn Handler>)>>,
+    waiting: Mutex<WaitingThreads>,
     /// Only the driver locks it.
     poller: Mutex<Poller>,
     /// Until when the driver sleeps, if it does.
@@ -69,24 +69,24 @@ pub(crate) struct Drive {
 
 /// A drive that is made when a thread first blocks.
 #[derive(Default)]
-pub(crate) struct LazyDrive(OnceLock<Option<Arc<Drive>>>);
+pub(crate) struct LazyReactor(OnceLock<Option<Arc<Reactor>>>);
 
-impl LazyDrive {
+impl LazyReactor {
     /// The drive; `None` if the system has no poller left.
-    pub(crate) fn get(&self) -> Option<&Arc<Drive>> {
-        let make = || Runtime::current().and_then(Drive::new).ok();
+    pub(crate) fn get(&self) -> Option<&Arc<Reactor>> {
+        let make = || Runtime::current().and_then(Reactor::new).ok();
         self.0.get_or_init(make).as_ref()
     }
 }
 
 /// The threads that wait.
 #[derive(Default)]
-struct Crew {
+struct WaitingThreads {
     driver: Option<ThreadId>,
     parked: Vec<Thread>,
 }
 
-impl Crew {
+impl WaitingThreads {
     fn forget(&mut self, thread: &Thread) {
         if let Some(at) = self.parked.iter().rposition(|parked| parked.id() == thread.id()) {
             self.parked.remove(at);
@@ -95,11 +95,11 @@ impl Crew {
 }
 
 /// The time of a driver: whatever ends it, another thread can drive then.
-struct Driving<'a>(&'a Drive);
+struct Driving<'a>(&'a Reactor);
 
 impl Drop for Driving<'_> {
     fn drop(&mut self) {
-        self.0.crew.lock().driver = None;
+        self.0.waiting.lock().driver = None;
     }
 }
 
@@ -110,27 +110,27 @@ struct Poller {
 
 thread_local! {
     /// The drive that the operation which is being started belongs to.
-    static NOTED: RefCell<Option<Arc<Drive>>> = const { RefCell::new(None) };
+    static NOTED: RefCell<Option<Arc<Reactor>>> = const { RefCell::new(None) };
 }
 
 /// Starts an operation whose I/O this thread shall do; gives what it is to drive.
-pub(crate) fn start(start: impl FnOnce()) -> Option<Arc<Drive>> {
+pub(crate) fn start(start: impl FnOnce()) -> Option<Arc<Reactor>> {
     noted(|| on_this_thread(start))
 }
 
 /// Starts an operation whose I/O the event loop of this thread shall do; gives what it is to drive. Nothing is sent yet.
-pub(crate) fn start_on_loop(start: impl FnOnce()) -> Option<Arc<Drive>> {
+pub(crate) fn start_on_loop(start: impl FnOnce()) -> Option<Arc<Reactor>> {
     noted(|| on_this_loop(start))
 }
 
-fn noted(start: impl FnOnce()) -> Option<Arc<Drive>> {
+fn noted(start: impl FnOnce()) -> Option<Arc<Reactor>> {
     // What this thread did for others while it drove may have left a note.
     NOTED.take();
     start();
     NOTED.take()
 }
 
-impl Drive {
+impl Reactor {
     fn new(runtime: Arc<Runtime>) -> Result<Arc<Self>, Error> {
         let failed = |error: io::Error| Error::internal(None, &format!("no poller could be made: {error}"));
         let poll = Poll::new().map_err(failed)?;
@@ -143,8 +143,8 @@ impl Drive {
             registry,
             waker,
             tokens: AtomicUsize::new(0),
-            driven: ArcSwap::default(),
-            crew: Mutex::default(),
+            handlers: ArcSwap::default(),
+            waiting: Mutex::default(),
             poller: Mutex::new(Poller { poll, events: Events::with_capacity(64) }),
             asleep_until: AtomicU64::new(0),
             alarm_at: AtomicU64::new(u64::MAX),
@@ -158,14 +158,14 @@ impl Drive {
     }
 
     /// Adds what `make` makes of its token.
-    pub(crate) fn add<D: Driven + 'static>(&self, make: impl FnOnce(Token) -> Arc<D>) -> Arc<D> {
+    pub(crate) fn add<D: Handler + 'static>(&self, make: impl FnOnce(Token) -> Arc<D>) -> Arc<D> {
         let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
         let added = make(token);
-        let weak: Weak<dyn Driven> = Arc::downgrade(&added) as Weak<dyn Driven>;
-        self.driven.rcu(|driven| {
-            let mut driven = Vec::clone(driven);
-            driven.push((token, weak.clone()));
-            driven
+        let weak: Weak<dyn Handler> = Arc::downgrade(&added) as Weak<dyn Handler>;
+        self.handlers.rcu(|handlers| {
+            let mut handlers = Vec::clone(handlers);
+            handlers.push((token, weak.clone()));
+            handlers
         });
         added
     }
@@ -179,21 +179,25 @@ impl Drive {
         });
     }
 
-    fn each<T>(&self, first: T, fold: impl Fn(T, &dyn Driven) -> T) -> T {
-        self.driven.load().iter().filter_map(|(_, driven)| driven.upgrade()).fold(first, |value, driven| fold(value, &*driven))
+    fn each<T>(&self, first: T, fold: impl Fn(T, &dyn Handler) -> T) -> T {
+        self.handlers
+            .load()
+            .iter()
+            .filter_map(|(_, handlers)| handlers.upgrade())
+            .fold(first, |value, handlers| fold(value, &*handlers))
     }
 
     fn is_busy(&self) -> bool {
-        self.each(false, |busy, driven| busy || driven.is_busy())
+        self.each(false, |busy, handlers| busy || handlers.is_busy())
     }
 
     fn due(&self) -> Tick {
-        self.each(Tick::NEVER, |due, driven| due.min(driven.due()))
+        self.each(Tick::NEVER, |due, handlers| due.min(handlers.due()))
     }
 
     /// Whether there is anything to drive for: an answer to come, or something to be done in time.
     fn is_needed(&self) -> bool {
-        self.each(false, |needed, driven| needed || driven.is_busy() || driven.due() != Tick::NEVER)
+        self.each(false, |needed, handlers| needed || handlers.is_busy() || handlers.due() != Tick::NEVER)
     }
 
     /// Blocks this thread until `ended`, or `until`, or a signal; drives meanwhile unless somebody does.
@@ -208,7 +212,7 @@ impl Drive {
             if inherited {
                 // The parent's: nothing of it may be touched.
                 thread::park_timeout(left);
-            } else if self.board(&me) {
+            } else if self.become_driver(&me) {
                 let driving = Driving(self);
                 let interrupted = on_this_thread(|| self.drive(until, &ended));
                 drop(driving);
@@ -217,23 +221,23 @@ impl Drive {
                 }
             } else {
                 thread::park_timeout(left);
-                self.crew.lock().forget(&me);
+                self.waiting.lock().forget(&me);
             }
         }
         if !inherited {
-            self.pass_on();
+            self.promote_next();
         }
     }
 
     /// Makes this thread the driver, if one is needed, else one that parks.
-    fn board(&self, me: &Thread) -> bool {
+    fn become_driver(&self, me: &Thread) -> bool {
         let needed = self.is_needed();
-        let mut crew = self.crew.lock();
-        if crew.driver.is_none() && needed {
-            crew.driver = Some(me.id());
+        let mut waiting = self.waiting.lock();
+        if waiting.driver.is_none() && needed {
+            waiting.driver = Some(me.id());
             return true;
         }
-        crew.parked.push(me.clone());
+        waiting.parked.push(me.clone());
         false
     }
 
@@ -248,30 +252,30 @@ impl Drive {
                 Ok(()) => (),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
                 // It can't be waited for: the connections' timers will say so.
-                Err(_) => thread::sleep(LOOK_IN.min(until - now)),
+                Err(_) => thread::sleep(POLL_PAUSE.min(until - now)),
             }
         }
         false
     }
 
-    /// Waits for the poller at most `patience`, and attends to what is due.
-    fn turn(&self, patience: Duration) -> io::Result<()> {
+    /// Waits for the poller at most `timeout`, and attends to what is due.
+    fn turn(&self, timeout: Duration) -> io::Result<()> {
         let mut poller = self.poller.lock();
         let Poller { poll, events } = &mut *poller;
         let now = Tick::now();
-        let sleep_until = now.after(patience).min(self.due());
+        let sleep_until = now.after(timeout).min(self.due());
         self.asleep_until.store(sleep_until.as_micros(), Ordering::SeqCst);
         // Whoever made something due earlier meanwhile saw nobody asleep.
         let sleep_until = sleep_until.min(self.due());
         let polled = poll.poll(events, Some(sleep_until.since(now)));
         self.asleep_until.store(0, Ordering::SeqCst);
         polled?;
-        let driven = self.driven.load();
+        let handlers = self.handlers.load();
         for event in events.iter() {
-            let meant = driven.iter().find(|(token, _)| *token == event.token());
-            if let Some(meant) = meant.and_then(|(_, driven)| driven.upgrade()) {
-                meant.notice(event);
-                meant.attend();
+            let handler = handlers.iter().find(|(token, _)| *token == event.token());
+            if let Some(handler) = handler.and_then(|(_, handlers)| handlers.upgrade()) {
+                handler.notice(event);
+                handler.attend();
             }
         }
         drop(poller);
@@ -284,9 +288,9 @@ impl Drive {
             return;
         }
         let now = Tick::now();
-        self.each((), |(), driven| {
-            if driven.due() <= now {
-                driven.attend();
+        self.each((), |(), handlers| {
+            if handlers.due() <= now {
+                handlers.attend();
             }
         });
     }
@@ -301,36 +305,36 @@ impl Drive {
 
     /// Wakes a thread that waits here.
     pub(crate) fn wake(&self, thread: &Thread) {
-        let mut crew = self.crew.lock();
-        if crew.driver == Some(thread.id()) {
+        let mut waiting = self.waiting.lock();
+        if waiting.driver == Some(thread.id()) {
             let _ = self.waker.wake();
         } else {
             // Off the list at once, or it might be asked to drive when it has nothing to wait for any more.
-            crew.forget(thread);
-            drop(crew);
+            waiting.forget(thread);
+            drop(waiting);
             thread.unpark();
         }
     }
 
     /// Attends to what there is, unless somebody drives: who does finds it.
-    pub(crate) fn look_in(self: &Arc<Self>) {
-        let mut crew = self.crew.lock();
-        if crew.driver.is_none() {
-            crew.driver = Some(thread::current().id());
-            drop(crew);
+    pub(crate) fn poll_now(self: &Arc<Self>) {
+        let mut waiting = self.waiting.lock();
+        if waiting.driver.is_none() {
+            waiting.driver = Some(thread::current().id());
+            drop(waiting);
             let _driving = Driving(self);
             // What fails here fails again for whoever waits next.
             let _ = self.turn(Duration::ZERO);
         } else {
-            drop(crew);
+            drop(waiting);
         }
-        self.pass_on();
+        self.promote_next();
     }
 
     /// Sends what was submitted without being sent.
     pub(crate) fn send(self: &Arc<Self>) {
-        self.each((), |(), driven| driven.attend());
-        self.pass_on();
+        self.each((), |(), handlers| handlers.attend());
+        self.promote_next();
     }
 
     /// Whether the client is gone, with all that could be driven.
@@ -362,20 +366,20 @@ impl Drive {
     }
 
     /// Sees to it that somebody drives, if need be: one of the parked threads, else the I/O thread.
-    pub(crate) fn pass_on(self: &Arc<Self>) {
+    pub(crate) fn promote_next(self: &Arc<Self>) {
         if !self.is_needed() {
             return;
         }
-        let mut crew = self.crew.lock();
-        if crew.driver.is_some() {
+        let mut waiting = self.waiting.lock();
+        if waiting.driver.is_some() {
             return;
         }
         // The last: the others have waited longer, for something that takes long.
-        if let Some(next) = crew.parked.pop() {
+        if let Some(next) = waiting.parked.pop() {
             return next.unpark();
         }
-        drop(crew);
-        let pause = if self.watches.load(Ordering::SeqCst) == 0 { LOOK_IN } else { LOOK_IN_ON_LOOPS };
+        drop(waiting);
+        let pause = if self.watches.load(Ordering::SeqCst) == 0 { POLL_PAUSE } else { POLL_PAUSE_ON_LOOPS };
         let soon = if self.is_busy() { Tick::now().after(pause) } else { Tick::NEVER };
         let at = self.due().min(soon);
         if self.alarm_at.fetch_min(at.as_micros(), Ordering::SeqCst) > at.as_micros() {
@@ -386,15 +390,15 @@ impl Drive {
 }
 
 /// The I/O thread looks in.
-impl Alarm for Drive {
+impl Alarm for Reactor {
     fn ring(self: Arc<Self>) {
         self.alarm_at.store(u64::MAX, Ordering::SeqCst);
-        at_home(|| self.look_in());
+        at_home(|| self.poll_now());
     }
 }
 
-impl fmt::Debug for Drive {
+impl fmt::Debug for Reactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Drive")
+        f.write_str("Reactor")
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use crate::clock::Tick;
 use crate::event::callback::{call, caught};
 use crate::event::trace;
-use crate::io::wakeup::{Bell, rounded};
+use crate::io::thread_waker::{ThreadWaker, rounded};
 use crate::sync::Mutex;
 
 /// Something to wake.
@@ -23,7 +23,7 @@ pub(crate) trait Alarm: Send + Sync {
 /// Alarms by the time at which they ring.
 pub(crate) struct Timers {
     queue: Mutex<Queue>,
-    bell: Bell,
+    waker: ThreadWaker,
 }
 
 #[derive(Default)]
@@ -36,11 +36,11 @@ struct Queue {
 impl Timers {
     /// Called in the context of the runtime that [runs](Timers::run) them.
     pub(crate) fn new() -> Self {
-        Self::with(Bell::new())
+        Self::with(ThreadWaker::new())
     }
 
-    fn with(bell: Bell) -> Self {
-        Self { queue: Mutex::default(), bell }
+    fn with(waker: ThreadWaker) -> Self {
+        Self { queue: Mutex::default(), waker }
     }
 
     pub(crate) fn set(&self, at: Tick, id: u64, alarm: Weak<dyn Alarm>) {
@@ -49,7 +49,7 @@ impl Timers {
         let rings = rounded(at);
         if queue.sleeps_until.is_some_and(|until| rings < until) {
             queue.sleeps_until = Some(rings);
-            self.bell.bring_forward(rings);
+            self.waker.bring_forward(rings);
         }
     }
 
@@ -64,7 +64,7 @@ impl Timers {
         loop {
             let until = self.collect(&mut due);
             if due.is_empty() {
-                self.bell.rings(until).await;
+                self.waker.rings(until).await;
                 continue;
             }
             // All that is due at once is rung in one go, so that what it sends leaves in one write per server.
@@ -91,7 +91,7 @@ impl Timers {
             due.sort_by_cached_key(|alarm| alarm.ends());
             return next;
         }
-        let until = self.bell.set(next, now);
+        let until = self.waker.set(next, now);
         queue.sleeps_until = Some(until);
         until
     }
@@ -115,11 +115,11 @@ mod tests {
     }
 
     /// Timers that run on a thread of their own, as long as the process.
-    fn running(bell: fn() -> Bell) -> Arc<Timers> {
+    fn running(waker: fn() -> ThreadWaker) -> Arc<Timers> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let timers = {
             let _entered = runtime.enter();
-            Arc::new(Timers::with(bell()))
+            Arc::new(Timers::with(waker()))
         };
         let keeper = Arc::clone(&timers);
         std::thread::spawn(move || runtime.block_on(keeper.run()));
@@ -140,8 +140,8 @@ mod tests {
         told.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 
-    fn the_earliest_rings_first_whenever_it_was_set(bell: fn() -> Bell) {
-        let timers = running(bell);
+    fn the_earliest_rings_first_whenever_it_was_set(waker: fn() -> ThreadWaker) {
+        let timers = running(waker);
         let (tell, told) = channel();
         let now = Tick::now();
         let at = |millis| now.after(Duration::from_millis(millis));
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn of_those_that_are_due_the_one_that_ends_first_rings_first() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let timers = runtime.block_on(async { Timers::with(Bell::Runtime(Notify::new())) });
+        let timers = runtime.block_on(async { Timers::with(ThreadWaker::Runtime(Notify::new())) });
         let (tell, told) = channel();
         let alarms = [7, 3, 9, 0, 3, 5].map(|ends| Arc::new(Ends(tell.clone(), ends)) as Arc<dyn Alarm>);
         for (id, alarm) in (0..).zip(&alarms) {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_alarm_that_panics_keeps_no_other_from_ringing() {
-        let timers = running(Bell::new);
+        let timers = running(ThreadWaker::new);
         let (tell, told) = channel();
         let panics: Arc<dyn Alarm> = Arc::new(Panics);
         let at = Tick::now().after(Duration::from_millis(20));
@@ -210,11 +210,11 @@ mod tests {
 
     #[test]
     fn the_earliest_rings_first_by_the_systems_timer() {
-        the_earliest_rings_first_whenever_it_was_set(Bell::new);
+        the_earliest_rings_first_whenever_it_was_set(ThreadWaker::new);
     }
 
     #[test]
     fn the_earliest_rings_first_by_the_runtimes_timer() {
-        the_earliest_rings_first_whenever_it_was_set(|| Bell::Runtime(Notify::new()));
+        the_earliest_rings_first_whenever_it_was_set(|| ThreadWaker::Runtime(Notify::new()));
     }
 }

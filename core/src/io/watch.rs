@@ -7,11 +7,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::io::reactor::Drive;
+use crate::io::reactor::Reactor;
 use crate::io::runtime::on_this_thread;
 
 /// What there is to drive for an operation that [`Call::then_driven`](crate::Call::then_driven) sent off.
-pub struct Driver(pub(crate) Arc<Drive>);
+pub struct Driver(pub(crate) Arc<Reactor>);
 
 impl Driver {
     /// The same for all operations of a client that one watch serves, and of no other.
@@ -40,7 +40,7 @@ impl fmt::Debug for Driver {
 }
 
 /// A loop's watch over a client's connections. It ends when it is dropped.
-pub struct Watch(Arc<Drive>);
+pub struct Watch(Arc<Reactor>);
 
 impl Watch {
     /// As [`Driver::id`].
@@ -63,7 +63,7 @@ impl Watch {
 
     /// Reads what is there, and ends the operations that are answered: their callbacks are called here. Doesn't block.
     pub fn attend(&self) {
-        on_this_thread(|| self.0.look_in());
+        on_this_thread(|| self.0.poll_now());
     }
 
     /// Whether the client is gone, and nothing more will come.

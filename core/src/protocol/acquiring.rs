@@ -18,7 +18,7 @@ use crate::protocol::waiting::{Found, Waiting};
 use crate::protocol::{Command, Recipe, Step, Tag, leave};
 use crate::server::Request;
 use crate::validity::{self, Reading};
-use crate::wait::{self, Departure, Hint, Seat, Turn};
+use crate::wait::{self, Hint, LeaveReason, Role, Seat};
 
 /// What the acquire loop decided.
 #[derive(Debug)]
@@ -78,11 +78,11 @@ impl Acquiring {
     /// This process runs, and did not before for so long.
     pub(super) fn runs(&mut self, recipe: &Recipe, late: Duration, now: Tick, out: &mut Vec<Command>) {
         self.waiting.tell_long(self.started, now, out);
-        if let (false, Some(since), Some(slot)) = (late.is_zero(), self.outage.overslept(late), self.waiting.slot()) {
+        if let (false, Some(since), Some(slot)) = (late.is_zero(), self.outage.extend_for_pause(late), self.waiting.slot()) {
             slot.begin_outage(since);
         }
         if let Some(round) = &mut self.round {
-            round.overslept(recipe, now);
+            round.extend_for_pause(recipe, now);
         }
     }
 
@@ -94,7 +94,7 @@ impl Acquiring {
     /// Ends the loop: undoes the round under way, and leaves the line.
     pub(super) fn abandon(&mut self, now: Tick, context: &mut Context<'_>) {
         self.give_up(now, context);
-        self.quit(Departure::GaveUp, context);
+        self.quit(LeaveReason::GaveUp, context);
     }
 
     /// Takes us off the servers, unless others of this process wait in the same slot.
@@ -118,9 +118,9 @@ impl Acquiring {
         }
     }
 
-    fn quit(&self, departure: Departure, context: &mut Context<'_>) {
+    fn quit(&self, reason: LeaveReason, context: &mut Context<'_>) {
         if self.waiting.slot().is_some() {
-            context.out.push(Command::Quit(departure));
+            context.out.push(Command::Quit(reason));
         }
     }
 
@@ -139,16 +139,16 @@ impl Acquiring {
     }
 
     /// A server tells of releases from now on, or no longer.
-    pub(super) fn hears(&mut self, server: usize, now: Tick) {
-        if self.waiting.hears(server) {
+    pub(super) fn listens(&mut self, server: usize, now: Tick) {
+        if self.waiting.listens(server) {
             self.next_try = self.next_try.min(now);
         }
     }
 
     /// The line moved on.
-    pub(super) fn take_turn(&mut self, turn: Turn, at: Option<Tick>, now: Tick, context: &mut Context<'_>) {
-        self.waiting.take_turn(turn);
-        if turn == Turn::Front && !mutant!(FrontIsDeaf) {
+    pub(super) fn take_role(&mut self, role: Role, at: Option<Tick>, now: Tick, context: &mut Context<'_>) {
+        self.waiting.take_role(role);
+        if role == Role::First && !mutant!(FrontIsDeaf) {
             // The one before it may have had the lock at once, with this one in line already: then nobody listens yet.
             context.out.push(Command::Listen);
         }
@@ -296,7 +296,7 @@ impl Acquiring {
         let end = |round: &Round| validity::end(round.sent, recipe.options.ttl);
         if let Some(round) = self.round.take_if(|round| now < end(round) || mutant!(LateGrant)) {
             self.leave_line(&round, now, context);
-            self.quit(Departure::Granted { until: end(&round), stays: round.stays }, context);
+            self.quit(LeaveReason::Granted { until: end(&round), stays: round.stays }, context);
             return Decision::Granted(round, fence);
         }
         if let Some(round) = &mut self.round {
@@ -377,7 +377,7 @@ impl Acquiring {
     /// It failed of what the others of the line will fail of, too.
     fn failed(&mut self, error: Error, now: Tick, context: &mut Context<'_>) -> Decision {
         self.give_up(now, context);
-        self.quit(Departure::Failed, context);
+        self.quit(LeaveReason::Failed, context);
         Decision::Ended(Err(error))
     }
 

@@ -8,7 +8,7 @@ use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::protocol::waiting::tests::{at, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
-use crate::wait::{Departure, Hint, Lines, Seat, Turn};
+use crate::wait::{Hint, LeaveReason, LocalQueues, Role, Seat};
 
 /// A whole acquire, whose servers answer what a test says.
 struct Acquire {
@@ -44,8 +44,8 @@ impl Acquire {
     }
 }
 
-fn departure(commands: &[Command]) -> Option<Departure> {
-    commands.iter().find_map(|command| if let Command::Quit(departure) = command { Some(*departure) } else { None })
+fn reason(commands: &[Command]) -> Option<LeaveReason> {
+    commands.iter().find_map(|command| if let Command::Quit(reason) = command { Some(*reason) } else { None })
 }
 
 /// Who is taken off the server, and who is asked for there.
@@ -60,10 +60,10 @@ fn leaving(commands: &[Command]) -> Vec<String> {
     commands.iter().filter_map(leaves).collect()
 }
 
-fn seats(count: u64, fair: bool) -> (Lines, Vec<Seat>) {
-    let mut lines = Lines::new("c", "", 1);
-    let seats = (1..=count).map(|waiter| lines.join("l", waiter, fair)).collect();
-    (lines, seats)
+fn seats(count: u64, fair: bool) -> (LocalQueues, Vec<Seat>) {
+    let mut queues = LocalQueues::new("c", "", 1);
+    let seats = (1..=count).map(|waiter| queues.join("l", waiter, fair)).collect();
+    (queues, seats)
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_parked_acquire_sends_nothing_until_its_wait_is_over_and_then_fails_with_its
     let ended = acquire.held();
     let error = ended.iter().find_map(|command| if let Command::Acquired(Err(error)) = command { Some(error) } else { None });
     assert_eq!(error.and_then(crate::Error::rank), Some(2));
-    assert_eq!((departure(&ended), leaving(&ended)), (Some(Departure::GaveUp), vec![]), "another shares the place");
+    assert_eq!((reason(&ended), leaving(&ended)), (Some(LeaveReason::GaveUp), vec![]), "another shares the place");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn an_acquire_that_gives_up_takes_its_place_off_the_servers() {
         acquire.bring(Input::Start);
         acquire.held();
         let ended = acquire.bring(Input::Cancel);
-        assert_eq!((departure(&ended), leaving(&ended)), (Some(Departure::GaveUp), vec![entry]), "{fair}");
+        assert_eq!((reason(&ended), leaving(&ended)), (Some(LeaveReason::GaveUp), vec![entry]), "{fair}");
     }
 }
 
@@ -101,7 +101,7 @@ fn an_acquire_that_nobody_lined_up_has_nothing_to_take_off() {
     acquire.bring(Input::Start);
     acquire.answer(Verdict::Held, Queued::Nothing);
     let ended = acquire.bring(Input::Cancel);
-    assert_eq!((departure(&ended), leaving(&ended)), (Some(Departure::GaveUp), vec![]));
+    assert_eq!((reason(&ended), leaving(&ended)), (Some(LeaveReason::GaveUp), vec![]));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_grant_tells_how_long_the_line_has_to_wait_and_whether_it_stands_in_the_queu
         let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
         acquire.bring(Input::Start);
         let ended = acquire.answer(Verdict::Vote, Queued::Nothing);
-        let Some(Departure::Granted { until, stays: told }) = departure(&ended) else { panic!("it was granted") };
+        let Some(LeaveReason::Granted { until, stays: told }) = reason(&ended) else { panic!("it was granted") };
         assert_eq!((until, told), (acquire.machine.valid_until(), stays));
     }
 }
@@ -121,12 +121,12 @@ fn the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for(
     let (_lines, seats) = seats(2, false);
     let mut acquire = Acquire::new(Some(seats[1].clone()), LockOptions::default());
     acquire.bring(Input::Start);
-    let told = acquire.bring(Input::Turn(Turn::Front, Some(at(60_000))));
+    let told = acquire.bring(Input::Role(Role::First, Some(at(60_000))));
     assert!(told.iter().any(|command| matches!(command, Command::Listen)), "the one before it may never have had to");
     assert!(acquire.machine.wake_at() <= at(1_000), "{:?}", acquire.machine.wake_at());
     acquire.now = at(5);
-    acquire.bring(Input::Turn(Turn::Front, None));
-    assert_eq!(acquire.round, 1, "at once, if it has to line up");
+    acquire.bring(Input::Role(Role::First, None));
+    assert_eq!(acquire.round, 1, "at once, if it has to queue up");
 }
 
 #[test]
@@ -192,13 +192,13 @@ fn events_tell_once_that_it_waits_in_line_and_that_it_was_told() {
 
 #[test]
 fn who_gives_up_takes_off_the_place_that_another_of_its_process_had_lined_up() {
-    let (mut lines, seats) = seats(2, false);
+    let (mut queues, seats) = seats(2, false);
     let mut first = Acquire::new(Some(seats[0].clone()), LockOptions::default());
     let mut second = Acquire::new(Some(seats[1].clone()), LockOptions::default());
     first.bring(Input::Start);
     second.bring(Input::Start);
     first.answer(Verdict::Vote, Queued::At { rank: 0, arrival: 9 });
-    lines.quit("l", 1, Departure::Granted { until: at(9_998), stays: true });
+    queues.quit("l", 1, LeaveReason::Granted { until: at(9_998), stays: true });
     let ended = second.bring(Input::Cancel);
     assert_eq!(leaving(&ended), [seats[1].slot.entry().to_string()]);
 }
@@ -210,8 +210,8 @@ fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
         (Queued::At { rank: 0, arrival: 9 }, true, false),
         (Queued::Nothing, false, false),
     ] {
-        let mut lines = Lines::new("c", "", 3);
-        let seat = lines.join("l", 1, false);
+        let mut queues = LocalQueues::new("c", "", 3);
+        let seat = queues.join("l", 1, false);
         let entry = seat.slot.entry().to_string();
         let recipe = Arc::new(recipe(3));
         let mut machine = Acquisition::new(recipe, Some(seat), 1, Now { tick: at(0), wall_us: 0 });
@@ -225,11 +225,11 @@ fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
         let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
         bring(&mut machine, Input::Answer { server: 0, tag, answer: vote() });
         let granted = bring(&mut machine, Input::Answer { server: 1, tag, answer: vote() });
-        assert!(departure(&granted).is_some());
+        assert!(reason(&granted).is_some());
         if behind {
-            lines.join("l", 2, false);
+            queues.join("l", 2, false);
         }
-        lines.quit("l", 1, Departure::Granted { until: at(9_998), stays: false });
+        queues.quit("l", 1, LeaveReason::Granted { until: at(9_998), stays: false });
         let held = Reply::new(Verdict::Held, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
         let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
         assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
@@ -239,8 +239,8 @@ fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
 #[test]
 fn a_place_that_another_lined_up_behind_the_vote_is_taken_out_with_the_grant() {
     for (before, after, leaves) in [(true, false, 0), (false, true, 1), (false, false, 0)] {
-        let mut lines = Lines::new("c", "", 3);
-        let seat = lines.join("l", 1, false);
+        let mut queues = LocalQueues::new("c", "", 3);
+        let seat = queues.join("l", 1, false);
         let slot = Arc::clone(&seat.slot);
         let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(seat), 1, Now { tick: at(0), wall_us: 0 });
         let mut bring = |input| {
@@ -259,7 +259,7 @@ fn a_place_that_another_lined_up_behind_the_vote_is_taken_out_with_the_grant() {
             slot.arrived(0, 9);
         }
         let granted = bring(Input::Answer { server: 1, tag, answer: vote() });
-        assert!(departure(&granted).is_some());
+        assert!(reason(&granted).is_some());
         assert_eq!(leaving(&granted).len(), leaves, "{before} {after}");
     }
 }
@@ -268,8 +268,8 @@ fn a_place_that_another_lined_up_behind_the_vote_is_taken_out_with_the_grant() {
 fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a_release() {
     // What the third server answers when the others have decided, and how long the waiter then trusts its hint alone.
     for (late, soonest, latest) in [(Verdict::Held, 1, 6), (Verdict::Vote, 700, 1_001)] {
-        let mut lines = Lines::new("c", "", 3);
-        let seat = lines.join("l", 1, false);
+        let mut queues = LocalQueues::new("c", "", 3);
+        let seat = queues.join("l", 1, false);
         let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(seat), 1, Now { tick: at(0), wall_us: 0 });
         let mut bring = |input| machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut Vec::new());
         bring(Input::Start);
@@ -308,7 +308,7 @@ fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
         let mut asked = acquire.bring(Input::Wake);
         assert_eq!((acquire.round, leaving(&asked)), (1, vec![]), "the round is undone");
         asked.extend(acquire.bring(Input::Cancel));
-        assert_eq!(leaving(&asked), Vec::<String>::new(), "as far as one knows it stands in no line");
+        assert_eq!(leaving(&asked), Vec::<String>::new(), "as far as one knows it stands in no queue");
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
         asked.extend(acquire.bring(Input::Answer { server: 0, tag, answer: answer() }));
         while let Some(command) = asked.pop() {

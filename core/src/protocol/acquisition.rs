@@ -102,9 +102,9 @@ impl Acquisition {
             Input::Hint(server, hint) => {
                 self.stir(&recipe, now, out, |acquiring, context| acquiring.hint((server, hint), now.tick, context))
             }
-            Input::Hears(server) => self.stir(&recipe, now, out, |acquiring, _| acquiring.hears(server, now.tick)),
-            Input::Turn(turn, at) => {
-                self.stir(&recipe, now, out, |acquiring, context| acquiring.take_turn(turn, at, now.tick, context))
+            Input::Listens(server) => self.stir(&recipe, now, out, |acquiring, _| acquiring.listens(server, now.tick)),
+            Input::Role(role, at) => {
+                self.stir(&recipe, now, out, |acquiring, context| acquiring.take_role(role, at, now.tick, context))
             }
             Input::Cancel => self.cancel(&recipe, false, now.tick, out),
             Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
@@ -117,15 +117,15 @@ impl Acquisition {
         self.removals.retain(|removal| !removal.is_over());
     }
 
-    /// Nobody's patience ends in time in which the process did not run, which shows by something that was due then. Validity does.
+    /// No timeout ends in time in which the process did not run, which shows by something that was due then. Validity does.
     fn oversleep(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let ran = std::mem::replace(&mut self.ran, now);
         let late = |due: Tick| now.since(due.max(ran));
         // Not by what undoes earlier rounds: the more there is to do, the longer would a machine that is always late go on.
         match &mut self.state {
             State::Acquiring(acquiring) => acquiring.runs(recipe, late(acquiring.wake_at(recipe)), now, out),
-            State::Held(hold) => hold.overslept(late(hold.wake_at())),
-            State::Releasing(releasing) => releasing.overslept(&self.removals, late),
+            State::Held(hold) => hold.extend_for_pause(late(hold.wake_at())),
+            State::Releasing(releasing) => releasing.extend_for_pause(&self.removals, late),
             _ => (),
         }
     }
@@ -356,8 +356,8 @@ impl Acquisition {
 
     fn release(&mut self, recipe: &Recipe, call: CallId, manner: Manner, now: Tick, out: &mut Vec<Command>) {
         self.check_validity(recipe, now, out);
-        let patience = if manner == Manner::Explicit { recipe.unavailable_after } else { recipe.response_timeout };
-        let caller = Caller { call, manner, gives_up: now.after(patience) };
+        let timeout = if manner == Manner::Explicit { recipe.unavailable_after } else { recipe.response_timeout };
+        let caller = Caller { call, manner, gives_up: now.after(timeout) };
         let explicit = manner == Manner::Explicit;
         match &mut self.state {
             State::Held(_) | State::Lost(..) => {

@@ -67,7 +67,7 @@ impl ExtendRequests {
     }
 
     /// This process did not run for so long.
-    pub(super) fn overslept(&mut self, late: Duration) {
+    pub(super) fn extend_for_pause(&mut self, late: Duration) {
         for request in &mut self.0 {
             request.last_try = request.last_try.after(late);
             request.gives_up = request.gives_up.after(late);

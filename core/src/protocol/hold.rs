@@ -165,8 +165,8 @@ impl Hold {
     }
 
     /// This process did not run for so long: its callers wait longer.
-    pub(super) fn overslept(&mut self, late: Duration) {
-        self.requests.overslept(late);
+    pub(super) fn extend_for_pause(&mut self, late: Duration) {
+        self.requests.extend_for_pause(late);
     }
 
     /// An answer to the granted round's acquire or confirm, after the grant: a lower vote is confirmed, a higher released.
@@ -253,7 +253,7 @@ impl Hold {
         let span = span.min(validity::asking_for(self.hold_end.since(now)));
         // Three tries fit into what remains, each as long as the others: shorter and shorter ones would never see a slow answer.
         let share = self.validity_end.since(now) / 3u32.saturating_sub(self.timeouts).max(1);
-        let patience = share.max(least_pause(recipe)).min(recipe.response_timeout);
+        let timeout = share.max(least_pause(recipe)).min(recipe.response_timeout);
         self.kept_until = self.kept_until.max(now.after(span)).max(self.validity_end.after(span));
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         let op = Op::Extend {
@@ -266,7 +266,7 @@ impl Hold {
         for server in 0..recipe.servers.len() {
             out.push(Command::Send { server, tag, request: request.clone() });
         }
-        self.extensions.begin(Extension::new(*rounds, now, span, now.after(patience), recipe.quorum()));
+        self.extensions.begin(Extension::new(*rounds, now, span, now.after(timeout), recipe.quorum()));
     }
 
     /// A server answered to an extension.

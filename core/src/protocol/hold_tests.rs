@@ -187,7 +187,7 @@ fn an_extend_that_nobody_answers_is_given_up_a_response_timeout_after_the_last_t
 
 #[test]
 fn an_extend_behind_a_beat_that_hangs_does_not_wait_for_two_rounds() {
-    // Patience shorter than an answer may take: the beat under way is confirmed after the last moment to try again.
+    // Deadline shorter than an answer may take: the beat under way is confirmed after the last moment to try again.
     let mut recipe = recipe(1, ms(30_000));
     recipe.unavailable_after = ms(100);
     let mut bench = Bench::held(recipe);

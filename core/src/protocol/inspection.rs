@@ -67,11 +67,12 @@ fn shown(replies: &[&Reply], quorum: Quorum) -> Option<LockInfo> {
         return None;
     }
     let remaining = holders().filter(|(holder, _)| *holder == owner).map(|(_, left)| left).max_by_key(rank);
-    let lines = replies.iter().filter_map(|reply| match &reply.queued {
+    let queues = replies.iter().filter_map(|reply| match &reply.queued {
         Queued::Waiters { count, first } => Some((*count, first)),
         _ => None,
     });
-    let (waiters, queue) = lines.max_by_key(|(count, _)| *count).map_or((0, Vec::new()), |(count, first)| (count, first.clone()));
+    let (waiters, queue) =
+        queues.max_by_key(|(count, _)| *count).map_or((0, Vec::new()), |(count, first)| (count, first.clone()));
     Some(LockInfo {
         owner: owner.to_owned(),
         fields: OwnerFields::parse(owner),

@@ -47,7 +47,7 @@ use crate::op::{Adoption, Answer, Fleet, Op};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
 use crate::server::Request;
-use crate::wait::{Departure, Hint, Turn};
+use crate::wait::{Hint, LeaveReason, Role};
 
 /// How many servers there are, and how many decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,9 +179,9 @@ pub enum Input {
     /// A server told of the lock.
     Hint(usize, Hint),
     /// A server tells of releases from now on, or no longer.
-    Hears(usize),
+    Listens(usize),
     /// The line of this process moved on; when to try, `None` for at once.
-    Turn(Turn, Option<Tick>),
+    Role(Role, Option<Tick>),
     /// The caller of the acquire no longer wants it.
     Cancel,
     /// The holder asks for an extension.
@@ -251,7 +251,7 @@ pub enum Command {
         since: Tick,
     },
     /// Leave the line of this process.
-    Quit(Departure),
+    Quit(LeaveReason),
     /// The next waiter could not be told of the release, and why.
     Untold(String),
     /// A server's clock jumped: tell about it, unless another hold has seen it.

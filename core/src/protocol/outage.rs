@@ -25,7 +25,7 @@ impl Outage {
     }
 
     /// This process did not run for so long: it asked nobody, and heard nobody. Gives since when the outage lasts, without that.
-    pub(super) fn overslept(&mut self, late: Duration) -> Option<Tick> {
+    pub(super) fn extend_for_pause(&mut self, late: Duration) -> Option<Tick> {
         self.since = self.since.map(|since| since.after(late));
         self.since
     }
@@ -35,7 +35,7 @@ impl Outage {
         *self.since.get_or_insert(silent_since)
     }
 
-    /// When to try again: a last time when patience, or the wait, ends. `None` once it has ended.
+    /// When to try again: a last time when the time without a majority, or the wait, ends. `None` once it has ended.
     pub(super) fn next_try(&mut self, recipe: &Recipe, deadline: Tick, now: Tick, rng: &mut fastrand::Rng) -> Option<Tick> {
         let patience_ends = self.since?.after(recipe.unavailable_after);
         if now >= deadline || now >= patience_ends {

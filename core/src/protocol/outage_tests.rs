@@ -10,7 +10,7 @@ use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
 use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Tag};
-use crate::wait::{Departure, Lines, Seat, Turn};
+use crate::wait::{LeaveReason, LocalQueues, Role, Seat};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -199,8 +199,8 @@ fn a_holder_that_stood_still_beyond_its_validity_has_lost_the_lock_all_the_same(
 
 #[test]
 fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
-    let mut lines = Lines::new("c", "", 1);
-    let seats: Vec<Seat> = (1..=2).map(|waiter| lines.join("l", waiter, false)).collect();
+    let mut queues = LocalQueues::new("c", "", 1);
+    let seats: Vec<Seat> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
     let mut first = Process::start(Wait::Forever, false, Some(seats[0].clone()));
     let mut second = Process::start(Wait::Forever, false, Some(seats[1].clone()));
     first.now = at(1_000);
@@ -210,9 +210,9 @@ fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
     first.bring(Input::Wake);
     first.answer(say(Verdict::Vote));
     assert!(first.is_granted());
-    lines.quit("l", 1, Departure::Granted { until: at(20_000), stays: true });
+    queues.quit("l", 1, LeaveReason::Granted { until: at(20_000), stays: true });
     second.now = at(30_000);
-    second.bring(Input::Turn(Turn::Front, None));
+    second.bring(Input::Role(Role::First, None));
     assert_eq!(second.rounds, 1);
     second.answer(disconnected());
     assert!(second.acquired.is_none(), "{:?}", second.acquired);
@@ -220,15 +220,15 @@ fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
 
 #[test]
 fn who_takes_a_turn_over_knows_how_long_the_process_stood_still() {
-    let mut lines = Lines::new("c", "", 1);
-    let seats: Vec<Seat> = (1..=2).map(|waiter| lines.join("l", waiter, false)).collect();
+    let mut queues = LocalQueues::new("c", "", 1);
+    let seats: Vec<Seat> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
     let mut first = Process::start(Wait::Forever, false, Some(seats[0].clone()));
     let mut second = Process::start(Wait::Forever, false, Some(seats[1].clone()));
     first.answer(disconnected());
     first.stand_still_until(at(60_000));
     first.bring(Input::Cancel);
     second.now = at(60_001);
-    second.bring(Input::Turn(Turn::Front, None));
+    second.bring(Input::Role(Role::First, None));
     second.answer(disconnected());
     assert!(second.acquired.is_none(), "{:?}", second.acquired);
 }

@@ -55,7 +55,7 @@ impl Releasing {
     }
 
     /// This process did not run for as long as `late` says of what was due: the caller of the release waits so much longer.
-    pub(super) fn overslept(&mut self, removals: &[Removal], late: impl Fn(Tick) -> Duration) {
+    pub(super) fn extend_for_pause(&mut self, removals: &[Removal], late: impl Fn(Tick) -> Duration) {
         let due = self.removal(removals).and_then(Removal::wake_at);
         if let Some(caller) = &mut self.caller {
             let due = due.map_or(caller.gives_up, |due| due.min(caller.gives_up));

@@ -121,7 +121,7 @@ impl Removal {
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(heard_by)) });
     }
 
-    /// Acquires of the value are under way there. Where nobody hears of the answer, for whoever would read it runs no more, a vote
+    /// Acquires of the value are under way there. Where nobody listens of the answer, for whoever would read it runs no more, a vote
     /// that our request overtook is asked for once more.
     pub(super) fn await_acquires(&mut self, recipe: &Recipe, is_awaited: impl Fn(usize) -> bool, now: Tick) {
         let unheard = now.after(recipe.response_timeout * 2 + STRAGGLER);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::deadline::Patience;
+use crate::deadline::Deadline;
 use crate::error::{Holder, Remaining};
 use crate::machine;
 use crate::mutant::mutant;
@@ -43,7 +43,7 @@ pub(super) struct Round {
     pub(super) refusals: Vec<Option<Refusal>>,
     /// Who the servers say they are.
     pub(super) run_ids: Vec<Option<Arc<str>>>,
-    patience: Patience,
+    deadline: Deadline,
     /// Since when whoever has not answered is silent: from when it was asked, without the time in which this process did not run.
     pub(super) silent_since: Tick,
 }
@@ -62,23 +62,23 @@ impl Round {
             stays,
             refusals: vec![None; servers],
             run_ids: vec![None; servers],
-            patience: Patience::until(now.after(recipe.response_timeout)),
+            deadline: Deadline::until(now.after(recipe.response_timeout)),
             silent_since: now,
         }
     }
 
-    /// When to stop waiting for answers. Hearing every server out must not use validity up.
+    /// When to stop waiting for answers. ListenState every server out must not use validity up.
     pub(super) fn ends(&self, recipe: &Recipe) -> Tick {
         match self.ballot.standing() {
-            Standing::Granted(_) => self.patience.ends().min(self.sent.after(recipe.options.ttl / 2)),
-            _ => self.patience.ends(),
+            Standing::Granted(_) => self.deadline.ends().min(self.sent.after(recipe.options.ttl / 2)),
+            _ => self.deadline.ends(),
         }
     }
 
     /// This process goes on. What is won needs no other answer.
-    pub(super) fn overslept(&mut self, recipe: &Recipe, now: Tick) {
+    pub(super) fn extend_for_pause(&mut self, recipe: &Recipe, now: Tick) {
         if !matches!(self.ballot.standing(), Standing::Granted(_)) {
-            let late = self.patience.overslept(now, recipe.response_timeout);
+            let late = self.deadline.extend_for_pause(now, recipe.response_timeout);
             self.silent_since = self.silent_since.after(late);
         }
     }

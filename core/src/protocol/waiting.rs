@@ -9,7 +9,7 @@ use crate::mutant::mutant;
 use crate::op::{Place, Queued};
 use crate::options::Wait;
 use crate::protocol::{Command, Recipe};
-use crate::wait::{self, Hint, Seat, Slot, Turn};
+use crate::wait::{self, Hint, Role, Seat, Slot};
 
 /// How long an acquire without an end of its wait waits before it is asked whether it waits for its own client.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(5);
@@ -77,7 +77,7 @@ impl Waiting {
     }
 
     fn is_parked(&self) -> bool {
-        self.seat.as_ref().is_some_and(|seat| seat.turn == Turn::Parked)
+        self.seat.as_ref().is_some_and(|seat| seat.role == Role::Parked)
     }
 
     /// A round begins: what was said before is used up.
@@ -118,9 +118,9 @@ impl Waiting {
         }
         let look_at = std::mem::replace(&mut self.look_at, Tick::NEVER);
         let Some(seat) = &mut self.seat else { return look_at };
-        match seat.turn {
-            Turn::Front => {
-                let is_told = found.rank.is_some() && seat.slot.hearing().suffices(recipe.quorum().needed());
+        match seat.role {
+            Role::First => {
+                let is_told = found.rank.is_some() && seat.slot.listen_state().suffices(recipe.quorum().needed());
                 let is_foreign = wait::is_foreign(&found.holder.owner) && !mutant!(ForeignTrusted);
                 let again = match is_told {
                     true if is_foreign => wait::after_foreign(now, rng),
@@ -130,8 +130,8 @@ impl Waiting {
                 let expiry = wait::after_expiry(now, found.holder.remaining, found.rank.unwrap_or(0), rng);
                 again.min(if mutant!(ExpiryUnnoticed) { Tick::NEVER } else { expiry }).min(look_at)
             }
-            Turn::Once | Turn::Parked => {
-                seat.turn = Turn::Parked;
+            Role::OneTry | Role::Parked => {
+                seat.role = Role::Parked;
                 look_at
             }
         }
@@ -144,8 +144,8 @@ impl Waiting {
     /// A server told something. The answer is when to try at the latest because of it.
     pub(super) fn hint(&mut self, recipe: &Recipe, (server, hint): (usize, Hint), now: Tick, rng: &mut fastrand::Rng) -> Tick {
         let Some(seat) = self.seat.as_mut().filter(|_| !self.split) else { return Tick::NEVER };
-        if seat.turn == Turn::Parked {
-            seat.turn = Turn::Once;
+        if seat.role == Role::Parked {
+            seat.role = Role::OneTry;
         }
         let at = match hint {
             Hint::Next(_) if mutant!(NextIgnored) => Tick::NEVER,
@@ -167,8 +167,8 @@ impl Waiting {
     }
 
     /// A server tells of releases from now on, or no longer: of some it may not have told. Whether this waiter is to look.
-    pub(super) fn hears(&mut self, server: usize) -> bool {
-        let is_front = !self.split && !mutant!(HearsIgnored) && self.seat.as_ref().is_some_and(|seat| seat.turn == Turn::Front);
+    pub(super) fn listens(&mut self, server: usize) -> bool {
+        let is_front = !self.split && !mutant!(HearsIgnored) && self.seat.as_ref().is_some_and(|seat| seat.role == Role::First);
         if is_front {
             self.hints[server] = true;
         }
@@ -176,10 +176,10 @@ impl Waiting {
     }
 
     /// The line moved on, or the servers are gone.
-    pub(super) fn take_turn(&mut self, turn: Turn) {
-        // Who speaks for the line does so until it leaves, in whatever order it hears of its turns.
-        if let Some(seat) = self.seat.as_mut().filter(|seat| seat.turn != Turn::Front || mutant!(SpeakerDemoted)) {
-            seat.turn = turn;
+    pub(super) fn take_role(&mut self, role: Role) {
+        // Who speaks for the line does so until it leaves, in whatever order it listens of its turns.
+        if let Some(seat) = self.seat.as_mut().filter(|seat| seat.role != Role::First || mutant!(SpeakerDemoted)) {
+            seat.role = role;
         }
     }
 

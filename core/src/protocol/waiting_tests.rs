@@ -8,7 +8,7 @@ use crate::error::Remaining;
 use crate::name::Keys;
 use crate::options::LockOptions;
 use crate::owner::Signature;
-use crate::wait::Lines;
+use crate::wait::LocalQueues;
 
 pub(in crate::protocol) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -36,17 +36,17 @@ pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
 /// A waiter in a line of its own, and what it waits with.
 struct Bench {
     recipe: Recipe,
-    lines: Lines,
+    queues: LocalQueues,
     waiting: Waiting,
     rng: fastrand::Rng,
 }
 
 impl Bench {
-    fn new(servers: usize, turn: Turn) -> Self {
+    fn new(servers: usize, role: Role) -> Self {
         let recipe = recipe(servers);
-        let mut lines = Lines::new("c", "", servers);
-        let seat = Seat { turn, ..lines.join("l", 1, false) };
-        Self { waiting: Waiting::new(&recipe, Some(seat), at(0)), recipe, lines, rng: fastrand::Rng::with_seed(7) }
+        let mut queues = LocalQueues::new("c", "", servers);
+        let seat = Seat { role, ..queues.join("l", 1, false) };
+        Self { waiting: Waiting::new(&recipe, Some(seat), at(0)), recipe, queues, rng: fastrand::Rng::with_seed(7) }
     }
 
     /// A round found the lock held for so long, and `rank` before us: when to try again.
@@ -89,7 +89,7 @@ fn whoever_speaks_for_its_line_looks_within_a_second_and_when_the_holder_expires
         (For(ms(100)), 1_000, 301, 302),
         (For(ms(0)), 0, 1, 2),
     ] {
-        let mut bench = Bench::new(1, Turn::Front);
+        let mut bench = Bench::new(1, Role::First);
         let again = bench.busy(at(5), remaining, Some(rank));
         assert!(is_within(again, at(5), low, high), "{remaining:?} {rank}: {again:?}");
     }
@@ -99,30 +99,30 @@ fn whoever_speaks_for_its_line_looks_within_a_second_and_when_the_holder_expires
 fn a_holder_of_another_library_is_looked_after_by_whoever_speaks_for_the_line() {
     use Remaining::{For, Forever};
     let ours = "app=billing host=h pid=2 id=01a1fbe9-40cb-7c52-9d0e-1f6d2c3b4a59";
-    for (servers, owner, turn, remaining, low, high) in [
-        (1, "0123456789abcdef0123456789abcdef", Turn::Front, For(ms(60_000)), 75, 125),
-        (3, "0123456789abcdef0123456789abcdef", Turn::Front, For(ms(60_000)), 75, 125),
-        (1, "0123456789abcdef0123456789abcdef", Turn::Front, Forever, 75, 125),
-        (1, "0123456789abcdef0123456789abcdef", Turn::Front, For(ms(20)), 21, 22),
-        (1, "claim f:c:7 host=h pid=2", Turn::Front, For(ms(60_000)), 750, 1_000),
-        (1, &format!("kept {ours}"), Turn::Front, For(ms(60_000)), 750, 1_000),
-        (1, ours, Turn::Front, For(ms(60_000)), 750, 1_000),
+    for (servers, owner, role, remaining, low, high) in [
+        (1, "0123456789abcdef0123456789abcdef", Role::First, For(ms(60_000)), 75, 125),
+        (3, "0123456789abcdef0123456789abcdef", Role::First, For(ms(60_000)), 75, 125),
+        (1, "0123456789abcdef0123456789abcdef", Role::First, Forever, 75, 125),
+        (1, "0123456789abcdef0123456789abcdef", Role::First, For(ms(20)), 21, 22),
+        (1, "claim f:c:7 host=h pid=2", Role::First, For(ms(60_000)), 750, 1_000),
+        (1, &format!("kept {ours}"), Role::First, For(ms(60_000)), 750, 1_000),
+        (1, ours, Role::First, For(ms(60_000)), 750, 1_000),
     ] {
-        let mut bench = Bench::new(servers, turn);
+        let mut bench = Bench::new(servers, role);
         // However often it has found the same.
         for now in [at(5), at(7_000), at(900_000)] {
             let again = bench.busy_with(owner, now, remaining, Some(0));
-            assert!(is_within(again, now, low, high), "{servers} {owner} {turn:?} {remaining:?}: {again:?}");
+            assert!(is_within(again, now, low, high), "{servers} {owner} {role:?} {remaining:?}: {again:?}");
         }
     }
-    for turn in [Turn::Once, Turn::Parked] {
+    for role in [Role::OneTry, Role::Parked] {
         assert_eq!(
-            Bench::new(1, turn).busy_with("x", at(0), For(ms(60_000)), Some(0)),
+            Bench::new(1, role).busy_with("x", at(0), For(ms(60_000)), Some(0)),
             Tick::NEVER,
-            "{turn:?}: one looks for all"
+            "{role:?}: one looks for all"
         );
     }
-    let mut bench = Bench::new(1, Turn::Front);
+    let mut bench = Bench::new(1, Role::First);
     bench.busy_with("x", at(0), For(ms(60_000)), Some(0));
     let again = bench.busy_with(ours, at(100), For(ms(60_000)), Some(0));
     assert!(is_within(again, at(100), 750, 1_000), "it is one of ours now: {again:?}");
@@ -130,12 +130,12 @@ fn a_holder_of_another_library_is_looked_after_by_whoever_speaks_for_the_line() 
 
 #[test]
 fn who_is_told_nothing_polls() {
-    for (rank, hears) in [(None, true), (Some(0), false)] {
-        let mut bench = Bench::new(1, Turn::Front);
-        bench.lines.hearing().set(0, hears);
+    for (rank, listens) in [(None, true), (Some(0), false)] {
+        let mut bench = Bench::new(1, Role::First);
+        bench.queues.listen_state().set(0, listens);
         for low in [8, 12, 18] {
             let again = bench.busy(at(0), Remaining::For(ms(60_000)), rank);
-            assert!(is_within(again, at(0), low, 2 * low), "{rank:?} {hears}: {again:?}");
+            assert!(is_within(again, at(0), low, 2 * low), "{rank:?} {listens}: {again:?}");
         }
         let last = (0..20).map(|_| bench.busy(at(0), Remaining::Forever, rank)).last();
         assert!(last.is_some_and(|last| is_within(last, at(0), 75, 150)), "never slower than a claim");
@@ -144,19 +144,19 @@ fn who_is_told_nothing_polls() {
 
 #[test]
 fn a_parked_waiter_never_tries_by_itself() {
-    for turn in [Turn::Once, Turn::Parked] {
-        let mut bench = Bench::new(1, turn);
-        assert_eq!(bench.busy(at(0), Remaining::For(ms(5)), Some(0)), Tick::NEVER, "{turn:?}");
-        assert_eq!(bench.busy(at(9), Remaining::For(ms(5)), None), Tick::NEVER, "{turn:?}, nor when nobody tells");
-        assert!(!bench.waiting.hears(0), "{turn:?}: whoever speaks for the line looks");
+    for role in [Role::OneTry, Role::Parked] {
+        let mut bench = Bench::new(1, role);
+        assert_eq!(bench.busy(at(0), Remaining::For(ms(5)), Some(0)), Tick::NEVER, "{role:?}");
+        assert_eq!(bench.busy(at(9), Remaining::For(ms(5)), None), Tick::NEVER, "{role:?}, nor when nobody tells");
+        assert!(!bench.waiting.listens(0), "{role:?}: whoever speaks for the queue looks");
     }
-    let first_try = |turn| Bench::new(1, turn).waiting.first_try(at(3), at(99));
-    assert_eq!([Turn::Front, Turn::Once, Turn::Parked].map(first_try), [at(3), at(3), at(99)]);
+    let first_try = |role| Bench::new(1, role).waiting.first_try(at(3), at(99));
+    assert_eq!([Role::First, Role::OneTry, Role::Parked].map(first_try), [at(3), at(3), at(99)]);
 }
 
 #[test]
 fn a_hint_makes_a_parked_waiter_try_once() {
-    let mut bench = Bench::new(1, Turn::Parked);
+    let mut bench = Bench::new(1, Role::Parked);
     for hint in [Hint::Free, Hint::Claim] {
         assert_eq!(bench.hint(0, hint, at(10)), at(10));
         assert_eq!(bench.waiting.woken, Some(at(10)));
@@ -168,32 +168,32 @@ fn a_hint_makes_a_parked_waiter_try_once() {
 
 #[test]
 fn the_second_looks_after_the_first_when_its_time_is_over() {
-    for turn in [Turn::Front, Turn::Parked] {
-        let mut bench = Bench::new(1, turn);
+    for role in [Role::First, Role::Parked] {
+        let mut bench = Bench::new(1, role);
         let look = bench.hint(0, Hint::Next(ms(200)), at(0));
         assert!(is_within(look, at(0), 201, 202), "{look:?}");
-        assert_eq!(bench.waiting.woken, None, "it wasn't its turn");
+        assert_eq!(bench.waiting.woken, None, "it wasn't its role");
     }
 }
 
 #[test]
 fn a_hint_that_comes_while_a_round_is_under_way_is_not_lost() {
-    for turn in [Turn::Front, Turn::Once, Turn::Parked] {
-        let mut bench = Bench::new(1, turn);
+    for role in [Role::First, Role::OneTry, Role::Parked] {
+        let mut bench = Bench::new(1, role);
         bench.waiting.round_begins();
         bench.hint(0, Hint::Free, at(1));
-        assert_eq!(bench.long_busy(at(2)), at(2), "{turn:?}: at once");
+        assert_eq!(bench.long_busy(at(2)), at(2), "{role:?}: at once");
         bench.waiting.round_begins();
-        assert!(bench.long_busy(at(3)) > at(700), "{turn:?}: but once");
+        assert!(bench.long_busy(at(3)) > at(700), "{role:?}: but once");
 
         let look = bench.hint(0, Hint::Next(ms(200)), at(3));
-        assert_eq!(bench.long_busy(at(4)), look, "{turn:?}");
+        assert_eq!(bench.long_busy(at(4)), look, "{role:?}");
     }
 }
 
 #[test]
 fn what_was_said_before_a_round_is_used_up_by_it() {
-    let mut bench = Bench::new(1, Turn::Parked);
+    let mut bench = Bench::new(1, Role::Parked);
     bench.hint(0, Hint::Next(ms(200)), at(0));
     bench.hint(0, Hint::Free, at(0));
     bench.waiting.round_begins();
@@ -202,7 +202,7 @@ fn what_was_said_before_a_round_is_used_up_by_it() {
 
 #[test]
 fn on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause() {
-    let mut bench = Bench::new(3, Turn::Parked);
+    let mut bench = Bench::new(3, Role::Parked);
     let first = bench.hint(2, Hint::Free, at(0));
     assert!(first > at(0) && first <= at(5), "{first:?}");
     assert!(bench.hint(2, Hint::Free, at(1)) > at(1), "the same server, once more");
@@ -212,7 +212,7 @@ fn on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause() {
 
 #[test]
 fn on_a_quorum_a_minority_that_speaks_during_a_round_is_heard_after_it() {
-    let mut bench = Bench::new(3, Turn::Parked);
+    let mut bench = Bench::new(3, Role::Parked);
     bench.waiting.round_begins();
     let soon = bench.hint(1, Hint::Free, at(7));
     assert_eq!(bench.long_busy(at(8)), soon);
@@ -224,55 +224,55 @@ fn on_a_quorum_a_minority_that_speaks_during_a_round_is_heard_after_it() {
 
 #[test]
 fn a_vote_that_was_split_is_tried_again_soon_whoever_speaks() {
-    for turn in [Turn::Front, Turn::Once, Turn::Parked] {
-        let mut bench = Bench::new(3, turn);
+    for role in [Role::First, Role::OneTry, Role::Parked] {
+        let mut bench = Bench::new(3, role);
         let holder = Holder { owner: "x".to_owned(), remaining: Remaining::For(ms(9_000)) };
         let found = Found { holder: &holder, by_majority: false, shows_foreign: false, rank: Some(0) };
         let again = bench.waiting.after_busy(&bench.recipe, found, at(0), &mut bench.rng);
-        assert!(is_within(again, at(0), 10, 20), "{turn:?}: {again:?}");
+        assert!(is_within(again, at(0), 10, 20), "{role:?}: {again:?}");
         let hints = (0..3).map(|server| bench.hint(server, Hint::Free, at(1))).min();
-        assert_eq!((hints, bench.waiting.hears(0)), (Some(Tick::NEVER), false), "{turn:?}: they tell of undoing such rounds");
+        assert_eq!((hints, bench.waiting.listens(0)), (Some(Tick::NEVER), false), "{role:?}: they tell of undoing such rounds");
     }
 }
 
 #[test]
 fn behind_answers_that_differ_another_librarys_holder_is_looked_after_as_soon_as_behind_a_majoritys() {
-    for turn in [Turn::Front, Turn::Once, Turn::Parked] {
-        let mut bench = Bench::new(3, turn);
+    for role in [Role::First, Role::OneTry, Role::Parked] {
+        let mut bench = Bench::new(3, role);
         let holder = Holder { owner: "x".to_owned(), remaining: Remaining::For(ms(9_000)) };
         let found = Found { holder: &holder, by_majority: false, shows_foreign: true, rank: Some(0) };
         for _ in 0..100 {
             let again = bench.waiting.after_busy(&bench.recipe, found, at(0), &mut bench.rng);
-            assert!(is_within(again, at(0), 0, 125), "{turn:?}: {again:?}");
+            assert!(is_within(again, at(0), 0, 125), "{role:?}: {again:?}");
         }
     }
 }
 
 #[test]
 fn a_server_that_begins_or_ceases_to_tell_makes_the_front_look() {
-    let mut bench = Bench::new(1, Turn::Front);
+    let mut bench = Bench::new(1, Role::First);
     bench.waiting.round_begins();
-    assert!(bench.waiting.hears(0));
+    assert!(bench.waiting.listens(0));
     assert_eq!(bench.long_busy(at(1)), at(1), "also after the round under way, which may have been too early");
 }
 
 #[test]
 fn who_speaks_for_the_line_does_so_until_it_leaves() {
-    for later in [Turn::Once, Turn::Parked, Turn::Front] {
-        let mut bench = Bench::new(1, Turn::Front);
-        bench.waiting.take_turn(later);
+    for later in [Role::OneTry, Role::Parked, Role::First] {
+        let mut bench = Bench::new(1, Role::First);
+        bench.waiting.take_role(later);
         assert!(bench.long_busy(at(0)) <= at(1_000), "{later:?}");
     }
-    for (turn, looks) in [(Turn::Front, true), (Turn::Once, false), (Turn::Parked, false)] {
-        let mut bench = Bench::new(1, Turn::Parked);
-        bench.waiting.take_turn(turn);
-        assert_eq!(bench.long_busy(at(0)) <= at(1_000), looks, "{turn:?}");
+    for (role, looks) in [(Role::First, true), (Role::OneTry, false), (Role::Parked, false)] {
+        let mut bench = Bench::new(1, Role::Parked);
+        bench.waiting.take_role(role);
+        assert_eq!(bench.long_busy(at(0)) <= at(1_000), looks, "{role:?}");
     }
 }
 
 #[test]
 fn the_place_is_named_where_each_server_put_it() {
-    let bench = Bench::new(3, Turn::Front);
+    let bench = Bench::new(3, Role::First);
     assert_eq!(bench.waiting.queued(1, &Queued::At { rank: 4, arrival: 17 }), Some(4));
     for other in [Queued::Nothing, Queued::Untold("why".to_owned()), Queued::Waiters { count: 1, first: vec![] }] {
         assert_eq!(bench.waiting.queued(2, &other), None);
@@ -285,19 +285,19 @@ fn the_place_is_named_where_each_server_put_it() {
 
 #[test]
 fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unless_it_has_a_majority_with_it() {
-    let mut bench = Bench::new(3, Turn::Front);
+    let mut bench = Bench::new(3, Role::First);
     bench.waiting.round_begins();
     bench.waiting.round_failed([true, true, false].into_iter());
     assert_eq!(bench.hint(0, Hint::Free, at(1)), Tick::NEVER, "it is told what we undo, or another that tried as we did");
     assert_eq!(bench.waiting.woken, None);
     assert_eq!(bench.hint(1, Hint::Free, at(2)), at(2), "two of three");
 
-    let mut bench = Bench::new(3, Turn::Front);
+    let mut bench = Bench::new(3, Role::First);
     bench.waiting.round_failed([true, true, false].into_iter());
     bench.waiting.late_refusal(1);
     assert!(bench.hint(1, Hint::Free, at(3)) <= at(8), "it refused us in the end: there the lock was somebody's");
 
-    let mut bench = Bench::new(3, Turn::Front);
+    let mut bench = Bench::new(3, Role::First);
     bench.waiting.round_failed([true, true, true].into_iter());
     bench.waiting.round_begins();
     assert!(bench.hint(0, Hint::Free, at(4)) <= at(9), "what was true for the last round");

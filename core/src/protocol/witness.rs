@@ -29,7 +29,7 @@ impl Witness {
             Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote && !mutant!(OwnVoteAccused) => {
                 self.ours[server] = self.ours[server].max(reply.fence);
             }
-            // It may vote at any time from now on, and nobody hears of it.
+            // It may vote at any time from now on, and nobody listens of it.
             Err(failure) if step == Step::Acquire && failure.maybe_applied => self.ours[server] = u64::MAX,
             Ok(reply) if reply.verdict == Verdict::No && !is_ours(reply, owner) => {
                 self.shown[server] = self.shown[server].max(reply.fence);

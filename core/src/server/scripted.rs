@@ -24,7 +24,7 @@ const OPERATIONS: [&str; 9] = ["acquire", "confirm", "extend", "heal", "release"
 const ANY: &str = "any";
 
 /// How long a silent server is waited for, unless set.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A lock server whose answers are said in advance, for tests of code that uses locks.
 ///
@@ -59,7 +59,7 @@ pub struct ScriptedServer {
 struct Script {
     queues: HashMap<&'static str, VecDeque<Step>>,
     always: HashMap<&'static str, Step>,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     seen: Vec<Seen>,
 }
 
@@ -128,7 +128,7 @@ impl ScriptedServer {
 
     /// How long a silent server is waited for before the outcome is unknown; one second unless set.
     pub fn set_response_timeout(&self, timeout: Duration) {
-        self.script.lock().patience = Some(timeout);
+        self.script.lock().timeout = Some(timeout);
     }
 
     /// Everything asked so far, in order.
@@ -180,7 +180,7 @@ impl Server for ScriptedServer {
             return completion.complete(Err(too_late()));
         }
         let Request { op, deadline } = request;
-        let (step, patience) = {
+        let (step, timeout) = {
             let mut script = self.script.lock();
             script.seen.push(Seen {
                 op: op.name(),
@@ -188,11 +188,11 @@ impl Server for ScriptedServer {
                 owner: op.owner().map(|owner| owner.to_string()),
                 request: op.clone(),
             });
-            (script.take(op.name()), script.patience.unwrap_or(PATIENCE))
+            (script.take(op.name()), script.timeout.unwrap_or(TIMEOUT))
         };
         let answer = play::answer(&self.memory, &op, &step);
         let due = match step.say {
-            Say::Nothing { .. } => deadline.min(now.after(patience)),
+            Say::Nothing { .. } => deadline.min(now.after(timeout)),
             _ => now.after(step.delay),
         };
         if due <= now {

@@ -19,20 +19,20 @@ use crate::event::{Event, EventKind};
 use crate::io::timers::Alarm;
 use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe};
 use crate::server::Completion;
-use crate::session::Live;
+use crate::session::Session;
 use crate::session::caller::{Acquirer, Caller};
 use crate::sync::{Mutex, MutexGuard};
-use crate::wait::{Departure, Seat};
+use crate::wait::{LeaveReason, Seat};
 
 /// An acquisition with its callers.
-pub(crate) struct Tended {
-    pub(crate) live: Arc<Live>,
+pub(crate) struct LockActor {
+    pub(crate) session: Arc<Session>,
     pub(crate) recipe: Arc<Recipe>,
     id: u64,
     context: Option<u64>,
     /// Our value on the servers, if it was noted as this context's.
     owner: OnceLock<Arc<str>>,
-    desk: Mutex<Desk>,
+    state: Mutex<ActorState>,
     /// The end of validity, microseconds of the boot clock: read without a lock.
     valid_until: AtomicU64,
     /// Whether the holder was told that the lock is not held: by an error, a watcher or an answer.
@@ -41,7 +41,7 @@ pub(crate) struct Tended {
     waited_for: AtomicBool,
 }
 
-struct Desk {
+struct ActorState {
     machine: Acquisition,
     inbox: VecDeque<Input>,
     busy: bool,
@@ -63,38 +63,38 @@ struct Desk {
 /// Called once, with the loss, or with `None` when the hold ended without one.
 pub(crate) type Watcher = Box<dyn FnOnce(Option<Loss>) + Send>;
 
-impl Tended {
+impl LockActor {
     /// Starts an acquisition. `context` tells tasks apart, for the warning of one that waits for itself.
-    pub(crate) fn begin(live: Arc<Live>, recipe: Arc<Recipe>, context: Option<u64>, acquirer: Acquirer) -> Arc<Self> {
-        let id = live.next_id();
-        let new = |seat| Self::new(Arc::clone(&live), Arc::clone(&recipe), (id, context), seat, acquirer);
-        let tended = if recipe.lines_up() {
+    pub(crate) fn begin(session: Arc<Session>, recipe: Arc<Recipe>, context: Option<u64>, acquirer: Acquirer) -> Arc<Self> {
+        let id = session.next_id();
+        let new = |seat| Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), seat, acquirer);
+        let actor = if recipe.lines_up() {
             // What was handed over is for whoever has the ticket, wherever it stands in line.
             let adopts = recipe.adopt.is_some();
             let seat = |seat: Seat| if adopts { seat.may_try() } else { seat };
-            live.enlist(recipe.keys.lock(), id, recipe.options.fair, |given| new(Some(seat(given))))
+            session.enlist(recipe.keys.lock(), id, recipe.options.fair, |given| new(Some(seat(given))))
         } else {
-            let tended = new(None);
-            live.enrol(id, &tended);
-            tended
+            let actor = new(None);
+            session.insert(id, &actor);
+            actor
         };
-        tended.feed(Input::Start);
+        actor.send(Input::Start);
         // It may have begun in the very moment of a close, too late to be among those that are told.
-        if tended.live.is_closing() {
-            tended.feed(Input::Close);
+        if actor.session.is_closing() {
+            actor.send(Input::Close);
         }
-        tended
+        actor
     }
 
     fn new(
-        live: Arc<Live>,
+        session: Arc<Session>,
         recipe: Arc<Recipe>,
         (id, context): (u64, Option<u64>),
         seat: Option<Seat>,
         acquirer: Acquirer,
     ) -> Arc<Self> {
-        let desk = Desk {
-            machine: Acquisition::new(Arc::clone(&recipe), seat, live.seed(), Now::read()),
+        let state = ActorState {
+            machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), Now::read()),
             inbox: VecDeque::new(),
             busy: false,
             failed: false,
@@ -109,12 +109,12 @@ impl Tended {
             next_watcher: 0,
         };
         Arc::new(Self {
-            live,
+            session,
             recipe,
             id,
             context,
             owner: OnceLock::new(),
-            desk: Mutex::new(desk),
+            state: Mutex::new(state),
             valid_until: AtomicU64::new(0),
             told: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
@@ -127,8 +127,8 @@ impl Tended {
 
     /// Whether the lock is held now, and if not why.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let desk = self.desk.lock();
-        if desk.failed { Err(self.panicked()) } else { desk.machine.check(Tick::now()) }
+        let state = self.state.lock();
+        if state.failed { Err(self.panicked()) } else { state.machine.check(Tick::now()) }
     }
 
     /// The holder knows that the lock is not held.
@@ -151,33 +151,33 @@ impl Tended {
         (warning.reason, warning.rival) = (Some(loss.reason), loss.rival.clone());
         warning.message =
             Some("the lock was lost before its work ended, and the work never asked whether it still had the lock".to_owned());
-        self.live.emit(&warning);
+        self.session.emit(&warning);
     }
 
-    /// Calls `watcher` when the hold has ended, at once if it has; else gives what [`Tended::unwatch`] takes.
+    /// Calls `watcher` when the hold has ended, at once if it has; else gives what [`LockActor::unwatch`] takes.
     pub(crate) fn watch(&self, watcher: Watcher) -> Option<u64> {
         self.holder_is_told();
-        let mut desk = self.desk.lock();
-        if desk.loss.is_some() || desk.failed || desk.machine.is_finished() {
-            let loss = desk.loss.clone();
-            drop(desk);
+        let mut state = self.state.lock();
+        if state.loss.is_some() || state.failed || state.machine.is_finished() {
+            let loss = state.loss.clone();
+            drop(state);
             self.tell(watcher, loss);
             return None;
         }
-        desk.next_watcher += 1;
-        let id = desk.next_watcher;
-        desk.watchers.insert(id, watcher);
+        state.next_watcher += 1;
+        let id = state.next_watcher;
+        state.watchers.insert(id, watcher);
         Some(id)
     }
 
     /// Forgets a watcher.
     pub(crate) fn unwatch(&self, id: u64) {
-        let watcher = self.desk.lock().watchers.remove(&id);
+        let watcher = self.state.lock().watchers.remove(&id);
         drop(watcher);
     }
 
     fn tell_watchers(&self, loss: Option<&Loss>) {
-        let watchers = std::mem::take(&mut self.desk.lock().watchers);
+        let watchers = std::mem::take(&mut self.state.lock().watchers);
         for watcher in watchers.into_values() {
             self.tell(watcher, loss.cloned());
         }
@@ -185,11 +185,11 @@ impl Tended {
 
     /// Notes a body of `task`, until the hold is over.
     pub(crate) fn enter(self: &Arc<Self>, task: u64, place: Option<&str>) {
-        self.live.bodies.open(task, self.recipe.keys.lock(), self, place);
-        let mut desk = self.desk.lock();
-        desk.bodies.push(task);
-        let over = desk.machine.is_finished();
-        drop(desk);
+        self.session.bodies.open(task, self.recipe.keys.lock(), self, place);
+        let mut state = self.state.lock();
+        state.bodies.push(task);
+        let over = state.machine.is_finished();
+        drop(state);
         if over {
             self.forget_bodies();
         }
@@ -197,87 +197,87 @@ impl Tended {
 
     /// Forgets the bodies of a hold that is over.
     pub(crate) fn forget_bodies(self: &Arc<Self>) {
-        let bodies = std::mem::take(&mut self.desk.lock().bodies);
-        bodies.into_iter().for_each(|task| self.live.bodies.close(task, self.recipe.keys.lock(), self));
+        let bodies = std::mem::take(&mut self.state.lock().bodies);
+        bodies.into_iter().for_each(|task| self.session.bodies.close(task, self.recipe.keys.lock(), self));
     }
 
     fn tell(&self, watcher: Watcher, loss: Option<Loss>) {
-        self.live.call_back(self.recipe.name(), "a callback for the loss of a lock", || watcher(loss));
+        self.session.call_back(self.recipe.name(), "a callback for the loss of a lock", || watcher(loss));
     }
 
     /// Brings a holder's call.
     pub(crate) fn call(self: &Arc<Self>, caller: Caller, input: impl FnOnce(CallId) -> Input) {
-        let mut desk = self.desk.lock();
-        desk.next_call += 1;
-        let call = desk.next_call;
-        desk.callers.insert(call, caller);
-        drop(desk);
-        self.feed(input(call));
+        let mut state = self.state.lock();
+        state.next_call += 1;
+        let call = state.next_call;
+        state.callers.insert(call, caller);
+        drop(state);
+        self.send(input(call));
     }
 
     /// Brings an input, and works the inbox off unless somebody is at it.
-    pub(crate) fn feed(self: &Arc<Self>, input: Input) {
-        let mut desk = self.desk.lock();
-        if desk.failed {
-            return self.refuse(desk);
+    pub(crate) fn send(self: &Arc<Self>, input: Input) {
+        let mut state = self.state.lock();
+        if state.failed {
+            return self.refuse(state);
         }
-        desk.inbox.push_back(input);
-        if desk.busy {
+        state.inbox.push_back(input);
+        if state.busy {
             return;
         }
-        desk.busy = true;
+        state.busy = true;
         let mut commands = Vec::new();
-        while let Some(input) = desk.inbox.pop_front() {
-            if let Err(panic) = caught(|| desk.machine.handle(Now::read(), input, &mut commands)) {
+        while let Some(input) = state.inbox.pop_front() {
+            if let Err(panic) = caught(|| state.machine.handle(Now::read(), input, &mut commands)) {
                 // Left busy: the machine is not to be used again.
-                return self.fail(desk, &panic);
+                return self.fail(state, &panic);
             }
-            self.valid_until.store(desk.machine.valid_until().as_micros(), Ordering::Release);
+            self.valid_until.store(state.machine.valid_until().as_micros(), Ordering::Release);
             if commands.is_empty() {
                 continue;
             }
-            drop(desk);
-            let carried_out = caught(|| commands.drain(..).for_each(|command| self.carry_out(command)));
-            desk = self.desk.lock();
-            if let Err(panic) = carried_out {
-                return self.fail(desk, &panic);
+            drop(state);
+            let executed = caught(|| commands.drain(..).for_each(|command| self.execute(command)));
+            state = self.state.lock();
+            if let Err(panic) = executed {
+                return self.fail(state, &panic);
             }
         }
-        desk.busy = false;
-        let wake_at = desk.machine.wake_at();
-        let finished = desk.machine.is_finished();
-        let set = desk.alarm;
-        if wake_at < desk.alarm {
-            desk.alarm = wake_at;
-            drop(desk);
+        state.busy = false;
+        let wake_at = state.machine.wake_at();
+        let finished = state.machine.is_finished();
+        let set = state.alarm;
+        if wake_at < state.alarm {
+            state.alarm = wake_at;
+            drop(state);
             let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as Weak<dyn Alarm>;
-            self.live.runtime().set_alarm(wake_at, self.id, alarm);
+            self.session.runtime().set_alarm(wake_at, self.id, alarm);
         } else {
-            drop(desk);
+            drop(state);
         }
         if finished {
-            self.live.runtime().cancel_alarm(set, self.id);
-            self.live.strike(self.id);
+            self.session.runtime().cancel_alarm(set, self.id);
+            self.session.remove(self.id);
             self.tell_watchers(None);
         }
     }
 
-    fn carry_out(self: &Arc<Self>, command: Command) {
+    fn execute(self: &Arc<Self>, command: Command) {
         match command {
             Command::Send { server, tag, request } => {
-                let tended = Arc::clone(self);
-                let completion = Completion::new(move |answer| tended.feed(Input::Answer { server, tag, answer }));
-                self.live.server(server).submit(request, completion);
+                let actor = Arc::clone(self);
+                let completion = Completion::new(move |answer| actor.send(Input::Answer { server, tag, answer }));
+                self.session.server(server).submit(request, completion);
             }
-            Command::Warm => self.live.warm(),
-            Command::Listen => self.live.listen(),
-            Command::Untold(why) => self.live.untold(&self.recipe.keys, &why),
+            Command::Warm => self.session.warm(),
+            Command::Listen => self.session.listen(),
+            Command::Untold(why) => self.session.untold(&self.recipe.keys, &why),
             Command::WaitsLong { since } => self.notice_own_hold(since),
-            Command::Jumped(jump) => self.live.jumped(&jump),
-            Command::Yield => self.live.pass(self.recipe.keys.lock(), self.id),
-            Command::Quit(departure) => self.live.quit(self.recipe.keys.lock(), self.id, departure),
+            Command::Jumped(jump) => self.session.jumped(&jump),
+            Command::Yield => self.session.pass(self.recipe.keys.lock(), self.id),
+            Command::Quit(reason) => self.session.quit(self.recipe.keys.lock(), self.id, reason),
             Command::Emit(event) => {
-                self.live.emit(&event);
+                self.session.emit(&event);
                 self.notice_self_wait(&event);
             }
             Command::Acquired(result) => self.acquired(result),
@@ -300,9 +300,9 @@ impl Tended {
                 }
             }
             Command::Lost(loss) => {
-                self.desk.lock().loss = Some(loss.clone());
+                self.state.lock().loss = Some(loss.clone());
                 if let Some(owner) = self.noted_owner() {
-                    self.live.forget_holder(owner);
+                    self.session.forget_holder(owner);
                 }
                 self.tell_watchers(Some(&loss));
             }
@@ -314,16 +314,16 @@ impl Tended {
     }
 
     fn take_caller(&self, call: CallId) -> Option<Caller> {
-        self.desk.lock().callers.remove(&call)
+        self.state.lock().callers.remove(&call)
     }
 
     fn acquired(self: &Arc<Self>, result: Result<Option<Grant>, Error>) {
-        let acquirer = self.desk.lock().acquirer.take();
+        let acquirer = self.state.lock().acquirer.take();
         if let (Ok(Some(grant)), Some(context)) = (&result, self.context) {
-            self.live.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
+            self.session.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
         }
         if self.recipe.hear_all_first && matches!(result, Ok(Some(_))) {
-            self.live.has_heard_all();
+            self.session.has_heard_all();
         }
         let held = result.map(|grant| grant.map(|grant| Held::new(Arc::clone(self), grant)));
         // Without a caller a granted hold is dropped here, and thereby released.
@@ -333,20 +333,20 @@ impl Tended {
     }
 
     /// A bug of ours: nothing the machine says can be trusted any more, so everybody is told, and a hold counts as lost.
-    fn fail(&self, mut desk: MutexGuard<'_, Desk>, panic: &Panic) {
+    fn fail(&self, mut state: MutexGuard<'_, ActorState>, panic: &Panic) {
         let held = self.valid_until.swap(0, Ordering::AcqRel) != 0;
-        desk.failed = true;
-        let set = desk.alarm;
+        state.failed = true;
+        let set = state.alarm;
         // It is renewed no more.
         let loss = held.then_some(Loss::new(LossReason::Expired, Duration::ZERO));
-        desk.loss = desk.loss.take().or_else(|| loss.clone());
-        self.refuse(desk);
+        state.loss = state.loss.take().or_else(|| loss.clone());
+        self.refuse(state);
         let mut warning = panic.warning("the lock's state machine");
         warning.lock = Some(self.recipe.name().to_owned());
-        self.live.emit(&warning);
-        self.live.quit(self.recipe.keys.lock(), self.id, Departure::GaveUp);
-        self.live.runtime().cancel_alarm(set, self.id);
-        self.live.strike(self.id);
+        self.session.emit(&warning);
+        self.session.quit(self.recipe.keys.lock(), self.id, LeaveReason::GaveUp);
+        self.session.runtime().cancel_alarm(set, self.id);
+        self.session.remove(self.id);
         self.tell_watchers(loss.as_ref());
     }
 
@@ -355,11 +355,11 @@ impl Tended {
     }
 
     /// Answers all calls under way, and those that come after that.
-    fn refuse(&self, mut desk: MutexGuard<'_, Desk>) {
-        desk.inbox.clear();
-        let acquirer = desk.acquirer.take();
-        let callers = std::mem::take(&mut desk.callers);
-        drop(desk);
+    fn refuse(&self, mut state: MutexGuard<'_, ActorState>) {
+        state.inbox.clear();
+        let acquirer = state.acquirer.take();
+        let callers = std::mem::take(&mut state.callers);
+        drop(state);
         let error = || self.panicked();
         if let Some(acquirer) = acquirer {
             acquirer.respond(Err(error()));
@@ -368,10 +368,10 @@ impl Tended {
     }
 }
 
-impl Alarm for Tended {
+impl Alarm for LockActor {
     fn ring(self: Arc<Self>) {
-        self.desk.lock().alarm = Tick::NEVER;
-        self.feed(Input::Wake);
+        self.state.lock().alarm = Tick::NEVER;
+        self.send(Input::Wake);
     }
 
     fn ends(&self) -> Tick {

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use crate::api::call::Responder;
 use crate::clock::Tick;
-use crate::deadline::Patience;
+use crate::deadline::Deadline;
 use crate::error::Error;
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
 use crate::op::{Answer, Failure, FailureKind, Op};
 use crate::server::{Completion, Request};
-use crate::session::Live;
+use crate::session::Session;
 use crate::sync::Mutex;
 
 /// Says what the answers so far come to, or `None` to wait for more. With no answer missing it has to say something.
 type Judge<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync>;
 
 /// Questions to all servers. The servers' completions keep it alive.
-pub(crate) struct Inquiry<T> {
+pub(crate) struct AskAll<T> {
     id: u64,
     judge: Judge<T>,
     most: Duration,
@@ -27,45 +27,45 @@ pub(crate) struct Inquiry<T> {
 }
 
 struct State<T> {
-    patience: Patience,
+    deadline: Deadline,
     answers: Vec<Option<Answer>>,
     responder: Option<Responder<T>>,
 }
 
-impl<T: Send + 'static> Inquiry<T> {
-    /// Asks all servers all of `ops`; what is not answered within `patience` counts as failed. The judge gets the answers of all
+impl<T: Send + 'static> AskAll<T> {
+    /// Asks all servers all of `ops`; what is not answered within `timeout` counts as failed. The judge gets the answers of all
     /// servers to the first, then to the next.
     pub(crate) fn begin(
-        live: &Live,
+        session: &Session,
         ops: &[Op],
-        patience: Duration,
+        timeout: Duration,
         judge: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
         responder: Responder<T>,
     ) {
-        let servers = live.server_count();
-        let until = Tick::now().after(patience);
-        let message = format!("no answer within {} ms", patience.as_millis());
-        let inquiry = Arc::new(Self {
-            id: live.next_id(),
+        let servers = session.server_count();
+        let until = Tick::now().after(timeout);
+        let message = format!("no answer within {} ms", timeout.as_millis());
+        let asked = Arc::new(Self {
+            id: session.next_id(),
             judge: Box::new(judge),
-            most: patience,
+            most: timeout,
             no_answer: Failure::unknown(FailureKind::Timeout, message),
             state: Mutex::new(State {
-                patience: Patience::until(until),
+                deadline: Deadline::until(until),
                 answers: vec![None; servers * ops.len()],
                 responder: Some(responder),
             }),
         });
         for (number, (op, server)) in ops.iter().flat_map(|op| (0..servers).map(move |server| (op, server))).enumerate() {
-            let keep = Arc::clone(&inquiry);
+            let keep = Arc::clone(&asked);
             let completion = Completion::new(move |answer| {
                 keep.step(|answers| {
                     answers[number].get_or_insert(answer);
                 });
             });
-            live.server(server).submit(Request::new(op.clone(), until), completion);
+            session.server(server).submit(Request::new(op.clone(), until), completion);
         }
-        inquiry.set_alarm(live.runtime(), until);
+        asked.set_alarm(session.runtime(), until);
     }
 
     fn set_alarm(self: &Arc<Self>, runtime: &Runtime, at: Tick) {
@@ -85,12 +85,12 @@ impl<T: Send + 'static> Inquiry<T> {
     }
 }
 
-impl<T: Send + 'static> Alarm for Inquiry<T> {
+impl<T: Send + 'static> Alarm for AskAll<T> {
     fn ring(self: Arc<Self>) {
         let now = Tick::now();
         let mut state = self.state.lock();
-        state.patience.overslept(now, self.most);
-        let ends = state.patience.ends();
+        state.deadline.extend_for_pause(now, self.most);
+        let ends = state.deadline.ends();
         drop(state);
         if now < ends
             && let Ok(runtime) = Runtime::current()

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use crate::session::actor::Tended;
+use crate::session::actor::LockActor;
 use crate::sync::Mutex;
 
 /// The open bodies of one client.
@@ -14,23 +14,23 @@ pub(crate) struct Bodies(Mutex<HashMap<u64, HashMap<Box<str>, Body>>>);
 /// One body, by its task and by its lock's key. A body that has ended without being forgotten harms nobody: its hold is over.
 #[derive(Clone)]
 pub(crate) struct Body {
-    tended: Weak<Tended>,
+    actor: Weak<LockActor>,
     /// Where it began, as the caller named the place.
     pub(crate) place: Option<Arc<str>>,
 }
 
 impl Bodies {
-    /// Notes a body of `task` under the hold of `tended`.
-    pub(crate) fn open(&self, task: u64, lock: &str, tended: &Arc<Tended>, place: Option<&str>) {
-        let body = Body { tended: Arc::downgrade(tended), place: place.map(Arc::from) };
+    /// Notes a body of `task` under the hold of `actor`.
+    pub(crate) fn open(&self, task: u64, lock: &str, actor: &Arc<LockActor>, place: Option<&str>) {
+        let body = Body { actor: Arc::downgrade(actor), place: place.map(Arc::from) };
         self.0.lock().entry(task).or_default().insert(lock.into(), body);
     }
 
-    /// Forgets the body of `task` under the hold of `tended`.
-    pub(crate) fn close(&self, task: u64, lock: &str, tended: &Arc<Tended>) {
+    /// Forgets the body of `task` under the hold of `actor`.
+    pub(crate) fn close(&self, task: u64, lock: &str, actor: &Arc<LockActor>) {
         let mut bodies = self.0.lock();
         let Some(own) = bodies.get_mut(&task) else { return };
-        if own.get(lock).is_some_and(|body| std::ptr::eq(body.tended.as_ptr(), Arc::as_ptr(tended))) {
+        if own.get(lock).is_some_and(|body| std::ptr::eq(body.actor.as_ptr(), Arc::as_ptr(actor))) {
             own.remove(lock);
         }
         if own.is_empty() {
@@ -41,7 +41,7 @@ impl Bodies {
     /// The body of one of `tasks` that holds `lock` now: not released, not handed over, not lost.
     pub(crate) fn enclosing(&self, tasks: &[u64], lock: &str) -> Option<Body> {
         let find = |task| self.0.lock().get(task)?.get(lock).cloned();
-        tasks.iter().filter_map(find).find(|body| body.tended.upgrade().is_some_and(|tended| tended.check().is_ok()))
+        tasks.iter().filter_map(find).find(|body| body.actor.upgrade().is_some_and(|actor| actor.check().is_ok()))
     }
 }
 

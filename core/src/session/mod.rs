@@ -28,14 +28,14 @@ use crate::owner::Signature;
 use crate::process::Process;
 use crate::protocol::{Input, Jump, Jumps};
 use crate::server::{Completion, Listener, Notice, Request, Server};
-use crate::session::actor::Tended;
+use crate::session::actor::LockActor;
 use crate::session::bodies::Bodies;
 use crate::session::own_holds::OwnHolds;
 use crate::sync::Mutex;
-use crate::wait::{Departure, Hinted, Lines, Seat, Told};
+use crate::wait::{Hinted, LeaveReason, LocalQueues, Seat, Wakeup};
 
 /// What a client is in the process that uses it. A forked child gets a new one; the parent's is left alone.
-pub(crate) struct Live {
+pub(crate) struct Session {
     of: Process,
     runtime: Arc<Runtime>,
     servers: Vec<Arc<dyn Server>>,
@@ -50,14 +50,14 @@ pub(crate) struct Live {
     heard_all: AtomicBool,
     seeds: Mutex<fastrand::Rng>,
     /// Every acquisition that is not finished: this is what keeps them alive.
-    roll: Mutex<HashMap<u64, Arc<Tended>>>,
+    registry: Mutex<HashMap<u64, Arc<LockActor>>>,
     emptied: Notify,
     /// The task that holds each owner value, where the caller told.
     holders: Mutex<HashMap<Arc<str>, u64>>,
     pub(crate) bodies: Bodies,
     own_holds: OwnHolds,
     /// Who waits here for which lock.
-    lines: Mutex<Lines>,
+    queues: Mutex<LocalQueues>,
     channel: String,
     listening: AtomicBool,
     untold: AtomicBool,
@@ -66,7 +66,7 @@ pub(crate) struct Live {
     listeners: Mutex<Vec<Listener>>,
 }
 
-impl Live {
+impl Session {
     pub(crate) fn new(
         runtime: Arc<Runtime>,
         servers: Vec<Arc<dyn Server>>,
@@ -78,7 +78,7 @@ impl Live {
         let mut seeds = fastrand::Rng::with_seed(entropy::draw());
         let client = format!("{:016x}", seeds.u64(..));
         Self {
-            lines: Mutex::new(Lines::new(&client, signature.who(), servers.len())),
+            queues: Mutex::new(LocalQueues::new(&client, signature.who(), servers.len())),
             channel: machine::channel(&client),
             listening: AtomicBool::new(false),
             untold: AtomicBool::new(false),
@@ -95,7 +95,7 @@ impl Live {
             closing: AtomicBool::new(false),
             heard_all: AtomicBool::new(false),
             seeds: Mutex::new(seeds),
-            roll: Mutex::default(),
+            registry: Mutex::default(),
             emptied: Notify::new(),
             holders: Mutex::default(),
             bodies: Bodies::default(),
@@ -156,16 +156,16 @@ impl Live {
         self.runtime.next_id()
     }
 
-    pub(crate) fn enrol(&self, id: u64, tended: &Arc<Tended>) {
-        self.roll.lock().insert(id, Arc::clone(tended));
+    pub(crate) fn insert(&self, id: u64, actor: &Arc<LockActor>) {
+        self.registry.lock().insert(id, Arc::clone(actor));
     }
 
     /// Takes a finished acquisition off the roll.
-    pub(crate) fn strike(&self, id: u64) {
-        let mut roll = self.roll.lock();
-        let finished = roll.remove(&id);
-        let empty = roll.is_empty();
-        drop(roll);
+    pub(crate) fn remove(&self, id: u64) {
+        let mut registry = self.registry.lock();
+        let finished = registry.remove(&id);
+        let empty = registry.is_empty();
+        drop(registry);
         if let Some(finished) = finished {
             finished.noted_owner().into_iter().for_each(|owner| self.forget_holder(owner));
             finished.forget_bodies();
@@ -188,41 +188,41 @@ impl Live {
     }
 
     /// This client's own hold on `lock`, if it has had it for a second at least. Cheap also where thousands ask.
-    pub(crate) fn own_hold(&self, lock: &str, now: Tick) -> Option<Arc<Tended>> {
-        self.own_holds.find(lock, now, || self.roll.lock().values().cloned().collect())
+    pub(crate) fn own_hold(&self, lock: &str, now: Tick) -> Option<Arc<LockActor>> {
+        self.own_holds.find(lock, now, || self.registry.lock().values().cloned().collect())
     }
 
-    /// Lines a waiter up behind the others of this client, and puts it on the roll in the same moment: who leaves the line may
+    /// LocalQueues a waiter up behind the others of this client, and puts it on the roll in the same moment: who leaves the line may
     /// tell it at once that it is next.
-    pub(crate) fn enlist(&self, lock: &str, id: u64, fair: bool, begin: impl FnOnce(Seat) -> Arc<Tended>) -> Arc<Tended> {
-        let mut lines = self.lines.lock();
-        let tended = begin(lines.join(lock, id, fair));
-        self.enrol(id, &tended);
-        tended
+    pub(crate) fn enlist(&self, lock: &str, id: u64, fair: bool, begin: impl FnOnce(Seat) -> Arc<LockActor>) -> Arc<LockActor> {
+        let mut queues = self.queues.lock();
+        let actor = begin(queues.join(lock, id, fair));
+        self.insert(id, &actor);
+        actor
     }
 
-    /// A waiter leaves its line; who is next hears of it.
-    pub(crate) fn quit(&self, lock: &str, waiter: u64, departure: Departure) {
-        let told = self.lines.lock().quit(lock, waiter, departure);
-        self.tell_all(told);
+    /// A waiter leaves its line; who is next listens of it.
+    pub(crate) fn quit(&self, lock: &str, waiter: u64, reason: LeaveReason) {
+        let wakeups = self.queues.lock().quit(lock, waiter, reason);
+        self.wake_all(wakeups);
     }
 
     /// The others of a waiter's line may try for themselves.
     pub(crate) fn pass(&self, lock: &str, waiter: u64) {
-        let told = self.lines.lock().pass(lock, waiter);
-        self.tell_all(told);
+        let wakeups = self.queues.lock().pass(lock, waiter);
+        self.wake_all(wakeups);
     }
 
-    fn tell_all(&self, told: Vec<Told>) {
-        for Told { waiter, turn, at } in told {
-            self.tell(waiter, Input::Turn(turn, at));
+    fn wake_all(&self, wakeups: Vec<Wakeup>) {
+        for Wakeup { waiter, role, at } in wakeups {
+            self.tell(waiter, Input::Role(role, at));
         }
     }
 
     fn tell(&self, waiter: u64, input: Input) {
-        let tended = self.roll.lock().get(&waiter).cloned();
-        if let Some(tended) = tended {
-            bring(tended, input);
+        let actor = self.registry.lock().get(&waiter).cloned();
+        if let Some(actor) = actor {
+            bring(actor, input);
         }
     }
 
@@ -237,16 +237,16 @@ impl Live {
             return;
         }
         for (index, server) in self.servers.iter().enumerate() {
-            let live = Arc::downgrade(self);
+            let session = Arc::downgrade(self);
             let listener = move |notice| {
-                if let Some(live) = live.upgrade() {
-                    live.hear(index, notice);
+                if let Some(session) = session.upgrade() {
+                    session.hear(index, notice);
                 }
             };
             let listener: Listener = Arc::new(listener);
             self.listeners.lock().push(Arc::clone(&listener));
             if !server.listen(&self.channel, listener) {
-                self.lines.lock().hearing().set(index, false);
+                self.queues.lock().listen_state().set(index, false);
             }
         }
     }
@@ -254,9 +254,9 @@ impl Live {
     fn hear(&self, server: usize, notice: Notice) {
         match notice {
             Notice::Message(message) => self.hinted(server, &message),
-            Notice::Listening => self.hears(server, true),
+            Notice::Listening => self.listens(server, true),
             Notice::Deaf(failure) => {
-                self.hears(server, false);
+                self.listens(server, false);
                 // A broken connection is told of as such, and mended.
                 if matches!(failure.kind, FailureKind::Denied | FailureKind::Protocol | FailureKind::Other) {
                     let mut event = Event::new(EventKind::Warning);
@@ -269,13 +269,13 @@ impl Live {
     }
 
     /// Messages come from now on, or no longer: whoever speaks for a line looks for itself, and knows how long to wait then.
-    fn hears(&self, server: usize, hears: bool) {
+    fn listens(&self, server: usize, listens: bool) {
         let fronts: Vec<u64> = {
-            let lines = self.lines.lock();
-            lines.hearing().set(server, hears);
-            lines.fronts().collect()
+            let queues = self.queues.lock();
+            queues.listen_state().set(server, listens);
+            queues.fronts().collect()
         };
-        fronts.into_iter().for_each(|waiter| self.tell(waiter, Input::Hears(server)));
+        fronts.into_iter().for_each(|waiter| self.tell(waiter, Input::Listens(server)));
     }
 
     /// The next waiter could not be told of a release. Said once: it won't be otherwise at the next one.
@@ -304,7 +304,7 @@ impl Live {
 
     fn hinted(&self, server: usize, message: &str) {
         let Some(hinted) = Hinted::parse(message) else { return };
-        let waiter = self.lines.lock().find(&hinted);
+        let waiter = self.queues.lock().find(&hinted);
         match waiter {
             Some(waiter) => self.tell(waiter, Input::Hint(server, hinted.hint)),
             None => self.pass_on(server, &hinted),
@@ -316,11 +316,11 @@ impl Live {
         let name = hinted.lock.strip_prefix(&*self.options.prefix);
         let Some(Ok(keys)) = name.map(|name| Keys::new(&self.options.prefix, name, self.servers.len())) else { return };
         let entry = {
-            let mut lines = self.lines.lock();
-            if !lines.passes_on(server, hinted, Tick::now()) {
+            let mut queues = self.queues.lock();
+            if !queues.passes_on(server, hinted, Tick::now()) {
                 return;
             }
-            lines.entry(hinted.fair, hinted.number)
+            queues.entry(hinted.fair, hinted.number)
         };
         let leave = Some(Arc::clone(&entry));
         let op = Op::Release { keys: Arc::new(keys), owner: entry, leave, grants: self.fleet.is_none() };
@@ -331,18 +331,18 @@ impl Live {
     /// Ends everything: acquires fail, holds are lost and released, connections are let go, all within a response timeout.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
-        let all: Vec<Arc<Tended>> = self.roll.lock().values().cloned().collect();
-        for tended in all {
-            tended.feed(Input::Close);
+        let all: Vec<Arc<LockActor>> = self.registry.lock().values().cloned().collect();
+        for actor in all {
+            actor.send(Input::Close);
         }
         // Each of them has said by now what is to be released; what was sent before is taken back behind that, on every connection.
         self.servers.iter().for_each(|server| server.give_up());
         let emptied = self.emptied.notified();
         tokio::pin!(emptied);
         emptied.as_mut().enable();
-        if !self.roll.lock().is_empty() {
-            let patience = self.options.response_timeout_for(self.servers.len());
-            let _ = tokio::time::timeout(patience, emptied).await;
+        if !self.registry.lock().is_empty() {
+            let timeout = self.options.response_timeout_for(self.servers.len());
+            let _ = tokio::time::timeout(timeout, emptied).await;
         }
         for server in &self.servers {
             server.close();
@@ -350,23 +350,23 @@ impl Live {
     }
 }
 
-type Errands = VecDeque<(Arc<Tended>, Input)>;
+type PendingInputs = VecDeque<(Arc<LockActor>, Input)>;
 
 thread_local! {
     /// What this thread still has to bring, while it brings something.
-    static BROUGHT: RefCell<Option<Errands>> = const { RefCell::new(None) };
+    static BROUGHT: RefCell<Option<PendingInputs>> = const { RefCell::new(None) };
 }
 
 /// Brings inputs one after the other, also those that come up meanwhile: who fails at once tells the next one, and a long line
 /// must not end on the stack.
-fn bring(tended: Arc<Tended>, input: Input) {
+fn bring(actor: Arc<LockActor>, input: Input) {
     struct Done;
     impl Drop for Done {
         fn drop(&mut self) {
             drop(BROUGHT.take());
         }
     }
-    let mut next = Some((tended, input));
+    let mut next = Some((actor, input));
     let is_first = BROUGHT.with_borrow_mut(|brought| match brought {
         Some(brought) => {
             brought.extend(next.take());
@@ -381,8 +381,8 @@ fn bring(tended: Arc<Tended>, input: Input) {
         return;
     }
     let _done = Done;
-    while let Some((tended, input)) = next {
-        tended.feed(input);
+    while let Some((actor, input)) = next {
+        actor.send(input);
         next = BROUGHT.with_borrow_mut(|brought| brought.as_mut().and_then(VecDeque::pop_front));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::session::actor::Tended;
+use crate::session::actor::LockActor;
 use crate::sync::Mutex;
 
 /// How often they are looked through at most: many acquires may begin to wait long in the same moment.
@@ -18,17 +18,17 @@ pub(crate) struct OwnHolds(Mutex<Look>);
 #[derive(Default)]
 struct Look {
     at: Option<Tick>,
-    found: HashMap<Box<str>, Weak<Tended>>,
+    found: HashMap<Box<str>, Weak<LockActor>>,
 }
 
 impl OwnHolds {
     /// The hold of the lock with this key. One that is younger than the last look may be missed.
-    pub(crate) fn find(&self, lock: &str, now: Tick, roll: impl FnOnce() -> Vec<Arc<Tended>>) -> Option<Arc<Tended>> {
+    pub(crate) fn find(&self, lock: &str, now: Tick, registry: impl FnOnce() -> Vec<Arc<LockActor>>) -> Option<Arc<LockActor>> {
         let mut look = self.0.lock();
         if look.at.is_none_or(|at| now.since(at) >= AGAIN_AFTER) {
-            let all = roll();
-            let held = all.iter().filter(|tended| now < tended.valid_until());
-            look.found = held.map(|tended| (tended.recipe.keys.lock().into(), Arc::downgrade(tended))).collect();
+            let all = registry();
+            let held = all.iter().filter(|actor| now < actor.valid_until());
+            look.found = held.map(|actor| (actor.recipe.keys.lock().into(), Arc::downgrade(actor))).collect();
             look.at = Some(now);
             // The last reference of one that has ended meanwhile must not go while the look is locked.
             drop(look);

@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::clock::Tick;
 use crate::op::Place;
-use crate::wait::trouble::Trouble;
+use crate::wait::shared_outage::SharedOutage;
 
 /// Which servers tell this client of releases.
 #[derive(Debug)]
-pub struct Hearing(Box<[AtomicU8]>);
+pub struct ListenState(Box<[AtomicU8]>);
 
 /// Nobody has listened there yet, or what was heard is being asked for again.
 const UNKNOWN: u8 = 0;
 const HEARS: u8 = 1;
 const DEAF: u8 = 2;
 
-impl Hearing {
+impl ListenState {
     /// Nothing is known of any of the servers.
     #[must_use]
     pub fn new(servers: usize) -> Self {
@@ -24,8 +24,8 @@ impl Hearing {
     }
 
     /// The server tells now, or tells nothing.
-    pub fn set(&self, server: usize, hears: bool) {
-        self.0[server].store(if hears { HEARS } else { DEAF }, Ordering::Relaxed);
+    pub fn set(&self, server: usize, listens: bool) {
+        self.0[server].store(if listens { HEARS } else { DEAF }, Ordering::Relaxed);
     }
 
     /// Whether `needed` servers tell, as far as one knows.
@@ -48,15 +48,21 @@ pub struct Slot {
     arrivals: Box<[AtomicU64]>,
     /// How often each server has put it in its queue.
     lineups: Box<[AtomicU64]>,
-    trouble: Arc<Trouble>,
-    hearing: Arc<Hearing>,
+    outage: Arc<SharedOutage>,
+    listen_state: Arc<ListenState>,
 }
 
 impl Slot {
-    pub(super) fn new(number: u64, fair: bool, entry: Arc<str>, servers: usize, line: (Arc<Trouble>, Arc<Hearing>)) -> Self {
-        let (trouble, hearing) = line;
+    pub(super) fn new(
+        number: u64,
+        fair: bool,
+        entry: Arc<str>,
+        servers: usize,
+        queue: (Arc<SharedOutage>, Arc<ListenState>),
+    ) -> Self {
+        let (outage, listen_state) = queue;
         let zeros = || (0..servers).map(|_| AtomicU64::new(0)).collect();
-        Self { number, fair, entry, users: AtomicUsize::new(0), arrivals: zeros(), lineups: zeros(), trouble, hearing }
+        Self { number, fair, entry, users: AtomicUsize::new(0), arrivals: zeros(), lineups: zeros(), outage, listen_state }
     }
 
     pub(super) fn enter(&self) {
@@ -116,31 +122,31 @@ impl Slot {
     }
 
     pub(crate) fn unavailable_since(&self) -> Option<Tick> {
-        self.trouble.since()
+        self.outage.since()
     }
 
     /// The line gets no majority since then, the time not counted in which this process stood still.
     pub(crate) fn begin_outage(&self, since: Tick) {
-        self.trouble.begin(since);
+        self.outage.begin(since);
     }
 
     /// One of the line had a majority.
     pub(crate) fn end_outage(&self) {
-        self.trouble.end();
+        self.outage.end();
     }
 
-    pub(crate) fn hearing(&self) -> &Hearing {
-        &self.hearing
+    pub(crate) fn listen_state(&self) -> &ListenState {
+        &self.listen_state
     }
 }
 
 /// What a waiter may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Role {
     /// It speaks for its line: tries when it is told to, and looks by itself.
-    Front,
+    First,
     /// It may try once, to line up or because it was told; then it waits.
-    Once,
+    OneTry,
     /// It waits until it is told.
     Parked,
 }
@@ -151,14 +157,14 @@ pub struct Seat {
     /// The place in the servers' queues.
     pub slot: Arc<Slot>,
     /// What the acquire may do at first.
-    pub turn: Turn,
+    pub role: Role,
 }
 
 impl Seat {
     /// Lets the waiter try at least once.
     pub(crate) fn may_try(mut self) -> Self {
-        if self.turn == Turn::Parked {
-            self.turn = Turn::Once;
+        if self.role == Role::Parked {
+            self.role = Role::OneTry;
         }
         self
     }

@@ -89,7 +89,7 @@ impl Held {
         self.extend_by(more).wait()
     }
 
-    /// Waits at most `patience` for the loss of the lock, blocking this thread: the loss, or `None` if it is not lost, or was
+    /// Waits at most `timeout` for the loss of the lock, blocking this thread: the loss, or `None` if it is not lost, or was
     /// released or handed over.
     ///
     /// ```
@@ -102,10 +102,10 @@ impl Held {
     ///
     /// # Errors
     /// As [`Held::ended`].
-    pub fn lost_blocking(&self, patience: Duration) -> Result<Option<Loss>, Error> {
+    pub fn lost_blocking(&self, timeout: Duration) -> Result<Option<Loss>, Error> {
         let (mut ended, began) = (self.ended(), Instant::now());
         loop {
-            let left = patience.saturating_sub(began.elapsed());
+            let left = timeout.saturating_sub(began.elapsed());
             // A signal ends a wait early.
             match ended.wait_for(left.min(Duration::from_secs(3600))) {
                 Some(result) => return result,

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::io::reactor::LazyDrive;
+use crate::io::reactor::LazyReactor;
 use crate::io::runtime::{is_on_this_thread, of_the_caller};
 use crate::server::redis::connection::failure::closed;
 use crate::server::redis::connection::health::Health;
@@ -29,7 +29,7 @@ pub(crate) struct Lanes {
     host: Handle,
     home: UnboundedSender<Message>,
     guests: ArcSwap<Vec<Guest>>,
-    drive: Arc<LazyDrive>,
+    drive: Arc<LazyReactor>,
     /// `None` where no drive could be made: then threads go home, too.
     direct: OnceLock<Option<Arc<Direct>>>,
     closed: AtomicBool,
@@ -43,7 +43,7 @@ struct Guest {
 }
 
 impl Lanes {
-    pub(crate) fn new(settings: Settings, health: Health, host: &Handle, drive: Arc<LazyDrive>) -> Self {
+    pub(crate) fn new(settings: Settings, health: Health, host: &Handle, drive: Arc<LazyReactor>) -> Self {
         let (settings, health) = (Arc::new(settings), Arc::new(health));
         let home = open(&settings, &health, host, Some(Audience::default()));
         let (host, closed) = (host.clone(), AtomicBool::new(false));

@@ -23,7 +23,7 @@ use self::lanes::Lanes;
 use self::settings::Settings;
 use self::transport::url::Target;
 use crate::error::Error;
-use crate::io::reactor::LazyDrive;
+use crate::io::reactor::LazyReactor;
 use crate::options::ClientOptions;
 use crate::server::{Completion, Listener, Request, Server};
 
@@ -71,7 +71,7 @@ impl RedisServer {
         response_timeout: Duration,
         fleet: Option<Fleet>,
         host: &Handle,
-        drive: &Arc<LazyDrive>,
+        drive: &Arc<LazyReactor>,
         on_state: impl Fn(ServerState) + Send + Sync + 'static,
     ) -> Result<Arc<Self>, Error> {
         let target = Target::parse(url, options)?;

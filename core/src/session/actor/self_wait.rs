@@ -3,28 +3,28 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Tended;
+use super::LockActor;
 use crate::clock::Tick;
 use crate::event::{Event, EventKind};
 
-impl Tended {
+impl LockActor {
     /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
     pub(super) fn notice_self_wait(&self, event: &Event) {
         let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
         if self.recipe.one_shot
             || self.context.is_none()
-            || rival.is_none_or(|rival| self.live.holder_context(rival) != self.context)
+            || rival.is_none_or(|rival| self.session.holder_context(rival) != self.context)
         {
             return;
         }
-        if std::mem::replace(&mut self.desk.lock().warned, true) {
+        if std::mem::replace(&mut self.state.lock().warned, true) {
             return;
         }
         let mut warning = Event::new(EventKind::Warning);
         (warning.lock, warning.key) = (event.lock.clone(), event.key.clone());
         warning.rival.clone_from(&event.rival);
         warning.message = Some("the lock is held by the very task that waits for it; locks are not re-entrant".to_owned());
-        self.live.emit(&warning);
+        self.session.emit(&warning);
     }
 
     /// Warns where this client has had the lock since before the acquire began, which waits long and without an end: nobody
@@ -35,7 +35,7 @@ impl Tended {
             return;
         }
         let now = Tick::now();
-        let Some(own) = self.live.own_hold(self.recipe.keys.lock(), now) else { return };
+        let Some(own) = self.session.own_hold(self.recipe.keys.lock(), now) else { return };
         let Some((owner, since)) = own.hold_at(now).filter(|(_, since)| *since <= began) else { return };
         if own.waited_for.swap(true, Ordering::Relaxed) {
             return;
@@ -49,7 +49,7 @@ impl Tended {
             self.recipe.name(),
             now.since(since).as_secs_f64(),
         ));
-        self.live.emit(&warning);
+        self.session.emit(&warning);
     }
 
     /// The value of the hold and when it was granted, if it is valid at `now`.
@@ -57,7 +57,7 @@ impl Tended {
         if now >= self.valid_until() {
             return None;
         }
-        self.desk.lock().machine.hold().map(|(owner, since)| (Arc::clone(owner), since))
+        self.state.lock().machine.hold().map(|(owner, since)| (Arc::clone(owner), since))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What servers tell waiters, and how it gets lost.
 
 use locktender::internals::protocol::{Input, Step, Tag};
-use locktender::internals::wait::{Departure, Hinted, Told};
+use locktender::internals::wait::{Hinted, LeaveReason, Wakeup};
 use locktender::machine::Message;
 use locktender::op::Op;
 use locktender::server::Request;
@@ -51,9 +51,9 @@ impl World {
         if !self.processes[client].listening {
             return;
         }
-        self.processes[client].lines.hearing().set(server, hears);
+        self.processes[client].lines.listen_state().set(server, hears);
         for waiter in self.processes[client].lines.fronts().collect::<Vec<_>>() {
-            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Hears(server) });
+            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Listens(server) });
         }
     }
 
@@ -106,7 +106,7 @@ impl World {
         self.submit(client, server, 0, tag, Request::new(op, sent.after(self.plan.response_timeout)));
     }
 
-    pub(super) fn quit(&mut self, client: usize, slot: usize, departure: Departure) {
+    pub(super) fn quit(&mut self, client: usize, slot: usize, departure: LeaveReason) {
         let lock = self.processes[client].slots[slot].recipe.keys.clone();
         let told = self.processes[client].lines.quit(lock.lock(), slot as u64, departure);
         self.tell(client, told);
@@ -118,9 +118,9 @@ impl World {
         self.tell(client, told);
     }
 
-    fn tell(&mut self, client: usize, told: Vec<Told>) {
-        for Told { waiter, turn, at } in told {
-            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Turn(turn, at) });
+    fn tell(&mut self, client: usize, told: Vec<Wakeup>) {
+        for Wakeup { waiter, role, at } in told {
+            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Role(role, at) });
         }
     }
 }

@@ -28,7 +28,7 @@ const SPLIT: u64 = ms(500);
 #[derive(Default)]
 pub(super) struct Handover {
     /// Waiters that were told, and have not come yet.
-    told: Vec<Told>,
+    told: Vec<Wakeup>,
     /// Since when a lock has been free, or kept for a waiter, and all that wait for it are in order.
     idle_since: HashMap<usize, Instant>,
     /// Since when a place that is waited in has been in no line.
@@ -48,7 +48,7 @@ impl Handover {
     }
 }
 
-struct Told {
+struct Wakeup {
     client: usize,
     slot: usize,
     entry: Arc<str>,
@@ -72,7 +72,7 @@ impl World {
         let window = if let Hint::Next(window) = hint { micros(window) } else { 0 };
         let (name, tick) = (self.processes[client].slots[slot].name, self.read_clocks(client).tick);
         let by = self.now + window + window / 100 + self.moment();
-        self.watch.handover.told.push(Told { client, slot, entry, name, at: self.now, tick, by });
+        self.watch.handover.told.push(Wakeup { client, slot, entry, name, at: self.now, tick, by });
     }
 
     /// A single server has answered a request.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locktender::internals::clock::{Now, Tick};
 use locktender::internals::protocol::{Command, Input, Step, Tag};
-use locktender::internals::wait::Lines;
+use locktender::internals::wait::LocalQueues;
 use locktender::op::{Op, Verdict};
 
 use super::clock::{Clock, Instant, ms};
@@ -35,7 +35,7 @@ pub(super) struct Process {
     pub(super) pause_behind_extension: Option<u64>,
     /// Decided, but not written yet.
     held_back: Vec<(usize, Command)>,
-    pub(super) lines: Lines,
+    pub(super) lines: LocalQueues,
     pub(super) listening: bool,
     pub(super) slots: Vec<Slot>,
     /// Those that wait, or may hold.
@@ -44,7 +44,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize, lines: Lines) -> Self {
+    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize, lines: LocalQueues) -> Self {
         Self {
             clock,
             wall_ahead,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use locktender::internals::name::Keys;
 use locktender::internals::owner::Signature;
 use locktender::internals::protocol::Command;
-use locktender::internals::wait::Lines;
+use locktender::internals::wait::LocalQueues;
 use locktender::machine::{FENCE_KEPT_MS, Value};
 use locktender::op::{Op, Verdict};
 
@@ -121,7 +121,7 @@ impl World {
         let processes = (0..=plan.clients).map(|client| {
             let workers = if client < plan.clients { plan.workers } else { plan.names };
             let clock = Clock::new(rng.u64(1..1 << 40), rng.i64(-drift..=drift));
-            let lines = Lines::new(&Self::client_id(client), signature.who(), plan.servers);
+            let lines = LocalQueues::new(&Self::client_id(client), signature.who(), plan.servers);
             Process::new(clock, rng.i64(-skew..=skew), workers, lines)
         });
         let processes: Vec<Process> = processes.collect();

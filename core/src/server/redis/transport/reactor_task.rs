@@ -11,7 +11,7 @@ use mio::Token;
 use tokio::runtime::Handle;
 
 use crate::clock::Tick;
-use crate::io::reactor::{Drive, Driven};
+use crate::io::reactor::{Handler, Reactor};
 use crate::io::runtime::sends_later;
 use crate::op::Failure;
 use crate::server::redis::connection::connection::{Lane, State};
@@ -42,7 +42,7 @@ enum Message {
 
 /// The lane. Any thread may bring a message; whoever finds nobody at it works the inbox off, the others leave theirs and go.
 pub(crate) struct Direct {
-    drive: Arc<Drive>,
+    drive: Arc<Reactor>,
     inbox: Mutex<Vec<Message>>,
     events: AtomicU8,
     lane: Mutex<Lane<DirectLink>>,
@@ -54,7 +54,7 @@ pub(crate) struct Direct {
 
 impl Direct {
     /// A lane of `drive`, connected on `host`.
-    pub(crate) fn new(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, drive: &Arc<Drive>) -> Arc<Self> {
+    pub(crate) fn new(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, drive: &Arc<Reactor>) -> Arc<Self> {
         drive.add(|token| {
             Arc::new_cyclic(|direct: &Weak<Self>| {
                 let (direct, host) = (direct.clone(), host.clone());
@@ -86,7 +86,7 @@ impl Direct {
         } else if first {
             // Should the loop be blocked before it sends, the I/O thread does it.
             self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
-            self.drive.pass_on();
+            self.drive.promote_next();
         }
     }
 
@@ -103,7 +103,7 @@ impl Direct {
     fn bring(&self, message: Message) {
         self.inbox.lock().push(message);
         self.attend();
-        self.drive.pass_on();
+        self.drive.promote_next();
     }
 
     fn work(&self, lane: &mut Lane<DirectLink>) {
@@ -156,7 +156,7 @@ fn due(lane: &Lane<DirectLink>) -> Tick {
     }
 }
 
-impl Driven for Direct {
+impl Handler for Direct {
     fn notice(&self, event: &mio::event::Event) {
         let hangs_up = if event.is_read_closed() || event.is_error() { HANGS_UP } else { 0 };
         self.events.fetch_or(MOVED | hangs_up, Ordering::SeqCst);

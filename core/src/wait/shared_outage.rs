@@ -6,13 +6,13 @@ use crate::clock::Tick;
 
 /// They ask the same servers, so what one of them found out holds for all.
 #[derive(Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct SharedOutage {
     /// Since when they get no majority, microseconds of the boot clock; 0 while they do.
     since: AtomicU64,
     spread: AtomicBool,
 }
 
-impl Trouble {
+impl SharedOutage {
     pub(super) fn since(&self) -> Option<Tick> {
         match self.since.load(Ordering::Relaxed) {
             0 => None,

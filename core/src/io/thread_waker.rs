@@ -19,14 +19,14 @@ pub(crate) fn rounded(at: Tick) -> Tick {
 }
 
 /// What ends the sleep. Only one task sleeps.
-pub(crate) enum Bell {
+pub(crate) enum ThreadWaker {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     Kernel(kernel::Timer),
     /// The sleeper is woken, and sleeps less.
     Runtime(Notify),
 }
 
-impl Bell {
+impl ThreadWaker {
     /// Called in the context of the runtime whose task sleeps.
     pub(crate) fn new() -> Self {
         #[cfg(any(target_os = "linux", target_os = "android"))]
