@@ -144,8 +144,8 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   /** What each server really guarantees: version, role, persistence, eviction, clock, rights, and what is worth a warning. */
-  async check(): Promise<ServerReport[]> {
-    return resultOf(await outcome(this.#native.check()))
+  async report(): Promise<ServerReport[]> {
+    return resultOf(await outcome(this.#native.report()))
   }
 
   /**

@@ -212,8 +212,8 @@ impl Client {
     }
 
     #[napi]
-    pub fn check(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.check()), Value::Reports)
+    pub fn report(&self, env: Env) -> i64 {
+        self.queue.call(&env, Ok(self.core.report()), Value::Reports)
     }
 
     #[napi]

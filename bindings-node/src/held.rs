@@ -44,7 +44,7 @@ impl CompletionQueue {
     pub fn extend(&self, env: Env, hold: i64, ttl_ms: Option<f64>) -> napi::Result<i64> {
         let held = self.hold(hold)?;
         let call = match ttl_ms {
-            None => Ok(held.extend_again()),
+            None => Ok(held.renew_now()),
             Some(ttl) => milliseconds("ttlMs", ttl).map(|ttl| held.extend(ttl)),
         };
         Ok(self.queue.call(&env, call, |()| Value::Nothing))

@@ -33,7 +33,7 @@ impl Lock {
     ) -> Either<Self, Failure> {
         let checked = lock.and_then(|lock| {
             let lock = lock.settings(options.settings()?);
-            lock.check()?;
+            lock.validate()?;
             Ok(lock)
         });
         match checked {

@@ -1,7 +1,7 @@
 //! Options from JavaScript. What is not given stays the core's default; what is given is checked by the core.
 
 use locktender::host::{Language, Place, milliseconds, suspicious};
-use locktender::{Error, LockSettings, Wait};
+use locktender::{Error, LockOverrides, Wait};
 use napi_derive::napi;
 
 /// The call that was given an option.
@@ -40,8 +40,8 @@ pub struct LockOptions {
 }
 
 impl LockOptions {
-    pub(crate) fn settings(&self) -> Result<LockSettings, Error> {
-        let mut settings = LockSettings::default();
+    pub(crate) fn settings(&self) -> Result<LockOverrides, Error> {
+        let mut settings = LockOverrides::default();
         settings.ttl = self.ttl_ms.map(|ttl| milliseconds("ttlMs", ttl)).transpose()?;
         settings.wait = self.wait_ms.map(wait).transpose()?;
         settings.renew = self.renew;

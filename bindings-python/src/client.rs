@@ -138,7 +138,7 @@ impl Client {
         client.listen(py)?;
         let lock = raised(py, client.core.adoption(&text("ticket", ticket)?))?;
         let lock = if let Some(or_acquire) = or_acquire { lock.or_acquire(or_acquire) } else { lock };
-        Ok(lock.settings(choice.settings.clone()).context(context::current(py)?))
+        Ok(lock.settings(choice.settings.clone()).caller(context::current(py)?))
     }
 }
 
@@ -247,19 +247,19 @@ impl Client {
     }
 
     /// What each server really guarantees; one that doesn't answer has an ``error`` in its report.
-    fn check(&self, py: Python<'_>) -> PyResult<Vec<ServerReport>> {
-        let reports = waiting::block(py, self.core.check())?;
+    fn report(&self, py: Python<'_>) -> PyResult<Vec<ServerReport>> {
+        let reports = waiting::block(py, self.core.report())?;
         Ok(reports.into_iter().map(ServerReport::from).collect())
     }
 
-    /// :meth:`check`, under asyncio.
-    fn check_async(&self) -> Operation {
+    /// :meth:`report`, under asyncio.
+    fn report_async(&self) -> Operation {
         let core = self.core.clone();
         let listed = |py: Python<'_>, reports: Vec<locktender::ServerReport>| {
             let reports: Vec<_> = reports.into_iter().map(ServerReport::from).collect();
             Ok(reports.into_pyobject(py)?.into_any().unbind())
         };
-        Operation::new("check_async", move |_| Ok(core.check()), listed)
+        Operation::new("report_async", move |_| Ok(core.report()), listed)
     }
 
     /// Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.

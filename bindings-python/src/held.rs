@@ -197,7 +197,7 @@ impl Tended {
 
     pub(crate) fn extend(&self, ttl: Option<&Bound<'_, PyAny>>, by: Option<&Bound<'_, PyAny>>) -> PyResult<Call<()>> {
         match (ttl, by) {
-            (None, None) => Ok(self.0.extend_again()),
+            (None, None) => Ok(self.0.renew_now()),
             (Some(ttl), None) => Ok(self.0.extend(seconds("ttl", ttl)?)),
             (None, Some(by)) => Ok(self.0.extend_by(seconds("by", by)?)),
             (Some(_), Some(by)) => Err(refuse("by", by, "extend() takes a ttl or by, not both")),

@@ -83,7 +83,7 @@ fn checked(name: &Bound<'_, PyAny>, client: Option<&locktender::Client>, choice:
     if text.contains(['{', '}']) {
         raised(py, Keys::new("", &text.replace(['{', '}'], "_"), 1))?;
     } else if let Some(client) = client {
-        raised(py, client.lock(&text).settings(choice.settings.clone()).check())?;
+        raised(py, client.lock(&text).settings(choice.settings.clone()).validate())?;
     } else {
         raised(py, Keys::new("", &text, 1))?;
     }
@@ -141,7 +141,7 @@ impl Lock {
         let make = || {
             let lock = client.core().lock(name).settings(self.choice.settings.clone());
             // Its outcome is kept: who acquires doesn't check again. What is wrong is said by the operation.
-            let _ = lock.check();
+            let _ = lock.validate();
             lock
         };
         let lock = match self.core.get(py) {
@@ -155,7 +155,7 @@ impl Lock {
                 lock
             }
         };
-        Ok(lock.context(context::current(py)?))
+        Ok(lock.caller(context::current(py)?))
     }
 
     /// An operation of this lock: `call` starts it when it is awaited.

@@ -2,7 +2,7 @@
 
 use locktender::host::Language;
 use locktender::host::{Place, instead_of, suspicious};
-use locktender::{ClientOptions, LockOptions, LockSettings, Wait};
+use locktender::{ClientOptions, LockOptions, LockOverrides, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -14,7 +14,7 @@ use crate::guarded::Refer;
 /// The options of a lock that were given.
 #[derive(Default)]
 pub(crate) struct LockChoice {
-    pub(crate) settings: LockSettings,
+    pub(crate) settings: LockOverrides,
     /// What a loss does: only this binding knows it, since only here a task can be cancelled.
     pub(crate) on_lost: Option<OnLost>,
 }

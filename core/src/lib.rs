@@ -62,7 +62,7 @@ pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::safe_name;
 pub use op::FailureKind;
-pub use options::{ClientOptions, LockOptions, LockSettings, Wait};
+pub use options::{ClientOptions, LockOptions, LockOverrides, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 

@@ -11,7 +11,7 @@ fn main() -> Result<(), Error> {
     let held = client.lock("import").ttl(Duration::from_secs(2)).renew(false).acquire_blocking()?;
     for batch in ["a", "b", "c"] {
         println!("batch {batch}: {:.1} s remain", held.remaining().as_secs_f64());
-        held.extend_again().wait()?; // at least the lock's own ttl remains
+        held.renew_now().wait()?; // at least the lock's own ttl remains
     }
     held.extend(Duration::from_secs(30)).wait()?; // at least 30 s remain
     held.extend_by(Duration::from_secs(30)).wait()?; // what remains and 30 s more

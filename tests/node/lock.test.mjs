@@ -247,7 +247,7 @@ test('f18: a silent server is an error in time, and leaves nothing behind', asyn
   for (const connected of [true, false]) {
     await proxy.restore()
     const deaf = gone.map(({ unavailableAfterMs }) => new Client(proxy.url, { ...timeouts, unavailableAfterMs }))
-    if (connected) await Promise.all(deaf.map((each) => each.check()))
+    if (connected) await Promise.all(deaf.map((each) => each.report()))
     await proxy.blackHole()
     for (const [at, { waitMs, longestMs }] of gone.entries()) {
       const { tookMs } = await timed(() => assert.rejects(deaf[at].lock(t.name, { waitMs }).acquire(), UnavailableError))

@@ -289,11 +289,11 @@ class Client:
     def initialize_quorum_async(self) -> Coroutine[Any, Any, None]:
         """:meth:`initialize_quorum`, under asyncio."""
 
-    def check(self) -> list[ServerReport]:
+    def report(self) -> list[ServerReport]:
         """What each server really guarantees; one that doesn't answer has an ``error`` in its report."""
 
-    def check_async(self) -> Coroutine[Any, Any, list[ServerReport]]:
-        """:meth:`check`, under asyncio."""
+    def report_async(self) -> Coroutine[Any, Any, list[ServerReport]]:
+        """:meth:`report`, under asyncio."""
 
     def close(self) -> None:
         """Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.

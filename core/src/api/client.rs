@@ -172,7 +172,7 @@ impl Client {
     ///
     /// # Errors
     /// `CLOSED`.
-    pub fn check(&self) -> Call<Vec<ServerReport>> {
+    pub fn report(&self) -> Call<Vec<ServerReport>> {
         let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.server_count()));
         self.inquire(vec![Op::Examine, Op::Probe { keys }], |servers| {
             let reports = Reports::of(servers);
@@ -180,20 +180,20 @@ impl Client {
         })
     }
 
-    /// [`Client::check`], blocking this thread.
+    /// [`Client::report`], blocking this thread.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-check")?;
-    /// for report in client.check_blocking()? {
+    /// for report in client.report_blocking()? {
     ///     println!("{}: {:?}", report.server, report.warnings);
     /// }
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Client::check`].
-    pub fn check_blocking(&self) -> Result<Vec<ServerReport>, Error> {
-        self.check().wait()
+    /// As [`Client::report`].
+    pub fn report_blocking(&self) -> Result<Vec<ServerReport>, Error> {
+        self.report().wait()
     }
 
     /// Asks every server all of `ops`. Nobody waits for a lock here: a server may take its time to connect.

@@ -103,7 +103,7 @@ impl Held {
     }
 
     /// Makes at least the lock's own ttl remain; see [`Held::extend`].
-    pub fn extend_again(&self) -> Call<()> {
+    pub fn renew_now(&self) -> Call<()> {
         self.extend_to(Amount::Own)
     }
 

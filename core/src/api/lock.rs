@@ -11,7 +11,7 @@ use crate::clock::millis;
 use crate::error::Error;
 use crate::name::Keys;
 use crate::op::{Adoption, Op};
-use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
+use crate::options::{LockOptions, LockOverrides, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::session::Session;
 use crate::session::actor::LockActor;
@@ -26,7 +26,7 @@ use crate::wording::{Part, Text};
 pub struct Lock {
     client: Client,
     name: String,
-    settings: LockSettings,
+    settings: LockOverrides,
     adopt: Option<Adoption>,
     contexts: Vec<u64>,
     prepared: OnceLock<Result<Prepared, Error>>,
@@ -45,7 +45,7 @@ impl Lock {
         Self {
             client,
             name,
-            settings: LockSettings::default(),
+            settings: LockOverrides::default(),
             adopt,
             contexts: Vec::new(),
             prepared: OnceLock::new(),
@@ -53,7 +53,7 @@ impl Lock {
         }
     }
 
-    fn set(mut self, set: impl FnOnce(&mut LockSettings)) -> Self {
+    fn set(mut self, set: impl FnOnce(&mut LockOverrides)) -> Self {
         set(&mut self.settings);
         (self.prepared, self.early) = (OnceLock::new(), OnceLock::new());
         self
@@ -115,7 +115,7 @@ impl Lock {
 
     /// Several options at once; what is `None` stays what it was.
     #[must_use]
-    pub fn settings(self, settings: LockSettings) -> Self {
+    pub fn settings(self, settings: LockOverrides) -> Self {
         self.set(|current| *current = settings.or(current))
     }
 
@@ -125,7 +125,7 @@ impl Lock {
     /// `INVALID_ARGUMENT`. A task that waits for a lock it holds without a body gets a warning event: somebody else may release
     /// it. Said more than once, the task is inside of all of them, and the last number is its own.
     #[must_use]
-    pub fn context(mut self, task: u64) -> Self {
+    pub fn caller(mut self, task: u64) -> Self {
         self.contexts.push(task);
         self
     }
@@ -140,7 +140,7 @@ impl Lock {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`: says which option, or that the name can't be a lock's.
-    pub fn check(&self) -> Result<&LockOptions, Error> {
+    pub fn validate(&self) -> Result<&LockOptions, Error> {
         self.prepared().map(|prepared| &prepared.options)
     }
 

@@ -58,7 +58,7 @@ impl Default for LockOptions {
 /// The options a user gave for one lock; what is `None` comes from the client's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LockSettings {
+pub struct LockOverrides {
     /// See [`LockOptions::ttl`].
     pub ttl: Option<Duration>,
     /// See [`LockOptions::wait`].
@@ -71,7 +71,7 @@ pub struct LockSettings {
     pub fair: Option<bool>,
 }
 
-impl LockSettings {
+impl LockOverrides {
     /// These settings, and `others` where nothing is given.
     pub(crate) fn or(self, others: &Self) -> Self {
         Self {
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn settings_lie_over_the_defaults() {
         let base = LockOptions::default();
-        let settings = LockSettings { ttl: Some(Duration::from_secs(3)), ..LockSettings::default() };
+        let settings = LockOverrides { ttl: Some(Duration::from_secs(3)), ..LockOverrides::default() };
         let merged = settings.over(&base).unwrap();
         assert_eq!((merged.ttl, merged.wait, merged.renew), (Duration::from_secs(3), Wait::Forever, true));
     }
@@ -207,10 +207,10 @@ mod tests {
     #[test]
     fn what_cannot_be_kept_is_refused() {
         for settings in [
-            LockSettings { ttl: Some(Duration::from_millis(9)), ..LockSettings::default() },
-            LockSettings { ttl: Some(MAX_TTL + Duration::from_millis(1)), ..LockSettings::default() },
-            LockSettings { max_hold: Some(Some(Duration::ZERO)), ..LockSettings::default() },
-            LockSettings { wait: Some(Wait::For(Duration::MAX)), ..LockSettings::default() },
+            LockOverrides { ttl: Some(Duration::from_millis(9)), ..LockOverrides::default() },
+            LockOverrides { ttl: Some(MAX_TTL + Duration::from_millis(1)), ..LockOverrides::default() },
+            LockOverrides { max_hold: Some(Some(Duration::ZERO)), ..LockOverrides::default() },
+            LockOverrides { wait: Some(Wait::For(Duration::MAX)), ..LockOverrides::default() },
         ] {
             let error = settings.over(&LockOptions::default()).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument, "{settings:?}");

@@ -52,7 +52,7 @@ mod tests {
     use crate::{Client, Code, Lock, Wait};
 
     fn lock(client: &Client, tasks: &[u64]) -> Lock {
-        tasks.iter().fold(client.lock("orders:42").wait(Duration::from_millis(20)), |lock, task| lock.context(*task))
+        tasks.iter().fold(client.lock("orders:42").wait(Duration::from_millis(20)), |lock, task| lock.caller(*task))
     }
 
     fn refused(lock: &Lock) -> Option<String> {
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(refused(&lock(&client, &[])), None, "nobody said which task");
         assert_eq!(refused(&lock(&client, &[1]).wait(Duration::ZERO)), None, "one attempt");
         assert!(lock(&client, &[1]).try_acquire_blocking().unwrap().is_none(), "busy is an answer");
-        assert!(client.lock("orders:43").context(1).acquire_blocking().is_ok(), "another lock");
+        assert!(client.lock("orders:43").caller(1).acquire_blocking().is_ok(), "another lock");
         assert!(lock(&rival, &[1]).acquire_blocking().is_ok(), "another server");
         assert!(refused(&lock(&client, &[3, 1, 2])).is_some(), "inside of several");
     }

@@ -104,7 +104,7 @@ export class Scene {
   async #acquainted(step) {
     const isNew = !this.#clients.has(step.client ?? 'client')
     const client = this.#client(step)
-    if (isNew && this.#place.name === 'quorum') await client.check()
+    if (isNew && this.#place.name === 'quorum') await client.report()
   }
 
   #recipe(step) {

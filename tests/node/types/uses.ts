@@ -60,7 +60,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
 
   client.on('lost', (event: LockEvent) => event.reason satisfies LossReason | null)
   client.once('event', ({ kind, tookMs }) => (kind === 'race' ? tookMs : null))
-  const reports: ServerReport[] = await client.check()
+  const reports: ServerReport[] = await client.report()
   reports[0]?.warnings.join()
   await client.initializeQuorum()
   await client.close()

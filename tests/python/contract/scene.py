@@ -108,7 +108,7 @@ class Scene:
             self._clients[name] = client = Client(self._place.urls or None, **wanted)
             if self._place.name == "quorum":
                 # So that no attempt has to make three connections within the time that an answer may take.
-                client.check()
+                client.report()
         return self._clients[name]
 
     def _lock(self, step: dict[str, Any]) -> Any:

@@ -199,7 +199,7 @@ fn f29_scripts_may_be_flushed_before_any_operation() {
         server.command(&["SCRIPT", "FLUSH"]);
         let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
         server.command(&["SCRIPT", "FLUSH"]);
-        held.extend_again().wait().unwrap();
+        held.renew_now().wait().unwrap();
         server.command(&["SCRIPT", "FLUSH"]);
         events.more(EventKind::Renewed, 1);
         assert!(held.is_valid(), "{:?}", held.check());
@@ -217,7 +217,7 @@ fn a_hold_without_renewal_ends_with_its_ttl_unless_extended() {
     let held = client.lock("a").ttl(TTL).renew(false).acquire_blocking().unwrap();
     std::thread::sleep(TTL / 3);
     let extended = Instant::now();
-    held.extend_again().wait().unwrap();
+    held.renew_now().wait().unwrap();
     let loss = held.lost().wait_for(TTL).expect("nobody extends it again").unwrap();
     assert_eq!(loss.reason, LossReason::Expired);
     assert!(extended.elapsed() > TTL - TTL / 10, "{:?}", extended.elapsed());

@@ -27,7 +27,7 @@ fn client(servers: &[RealServer]) -> Client {
 }
 
 fn check(servers: &[RealServer]) -> Vec<ServerReport> {
-    client(servers).check().wait().unwrap()
+    client(servers).report().wait().unwrap()
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
 #[test]
 fn rights_of_a_server_that_does_not_answer_are_unknown() {
     let client = Client::open("redis://127.0.0.1:1").unwrap();
-    let report = client.check().wait().unwrap().remove(0);
+    let report = client.report().wait().unwrap().remove(0);
     assert_eq!(report.denied, None);
     assert!(report.warnings.is_empty(), "{report:?}");
 }

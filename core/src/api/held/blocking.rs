@@ -56,20 +56,20 @@ impl Held {
         self.extend(ttl).wait()
     }
 
-    /// [`Held::extend_again`], blocking this thread.
+    /// [`Held::renew_now`], blocking this thread.
     ///
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-extend-again-blocking")?;
     /// let held = client.lock("report").ttl(Duration::from_secs(30)).renew(false).acquire_blocking()?;
-    /// held.extend_again_blocking()?; // 30 s from now
+    /// held.renew_now_blocking()?; // 30 s from now
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`Held::extend`].
-    pub fn extend_again_blocking(&self) -> Result<(), Error> {
-        self.extend_again().wait()
+    pub fn renew_now_blocking(&self) -> Result<(), Error> {
+        self.renew_now().wait()
     }
 
     /// [`Held::extend_by`], blocking this thread.

@@ -35,7 +35,7 @@ fn an_acquire_without_end_tells_that_its_own_client_holds_the_lock() {
         waits(lock(&own, "own")),
         waits(lock(&own, "own")),
         waits(lock(&other, "theirs")),
-        waits(lock(&own, "named").context(1)),
+        waits(lock(&own, "named").caller(1)),
         waits(lock(&own, "ends").wait(Wait::For(Duration::from_secs(60)))),
         waits(lock(&own, "passed on")),
         waits(lock(&own, "passed on")),

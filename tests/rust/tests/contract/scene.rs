@@ -104,7 +104,7 @@ impl<'a> Scene<'a> {
             },
             "extend" => {
                 let held = hold();
-                let call = duration(&filled, "ttl_ms").map(|ttl| ttl.map_or_else(|| held.extend_again(), |ttl| held.extend(ttl)));
+                let call = duration(&filled, "ttl_ms").map(|ttl| ttl.map_or_else(|| held.renew_now(), |ttl| held.extend(ttl)));
                 call.and_then(|call| call.wait()).map(|()| look(held))
             }
             "extend_by" => {
@@ -163,7 +163,7 @@ impl<'a> Scene<'a> {
         let client = self.place.scripted.iter().fold(builder, |builder, own| builder.server(own.clone())).build()?;
         if self.place.name == "quorum" {
             // So that no attempt has to make three connections within the time that an answer may take.
-            client.check().wait()?;
+            client.report().wait()?;
         }
         self.clients.insert(name.into(), (client.clone(), kinds));
         Ok(client)

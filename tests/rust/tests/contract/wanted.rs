@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktender::host::milliseconds;
-use locktender::{ClientOptions, Error, LockSettings, Wait};
+use locktender::{ClientOptions, Error, LockOverrides, Wait};
 use serde_json::Value;
 
 pub fn duration(wanted: &Value, key: &str) -> Result<Option<Duration>, Error> {
@@ -21,8 +21,8 @@ pub fn duration(wanted: &Value, key: &str) -> Result<Option<Duration>, Error> {
     milliseconds(key.trim_end_matches("_ms"), number).map(Some)
 }
 
-pub fn lock_settings(wanted: &Value) -> Result<LockSettings, Error> {
-    let mut settings = LockSettings::default();
+pub fn lock_settings(wanted: &Value) -> Result<LockOverrides, Error> {
+    let mut settings = LockOverrides::default();
     settings.ttl = duration(wanted, "ttl_ms")?;
     settings.wait =
         if wanted["wait_ms"] == "forever" { Some(Wait::Forever) } else { duration(wanted, "wait_ms")?.map(Wait::For) };

@@ -74,7 +74,7 @@ fn f11_a_server_that_kept_its_data_but_restarted_does_not_vote_either() {
         quorum.servers[server].command(&["SAVE"]);
         quorum.servers[server].restart();
     }
-    held.extend_again().wait().unwrap();
+    held.renew_now().wait().unwrap();
     assert!(held.is_valid(), "{:?}", held.check());
     nobody_is_granted(&client);
 }
@@ -158,7 +158,7 @@ fn f11_where_a_majority_lost_the_hold_nothing_is_repaired() {
     // Long before the first beat.
     quorum.servers[0].restart_empty();
     quorum.servers[1].restart_empty();
-    assert_eq!(held.extend_again().wait().unwrap_err().code(), Code::LockLost);
+    assert_eq!(held.renew_now().wait().unwrap_err().code(), Code::LockLost);
     assert_eq!(held.lost().wait().unwrap().reason, LossReason::Missing);
     std::thread::sleep(ms(600));
     assert_eq!((quorum.value(0, "a"), quorum.value(1, "a")), (None, None));
