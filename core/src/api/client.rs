@@ -173,7 +173,7 @@ impl Client {
     /// # Errors
     /// `CLOSED`.
     pub fn check(&self) -> Call<Vec<ServerReport>> {
-        let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.server_count()));
+        let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.0.fleet().is_none()));
         self.inquire(vec![Op::Examine, Op::Probe { keys }], |servers| {
             let reports = Reports::of(servers);
             move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)

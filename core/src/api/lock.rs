@@ -9,7 +9,7 @@ use crate::api::client::Client;
 use crate::api::held::Held;
 use crate::clock::millis;
 use crate::error::Error;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::{Adoption, Op};
 use crate::options::{LockOptions, LockSettings, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
@@ -158,7 +158,7 @@ impl Lock {
                 let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out".to_owned();
                 return Err(Error::invalid("fair", true, why));
             }
-            let keys = Arc::new(Keys::new(&base.prefix, &self.name, servers)?);
+            let keys = Arc::new(Keys::new(Kind::Exclusive, &base.prefix, &self.name, servers == 1)?);
             Ok(Prepared { keys, options })
         };
         let prepared = if self.client.has_servers() { &self.prepared } else { &self.early };

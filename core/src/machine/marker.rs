@@ -33,7 +33,7 @@ enum Standing {
 }
 
 /// The run id of a server that doesn't tell it.
-pub const UNTOLD: &str = "?";
+pub const UNKNOWN_RUN_ID: &str = "?";
 
 /// Before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
 pub(super) fn admit(state: &mut State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Option<Reply> {
@@ -84,7 +84,7 @@ fn standing(state: &State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Standing 
     if marker.n != fleet.servers.to_string() || marker.max_ttl != fleet.max_ttl_ms.to_string() {
         return Standing::Elsewhere(format!("n={} max_ttl={}", marker.n, marker.max_ttl));
     }
-    if (marker.run != env.run_id && env.run_id != UNTOLD) || marker.since > env.now_us {
+    if (marker.run != env.run_id && env.run_id != UNKNOWN_RUN_ID) || marker.since > env.now_us {
         return Standing::Anew;
     }
     let votes_from = match marker.since {
@@ -190,11 +190,11 @@ mod tests {
     fn a_client_that_is_not_told_the_run_id_votes_with_those_that_are() {
         let mut state = State::new();
         trust(&mut state, &FLEET, &env(NOW, "a"));
-        assert_eq!(admits(&mut state, NOW, UNTOLD), None);
+        assert_eq!(admits(&mut state, NOW, UNKNOWN_RUN_ID), None);
         assert_eq!(admits(&mut state, NOW, "a"), None, "and leaves their marker as it is");
-        trust(&mut state, &FLEET, &env(NOW, UNTOLD));
+        trust(&mut state, &FLEET, &env(NOW, UNKNOWN_RUN_ID));
         assert_eq!(admits(&mut state, NOW, "a"), waits(60_000), "but vouches for no run");
-        assert_eq!(admits(&mut state, NOW + 60_000_000, UNTOLD), None);
+        assert_eq!(admits(&mut state, NOW + 60_000_000, UNKNOWN_RUN_ID), None);
     }
 
     #[test]

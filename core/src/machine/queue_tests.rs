@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::error::Remaining;
 use crate::machine::{CLAIM_MS, Env, Message, State, Value, apply, channel, claim};
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::{Fleet, Op, Place, Queued, Reply, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
@@ -26,12 +26,12 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self { state: State::new(), keys: Arc::new(Keys::new("", "a", 1).unwrap()), now_us: T, fleet: None }
+        Self { state: State::new(), keys: Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap()), now_us: T, fleet: None }
     }
 
     fn of_quorum() -> Self {
         let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
-        let keys = Arc::new(Keys::new("", "a", 3).unwrap());
+        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", false).unwrap());
         let mut bench = Self { fleet: Some(fleet), keys, ..Self::new() };
         assert_eq!(bench.apply(&Op::Trust { fleet }).verdict, Verdict::Ok);
         bench

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::error::Remaining;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::options::LockOptions;
 use crate::owner::Signature;
 use crate::wait::Lines;
@@ -20,7 +20,7 @@ pub(in crate::protocol) const fn at(n: u64) -> Tick {
 
 pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
     Recipe {
-        keys: Arc::new(Keys::new("", "l", servers).unwrap()),
+        keys: Arc::new(Keys::new(Kind::Exclusive, "", "l", servers == 1).unwrap()),
         servers: (0..servers).map(|server| format!("s{server}")).collect(),
         fleet: None,
         options: LockOptions { ttl: ms(10_000), ..LockOptions::default() },

@@ -21,7 +21,7 @@ use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind};
 use crate::io::runtime::Runtime;
 use crate::machine;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::{FailureKind, Fleet, Op};
 use crate::options::ClientOptions;
 use crate::owner::Signature;
@@ -314,7 +314,9 @@ impl Live {
     /// The waiter that is meant is gone: the next one must not wait for it.
     fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
         let name = hinted.lock.strip_prefix(&*self.options.prefix);
-        let Some(Ok(keys)) = name.map(|name| Keys::new(&self.options.prefix, name, self.servers.len())) else { return };
+        let Some(Ok(keys)) = name.map(|name| Keys::new(Kind::Exclusive, &self.options.prefix, name, self.fleet.is_none())) else {
+            return;
+        };
         let entry = {
             let mut lines = self.lines.lock();
             if !lines.passes_on(server, hinted, Tick::now()) {

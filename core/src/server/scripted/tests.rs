@@ -2,14 +2,14 @@ use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
 use crate::error::Remaining;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::{Answer, FailureKind, Reply, Verdict};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(10);
 
 fn keys() -> Arc<Keys> {
-    Arc::new(Keys::new("", "k", 1).unwrap())
+    Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap())
 }
 
 fn acquire(owner: &str) -> Op {

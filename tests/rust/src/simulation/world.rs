@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktender::internals::name::Keys;
+use locktender::internals::name::{Keys, Kind};
 use locktender::internals::owner::Signature;
 use locktender::internals::protocol::Command;
 use locktender::internals::wait::Lines;
@@ -126,7 +126,8 @@ impl World {
         });
         let processes: Vec<Process> = processes.collect();
         let lanes = processes.iter().map(|_| (0..plan.servers).map(|_| Lane::new()).collect()).collect();
-        let keys = (0..plan.names).filter_map(|name| Keys::new("", &format!("l{name}"), plan.servers).ok().map(Arc::new));
+        let keys = (0..plan.names)
+            .filter_map(|name| Keys::new(Kind::Exclusive, "", &format!("l{name}"), plan.servers == 1).ok().map(Arc::new));
         let mut world = Self {
             rng,
             now: 0,

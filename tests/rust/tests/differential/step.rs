@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use locktender::internals::name::Keys;
+use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
 use locktender::op::{Adoption, Fleet, Op, Place};
 
@@ -59,7 +59,8 @@ pub(crate) struct Steps {
 
 impl Steps {
     pub(crate) fn new(seed: u64, locks: &[Named]) -> Self {
-        let keys = locks.iter().map(|(name, servers)| Arc::new(Keys::new("", name, *servers).unwrap())).collect();
+        let keys =
+            locks.iter().map(|(name, servers)| Arc::new(Keys::new(Kind::Exclusive, "", name, *servers == 1).unwrap())).collect();
         Self { rng: Rng::with_seed(seed), keys }
     }
 
@@ -147,7 +148,7 @@ impl Steps {
 
     /// Every operation there is on one lock, in the way of each of which somebody else has written `letters` letters.
     pub(crate) fn in_the_way(letters: usize, now_us: u64) -> Vec<Step> {
-        let keys = Arc::new(Keys::new("", "a", 3).unwrap());
+        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", false).unwrap());
         let (owner, fleet): (Arc<str>, _) = (OWNERS[0].into(), FLEETS[0]);
         let place = Some(Place { entry: WAITERS[0].into(), arrival: 0, stays: false });
         let long = "é".repeat(letters);

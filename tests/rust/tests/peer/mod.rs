@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use locktender::ClientOptions;
 use locktender::internals::clock::Tick;
-use locktender::internals::name::Keys;
+use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::{RedisServer, ServerState};
 use locktender::op::{Answer, Fleet, Op};
 use locktender::server::{Completion, Request, Server};
@@ -232,7 +232,7 @@ impl Pending {
 
 /// The keys of a lock.
 pub fn keys(name: &str) -> Arc<Keys> {
-    Arc::new(Keys::new("", name, 1).unwrap())
+    Arc::new(Keys::new(Kind::Exclusive, "", name, true).unwrap())
 }
 
 pub fn acquire(name: &str, owner: &str) -> Op {

@@ -7,7 +7,7 @@ use redis::Value;
 
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
-use crate::machine::{SHOWN_BYTES, UNTOLD};
+use crate::machine::{SHOWN_BYTES, UNKNOWN_RUN_ID};
 use crate::name::Keys;
 use crate::op::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
 use crate::server::redis::commands::info;
@@ -57,7 +57,7 @@ impl<'a> Words<'a> {
 
     fn member(&mut self, fleet: Option<&Fleet>, run_id: Option<&'a str>) {
         if let Some(fleet) = fleet {
-            self.number(fleet.servers).number(fleet.max_ttl_ms).text(run_id.unwrap_or(UNTOLD));
+            self.number(fleet.servers).number(fleet.max_ttl_ms).text(run_id.unwrap_or(UNKNOWN_RUN_ID));
         }
     }
 

@@ -3,11 +3,12 @@ use std::sync::Arc;
 use redis::RedisError;
 
 use super::*;
+use crate::name::Kind;
 use crate::op::{Adoption, Place};
 use crate::server::redis::commands::refusal::failure;
 
 fn keys() -> Arc<Keys> {
-    Arc::new(Keys::new("", "k", 1).unwrap())
+    Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap())
 }
 
 fn release() -> Op {

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::*;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::Place;
 use crate::options::ClientOptions;
 use crate::server::redis::transport::socket::Pulse;
@@ -53,7 +53,7 @@ fn connect(lane: &mut Lane<Wired>) -> Rc<RefCell<Vec<Op>>> {
 }
 
 fn keys() -> Arc<Keys> {
-    Arc::new(Keys::new("", "orders:42", 1).unwrap())
+    Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap())
 }
 
 fn acquire() -> Op {

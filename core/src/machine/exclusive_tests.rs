@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::error::Remaining;
 use crate::machine::{Env, FENCE_KEPT_MS, State, Value, apply};
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::{Adoption, Fleet, Op, Reply, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
@@ -18,7 +18,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self { state: State::new(), keys: Arc::new(Keys::new("", "orders:42", 1).unwrap()), now_us: T }
+        Self { state: State::new(), keys: Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap()), now_us: T }
     }
 
     fn apply(&mut self, op: &Op) -> Reply {
@@ -272,7 +272,7 @@ fn heal_writes_a_lost_key_again_but_over_nobody() {
 #[test]
 fn heal_works_in_quarantine_and_is_no_vote() {
     let mut bench = Bench::new();
-    bench.keys = Arc::new(Keys::new("", "orders:42", 3).unwrap());
+    bench.keys = Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", false).unwrap());
     let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
     let acquire = Op::Acquire {
         keys: bench.keys.clone(),
