@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::error::Remaining;
 use crate::machine::{Env, FENCE_KEPT_MS, State, Value, apply};
 use crate::name::{Keys, Kind};
-use crate::op::{Adoption, Fleet, Op, Reply, Verdict};
+use crate::op::{Adoption, Op, QuorumConfig, Reply, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -42,7 +42,7 @@ impl Bench {
             adopt,
             fair: false,
             place: None,
-            fleet: None,
+            quorum_config: None,
         })
     }
 
@@ -59,7 +59,7 @@ impl Bench {
     }
 
     fn release(&mut self, owner: &str) -> Reply {
-        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, grants: true })
+        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, single_server: true })
     }
 
     fn inspect(&mut self) -> Reply {
@@ -273,7 +273,7 @@ fn heal_writes_a_lost_key_again_but_over_nobody() {
 fn heal_works_in_quarantine_and_is_no_vote() {
     let mut bench = Bench::new();
     bench.keys = Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", false).unwrap());
-    let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
+    let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
     let acquire = Op::Acquire {
         keys: bench.keys.clone(),
         owner: "b".into(),
@@ -282,7 +282,7 @@ fn heal_works_in_quarantine_and_is_no_vote() {
         adopt: None,
         fair: false,
         place: None,
-        fleet,
+        quorum_config,
     };
     assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);
     assert_eq!(bench.heal("a", TTL, T).verdict, Verdict::Ok);

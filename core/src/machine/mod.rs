@@ -59,8 +59,8 @@ pub struct Env<'a> {
 pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
     let now_us = env.now_us;
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, fleet } => {
-            let refused = fleet.as_ref().and_then(|fleet| marker::admit(state, keys.marker(), fleet, env));
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
+            let refused = quorum_config.as_ref().and_then(|config| marker::admit(state, keys.marker(), config, env));
             let args = AcquireArgs {
                 owner,
                 ttl_ms: *ttl_ms,
@@ -68,22 +68,22 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
                 adopt: adopt.as_ref(),
                 fair: *fair,
                 place: place.as_ref(),
-                single_server: fleet.is_none(),
+                single_server: quorum_config.is_none(),
             };
             refused.unwrap_or_else(|| rules::of(keys.kind()).acquire(state, keys, &args, now_us))
         }
         Op::Confirm { keys, owner, token } => rules::of(keys.kind()).confirm(state, keys, owner, *token, now_us),
         Op::Extend { keys, owner, ttl_ms, token } => rules::of(keys.kind()).extend(state, keys, owner, *ttl_ms, *token, now_us),
         Op::Heal { keys, owner, ttl_ms, token } => rules::of(keys.kind()).heal(state, keys, owner, *ttl_ms, *token, now_us),
-        Op::Release { keys, owner, leave, grants } => {
-            rules::of(keys.kind()).release(state, keys, owner, leave.as_deref(), *grants, now_us)
+        Op::Release { keys, owner, leave, single_server } => {
+            rules::of(keys.kind()).release(state, keys, owner, leave.as_deref(), *single_server, now_us)
         }
         Op::Inspect { keys } => rules::of(keys.kind()).inspect(state, keys, now_us),
-        Op::Greet { fleet } => marker::greet(state, fleet.as_ref(), env),
+        Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),
         Op::Examine => examine(env),
         // Nobody is denied anything here.
         Op::Probe { .. } => Reply::new(Verdict::Info, env.now_us, 0, None, Remaining::Gone),
-        Op::Trust { fleet } => marker::trust(state, fleet, env),
+        Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
     }
 }
 

@@ -44,7 +44,7 @@ impl Process {
         let recipe = Recipe {
             keys: Arc::new(Keys::new(Kind::Exclusive, "", "l", true).unwrap()),
             servers: Arc::new(["s".to_owned()]),
-            fleet: None,
+            quorum_config: None,
             options: LockOptions { wait, ttl: ms(20_000), ..LockOptions::default() },
             hear_all_first: false,
             one_shot,

@@ -170,7 +170,7 @@ mod tests {
             adopt: None,
             fair: false,
             place: None,
-            fleet: None,
+            quorum_config: None,
         };
         let (sender, receiver) = mpsc::channel();
         server.submit(Request::new(op, deadline), Completion::new(move |answer| sender.send(answer).unwrap()));

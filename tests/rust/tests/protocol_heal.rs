@@ -29,7 +29,7 @@ fn recipe() -> Arc<Recipe> {
     Arc::new(Recipe {
         keys: Arc::new(Keys::new(Kind::Exclusive, "", "orders", false).unwrap()),
         servers: ["a", "b", "c"].map(str::to_owned).into(),
-        fleet: None,
+        quorum_config: None,
         options,
         hear_all_first: false,
         one_shot: true,

@@ -20,7 +20,7 @@ use super::probe::Probes;
 use super::process::Process;
 use super::queue::{Happening, Queue};
 use super::sample;
-use super::worker::fleet;
+use super::worker::quorum_config;
 
 /// How long users have to give everything back.
 const SETTLING: u64 = ms(9_000);
@@ -160,9 +160,9 @@ impl World {
     }
 
     fn begin_run(&mut self) {
-        if let Some(fleet) = fleet(self) {
+        if let Some(quorum_config) = quorum_config(self) {
             for node in &mut self.nodes {
-                let (reply, _) = node.apply(&Op::Trust { fleet }, 0);
+                let (reply, _) = node.apply(&Op::Trust { quorum_config }, 0);
                 debug_assert_eq!(reply.verdict, Verdict::Ok);
             }
         }

@@ -40,7 +40,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 fn lane() -> Lane<Wired> {
     let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
     let settings =
-        Settings { target, name: "locktender".into(), fleet: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
+        Settings { target, name: "locktender".into(), quorum_config: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
     Lane::new(Arc::new(settings), Arc::new(Health::new(Box::new(|_| ()))), |_| ())
 }
 
@@ -66,12 +66,12 @@ fn acquire() -> Op {
         adopt: None,
         fair: true,
         place: Some(place),
-        fleet: None,
+        quorum_config: None,
     }
 }
 
 fn release(owner: &str, leave: Option<&str>) -> Op {
-    Op::Release { keys: keys(), owner: owner.into(), leave: leave.map(Arc::from), grants: true }
+    Op::Release { keys: keys(), owner: owner.into(), leave: leave.map(Arc::from), single_server: true }
 }
 
 fn job(op: Op) -> Job {
