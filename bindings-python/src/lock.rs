@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use locktender::internals::name::Keys;
+use locktender::internals::name::{Keys, Kind};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -81,11 +81,11 @@ impl Name {
 fn checked(name: &Bound<'_, PyAny>, client: Option<&locktender::Client>, choice: &LockChoice) -> PyResult<String> {
     let (py, text) = (name.py(), text("name", name)?);
     if text.contains(['{', '}']) {
-        raised(py, Keys::new("", &text.replace(['{', '}'], "_"), 1))?;
+        raised(py, Keys::new(Kind::Exclusive, "", &text.replace(['{', '}'], "_"), true))?;
     } else if let Some(client) = client {
         raised(py, client.lock(&text).settings(choice.settings.clone()).validate())?;
     } else {
-        raised(py, Keys::new("", &text, 1))?;
+        raised(py, Keys::new(Kind::Exclusive, "", &text, true))?;
     }
     Ok(text)
 }

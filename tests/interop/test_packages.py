@@ -143,7 +143,7 @@ def test_the_pages_name_the_version() -> None:
 
 def test_the_crate_and_the_source_of_the_wheel_have_what_they_need(tmp_path: Path) -> None:
     listed = set(build("cargo", "package", "-p", "locktender", "--locked", "--offline", "--no-verify", "--allow-dirty", "--list").splitlines())
-    scripts = {f"src/scripts/{script.name}" for script in (ROOT / "core/src/scripts").iterdir()}
+    scripts = {str(script.relative_to(ROOT / "core")) for script in (ROOT / "core/src/scripts").rglob("*.lua")}
     assert {"README.md", "LICENSE-MIT", "LICENSE-APACHE", *scripts} <= listed
     build(ROOT / ".venv/bin/python", "-m", "maturin", "sdist", "--out", tmp_path)
     (made,) = tmp_path.glob("*.tar.gz")

@@ -19,7 +19,7 @@ use crate::event::{Event, EventKind, Sink};
 use crate::io::reactor::LazyReactor;
 use crate::io::runtime::Runtime;
 use crate::name::Keys;
-use crate::op::{Adoption, Answer, Fleet, Op};
+use crate::op::{Adoption, Answer, Op, QuorumConfig};
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
 use crate::protocol::{Reports, ServerReport, trusted};
@@ -145,8 +145,10 @@ impl Client {
         if let Err(error) = self.0.sources() {
             return Call::ready(Err(error));
         }
-        let Some(fleet) = self.0.fleet() else { return Call::ready(Ok(())) };
-        self.inquire(vec![Op::Trust { fleet }], move |servers| move |answers: &[_]| trusted(&servers, answers, fleet))
+        let Some(quorum_config) = self.quorum_config() else { return Call::ready(Ok(())) };
+        self.inquire(vec![Op::Trust { quorum_config }], move |servers| {
+            move |answers: &[_]| trusted(&servers, answers, quorum_config)
+        })
     }
 
     /// [`Client::initialize_quorum`], blocking this thread.
@@ -173,7 +175,7 @@ impl Client {
     /// # Errors
     /// `CLOSED`.
     pub fn report(&self) -> Call<Vec<ServerReport>> {
-        let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.server_count()));
+        let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.quorum_config().is_none()));
         self.inquire(vec![Op::Examine, Op::Probe { keys }], |servers| {
             let reports = Reports::of(servers);
             move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)
@@ -205,7 +207,8 @@ impl Client {
         Call::new(move |responder| {
             match client.session(None) {
                 Ok(session) => {
-                    let timeout = session.options.connect_timeout + session.options.response_timeout_for(session.server_count());
+                    let timeout =
+                        session.options.connect_timeout + session.options.response_timeout_for(session.quorum_config.is_none());
                     AskAll::begin(&session, &ops, timeout, judge(Arc::clone(&session.addresses)), responder);
                 }
                 Err(error) => responder.respond(Err(error)),
@@ -278,9 +281,9 @@ impl Client {
         Self(Arc::new(inner))
     }
 
-    /// How many servers there are; one as long as nobody has named any.
-    pub(crate) fn server_count(&self) -> usize {
-        self.0.server_count()
+    /// The quorum, `None` with a single server; that is also what counts as long as nobody has named any.
+    pub(crate) fn quorum_config(&self) -> Option<QuorumConfig> {
+        self.0.quorum_config()
     }
 
     /// Whether the servers are named, so that what depends on their number stays as it is.
@@ -311,11 +314,11 @@ impl Client {
 
     fn make_live(&self) -> Result<Session, Error> {
         let runtime = Runtime::current()?;
-        let fleet = self.0.fleet();
+        let quorum_config = self.0.quorum_config();
         let reactor = Arc::default();
         let servers = self.0.sources()?.iter().map(|source| self.0.connect(source, &runtime, &reactor));
         let servers = servers.collect::<Result<Vec<_>, Error>>()?;
-        Ok(Session::new(runtime, servers, Arc::clone(&self.0.options), fleet, self.0.emitter.clone()))
+        Ok(Session::new(runtime, servers, Arc::clone(&self.0.options), quorum_config, self.0.emitter.clone()))
     }
 }
 
@@ -338,9 +341,9 @@ impl Inner {
         self.sources().map_or(1, <[_]>::len)
     }
 
-    fn fleet(&self) -> Option<Fleet> {
+    fn quorum_config(&self) -> Option<QuorumConfig> {
         let servers = u32::try_from(self.server_count()).unwrap_or(u32::MAX);
-        (servers > 1).then(|| Fleet { servers, max_ttl_ms: millis(self.options.max_ttl) })
+        (servers > 1).then(|| QuorumConfig { servers, max_ttl_ms: millis(self.options.max_ttl) })
     }
 
     fn connect(&self, source: &Source, runtime: &Runtime, reactor: &Arc<LazyReactor>) -> Result<Arc<dyn Server>, Error> {
@@ -350,10 +353,10 @@ impl Inner {
                 Some(name) => Ok(MemoryServer::named(name)),
                 None => {
                     let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
-                    let timeout = self.options.response_timeout_for(self.server_count());
+                    let (quorum_config, host) = (self.quorum_config(), runtime.handle());
+                    let timeout = self.options.response_timeout_for(quorum_config.is_none());
                     let tell = move |state: ServerState| emitter.emit(&server_event(&address, state));
-                    let (fleet, host) = (self.fleet(), runtime.handle());
-                    let server = RedisServer::driven(url, &self.options, timeout, fleet, host, reactor, tell)?;
+                    let server = RedisServer::driven(url, &self.options, timeout, quorum_config, host, reactor, tell)?;
                     Ok(server)
                 }
             },
@@ -383,6 +386,6 @@ impl Drop for Inner {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("servers", &self.server_count()).field("closed", &self.is_closed()).finish()
+        f.debug_struct("Client").field("servers", &self.0.server_count()).field("closed", &self.is_closed()).finish()
     }
 }

@@ -9,7 +9,7 @@ use crate::api::client::Client;
 use crate::api::held::Held;
 use crate::clock::millis;
 use crate::error::Error;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::{Adoption, Op};
 use crate::options::{LockOptions, LockOverrides, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
@@ -148,17 +148,17 @@ impl Lock {
         let prepare = || {
             let base = self.client.options();
             let options = self.settings.over(&base.lock)?;
-            let servers = self.client.server_count();
-            if servers > 1 && wire_millis(options.ttl) > millis(base.max_ttl) {
+            let quorum_config = self.client.quorum_config();
+            if quorum_config.is_some() && wire_millis(options.ttl) > millis(base.max_ttl) {
                 let why =
                     Text::new("on a quorum a {ttl} is at most the client's {max_ttl}, which is {}", [Part::Time(base.max_ttl)]);
                 return Err(Error::invalid_time("ttl", options.ttl, why));
             }
-            if servers > 1 && options.fair {
+            if quorum_config.is_some() && options.fair {
                 let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out".to_owned();
                 return Err(Error::invalid("fair", true, why));
             }
-            let keys = Arc::new(Keys::new(&base.prefix, &self.name, servers)?);
+            let keys = Arc::new(Keys::new(Kind::Exclusive, &base.prefix, &self.name, quorum_config.is_none())?);
             Ok(Prepared { keys, options })
         };
         let prepared = if self.client.has_servers() { &self.prepared } else { &self.early };
@@ -173,13 +173,13 @@ impl Lock {
         let recipe = Recipe {
             keys: Arc::clone(&prepared.keys),
             servers: Arc::clone(&session.addresses),
-            fleet: session.fleet,
+            quorum_config: session.quorum_config,
             options: prepared.options.clone(),
             hear_all_first: session.must_hear_all(),
             one_shot,
             adopt: self.adopt.clone(),
             signature: Arc::clone(&session.signature),
-            response_timeout: session.options.response_timeout_for(session.server_count()),
+            response_timeout: session.options.response_timeout_for(session.quorum_config.is_none()),
             unavailable_after: session.options.unavailable_after,
         };
         let body = if recipe.lines_up() { session.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };

@@ -15,9 +15,9 @@ use super::state::{State, Value};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::{Fleet, Reply, Verdict};
+use crate::op::{QuorumConfig, Reply, Verdict};
 
-/// What a marker tells a member of `fleet`.
+/// What a marker tells a member of `config`.
 #[derive(Debug, PartialEq, Eq)]
 enum Standing {
     /// The server votes.
@@ -33,63 +33,63 @@ enum Standing {
 }
 
 /// The run id of a server that doesn't tell it.
-pub const UNTOLD: &str = "?";
+pub const UNKNOWN_RUN_ID: &str = "?";
 
 /// Before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
-pub(super) fn admit(state: &mut State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Option<Reply> {
-    match standing(state, key, fleet, env) {
+pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Option<Reply> {
+    match standing(state, key, config, env) {
         Standing::Votes => None,
         Standing::Anew => {
-            write(state, key, fleet, env, env.now_us);
-            (!mutant!(NoQuarantine)).then(|| quarantine(env, fleet.max_ttl_ms))
+            write(state, key, config, env, env.now_us);
+            (!mutant!(NoQuarantine)).then(|| quarantine(env, config.max_ttl_ms))
         }
-        other => Some(refusal(other, fleet, env)),
+        other => Some(refusal(other, config, env)),
     }
 }
 
 /// The operation `Greet`.
-pub(super) fn greet(state: &State, fleet: Option<&Fleet>, env: &Env<'_>) -> Reply {
+pub(super) fn greet(state: &State, config: Option<&QuorumConfig>, env: &Env<'_>) -> Reply {
     let key = Keys::server_marker();
-    let Some(fleet) = fleet else {
+    let Some(config) = config else {
         // A client of one server knows no quorum: any is another one.
-        let nobody = Fleet { servers: 0, max_ttl_ms: 0 };
+        let nobody = QuorumConfig { servers: 0, max_ttl_ms: 0 };
         return match standing(state, key, &nobody, env) {
             Standing::Anew => plain(Verdict::Ok, env),
             other => refusal(other, &nobody, env),
         };
     };
-    match standing(state, key, fleet, env) {
+    match standing(state, key, config, env) {
         Standing::Votes => plain(Verdict::Ok, env),
-        other => refusal(other, fleet, env),
+        other => refusal(other, config, env),
     }
 }
 
 /// The operation `Trust`.
-pub(super) fn trust(state: &mut State, fleet: &Fleet, env: &Env<'_>) -> Reply {
+pub(super) fn trust(state: &mut State, config: &QuorumConfig, env: &Env<'_>) -> Reply {
     let key = Keys::server_marker();
-    match standing(state, key, fleet, env) {
-        other @ (Standing::Elsewhere(_) | Standing::Unreadable(_)) => refusal(other, fleet, env),
+    match standing(state, key, config, env) {
+        other @ (Standing::Elsewhere(_) | Standing::Unreadable(_)) => refusal(other, config, env),
         Standing::Votes | Standing::Waits(_) | Standing::Anew => {
-            write(state, key, fleet, env, 0);
+            write(state, key, config, env, 0);
             plain(Verdict::Ok, env)
         }
     }
 }
 
-fn standing(state: &State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Standing {
+fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Standing {
     let Some(entry) = state.get(key, env.now_us) else { return Standing::Anew };
     let Some(marker) = entry.text().and_then(Marker::parse) else {
         return Standing::Unreadable(fence::at(entry, key));
     };
-    if marker.n != fleet.servers.to_string() || marker.max_ttl != fleet.max_ttl_ms.to_string() {
+    if marker.n != config.servers.to_string() || marker.max_ttl != config.max_ttl_ms.to_string() {
         return Standing::Elsewhere(format!("n={} max_ttl={}", marker.n, marker.max_ttl));
     }
-    if (marker.run != env.run_id && env.run_id != UNTOLD) || marker.since > env.now_us {
+    if (marker.run != env.run_id && env.run_id != UNKNOWN_RUN_ID) || marker.since > env.now_us {
         return Standing::Anew;
     }
     let votes_from = match marker.since {
         0 => 0,
-        since => since.saturating_add(fleet.max_ttl_ms.saturating_mul(1_000)),
+        since => since.saturating_add(config.max_ttl_ms.saturating_mul(1_000)),
     };
     match votes_from.saturating_sub(env.now_us) {
         _ if mutant!(NoQuarantine) => Standing::Votes,
@@ -98,12 +98,12 @@ fn standing(state: &State, key: &str, fleet: &Fleet, env: &Env<'_>) -> Standing 
     }
 }
 
-fn refusal(standing: Standing, fleet: &Fleet, env: &Env<'_>) -> Reply {
+fn refusal(standing: Standing, config: &QuorumConfig, env: &Env<'_>) -> Reply {
     match standing {
         Standing::Votes => plain(Verdict::Ok, env),
-        Standing::Anew => quarantine(env, fleet.max_ttl_ms),
+        Standing::Anew => quarantine(env, config.max_ttl_ms),
         Standing::Waits(left) => quarantine(env, left),
-        Standing::Elsewhere(fleet) => Reply { holder: Some(cut(&fleet).to_owned()), ..plain(Verdict::Mismatch, env) },
+        Standing::Elsewhere(config) => Reply { holder: Some(cut(&config).to_owned()), ..plain(Verdict::Mismatch, env) },
         Standing::Unreadable(found) => Reply { holder: Some(found), ..plain(Verdict::Conflict, env) },
     }
 }
@@ -116,8 +116,8 @@ fn plain(verdict: Verdict, env: &Env<'_>) -> Reply {
     Reply::new(verdict, env.now_us, 0, None, Remaining::Gone)
 }
 
-fn write(state: &mut State, key: &str, fleet: &Fleet, env: &Env<'_>, since: u64) {
-    let Fleet { servers, max_ttl_ms } = fleet;
+fn write(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>, since: u64) {
+    let QuorumConfig { servers, max_ttl_ms } = config;
     let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={} since={since}", env.run_id).into();
     state.put(key, Value::Text(text), env.now_us, None);
 }
@@ -149,7 +149,7 @@ impl<'a> Marker<'a> {
 mod tests {
     use super::*;
 
-    const FLEET: Fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
+    const CONFIG: QuorumConfig = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
     const NOW: u64 = 1_800_000_000_000_000;
 
     fn env(now_us: u64, run_id: &str) -> Env<'_> {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn admits(state: &mut State, now_us: u64, run_id: &str) -> Option<(Verdict, Remaining)> {
-        let reply = admit(state, Keys::server_marker(), &FLEET, &env(now_us, run_id))?;
+        let reply = admit(state, Keys::server_marker(), &CONFIG, &env(now_us, run_id))?;
         Some((reply.verdict, reply.remaining))
     }
 
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_restart_or_a_clock_set_back_starts_quarantine_again() {
         let mut state = State::new();
-        assert_eq!(trust(&mut state, &FLEET, &env(NOW, "a")).verdict, Verdict::Ok);
+        assert_eq!(trust(&mut state, &CONFIG, &env(NOW, "a")).verdict, Verdict::Ok);
         assert_eq!(admits(&mut state, NOW, "a"), None, "a trusted server votes at once");
         assert_eq!(admits(&mut state, NOW, "b"), waits(60_000));
         assert_eq!(admits(&mut state, NOW - 1, "b"), waits(60_000));
@@ -189,24 +189,24 @@ mod tests {
     #[test]
     fn a_client_that_is_not_told_the_run_id_votes_with_those_that_are() {
         let mut state = State::new();
-        trust(&mut state, &FLEET, &env(NOW, "a"));
-        assert_eq!(admits(&mut state, NOW, UNTOLD), None);
+        trust(&mut state, &CONFIG, &env(NOW, "a"));
+        assert_eq!(admits(&mut state, NOW, UNKNOWN_RUN_ID), None);
         assert_eq!(admits(&mut state, NOW, "a"), None, "and leaves their marker as it is");
-        trust(&mut state, &FLEET, &env(NOW, UNTOLD));
+        trust(&mut state, &CONFIG, &env(NOW, UNKNOWN_RUN_ID));
         assert_eq!(admits(&mut state, NOW, "a"), waits(60_000), "but vouches for no run");
-        assert_eq!(admits(&mut state, NOW + 60_000_000, UNTOLD), None);
+        assert_eq!(admits(&mut state, NOW + 60_000_000, UNKNOWN_RUN_ID), None);
     }
 
     #[test]
     fn another_quorum_is_named_and_left_alone() {
         let mut state = State::new();
-        trust(&mut state, &Fleet { servers: 5, max_ttl_ms: 60_000 }, &env(NOW, "a"));
+        trust(&mut state, &QuorumConfig { servers: 5, max_ttl_ms: 60_000 }, &env(NOW, "a"));
         let before: Vec<_> = state.iter(NOW).map(|(key, entry)| (key.to_owned(), entry.clone())).collect();
         let replies = [
-            admit(&mut state, Keys::server_marker(), &FLEET, &env(NOW, "b")),
-            Some(greet(&state, Some(&FLEET), &env(NOW, "a"))),
+            admit(&mut state, Keys::server_marker(), &CONFIG, &env(NOW, "b")),
+            Some(greet(&state, Some(&CONFIG), &env(NOW, "a"))),
             Some(greet(&state, None, &env(NOW, "a"))),
-            Some(trust(&mut state, &FLEET, &env(NOW, "a"))),
+            Some(trust(&mut state, &CONFIG, &env(NOW, "a"))),
         ];
         for reply in replies.into_iter().flatten() {
             assert_eq!((reply.verdict, reply.holder.as_deref()), (Verdict::Mismatch, Some("n=5 max_ttl=60000")));
@@ -219,7 +219,7 @@ mod tests {
     fn a_greeting_writes_nothing() {
         let state = State::new();
         assert_eq!(greet(&state, None, &env(NOW, "a")).verdict, Verdict::Ok);
-        let reply = greet(&state, Some(&FLEET), &env(NOW, "a"));
+        let reply = greet(&state, Some(&CONFIG), &env(NOW, "a"));
         assert_eq!(Some((reply.verdict, reply.remaining)), waits(60_000));
         assert_eq!(state.iter(NOW).count(), 0);
     }
@@ -231,7 +231,7 @@ mod tests {
             ["", "n=3", "n=3 max_ttl=60000 run= since=0", "n=x max_ttl=60000 run=a since=0", "n=3 max_ttl=60000 run=a since=-1"]
         {
             state.put(Keys::server_marker(), Value::Text(text.into()), 0, None);
-            let reply = trust(&mut state, &FLEET, &env(NOW, "a"));
+            let reply = trust(&mut state, &CONFIG, &env(NOW, "a"));
             assert_eq!((reply.verdict, reply.holder.as_deref()), (Verdict::Conflict, Some("string at {~lt}:marker")), "{text:?}");
         }
         state.put(Keys::server_marker(), Value::Text("n=3 max_ttl=60000 run=a since=0 later=1".into()), 0, None);

@@ -1,6 +1,6 @@
 //! One server's behaviour as a pure state machine: what every operation does, without a clock and without I/O.
 //!
-//! This is the executable specification of the scripts in `core/src/scripts` (a differential test holds the two to each
+//! What an operation does to a lock depends on the lock's [`Kind`](crate::name::Kind): each kind has its `Rules`. This is the executable specification of the scripts in `core/src/scripts` (a differential test holds the two to each
 //! other, reply by reply and key by key), and it is the server behind `memory://`.
 //!
 //! Per lock there are two keys. The *lock* is a plain string, the owner's value, with an expiry; other lock libraries
@@ -27,20 +27,22 @@
 //! lock must not depend on it. A lock without expiry is a holder like any other.
 
 mod cut;
+mod exclusive;
 mod fence;
-mod lock;
 mod marker;
 mod members;
 mod queue;
+mod rules;
 mod state;
 
 pub use cut::SHOWN_BYTES;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
-pub use marker::UNTOLD;
+pub use marker::UNKNOWN_RUN_ID;
 pub use members::Members;
 pub use queue::{CLAIM_MS, channel, claim, is_claim};
 pub use state::{Entry, Message, State, Value};
 
+use self::rules::AcquireArgs;
 use crate::error::Remaining;
 use crate::op::{Op, Reply, Verdict};
 
@@ -49,36 +51,39 @@ use crate::op::{Op, Reply, Verdict};
 pub struct Env<'a> {
     /// The server's clock, microseconds since the epoch.
     pub now_us: u64,
-    /// Changes when the server restarts; [`UNTOLD`] if the server doesn't tell it.
+    /// Changes when the server restarts; [`UNKNOWN_RUN_ID`] if the server doesn't tell it.
     pub run_id: &'a str,
 }
 
 /// Does one operation, atomically, and answers it.
 pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
+    let now_us = env.now_us;
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, fleet } => {
-            let refused = fleet.as_ref().and_then(|fleet| marker::admit(state, keys.marker(), fleet, env));
-            let wish = lock::Wish {
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
+            let refused = quorum_config.as_ref().and_then(|config| marker::admit(state, keys.marker(), config, env));
+            let args = AcquireArgs {
                 owner,
                 ttl_ms: *ttl_ms,
                 proposal: *proposal,
                 adopt: adopt.as_ref(),
                 fair: *fair,
                 place: place.as_ref(),
-                grants: fleet.is_none(),
+                single_server: quorum_config.is_none(),
             };
-            refused.unwrap_or_else(|| lock::acquire(state, keys, &wish, env.now_us))
+            refused.unwrap_or_else(|| rules::of(keys.kind()).acquire(state, keys, &args, now_us))
         }
-        Op::Confirm { keys, owner, token } => lock::confirm(state, keys, owner, *token, env.now_us),
-        Op::Extend { keys, owner, ttl_ms, token } => lock::extend(state, keys, owner, *ttl_ms, *token, env.now_us),
-        Op::Heal { keys, owner, ttl_ms, token } => lock::heal(state, keys, owner, *ttl_ms, *token, env.now_us),
-        Op::Release { keys, owner, leave, grants } => lock::release(state, keys, owner, leave.as_deref(), *grants, env.now_us),
-        Op::Inspect { keys } => lock::inspect(state, keys, env.now_us),
-        Op::Greet { fleet } => marker::greet(state, fleet.as_ref(), env),
+        Op::Confirm { keys, owner, token } => rules::of(keys.kind()).confirm(state, keys, owner, *token, now_us),
+        Op::Extend { keys, owner, ttl_ms, token } => rules::of(keys.kind()).extend(state, keys, owner, *ttl_ms, *token, now_us),
+        Op::Heal { keys, owner, ttl_ms, token } => rules::of(keys.kind()).heal(state, keys, owner, *ttl_ms, *token, now_us),
+        Op::Release { keys, owner, leave, single_server } => {
+            rules::of(keys.kind()).release(state, keys, owner, leave.as_deref(), *single_server, now_us)
+        }
+        Op::Inspect { keys } => rules::of(keys.kind()).inspect(state, keys, now_us),
+        Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),
         Op::Examine => examine(env),
         // Nobody is denied anything here.
         Op::Probe { .. } => Reply::new(Verdict::Info, env.now_us, 0, None, Remaining::Gone),
-        Op::Trust { fleet } => marker::trust(state, fleet, env),
+        Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
     }
 }
 

@@ -75,7 +75,7 @@ impl Head {
     }
 
     /// Whether nobody may pass it: neither a newcomer that queues by principle nor one that would make it starve.
-    pub(super) fn bars(&self, newcomer_is_fair: bool, now_us: u64) -> bool {
+    pub(super) fn is_next(&self, newcomer_is_fair: bool, now_us: u64) -> bool {
         newcomer_is_fair && !mutant!(FairNewcomerPasses) || self.is_served_directly(now_us)
     }
 
@@ -150,13 +150,14 @@ pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, now_us: u64)
     line_up(state, keys, &Place { arrival, ..place.clone() }, now_us)
 }
 
-/// Tells the first waiter that the lock is free, or keeps it for that one, and tells the second when to look after it.
-pub(super) fn wake(state: &mut State, keys: &Keys, grants: bool, bars: bool, now_us: u64) {
+/// Tells the first waiter that the lock is free, or keeps it for that one, and tells the second when to look after it. `is_next`
+/// says that nobody may pass the first.
+pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next: bool, now_us: u64) {
     let Some(head) = first(state, keys, now_us) else { return };
     if !mutant!(ToldStaysInLine) {
         leave(state, keys, &head.entry, now_us);
     }
-    let direct = (grants || mutant!(QuorumClaims)) && (bars || head.is_served_directly(now_us));
+    let direct = (single_server || mutant!(QuorumClaims)) && (is_next || head.is_served_directly(now_us));
     if direct {
         let window = if mutant!(ClaimOutlasts) { 10 * CLAIM_MS } else { CLAIM_MS };
         state.put(keys.lock(), Value::Text(claim(&head.entry).into()), now_us, Some(window));

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use crate::error::Remaining;
 use crate::machine::{CLAIM_MS, Env, Message, State, Value, apply, channel, claim};
-use crate::name::Keys;
-use crate::op::{Fleet, Op, Place, Queued, Reply, Verdict};
+use crate::name::{Keys, Kind};
+use crate::op::{Op, Place, Queued, QuorumConfig, Reply, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -21,19 +21,24 @@ struct Bench {
     keys: Arc<Keys>,
     now_us: u64,
     /// Whether the server is one of several.
-    fleet: Option<Fleet>,
+    quorum_config: Option<QuorumConfig>,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self { state: State::new(), keys: Arc::new(Keys::new("", "a", 1).unwrap()), now_us: T, fleet: None }
+        Self {
+            state: State::new(),
+            keys: Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap()),
+            now_us: T,
+            quorum_config: None,
+        }
     }
 
     fn of_quorum() -> Self {
-        let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
-        let keys = Arc::new(Keys::new("", "a", 3).unwrap());
-        let mut bench = Self { fleet: Some(fleet), keys, ..Self::new() };
-        assert_eq!(bench.apply(&Op::Trust { fleet }).verdict, Verdict::Ok);
+        let quorum_config = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
+        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", false).unwrap());
+        let mut bench = Self { quorum_config: Some(quorum_config), keys, ..Self::new() };
+        assert_eq!(bench.apply(&Op::Trust { quorum_config }).verdict, Verdict::Ok);
         bench
     }
 
@@ -49,8 +54,8 @@ impl Bench {
     }
 
     fn acquire(&mut self, owner: &str, fair: bool, place: Option<Place>) -> Reply {
-        let (keys, fleet) = (self.keys.clone(), self.fleet);
-        self.apply(&Op::Acquire { keys, owner: owner.into(), ttl_ms: TTL, proposal: T, adopt: None, fair, place, fleet })
+        let (keys, quorum_config) = (self.keys.clone(), self.quorum_config);
+        self.apply(&Op::Acquire { keys, owner: owner.into(), ttl_ms: TTL, proposal: T, adopt: None, fair, place, quorum_config })
     }
 
     /// A single attempt.
@@ -73,13 +78,13 @@ impl Bench {
     }
 
     fn release(&mut self, owner: &str) -> Reply {
-        let grants = self.fleet.is_none();
-        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, grants })
+        let single_server = self.quorum_config.is_none();
+        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, single_server })
     }
 
     fn leave(&mut self, entry: &str) -> Reply {
-        let (keys, grants) = (self.keys.clone(), self.fleet.is_none());
-        self.apply(&Op::Release { keys, owner: entry.into(), leave: Some(entry.into()), grants })
+        let (keys, single_server) = (self.keys.clone(), self.quorum_config.is_none());
+        self.apply(&Op::Release { keys, owner: entry.into(), leave: Some(entry.into()), single_server })
     }
 
     fn line(&mut self) -> Vec<String> {

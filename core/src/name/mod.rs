@@ -26,9 +26,18 @@ const MAX_PREFIX_BYTES: usize = 256;
 /// The marker of a server of a quorum: one for all locks.
 const MARKER: &str = "{~lt}:marker";
 
-/// The keys of one lock, in the order in which every script receives them.
+/// Kind: what a lock lets in beside one holder. The machine and the scripts have a folder or a file for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Nobody.
+    Exclusive,
+}
+
+/// The keys of one lock, in the order in which every script receives them, and the lock's kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Keys {
+    kind: Kind,
     name: String,
     lock: String,
     fence: String,
@@ -37,12 +46,12 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Makes the keys of the lock `name` of a client with `prefix`; `servers` is the client's number of servers.
+    /// Makes the keys of the lock `name` of a client with `prefix`. `single_server` says that the client has no quorum.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a name (or a prefix and name together) that can't be a lock: empty, longer than 1,024 UTF-8
     /// bytes, with a NUL, with more than one `{tag}`, with `:~lt:` in it, or with a `}` but no tag.
-    pub fn new(prefix: &str, name: &str, servers: usize) -> Result<Self, Error> {
+    pub fn new(kind: Kind, prefix: &str, name: &str, single_server: bool) -> Result<Self, Error> {
         let refuse = |why: String| {
             let why = Text::new("{}; {safe_name}() makes a name of any text", [Part::Words(why)]);
             Err(Error::invalid("name", name, why))
@@ -71,22 +80,28 @@ impl Keys {
                 return refuse("a name with a \"}\" needs a non-empty {tag} before it, else its side keys have no slot".into());
             }
         };
-        Ok(Self::on(&base, name, lock, servers))
+        Ok(Self::on(kind, &base, name, lock, single_server))
     }
 
     /// Keys with `prefix` that no lock has, but that a user needs the same rights for.
     #[must_use]
-    pub fn of_no_lock(prefix: &str, servers: usize) -> Self {
+    pub fn of_no_lock(prefix: &str, single_server: bool) -> Self {
         let lock = format!("{prefix}{SIDE}probe");
         let base = if matches!(tags(&lock), Tags::One) { tagged(&lock) } else { braced(&lock) };
-        Self::on(&base, "", lock, servers)
+        Self::on(Kind::Exclusive, &base, "", lock, single_server)
     }
 
-    fn on(base: &str, name: &str, lock: String, servers: usize) -> Self {
+    fn on(kind: Kind, base: &str, name: &str, lock: String, single_server: bool) -> Self {
         // One server may be a cluster, where all keys of a script must share a slot; a quorum never is.
         let beside = |what: &str| [base, what].concat();
-        let marker = if servers > 1 { MARKER.to_owned() } else { beside("marker") };
-        Self { name: name.to_owned(), fence: beside("fence"), queue: beside("queue"), lock, marker }
+        let marker = if single_server { beside("marker") } else { MARKER.to_owned() };
+        Self { kind, name: name.to_owned(), fence: beside("fence"), queue: beside("queue"), lock, marker }
+    }
+
+    /// What the lock lets in.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The name the user gave, without the prefix.
@@ -191,7 +206,7 @@ mod tests {
             ("a}b{c}", "a}b{c}", "a}b{c}:~lt:tag:fence"),
             ("ключ 鍵 🔑", "ключ 鍵 🔑", "{ключ 鍵 🔑}:~lt:fence"),
         ] {
-            let keys = Keys::new("", name, 1).unwrap();
+            let keys = Keys::new(Kind::Exclusive, "", name, true).unwrap();
             assert_eq!((keys.lock(), keys.fence()), (lock, fence), "{name}");
         }
     }
@@ -202,7 +217,7 @@ mod tests {
         let mut owners = std::collections::HashMap::new();
         for number in 0..pieces.len().pow(4) {
             let name: String = (0..4u32).map(|at| pieces[number / pieces.len().pow(at) % pieces.len()]).collect();
-            let Ok(keys) = Keys::new("", &name, 1) else { continue };
+            let Ok(keys) = Keys::new(Kind::Exclusive, "", &name, true) else { continue };
             for key in keys.in_order() {
                 let owner = owners.entry(key.to_owned()).or_insert_with(|| name.clone());
                 assert_eq!(*owner, name, "both have the key {key}");
@@ -213,30 +228,30 @@ mod tests {
 
     #[test]
     fn the_prefix_is_part_of_every_key_and_of_no_name() {
-        let keys = Keys::new("prod:", "a", 1).unwrap();
+        let keys = Keys::new(Kind::Exclusive, "prod:", "a", true).unwrap();
         assert_eq!(keys.in_order(), ["prod:a", "{prod:a}:~lt:fence", "{prod:a}:~lt:queue", "{prod:a}:~lt:marker"]);
         assert_eq!(keys.name(), "a");
-        assert_eq!(Keys::new("", "a", 3).unwrap().marker(), Keys::server_marker());
+        assert_eq!(Keys::new(Kind::Exclusive, "", "a", false).unwrap().marker(), Keys::server_marker());
     }
 
     #[test]
     fn a_name_for_trying_rights_is_none_that_a_lock_can_have() {
         for prefix in ["", "prod:", "{shop}:", "a}", "{a}{b}"] {
-            let keys = Keys::of_no_lock(prefix, 1);
+            let keys = Keys::of_no_lock(prefix, true);
             assert!(keys.lock().starts_with(prefix), "a user's rights may depend on it");
-            assert!(Keys::new("", keys.lock(), 1).is_err(), "{prefix}");
+            assert!(Keys::new(Kind::Exclusive, "", keys.lock(), true).is_err(), "{prefix}");
         }
-        assert_eq!(Keys::of_no_lock("prod:", 3).in_order()[1], "{prod::~lt:probe}:~lt:fence");
+        assert_eq!(Keys::of_no_lock("prod:", false).in_order()[1], "{prod::~lt:probe}:~lt:fence");
     }
 
     #[test]
     fn names_that_cannot_be_locks_are_refused() {
         let long = "x".repeat(MAX_NAME_BYTES + 1);
         for name in ["", &long, "a\0b", "a:~lt:b", MARKER, "{a}{b}", "a}", "{}", "}{", "{}{a}"] {
-            let error = Keys::new("", name, 1).unwrap_err();
+            let error = Keys::new(Kind::Exclusive, "", name, true).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument, "{name:?}");
         }
-        assert!(Keys::new("", &"x".repeat(MAX_NAME_BYTES), 1).is_ok());
-        assert!(Keys::new("{t}", "{u}", 1).is_err(), "prefix and name together have two tags");
+        assert!(Keys::new(Kind::Exclusive, "", &"x".repeat(MAX_NAME_BYTES), true).is_ok());
+        assert!(Keys::new(Kind::Exclusive, "{t}", "{u}", true).is_err(), "prefix and name together have two tags");
     }
 }

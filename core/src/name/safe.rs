@@ -62,11 +62,11 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::name::Keys;
+    use crate::name::{Keys, Kind};
 
     fn assert_a_name(text: &str, name: &str) {
         for prefix in ["", "prod:", "{shop}:"] {
-            let made = Keys::new(prefix, name, 1);
+            let made = Keys::new(Kind::Exclusive, prefix, name, true);
             assert!(made.is_ok(), "{text:?} became {name:?}: {made:?}");
         }
     }

@@ -35,7 +35,7 @@ pub enum Op {
         /// Where to line up if the lock is another's; `None` for one attempt.
         place: Option<Place>,
         /// The quorum the server belongs to; `None` for a client of one server.
-        fleet: Option<Fleet>,
+        quorum_config: Option<QuorumConfig>,
     },
     /// Raise the fence to `token`, for a vote below it.
     Confirm {
@@ -76,8 +76,8 @@ pub enum Op {
         owner: Arc<str>,
         /// A waiter's entry that leaves the queue; what it was told is told to the next one.
         leave: Option<Arc<str>>,
-        /// Whether this server alone decides who is next, and may keep the lock for a waiter.
-        grants: bool,
+        /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
+        single_server: bool,
     },
     /// Look, change nothing.
     Inspect {
@@ -87,7 +87,7 @@ pub enum Op {
     /// Look at the marker: does this server belong to the quorum the client thinks it does?
     Greet {
         /// The quorum the client believes in; `None` for a client of one server.
-        fleet: Option<Fleet>,
+        quorum_config: Option<QuorumConfig>,
     },
     /// Tell what the server is: the reply's `holder` has the fields version, role, persistence, eviction, and cluster for a node of one.
     Examine,
@@ -99,7 +99,7 @@ pub enum Op {
     /// Write the marker as trusted since for ever: the server votes at once.
     Trust {
         /// The quorum it belongs to.
-        fleet: Fleet,
+        quorum_config: QuorumConfig,
     },
 }
 
@@ -131,15 +131,15 @@ impl Op {
         if mutant!(CloseLeavesSent) {
             return None;
         }
-        let (keys, owner, leave, grants) = match self {
-            Self::Acquire { keys, owner, place, fleet, .. } => {
-                (keys, owner, place.as_ref().map(|place| Arc::clone(&place.entry)), fleet.is_none())
+        let (keys, owner, leave, single_server) = match self {
+            Self::Acquire { keys, owner, place, quorum_config, .. } => {
+                (keys, owner, place.as_ref().map(|place| Arc::clone(&place.entry)), quorum_config.is_none())
             }
             // Only a quorum's servers are healed.
             Self::Heal { keys, owner, .. } => (keys, owner, None, false),
             _ => return None,
         };
-        Some(Self::Release { keys: Arc::clone(keys), owner: Arc::clone(owner), leave, grants })
+        Some(Self::Release { keys: Arc::clone(keys), owner: Arc::clone(owner), leave, single_server })
     }
 
     /// The operation as it is spelled in messages, and in the names of the scripts.
@@ -208,15 +208,18 @@ pub struct Adoption {
 }
 
 /// The quorum a server belongs to, as the client is configured.
+///
+/// A client of a single server has none. `Option<QuorumConfig>` is how the code tells the one from the other, everywhere; where only
+/// that matters it is passed on as `single_server`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fleet {
+pub struct QuorumConfig {
     /// The number of servers.
     pub servers: u32,
     /// The longest time a hold may remain, milliseconds.
     pub max_ttl_ms: u64,
 }
 
-impl fmt::Display for Fleet {
+impl fmt::Display for QuorumConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "n={} max_ttl={}", self.servers, self.max_ttl_ms)
     }

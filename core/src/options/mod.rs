@@ -158,10 +158,10 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
-    /// The response timeout for a client of `servers` servers.
+    /// The response timeout of a client of a single server, or of a quorum.
     #[must_use]
-    pub fn response_timeout_for(&self, servers: usize) -> Duration {
-        let default = if servers > 1 { Duration::from_millis(200) } else { Duration::from_secs(1) };
+    pub fn response_timeout_for(&self, single_server: bool) -> Duration {
+        let default = if single_server { Duration::from_secs(1) } else { Duration::from_millis(200) };
         self.response_timeout.unwrap_or(default)
     }
 

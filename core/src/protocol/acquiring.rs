@@ -185,7 +185,7 @@ impl Acquiring {
                 adopt: recipe.adopt.clone(),
                 fair: recipe.options.fair,
                 place,
-                fleet: recipe.fleet,
+                quorum_config: recipe.quorum_config,
             };
             context.out.push(Command::Send { server, tag, request: Request::new(op, deadline) });
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::tests::{Bench, recipe, yes};
 use crate::clock::Tick;
 use crate::error::Code;
-use crate::op::{Answer, Fleet, Verdict};
+use crate::op::{Answer, QuorumConfig, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::waiting::tests::{at, ms};
 use crate::protocol::{Amount, Recipe};
@@ -84,22 +84,22 @@ fn whatever_is_asked_for_in_whatever_order_the_holder_gets_it_and_the_servers_ke
 #[test]
 fn what_can_not_be_kept_is_refused_in_the_users_own_numbers() {
     const DAY: Duration = Duration::from_secs(24 * 3_600);
-    let fleet = Fleet { servers: 1, max_ttl_ms: 60_000 };
-    for (fleet, to, by, fits) in [
+    let quorum_config = QuorumConfig { servers: 1, max_ttl_ms: 60_000 };
+    for (quorum_config, to, by, fits) in [
         (None, DAY, ms(860_000), true),
         (None, DAY, ms(870_000), false),
         (None, DAY, Duration::MAX, false),
-        (Some(fleet), ms(60_000), ms(0), true),
-        (Some(fleet), ms(60_000), ms(100), false),
-        (Some(fleet), ms(50_000), ms(9_800), true),
-        (Some(fleet), ms(50_000), ms(10_000), false),
+        (Some(quorum_config), ms(60_000), ms(0), true),
+        (Some(quorum_config), ms(60_000), ms(100), false),
+        (Some(quorum_config), ms(50_000), ms(9_800), true),
+        (Some(quorum_config), ms(50_000), ms(10_000), false),
     ] {
-        let mut bench = Bench::held(Recipe { fleet, ..unrenewed(ms(10_000)) });
+        let mut bench = Bench::held(Recipe { quorum_config, ..unrenewed(ms(10_000)) });
         // A tenth of the day less, so that there is room.
-        let to = if fleet.is_none() && fits { to - ms(1_000_000) } else { to };
+        let to = if quorum_config.is_none() && fits { to - ms(1_000_000) } else { to };
         assert_eq!(extend(&mut bench, 1, Amount::To(to)).0, None);
         let (failed, ..) = extend(&mut bench, 2, Amount::By(by));
-        assert_eq!(failed.is_none(), fits, "{to:?} and {by:?} on {fleet:?}: {:?}", bench.errors());
+        assert_eq!(failed.is_none(), fits, "{to:?} and {by:?} on {quorum_config:?}: {:?}", bench.errors());
         if let [.., error] = &bench.errors()[..] {
             let given = format!("given: {by:?}");
             assert!(error.starts_with("by: ") && (by == Duration::MAX || error.contains(&given)), "{error}");

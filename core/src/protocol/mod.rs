@@ -43,7 +43,7 @@ use crate::error::{Error, Loss, ServerError};
 use crate::event::Event;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::{Adoption, Answer, Fleet, Op};
+use crate::op::{Adoption, Answer, Op, QuorumConfig};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
 use crate::server::Request;
@@ -87,7 +87,7 @@ pub struct Recipe {
     /// The servers' addresses, for messages; their number is N.
     pub servers: Arc<[String]>,
     /// The quorum as the markers know it; `None` with one server.
-    pub fleet: Option<Fleet>,
+    pub quorum_config: Option<QuorumConfig>,
     /// The lock's options.
     pub options: LockOptions,
     /// Hear every server out once, at most a response timeout, before the first grant: so that a server listed twice, or of
@@ -135,7 +135,7 @@ pub struct Tag {
 
 /// Deletes `owner`'s key; the waiter `leaves` leaves the queue with it.
 fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
-    Op::Release { keys: Arc::clone(&recipe.keys), owner, leave: leaves, grants: recipe.fleet.is_none() }
+    Op::Release { keys: Arc::clone(&recipe.keys), owner, leave: leaves, single_server: recipe.quorum_config.is_none() }
 }
 
 /// Takes a waiter out of a server's queue. Nobody waits for the answer: a client that is silent is taken for dead soon.

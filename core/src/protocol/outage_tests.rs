@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::clock::Now;
 use crate::error::{Code, Error, Remaining};
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
@@ -42,9 +42,9 @@ struct Process {
 impl Process {
     fn start(wait: Wait, one_shot: bool, seat: Option<Seat>) -> Self {
         let recipe = Recipe {
-            keys: Arc::new(Keys::new("", "l", 1).unwrap()),
+            keys: Arc::new(Keys::new(Kind::Exclusive, "", "l", true).unwrap()),
             servers: Arc::new(["s".to_owned()]),
-            fleet: None,
+            quorum_config: None,
             options: LockOptions { wait, ttl: ms(20_000), ..LockOptions::default() },
             hear_all_first: false,
             one_shot,

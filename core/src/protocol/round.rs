@@ -58,7 +58,7 @@ impl Round {
             ballot: Ballot::new(recipe.quorum()),
             readings: vec![None; servers],
             ranks: vec![None; servers],
-            lineups: vec![0; if servers > 1 { servers } else { 0 }],
+            lineups: vec![0; if recipe.quorum_config.is_some() { servers } else { 0 }],
             stays,
             refusals: vec![None; servers],
             run_ids: vec![None; servers],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::clock::Now;
 use crate::error::quoted::quoted;
 use crate::error::{Error, ServerError};
-use crate::op::{Answer, FailureKind, Fleet, Verdict};
+use crate::op::{Answer, FailureKind, QuorumConfig, Verdict};
 use crate::owner::Fields;
 use crate::protocol::failures;
 use crate::sync::Mutex;
@@ -134,14 +134,16 @@ impl ServerReport {
 }
 
 /// Whether every server took the marker that says it may vote at once.
-pub fn trusted(servers: &[String], answers: &[Option<Answer>], fleet: Fleet) -> Option<Result<(), Error>> {
+pub fn trusted(servers: &[String], answers: &[Option<Answer>], quorum_config: QuorumConfig) -> Option<Result<(), Error>> {
     if answers.iter().any(Option::is_none) {
         return None;
     }
     for answer in answers.iter().flatten().flatten() {
         let found = quoted(answer.holder.as_deref().unwrap_or_default());
         let why = match answer.verdict {
-            Verdict::Mismatch => format!("a server belongs to a quorum of {found}, this client is configured for {fleet}"),
+            Verdict::Mismatch => {
+                format!("a server belongs to a quorum of {found}, this client is configured for {quorum_config}")
+            }
             Verdict::Conflict => format!("a server's marker key holds something else: {found}"),
             _ => continue,
         };

@@ -59,7 +59,7 @@ impl Tally {
                 }
                 Some(Refusal::Mismatch(theirs)) => {
                     tally.failed += 1;
-                    let ours = recipe.fleet.map_or("n=1".to_owned(), |fleet| fleet.to_string());
+                    let ours = recipe.quorum_config.map_or("n=1".to_owned(), |config| config.to_string());
                     let why =
                         format!("the servers belong to a quorum of {}, this client is configured for {ours}", quoted(theirs));
                     tally.mismatch = Some(why);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::error::Remaining;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
+use crate::op::QuorumConfig;
 use crate::options::LockOptions;
 use crate::owner::Signature;
 use crate::wait::LocalQueues;
@@ -20,9 +21,9 @@ pub(in crate::protocol) const fn at(n: u64) -> Tick {
 
 pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
     Recipe {
-        keys: Arc::new(Keys::new("", "l", servers).unwrap()),
+        keys: Arc::new(Keys::new(Kind::Exclusive, "", "l", servers == 1).unwrap()),
         servers: (0..servers).map(|server| format!("s{server}")).collect(),
-        fleet: None,
+        quorum_config: (servers > 1).then(|| QuorumConfig { servers: u32::try_from(servers).unwrap(), max_ttl_ms: 60_000 }),
         options: LockOptions { ttl: ms(10_000), ..LockOptions::default() },
         hear_all_first: false,
         one_shot: false,

@@ -73,9 +73,9 @@ local function queue()
     return type(told) == 'table' and told.err or nil
   end
 
-  -- Tells the first waiter that the lock is free, or keeps it for that one; the second when to look after it. `grants`: no
-  -- other server has a say; `bars`: nobody may pass the first.
-  local function wake(now, grants, bars)
+  -- Tells the first waiter that the lock is free, or keeps it for that one; the second when to look after it. `single_server`:
+  -- no other one has a say; `keeps`: nobody may pass the first.
+  local function wake(now, single_server, keeps)
     local head, client, arrival, alone = first(now)
     if not head then
       return nil
@@ -86,7 +86,7 @@ local function queue()
       redis.pcall('ZREM', KEYS[3], head)
     end
     local kind = 'free'
-    if grants and (bars or is_next(head, arrival, now)) then
+    if single_server and (keeps or is_next(head, arrival, now)) then
       kind = 'claim'
       redis.pcall('SET', KEYS[1], 'claim ' .. head, 'PX', CLAIM)
     end

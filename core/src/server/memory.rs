@@ -156,12 +156,12 @@ impl ServerClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Keys;
+    use crate::name::{Keys, Kind};
     use crate::op::Verdict;
     use std::sync::mpsc;
 
     fn ask(server: &MemoryServer, owner: &str, deadline: Tick) -> Answer {
-        let keys = Arc::new(Keys::new("", "k", 1).unwrap());
+        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap());
         let op = Op::Acquire {
             keys,
             owner: owner.into(),
@@ -170,7 +170,7 @@ mod tests {
             adopt: None,
             fair: false,
             place: None,
-            fleet: None,
+            quorum_config: None,
         };
         let (sender, receiver) = mpsc::channel();
         server.submit(Request::new(op, deadline), Completion::new(move |answer| sender.send(answer).unwrap()));

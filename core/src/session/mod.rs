@@ -21,8 +21,8 @@ use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind};
 use crate::io::runtime::Runtime;
 use crate::machine;
-use crate::name::Keys;
-use crate::op::{FailureKind, Fleet, Op};
+use crate::name::{Keys, Kind};
+use crate::op::{FailureKind, Op, QuorumConfig};
 use crate::options::ClientOptions;
 use crate::owner::Signature;
 use crate::process::Process;
@@ -40,7 +40,7 @@ pub(crate) struct Session {
     runtime: Arc<Runtime>,
     servers: Vec<Arc<dyn Server>>,
     pub(crate) addresses: Arc<[String]>,
-    pub(crate) fleet: Option<Fleet>,
+    pub(crate) quorum_config: Option<QuorumConfig>,
     pub(crate) signature: Arc<Signature>,
     pub(crate) options: Arc<ClientOptions>,
     emitter: Emitter,
@@ -71,7 +71,7 @@ impl Session {
         runtime: Arc<Runtime>,
         servers: Vec<Arc<dyn Server>>,
         options: Arc<ClientOptions>,
-        fleet: Option<Fleet>,
+        quorum_config: Option<QuorumConfig>,
         emitter: Emitter,
     ) -> Self {
         let signature = Signature::of_this_process(options.app_name().as_deref());
@@ -88,7 +88,7 @@ impl Session {
             runtime,
             addresses: servers.iter().map(|server| server.address().to_owned()).collect(),
             servers,
-            fleet,
+            quorum_config,
             signature: Arc::new(signature),
             options,
             emitter,
@@ -140,7 +140,7 @@ impl Session {
 
     /// Whether an acquire still has to hear every server out.
     pub(crate) fn must_hear_all(&self) -> bool {
-        self.servers.len() > 1 && !self.heard_all.load(Ordering::Relaxed)
+        self.quorum_config.is_some() && !self.heard_all.load(Ordering::Relaxed)
     }
 
     /// An acquire has heard every server out.
@@ -314,7 +314,11 @@ impl Session {
     /// The waiter that is meant is gone: the next one must not wait for it.
     fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
         let name = hinted.lock.strip_prefix(&*self.options.prefix);
-        let Some(Ok(keys)) = name.map(|name| Keys::new(&self.options.prefix, name, self.servers.len())) else { return };
+        let Some(Ok(keys)) =
+            name.map(|name| Keys::new(Kind::Exclusive, &self.options.prefix, name, self.quorum_config.is_none()))
+        else {
+            return;
+        };
         let entry = {
             let mut queues = self.queues.lock();
             if !queues.passes_on(server, hinted, Tick::now()) {
@@ -323,8 +327,8 @@ impl Session {
             queues.entry(hinted.fair, hinted.number)
         };
         let leave = Some(Arc::clone(&entry));
-        let op = Op::Release { keys: Arc::new(keys), owner: entry, leave, grants: self.fleet.is_none() };
-        let deadline = Tick::now().after(self.options.response_timeout_for(self.servers.len()));
+        let op = Op::Release { keys: Arc::new(keys), owner: entry, leave, single_server: self.quorum_config.is_none() };
+        let deadline = Tick::now().after(self.options.response_timeout_for(self.quorum_config.is_none()));
         self.server(server).submit(Request::new(op, deadline), Completion::new(|_| ()));
     }
 
@@ -341,7 +345,7 @@ impl Session {
         tokio::pin!(emptied);
         emptied.as_mut().enable();
         if !self.registry.lock().is_empty() {
-            let timeout = self.options.response_timeout_for(self.servers.len());
+            let timeout = self.options.response_timeout_for(self.quorum_config.is_none());
             let _ = tokio::time::timeout(timeout, emptied).await;
         }
         for server in &self.servers {

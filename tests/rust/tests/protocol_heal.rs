@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use locktender::LockOptions;
 use locktender::internals::clock::{Now, Tick};
-use locktender::internals::name::Keys;
+use locktender::internals::name::{Keys, Kind};
 use locktender::internals::owner::Signature;
 use locktender::internals::protocol::{Acquisition, Amount, Command, Input, Recipe, Tag};
 use locktender::machine::{Env, State, apply};
@@ -27,9 +27,9 @@ fn recipe() -> Arc<Recipe> {
     let mut options = LockOptions::default();
     options.renew = false;
     Arc::new(Recipe {
-        keys: Arc::new(Keys::new("", "orders", 3).unwrap()),
+        keys: Arc::new(Keys::new(Kind::Exclusive, "", "orders", false).unwrap()),
         servers: ["a", "b", "c"].map(str::to_owned).into(),
-        fleet: None,
+        quorum_config: None,
         options,
         hear_all_first: false,
         one_shot: true,

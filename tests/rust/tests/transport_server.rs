@@ -6,7 +6,7 @@ mod peer;
 use std::time::Duration;
 
 use locktender::internals::redis::ServerState;
-use locktender::op::{FailureKind, Fleet, Op};
+use locktender::op::{FailureKind, Op, QuorumConfig};
 use locktender_tests::{Reply, ServerOptions};
 use peer::{PATIENCE, Subject, acquire, extend, release};
 
@@ -85,17 +85,17 @@ fn a_server_that_stands_still_is_left_and_found_again() {
 fn a_server_of_a_quorum_connects_without_the_right_to_ask_for_its_run_id() {
     let server = ServerOptions::new().user("ann", "s3cret", "~* &* +@all -info").start();
     let url = format!("redis://ann:s3cret@127.0.0.1:{}", server.port());
-    let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
-    let subject = Subject::with(&url, &Default::default(), PATIENCE, Some(fleet));
+    let quorum_config = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
+    let subject = Subject::with(&url, &Default::default(), PATIENCE, Some(quorum_config));
     subject.ask(release("a", "owner")).unwrap();
 }
 
 #[test]
 fn a_server_of_a_quorum_is_refused_by_a_client_that_has_it_alone() {
     let server = ServerOptions::new().start();
-    let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
-    let member = Subject::with(&server.url(), &Default::default(), PATIENCE, Some(fleet));
-    member.ask(Op::Trust { fleet }).unwrap();
+    let quorum_config = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
+    let member = Subject::with(&server.url(), &Default::default(), PATIENCE, Some(quorum_config));
+    member.ask(Op::Trust { quorum_config }).unwrap();
     let alone = Subject::new(&server.url(), PATIENCE);
     for op in [acquire("a", "owner"), release("a", "owner")] {
         let failure = alone.ask(op).unwrap_err();

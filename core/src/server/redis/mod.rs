@@ -3,7 +3,7 @@
 //! What is decided about a connection is in `lane`; `transport` runs it as a task and by the threads that call.
 //! [`RedisServer`] only feeds them. The crate `redis` appears nowhere outside this directory.
 
-use crate::op::{Failure, Fleet};
+use crate::op::{Failure, QuorumConfig};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub struct RedisServer {
 impl RedisServer {
     /// A server at `url`: `redis://`, `rediss://` (TLS) or `unix://`. Does no network I/O; the certificate files of `options` are read.
     ///
-    /// `fleet` is the quorum the server belongs to, `None` if it is the only one. What no caller does itself happens on `host`.
+    /// `quorum_config` is the quorum the server belongs to, `None` if it is the only one. What no caller does itself happens on `host`.
     /// `on_state` is called once for every change, on any thread; it must not block. An operation whose answer takes longer than
     /// `response_timeout` has an unknown outcome.
     ///
@@ -57,11 +57,11 @@ impl RedisServer {
         url: &str,
         options: &ClientOptions,
         response_timeout: Duration,
-        fleet: Option<Fleet>,
+        quorum_config: Option<QuorumConfig>,
         host: Handle,
         on_state: impl Fn(ServerState) + Send + Sync + 'static,
     ) -> Result<Arc<Self>, Error> {
-        Self::driven(url, options, response_timeout, fleet, &host, &Arc::default(), on_state)
+        Self::driven(url, options, response_timeout, quorum_config, &host, &Arc::default(), on_state)
     }
 
     /// [`RedisServer::new`] for one of several servers, all of which a blocked thread drives at once.
@@ -69,7 +69,7 @@ impl RedisServer {
         url: &str,
         options: &ClientOptions,
         response_timeout: Duration,
-        fleet: Option<Fleet>,
+        quorum_config: Option<QuorumConfig>,
         host: &Handle,
         drive: &Arc<LazyReactor>,
         on_state: impl Fn(ServerState) + Send + Sync + 'static,
@@ -77,7 +77,7 @@ impl RedisServer {
         let target = Target::parse(url, options)?;
         let address = target.address.clone();
         let name = settings::name(options.app_name().as_deref());
-        let settings = Settings { target, name, fleet, connect_timeout: options.connect_timeout, response_timeout };
+        let settings = Settings { target, name, quorum_config, connect_timeout: options.connect_timeout, response_timeout };
         let lanes = Lanes::new(settings, Health::new(Box::new(on_state)), host, Arc::clone(drive));
         Ok(Arc::new(Self { address, lanes }))
     }

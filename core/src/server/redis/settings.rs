@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::op::Fleet;
+use crate::op::QuorumConfig;
 use crate::server::redis::transport::url::Target;
 
 /// What connecting needs to know, fixed for a server's life.
@@ -11,7 +11,7 @@ pub(crate) struct Settings {
     pub(crate) target: Target,
     /// What the connections are called.
     pub(crate) name: String,
-    pub(crate) fleet: Option<Fleet>,
+    pub(crate) quorum_config: Option<QuorumConfig>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
 }

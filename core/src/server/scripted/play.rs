@@ -67,7 +67,7 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
                 adopt: None,
                 fair: false,
                 place: None,
-                fleet: None,
+                quorum_config: None,
             };
             let mut reply = insist(state, &op, env, &[&|state| state.remove(keys.lock()), &|state| state.remove(keys.fence())]);
             if let Some(fence) = fence {
@@ -86,10 +86,10 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
         Op::Inspect { keys } => {
             insist(state, op, env, &[&|state| state.remove(keys.lock()), &|state| state.remove(keys.fence())])
         }
-        Op::Greet { fleet } => {
+        Op::Greet { quorum_config } => {
             state.remove(Keys::server_marker());
-            if let Some(fleet) = fleet {
-                machine::apply(state, &Op::Trust { fleet: *fleet }, env);
+            if let Some(quorum_config) = quorum_config {
+                machine::apply(state, &Op::Trust { quorum_config: *quorum_config }, env);
             }
             machine::apply(state, op, env)
         }

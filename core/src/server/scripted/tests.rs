@@ -2,14 +2,14 @@ use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
 use crate::error::Remaining;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::{Answer, FailureKind, Reply, Verdict};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(10);
 
 fn keys() -> Arc<Keys> {
-    Arc::new(Keys::new("", "k", 1).unwrap())
+    Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap())
 }
 
 fn acquire(owner: &str) -> Op {
@@ -21,7 +21,7 @@ fn acquire(owner: &str) -> Op {
         adopt: None,
         fair: false,
         place: None,
-        fleet: None,
+        quorum_config: None,
     }
 }
 
@@ -30,7 +30,7 @@ fn extend(owner: &str) -> Op {
 }
 
 fn release(owner: &str) -> Op {
-    Op::Release { keys: keys(), owner: owner.into(), leave: None, grants: true }
+    Op::Release { keys: keys(), owner: owner.into(), leave: None, single_server: true }
 }
 
 fn submit(server: &ScriptedServer, op: Op) -> Receiver<Answer> {
@@ -83,8 +83,8 @@ fn granted_succeeds_whatever_is_in_the_way() {
     for op in [extend("c"), release("a"), Op::Confirm { keys: keys(), owner: "d".into(), token: 3 }] {
         assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
     }
-    let fleet = crate::op::Fleet { servers: 3, max_ttl_ms: 1 };
-    for op in [Op::Trust { fleet }, Op::Greet { fleet: None }, Op::Greet { fleet: Some(fleet) }] {
+    let quorum_config = crate::op::QuorumConfig { servers: 3, max_ttl_ms: 1 };
+    for op in [Op::Trust { quorum_config }, Op::Greet { quorum_config: None }, Op::Greet { quorum_config: Some(quorum_config) }] {
         assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
     }
     server.next("acquire", Step::granted_with(42)).unwrap();

@@ -152,7 +152,7 @@ impl World {
                 Code::LockLost => entry.valid_until == locktender::internals::clock::Tick::default(),
                 Code::NotHeld => over || entry.machine.valid_until() == locktender::internals::clock::Tick::default(),
                 Code::Unavailable => self.now - call.at >= micros(entry.recipe.unavailable_after) * 99 / 100,
-                Code::InvalidArgument => entry.recipe.fleet.is_some(),
+                Code::InvalidArgument => entry.recipe.quorum_config.is_some(),
                 _ => false,
             },
         };

@@ -63,7 +63,9 @@ impl Standing {
                 let leaves = |entry: &Arc<str>| self.holder.is_none() || self.is_held_by(&claim(entry));
                 (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false)
             }
-            Op::Acquire { place, fair, fleet: None, .. } if self.holder.is_none() && !wants_only_what_was_handed_over(op) => {
+            Op::Acquire { place, fair, quorum_config: None, .. }
+                if self.holder.is_none() && !wants_only_what_was_handed_over(op) =>
+            {
                 // Who was told has left the line, but came before whoever stands there now.
                 let was_first =
                     |place: &Place, head: &(Arc<str>, u64)| place.entry == head.0 || (1..head.1).contains(&place.arrival);
@@ -77,8 +79,8 @@ impl Standing {
     /// Holds an operation against the rules; `lives` says which waiters' clients are alive.
     fn allows(&self, op: &Op, reply: &Reply, after: &Self, told: &[String], lives: impl Fn(&str) -> bool) -> Result<(), String> {
         let (leaver, place, single) = match op {
-            Op::Release { leave, grants, .. } => (leave.as_ref(), None, *grants),
-            Op::Acquire { place, fleet, .. } => (None, place.as_ref(), fleet.is_none()),
+            Op::Release { leave, single_server, .. } => (leave.as_ref(), None, *single_server),
+            Op::Acquire { place, quorum_config, .. } => (None, place.as_ref(), quorum_config.is_none()),
             _ => (None, None, false),
         };
         let line: Vec<_> = self.line.iter().filter(|(entry, _)| Some(entry) != leaver && lives(entry)).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::internals::protocol::{Acquisition, Amount, Input, Manner, Recipe};
-use locktender::op::{Adoption, Fleet};
+use locktender::op::{Adoption, QuorumConfig};
 use locktender::{LockOptions, Wait};
 
 use super::clock::{Instant, micros, ms};
@@ -119,7 +119,7 @@ impl World {
         let recipe = Arc::new(Recipe {
             keys: self.keys[name].clone(),
             servers: self.addresses.clone(),
-            fleet: fleet(self),
+            quorum_config: quorum_config(self),
             options,
             hear_all_first: false,
             one_shot,
@@ -310,8 +310,8 @@ fn entry_ended(gone: Gone) -> bool {
 }
 
 /// The quorum as clients know it.
-pub(super) fn fleet(world: &World) -> Option<Fleet> {
+pub(super) fn quorum_config(world: &World) -> Option<QuorumConfig> {
     let servers = u32::try_from(world.plan.servers).unwrap_or(u32::MAX);
     let max_ttl_ms = micros(world.plan.max_ttl) / 1_000;
-    (servers > 1).then_some(Fleet { servers, max_ttl_ms })
+    (servers > 1).then_some(QuorumConfig { servers, max_ttl_ms })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktender::internals::name::Keys;
+use locktender::internals::name::{Keys, Kind};
 use locktender::internals::owner::Signature;
 use locktender::internals::protocol::Command;
 use locktender::internals::wait::LocalQueues;
@@ -20,7 +20,7 @@ use super::probe::Probes;
 use super::process::Process;
 use super::queue::{Happening, Queue};
 use super::sample;
-use super::worker::fleet;
+use super::worker::quorum_config;
 
 /// How long users have to give everything back.
 const SETTLING: u64 = ms(9_000);
@@ -126,7 +126,8 @@ impl World {
         });
         let processes: Vec<Process> = processes.collect();
         let lanes = processes.iter().map(|_| (0..plan.servers).map(|_| Lane::new()).collect()).collect();
-        let keys = (0..plan.names).filter_map(|name| Keys::new("", &format!("l{name}"), plan.servers).ok().map(Arc::new));
+        let keys = (0..plan.names)
+            .filter_map(|name| Keys::new(Kind::Exclusive, "", &format!("l{name}"), plan.servers == 1).ok().map(Arc::new));
         let mut world = Self {
             rng,
             now: 0,
@@ -159,9 +160,9 @@ impl World {
     }
 
     fn begin_run(&mut self) {
-        if let Some(fleet) = fleet(self) {
+        if let Some(quorum_config) = quorum_config(self) {
             for node in &mut self.nodes {
-                let (reply, _) = node.apply(&Op::Trust { fleet }, 0);
+                let (reply, _) = node.apply(&Op::Trust { quorum_config }, 0);
                 debug_assert_eq!(reply.verdict, Verdict::Ok);
             }
         }

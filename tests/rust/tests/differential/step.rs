@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use locktender::internals::name::Keys;
+use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
-use locktender::op::{Adoption, Fleet, Op, Place};
+use locktender::op::{Adoption, Op, Place, QuorumConfig};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -38,8 +38,11 @@ pub(crate) const ALIKE: &[Named] = &[("x", 1), ("{x}", 1), ("{x}y", 1), ("x:~", 
 const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
 /// Far apart, so that no tolerance hides a wrong one.
 const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
-const FLEETS: [Fleet; 3] =
-    [Fleet { servers: 3, max_ttl_ms: 60_000 }, Fleet { servers: 5, max_ttl_ms: 60_000 }, Fleet { servers: 3, max_ttl_ms: 9_000 }];
+const FLEETS: [QuorumConfig; 3] = [
+    QuorumConfig { servers: 3, max_ttl_ms: 60_000 },
+    QuorumConfig { servers: 5, max_ttl_ms: 60_000 },
+    QuorumConfig { servers: 3, max_ttl_ms: 9_000 },
+];
 
 /// Waiters of two clients, fair and barging.
 const WAITERS: [&str; 6] =
@@ -59,7 +62,8 @@ pub(crate) struct Steps {
 
 impl Steps {
     pub(crate) fn new(seed: u64, locks: &[Named]) -> Self {
-        let keys = locks.iter().map(|(name, servers)| Arc::new(Keys::new("", name, *servers).unwrap())).collect();
+        let keys =
+            locks.iter().map(|(name, servers)| Arc::new(Keys::new(Kind::Exclusive, "", name, *servers == 1).unwrap())).collect();
         Self { rng: Rng::with_seed(seed), keys }
     }
 
@@ -86,22 +90,22 @@ impl Steps {
                 let owners = ["", OWNERS[0], OWNERS[1]];
                 let adopt = adopts.then(|| Adoption { owner: self.pick(&owners).into(), or_acquire: self.rng.bool() });
                 // A client of one server names no quorum; its marker key is another.
-                let fleet = if self.rng.bool() { self.fleet() } else { None };
+                let quorum_config = if self.rng.bool() { self.quorum_config() } else { None };
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 let place = (self.rng.u8(..3) > 0 && !only_adopts).then(|| self.place(now_us));
                 let fair = place.as_ref().map_or(self.rng.u8(..4) == 0, |place| place.entry.starts_with('f'));
-                Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us), adopt, fair, place, fleet }
+                Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us), adopt, fair, place, quorum_config }
             }
             35..47 => Op::Confirm { keys, owner, token },
             47..62 => Op::Extend { keys, owner, ttl_ms, token },
             62..74 => Op::Heal { keys, owner, ttl_ms, token },
             74..86 => {
                 let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
-                Op::Release { keys, owner, leave, grants: self.rng.bool() }
+                Op::Release { keys, owner, leave, single_server: self.rng.bool() }
             }
             86..92 => Op::Inspect { keys },
-            92..96 => Op::Greet { fleet: self.fleet() },
-            _ => Op::Trust { fleet: FLEETS[self.rng.usize(..FLEETS.len())] },
+            92..96 => Op::Greet { quorum_config: self.quorum_config() },
+            _ => Op::Trust { quorum_config: FLEETS[self.rng.usize(..FLEETS.len())] },
         }
     }
 
@@ -112,7 +116,7 @@ impl Steps {
     }
 
     /// Mostly the same quorum.
-    fn fleet(&mut self) -> Option<Fleet> {
+    fn quorum_config(&mut self) -> Option<QuorumConfig> {
         match self.rng.u8(..10) {
             0 => None,
             1 => Some(FLEETS[1]),
@@ -147,13 +151,13 @@ impl Steps {
 
     /// Every operation there is on one lock, in the way of each of which somebody else has written `letters` letters.
     pub(crate) fn in_the_way(letters: usize, now_us: u64) -> Vec<Step> {
-        let keys = Arc::new(Keys::new("", "a", 3).unwrap());
-        let (owner, fleet): (Arc<str>, _) = (OWNERS[0].into(), FLEETS[0]);
+        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", false).unwrap());
+        let (owner, quorum_config): (Arc<str>, _) = (OWNERS[0].into(), FLEETS[0]);
         let place = Some(Place { entry: WAITERS[0].into(), arrival: 0, stays: false });
         let long = "é".repeat(letters);
-        let acquire = |fleet, place: &Option<Place>| {
+        let acquire = |quorum_config, place: &Option<Place>| {
             let (keys, owner, place) = (Arc::clone(&keys), Arc::clone(&owner), place.clone());
-            Step::Op(Op::Acquire { keys, owner, ttl_ms: 5_000, proposal: now_us, adopt: None, fair: false, place, fleet })
+            Step::Op(Op::Acquire { keys, owner, ttl_ms: 5_000, proposal: now_us, adopt: None, fair: false, place, quorum_config })
         };
         let waiter = |entry: String, score| Step::Member(keys.queue().to_owned(), entry, score);
         let arrival = i64::try_from(now_us).unwrap();
@@ -167,15 +171,19 @@ impl Steps {
             Step::Op(Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, token: 1 }),
             Step::Op(Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, token: 1 }),
             Step::Op(Op::Inspect { keys: Arc::clone(&keys) }),
-            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, grants: true }),
+            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, single_server: true }),
             // The first waiter of the queue is told, in full if nobody cuts it.
             Step::Put(keys.lock().to_owned(), owner.to_string(), None),
-            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, grants: false }),
+            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, single_server: false }),
             acquire(None, &place),
         ];
         let marker = format!("n={} max_ttl=60000 run=x since=0", "3".repeat(letters));
         steps.push(Step::Put(Keys::server_marker().to_owned(), marker, None));
-        steps.extend([acquire(Some(fleet), &None), Step::Op(Op::Greet { fleet: Some(fleet) }), Step::Op(Op::Trust { fleet })]);
+        steps.extend([
+            acquire(Some(quorum_config), &None),
+            Step::Op(Op::Greet { quorum_config: Some(quorum_config) }),
+            Step::Op(Op::Trust { quorum_config }),
+        ]);
         steps
     }
 

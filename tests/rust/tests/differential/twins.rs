@@ -11,7 +11,7 @@ use locktender::Remaining;
 use locktender::internals::clock::Tick;
 use locktender::internals::redis::RedisServer;
 use locktender::machine::{self, Env, State, Value};
-use locktender::op::{Fleet, Op, Queued, Reply};
+use locktender::op::{Op, Queued, QuorumConfig, Reply};
 use locktender::server::{Completion, Listener, Notice, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
@@ -59,9 +59,9 @@ impl Twins {
         let host = runtime.handle().clone();
         thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
         // As a member of a quorum, because only that learns the server's run id.
-        let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
+        let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
         let options = ClientOptions::default();
-        let subject = || RedisServer::new(&server.unix_url(), &options, PATIENCE, fleet, host.clone(), |_| {}).unwrap();
+        let subject = || RedisServer::new(&server.unix_url(), &options, PATIENCE, quorum_config, host.clone(), |_| {}).unwrap();
         let dialects = [subject(), subject()];
         let (told, notices) = channel();
         let listener: Listener = Arc::new(move |notice| drop(told.send(notice)));

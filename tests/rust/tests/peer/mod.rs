@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use locktender::ClientOptions;
 use locktender::internals::clock::Tick;
-use locktender::internals::name::Keys;
+use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::{RedisServer, ServerState};
-use locktender::op::{Answer, Fleet, Op};
+use locktender::op::{Answer, Op, QuorumConfig};
 use locktender::server::{Completion, Request, Server};
 pub use locktender_tests::PATIENCE;
 
@@ -180,11 +180,11 @@ impl Subject {
         Self::with(url, &ClientOptions::default(), response_timeout, None)
     }
 
-    pub fn with(url: &str, options: &ClientOptions, response_timeout: Duration, fleet: Option<Fleet>) -> Self {
+    pub fn with(url: &str, options: &ClientOptions, response_timeout: Duration, quorum_config: Option<QuorumConfig>) -> Self {
         let host = Host::start();
         let (report, states) = channel();
         let on_state = move |state| drop(report.send(state));
-        let server = RedisServer::new(url, options, response_timeout, fleet, host.0.clone(), on_state).unwrap();
+        let server = RedisServer::new(url, options, response_timeout, quorum_config, host.0.clone(), on_state).unwrap();
         Self { server, states, host }
     }
 
@@ -232,7 +232,7 @@ impl Pending {
 
 /// The keys of a lock.
 pub fn keys(name: &str) -> Arc<Keys> {
-    Arc::new(Keys::new("", name, 1).unwrap())
+    Arc::new(Keys::new(Kind::Exclusive, "", name, true).unwrap())
 }
 
 pub fn acquire(name: &str, owner: &str) -> Op {
@@ -245,7 +245,7 @@ pub fn acquire(name: &str, owner: &str) -> Op {
         adopt: None,
         fair: false,
         place: None,
-        fleet: None,
+        quorum_config: None,
     }
 }
 
@@ -254,5 +254,5 @@ pub fn extend(name: &str, owner: &str, token: u64) -> Op {
 }
 
 pub fn release(name: &str, owner: &str) -> Op {
-    Op::Release { keys: keys(name), owner: owner.into(), leave: None, grants: true }
+    Op::Release { keys: keys(name), owner: owner.into(), leave: None, single_server: true }
 }

@@ -7,9 +7,9 @@ use redis::Value;
 
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
-use crate::machine::{SHOWN_BYTES, UNTOLD};
+use crate::machine::{SHOWN_BYTES, UNKNOWN_RUN_ID};
 use crate::name::Keys;
-use crate::op::{Answer, Failure, FailureKind, Fleet, Op, Queued, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Op, Queued, QuorumConfig, Reply, Verdict};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::rights;
@@ -55,9 +55,9 @@ impl<'a> Words<'a> {
         self
     }
 
-    fn member(&mut self, fleet: Option<&Fleet>, run_id: Option<&'a str>) {
-        if let Some(fleet) = fleet {
-            self.number(fleet.servers).number(fleet.max_ttl_ms).text(run_id.unwrap_or(UNTOLD));
+    fn member(&mut self, quorum_config: Option<&QuorumConfig>, run_id: Option<&'a str>) {
+        if let Some(quorum_config) = quorum_config {
+            self.number(quorum_config.servers).number(quorum_config.max_ttl_ms).text(run_id.unwrap_or(UNKNOWN_RUN_ID));
         }
     }
 
@@ -103,12 +103,12 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
         Form::ByText => command.text("EVAL").0.push(Word::Text(script.text)),
     }
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, fleet } => {
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
             command.keys(keys).text(owner).number(*ttl_ms).number(*proposal);
             // Most have neither; what there is none of at the end is left out.
             let more = adopt.is_some() || place.is_some() || *fair;
-            match fleet {
-                Some(_) => command.member(fleet.as_ref(), run_id),
+            match quorum_config {
+                Some(_) => command.member(quorum_config.as_ref(), run_id),
                 None if more => command.0.extend([const { Word::Text("") }; 3]),
                 None => {}
             }
@@ -130,8 +130,8 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
         Op::Extend { keys, owner, ttl_ms, token } | Op::Heal { keys, owner, ttl_ms, token } => {
             command.keys(keys).text(owner).number(*ttl_ms).number(*token);
         }
-        Op::Release { keys, owner, leave, grants } => {
-            command.keys(keys).text(owner).text(leave.as_deref().unwrap_or_default()).number(*grants);
+        Op::Release { keys, owner, leave, single_server } => {
+            command.keys(keys).text(owner).text(leave.as_deref().unwrap_or_default()).number(*single_server);
         }
         Op::Inspect { keys } => {
             command.keys(keys);
@@ -143,8 +143,8 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
                 command.text(name);
             }
         }
-        Op::Greet { fleet } => command.number(1_u64).text(Keys::server_marker()).member(fleet.as_ref(), run_id),
-        Op::Trust { fleet } => command.number(1_u64).text(Keys::server_marker()).member(Some(fleet), run_id),
+        Op::Greet { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(quorum_config.as_ref(), run_id),
+        Op::Trust { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(Some(quorum_config), run_id),
     }
     command
 }

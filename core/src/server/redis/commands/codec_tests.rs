@@ -3,15 +3,16 @@ use std::sync::Arc;
 use redis::RedisError;
 
 use super::*;
+use crate::name::Kind;
 use crate::op::{Adoption, Place};
 use crate::server::redis::commands::refusal::failure;
 
 fn keys() -> Arc<Keys> {
-    Arc::new(Keys::new("", "k", 1).unwrap())
+    Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap())
 }
 
 fn release() -> Op {
-    Op::Release { keys: keys(), owner: "me".into(), leave: None, grants: true }
+    Op::Release { keys: keys(), owner: "me".into(), leave: None, single_server: true }
 }
 
 fn acquire() -> Op {
@@ -23,7 +24,7 @@ fn acquire() -> Op {
         adopt: None,
         fair: false,
         place: None,
-        fleet: None,
+        quorum_config: None,
     }
 }
 
@@ -60,21 +61,33 @@ fn words_of_any_length_are_read_as_they_are() {
 #[test]
 fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
     let four = ["4", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker"];
-    let fleet = Fleet { servers: 3, max_ttl_ms: 60_000 };
+    let quorum_config = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
     let (keys, owner): (_, Arc<str>) = (keys(), "me".into());
-    let acquire = |adopt: Option<(&str, bool)>, fleet| {
+    let acquire = |adopt: Option<(&str, bool)>, quorum_config| {
         let adopt = adopt.map(|(owner, or_acquire)| Adoption { owner: owner.into(), or_acquire });
-        Op::Acquire { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, proposal: 7, adopt, fair: false, place: None, fleet }
+        Op::Acquire {
+            keys: keys.clone(),
+            owner: owner.clone(),
+            ttl_ms: 10,
+            proposal: 7,
+            adopt,
+            fair: false,
+            place: None,
+            quorum_config,
+        }
     };
     let waiting = |stays| {
-        let Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fleet, .. } = acquire(None, None) else { unreachable!() };
+        let Op::Acquire { keys, owner, ttl_ms, proposal, adopt, quorum_config, .. } = acquire(None, None) else { unreachable!() };
         let place = Some(Place { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair: true, place, fleet }
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair: true, place, quorum_config }
     };
     for (op, expected) in [
         (acquire(None, None), [&four[..], &["me", "10", "7"]].concat()),
-        (acquire(None, Some(fleet)), [&four[..], &["me", "10", "7", "3", "60000", "run"]].concat()),
-        (acquire(Some(("old", true)), Some(fleet)), [&four[..], &["me", "10", "7", "3", "60000", "run", "old", ""]].concat()),
+        (acquire(None, Some(quorum_config)), [&four[..], &["me", "10", "7", "3", "60000", "run"]].concat()),
+        (
+            acquire(Some(("old", true)), Some(quorum_config)),
+            [&four[..], &["me", "10", "7", "3", "60000", "run", "old", ""]].concat(),
+        ),
         (acquire(Some(("old", false)), None), [&four[..], &["me", "10", "7", "", "", "", "old", "o"]].concat()),
         (waiting(false), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "0"]].concat()),
         (waiting(true), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "1"]].concat()),
@@ -82,17 +95,17 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         (Op::Extend { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
         (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
         (
-            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, grants: true },
+            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, single_server: true },
             [&four[..], &["me", "", "1"]].concat(),
         ),
         (
-            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: Some("b:c:1".into()), grants: false },
+            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: Some("b:c:1".into()), single_server: false },
             [&four[..], &["me", "b:c:1", "0"]].concat(),
         ),
         (Op::Inspect { keys: keys.clone() }, four.to_vec()),
-        (Op::Greet { fleet: None }, vec!["1", "{~lt}:marker"]),
-        (Op::Greet { fleet: Some(fleet) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
-        (Op::Trust { fleet }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
+        (Op::Greet { quorum_config: None }, vec!["1", "{~lt}:marker"]),
+        (Op::Greet { quorum_config: Some(quorum_config) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
+        (Op::Trust { quorum_config }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
     ] {
         let by_sha = words(&command(&op, Some("run"), Form::BySha));
         assert_eq!(

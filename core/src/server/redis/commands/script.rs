@@ -1,9 +1,10 @@
-//! The scripts, one per operation.
+//! The scripts: for every kind of lock one per operation, and those about the server.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 
+use crate::name::Kind;
 use crate::op::Op;
 
 /// A script and the hash by which a server that has seen it knows it.
@@ -25,12 +26,12 @@ impl Script {
     /// The script of an operation; `Examine` has none.
     pub(crate) fn of(op: &Op) -> Option<&'static Self> {
         Some(match op {
-            Op::Acquire { .. } => &ACQUIRE,
-            Op::Confirm { .. } => &CONFIRM,
-            Op::Extend { .. } => &EXTEND,
-            Op::Heal { .. } => &HEAL,
-            Op::Release { .. } => &RELEASE,
-            Op::Inspect { .. } => &INSPECT,
+            Op::Acquire { keys, .. } => &Scripts::of(keys.kind()).acquire,
+            Op::Confirm { keys, .. } => &Scripts::of(keys.kind()).confirm,
+            Op::Extend { keys, .. } => &Scripts::of(keys.kind()).extend,
+            Op::Heal { keys, .. } => &Scripts::of(keys.kind()).heal,
+            Op::Release { keys, .. } => &Scripts::of(keys.kind()).release,
+            Op::Inspect { keys } => &Scripts::of(keys.kind()).inspect,
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
             Op::Probe { .. } => &PROBE,
@@ -39,23 +40,43 @@ impl Script {
     }
 }
 
-macro_rules! scripts {
-    ($($name:ident = $($file:literal)+;)*) => {$(
-        static $name: Script = Script {
-            text: concat!($(include_str!(concat!("../../../scripts/", $file))),+),
-            sha: ArcSwapOption::const_empty(),
-        };
-    )*};
+/// The scripts of one kind of lock.
+struct Scripts {
+    acquire: Script,
+    confirm: Script,
+    extend: Script,
+    heal: Script,
+    release: Script,
+    inspect: Script,
 }
 
-scripts! {
-    ACQUIRE = "queue.lua" "acquire.lua";
-    CONFIRM = "confirm.lua";
-    EXTEND = "extend.lua";
-    HEAL = "heal.lua";
-    RELEASE = "queue.lua" "release.lua";
-    INSPECT = "inspect.lua";
-    GREET = "greet.lua";
-    TRUST = "trust.lua";
-    PROBE = "probe.lua";
+impl Scripts {
+    fn of(kind: Kind) -> &'static Self {
+        match kind {
+            Kind::Exclusive => &EXCLUSIVE,
+        }
+    }
 }
+
+/// A script out of the files of `core/src/scripts`, one behind the other.
+macro_rules! script {
+    ($($file:literal)+) => {
+        Script {
+            text: concat!($(include_str!(concat!("../../../scripts/", $file))),+),
+            sha: ArcSwapOption::const_empty(),
+        }
+    };
+}
+
+static EXCLUSIVE: Scripts = Scripts {
+    acquire: script!("queue.lua" "exclusive/acquire.lua"),
+    confirm: script!("exclusive/confirm.lua"),
+    extend: script!("exclusive/extend.lua"),
+    heal: script!("exclusive/heal.lua"),
+    release: script!("queue.lua" "exclusive/release.lua"),
+    inspect: script!("exclusive/inspect.lua"),
+};
+
+static GREET: Script = script!("greet.lua");
+static TRUST: Script = script!("trust.lua");
+static PROBE: Script = script!("probe.lua");

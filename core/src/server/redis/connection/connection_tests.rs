@@ -3,7 +3,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::*;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::Place;
 use crate::options::ClientOptions;
 use crate::server::redis::transport::socket::Pulse;
@@ -40,7 +40,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 fn lane() -> Lane<Wired> {
     let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
     let settings =
-        Settings { target, name: "locktender".into(), fleet: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
+        Settings { target, name: "locktender".into(), quorum_config: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
     Lane::new(Arc::new(settings), Arc::new(Health::new(Box::new(|_| ()))), |_| ())
 }
 
@@ -53,7 +53,7 @@ fn connect(lane: &mut Lane<Wired>) -> Rc<RefCell<Vec<Op>>> {
 }
 
 fn keys() -> Arc<Keys> {
-    Arc::new(Keys::new("", "orders:42", 1).unwrap())
+    Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap())
 }
 
 fn acquire() -> Op {
@@ -66,12 +66,12 @@ fn acquire() -> Op {
         adopt: None,
         fair: true,
         place: Some(place),
-        fleet: None,
+        quorum_config: None,
     }
 }
 
 fn release(owner: &str, leave: Option<&str>) -> Op {
-    Op::Release { keys: keys(), owner: owner.into(), leave: leave.map(Arc::from), grants: true }
+    Op::Release { keys: keys(), owner: owner.into(), leave: leave.map(Arc::from), single_server: true }
 }
 
 fn job(op: Op) -> Job {

@@ -276,6 +276,7 @@ fn is_out_of_step(word: Option<Word>, value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::{Keys, Kind};
 
     const fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -339,7 +340,7 @@ mod tests {
     /// What an extension of a hold that ends then comes to.
     fn extend(sent: &mut Sent, now: Tick, ends: Tick) -> std::sync::mpsc::Receiver<Answer> {
         let (tell, told) = std::sync::mpsc::channel();
-        let keys = Arc::new(crate::name::Keys::new("", "orders:42", 1).unwrap());
+        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap());
         let op = Op::Extend { keys, owner: "ours".into(), ttl_ms: 1_000, token: 7 };
         let completion = Completion::new(move |answer| tell.send(answer).unwrap());
         sent.push(Job { request: Request::new(op, ends), completion, repeated: false }, Form::BySha, now);

@@ -12,7 +12,7 @@ const START: Tick = Tick::from_micros(1_000_000);
 fn ear() -> (Ear, Listener, Receiver<Notice>) {
     let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
     let settings =
-        Settings { target, name: "locktender".into(), fleet: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
+        Settings { target, name: "locktender".into(), quorum_config: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
     let (told, notices) = channel();
     let listener: Listener = Arc::new(move |notice| told.send(notice).unwrap());
     (Ear::new(Arc::new(Hearing::new("news", &listener)), Arc::new(settings)), listener, notices)

@@ -100,12 +100,12 @@ pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
         questions.push((Step::Database, redis::cmd("SELECT").arg(target.database).get_packed_command()));
     }
     questions.push((Step::Name, redis::cmd("CLIENT").arg("SETNAME").arg(&settings.name).get_packed_command()));
-    questions.push(match settings.fleet {
+    questions.push(match settings.quorum_config {
         Some(_) => (Step::RunId, redis::cmd("INFO").arg("server").get_packed_command()),
         // As text: one round trip, whatever the server's script cache holds.
         None => {
             let mut command = Vec::new();
-            codec::command(&Op::Greet { fleet: None }, None, Form::ByText).write(&mut command);
+            codec::command(&Op::Greet { quorum_config: None }, None, Form::ByText).write(&mut command);
             (Step::Greeting, command)
         }
     });
@@ -212,8 +212,8 @@ fn repeats(text: &str, target: &Target) -> bool {
 }
 
 fn greeted(value: Value) -> Result<(), Failure> {
-    let reply =
-        codec::reply(&Op::Greet { fleet: None }, value).map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
+    let reply = codec::reply(&Op::Greet { quorum_config: None }, value)
+        .map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
     if reply.verdict == Verdict::Mismatch {
         let theirs = quoted(&reply.holder.unwrap_or_default());
         let message = format!("this client has one server, but the server belongs to a quorum: {theirs}");

@@ -9,7 +9,7 @@ use crate::server::redis::settings::name;
 fn settings(url: &str) -> Settings {
     let target = Target::parse(url, &ClientOptions::default()).unwrap();
     let timeout = Duration::from_secs(1);
-    Settings { target, name: name(None), fleet: None, connect_timeout: timeout, response_timeout: timeout }
+    Settings { target, name: name(None), quorum_config: None, connect_timeout: timeout, response_timeout: timeout }
 }
 
 /// What comes of these answers to the first words.

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use crate::error::Remaining;
 use crate::machine::{Env, FENCE_KEPT_MS, State, Value, apply};
-use crate::name::Keys;
-use crate::op::{Adoption, Fleet, Op, Reply, Verdict};
+use crate::name::{Keys, Kind};
+use crate::op::{Adoption, Op, QuorumConfig, Reply, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -18,7 +18,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self { state: State::new(), keys: Arc::new(Keys::new("", "orders:42", 1).unwrap()), now_us: T }
+        Self { state: State::new(), keys: Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap()), now_us: T }
     }
 
     fn apply(&mut self, op: &Op) -> Reply {
@@ -42,7 +42,7 @@ impl Bench {
             adopt,
             fair: false,
             place: None,
-            fleet: None,
+            quorum_config: None,
         })
     }
 
@@ -59,7 +59,7 @@ impl Bench {
     }
 
     fn release(&mut self, owner: &str) -> Reply {
-        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, grants: true })
+        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, single_server: true })
     }
 
     fn inspect(&mut self) -> Reply {
@@ -272,8 +272,8 @@ fn heal_writes_a_lost_key_again_but_over_nobody() {
 #[test]
 fn heal_works_in_quarantine_and_is_no_vote() {
     let mut bench = Bench::new();
-    bench.keys = Arc::new(Keys::new("", "orders:42", 3).unwrap());
-    let fleet = Some(Fleet { servers: 3, max_ttl_ms: 60_000 });
+    bench.keys = Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", false).unwrap());
+    let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
     let acquire = Op::Acquire {
         keys: bench.keys.clone(),
         owner: "b".into(),
@@ -282,7 +282,7 @@ fn heal_works_in_quarantine_and_is_no_vote() {
         adopt: None,
         fair: false,
         place: None,
-        fleet,
+        quorum_config,
     };
     assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);
     assert_eq!(bench.heal("a", TTL, T).verdict, Verdict::Ok);

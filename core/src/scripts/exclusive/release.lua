@@ -1,7 +1,7 @@
 -- Deletes our lock, and tells the next waiter. The fence stays.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner, the waiter that leaves the queue ('' = none), whether no other server has a say who is next (1, or 0)
+-- ARGV     owner, the waiter that leaves the queue ('' = none), whether it is a single server (1, or 0): then it says who is next
 -- returns  {'ok', time (µs), fence, nil, -2}
 --          {'no', time, fence, holder or nil, remaining (ms)}   the lock is not ours; the holder's first 1,024 bytes
 --          {'conflict', time, fence, what was found, -2}        the lock key is no string

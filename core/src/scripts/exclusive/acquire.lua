@@ -21,16 +21,16 @@
 
 local n, max_ttl, run = ARGV[4] or '', ARGV[5], ARGV[6]
 local adopted, entry = ARGV[7] or '', ARGV[8] or ''
-local is_one_of_several, waits = n ~= '', #entry > 1
+local single_server, waits = n == '', #entry > 1
 
 -- On a quorum nobody is kept out by a queue: who isn't in it need not look, and comes once. Who comes again and again doesn't read
 -- the lock's value before it knows that there is one: another library may have left any number of megabytes there.
-local looks, there = waits or not is_one_of_several
+local looks, there = waits or single_server
 local found
 if looks then
   there = redis.call('EXISTS', KEYS[1], KEYS[3])
 end
-if not is_one_of_several then
+if single_server then
   found = redis.call('MGET', KEYS[2])
 elseif looks then
   found = redis.call('MGET', KEYS[2], KEYS[4])
@@ -41,7 +41,7 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
 -- Nearly always the marker is as this client would write it for a server that votes, and there is nothing to look into.
-if is_one_of_several and found[2] ~= 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=0' then
+if not single_server and found[2] ~= 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=0' then
   local marker = found[2]
   local its_n, its_max_ttl, its_run, since
   if marker then
@@ -93,7 +93,7 @@ if entry == 'o' and not (holder and (holder == ARGV[1] or holder == adopted and 
   end
   return { 'no', now, fence, holder and string.sub(holder, 1, 1024) or false, redis.call('PTTL', KEYS[1]) }
 end
-if queued and not is_taken and not is_one_of_several then
+if queued and not is_taken and single_server then
   local first, is_next, _, wake = queue()
   local head, _, arrival = first(now)
   -- Who was told has left the queue, but names the arrival it had.

@@ -1,0 +1,219 @@
+//! The exclusive lock: one holder, and nobody beside it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::cut::cut;
+use super::rules::{AcquireArgs, Rules};
+use super::state::{State, Value};
+use super::{fence, queue};
+use crate::error::Remaining;
+use crate::mutant::mutant;
+use crate::name::Keys;
+use crate::op::{Place, Queued, Reply, Verdict};
+
+impl AcquireArgs<'_> {
+    fn adopts(&self, holder: &str) -> bool {
+        self.adopt.is_some_and(|adopt| !adopt.owner.is_empty() && &*adopt.owner == holder)
+    }
+
+    /// Whether only the hold that was handed over is wanted, and it isn't there: it was adopted before, released, or has expired.
+    fn comes_too_late(&self, holder: Option<&str>) -> bool {
+        let is_there = holder.is_some_and(|holder| holder == &**self.owner || self.adopts(holder));
+        self.adopt.is_some_and(|adopt| !adopt.or_acquire) && !is_there && !mutant!(AdoptsAnything)
+    }
+
+    fn counts_as_free(&self, holder: &str) -> bool {
+        let adopted = self.adopts(holder);
+        let is_kept = |place: &Place| queue::claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
+        let anybodys = mutant!(ClaimIsAnybodys) && queue::is_claim(holder);
+        holder == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
+    }
+}
+
+/// The exclusive lock.
+pub(super) struct Exclusive;
+
+impl Rules for Exclusive {
+    fn acquire(&self, state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply {
+        let mut found = match look(state, keys, now_us) {
+            Ok(found) => found,
+            Err(conflict) => return conflict,
+        };
+        if args.comes_too_late(found.holder.as_deref()) {
+            return found.reply(Verdict::No);
+        }
+        if found.holder.is_none() && (args.single_server || mutant!(QuorumBars)) {
+            let head = queue::first(state, keys, now_us);
+            let passes = |head: &queue::Head| !args.place.is_some_and(|place| head.is_or_came_after(place));
+            if head.is_some_and(|head| passes(&head) && head.is_next(args.fair, now_us)) {
+                queue::wake(state, keys, true, true, now_us);
+                found = match look(state, keys, now_us) {
+                    Ok(found) => found,
+                    Err(conflict) => return conflict,
+                };
+            }
+        }
+        if found.holder.as_deref().is_some_and(|holder| !args.counts_as_free(holder)) {
+            let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
+            return Reply { queued, ..found.reply(Verdict::Held) };
+        }
+        let vote = match found.holder {
+            Some(_) if mutant!(OldFence) => found.fence,
+            _ => fence::vote(found.fence, args.proposal, now_us),
+        };
+        // An acquire that comes late, or twice, may find its own hold extended by now: what remains is never shortened.
+        let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**args.owner));
+        let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
+        take(state, keys, args.owner, remains, now_us);
+        fence::write(state, keys.fence(), vote, remains, now_us);
+        let queued = args.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, now_us));
+        Reply { queued, ..ours(Verdict::Vote, vote, args.owner, remains, now_us) }
+    }
+
+    fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, token: u64, now_us: u64) -> Reply {
+        let found = match look(state, keys, now_us) {
+            Ok(found) => found,
+            Err(conflict) => return conflict,
+        };
+        let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
+        if !ours || (found.fence > token && !mutant!(ConfirmOlder)) {
+            return found.reply(Verdict::No);
+        }
+        fence::write(state, keys.fence(), token, found.left_ms.unwrap_or(0), now_us);
+        Found { fence: token, ..found }.reply(Verdict::Ok)
+    }
+
+    fn extend(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply {
+        let found = match look(state, keys, now_us) {
+            Ok(found) => found,
+            Err(conflict) => return conflict,
+        };
+        if found.holder.as_deref() != Some(&**owner) || (found.fence > token && !mutant!(ExtendOlder)) {
+            return found.reply(Verdict::No);
+        }
+        keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
+    }
+
+    fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply {
+        let found = match look(state, keys, now_us) {
+            Ok(found) => found,
+            Err(conflict) => return conflict,
+        };
+        if found.holder.as_deref().is_some_and(|holder| holder != &**owner) || found.fence > token {
+            return found.reply(Verdict::No);
+        }
+        if found.holder.is_none() {
+            take(state, keys, owner, ttl_ms, now_us);
+        }
+        keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
+    }
+
+    fn release(
+        &self,
+        state: &mut State,
+        keys: &Keys,
+        owner: &str,
+        leave: Option<&str>,
+        single_server: bool,
+        now_us: u64,
+    ) -> Reply {
+        if let Some(entry) = leave {
+            queue::leave(state, keys, entry, now_us);
+        }
+        let fence = fence::read(state, keys.fence(), now_us).unwrap_or(0);
+        let mut found = match holder(state, keys, fence, now_us) {
+            Ok(found) => found,
+            Err(conflict) => return conflict,
+        };
+        let owned = found.holder.as_deref() == Some(owner) || mutant!(ReleaseUnowned);
+        let gives_up_claim = leave.is_some_and(|entry| found.holder.as_deref() == Some(&queue::claim(entry)));
+        if !owned && gives_up_claim && !mutant!(LeaverKeepsClaim) {
+            found = Found { holder: None, left_ms: None, ..found };
+            state.remove(keys.lock());
+        }
+        if owned {
+            state.remove(keys.lock());
+        }
+        // Who leaves may have been told that the lock is free: the next one is told in its stead.
+        let passes_on = leave.is_some() && found.holder.is_none() && !mutant!(LeaverKeepsHint);
+        if owned && !mutant!(ReleaseTellsNobody) || passes_on {
+            queue::wake(state, keys, single_server, false, now_us);
+        }
+        if !owned {
+            return found.reply(Verdict::No);
+        }
+        Reply::new(Verdict::Ok, now_us, found.fence, None, Remaining::Gone)
+    }
+
+    fn inspect(&self, state: &State, keys: &Keys, now_us: u64) -> Reply {
+        match look(state, keys, now_us) {
+            Ok(found) => Reply { queued: queue::view(state, keys, now_us), ..found.reply(Verdict::Info) },
+            Err(conflict) => conflict,
+        }
+    }
+}
+
+/// What there is of a lock before the operation.
+struct Found {
+    fence: u64,
+    holder: Option<Arc<str>>,
+    /// `None` without a holder, and for one without expiry.
+    left_ms: Option<u64>,
+    now_us: u64,
+}
+
+impl Found {
+    fn reply(self, verdict: Verdict) -> Reply {
+        let remaining = match (&self.holder, self.left_ms) {
+            (None, _) => Remaining::Gone,
+            (Some(_), None) => Remaining::Forever,
+            (Some(_), Some(left)) => Remaining::For(Duration::from_millis(left)),
+        };
+        Reply::new(verdict, self.now_us, self.fence, self.holder.map(|holder| cut(&holder).to_owned()), remaining)
+    }
+}
+
+fn look(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
+    let fence = fence::read(state, keys.fence(), now_us).map_err(|found| conflict(0, found, now_us))?;
+    holder(state, keys, fence, now_us)
+}
+
+fn holder(state: &State, keys: &Keys, fence: u64, now_us: u64) -> Result<Found, Reply> {
+    let Some(entry) = state.get(keys.lock(), now_us) else {
+        return Ok(Found { fence, holder: None, left_ms: None, now_us });
+    };
+    match &entry.value {
+        Value::Text(text) => Ok(Found { fence, holder: Some(text.clone()), left_ms: entry.left_ms(now_us), now_us }),
+        foreign @ (Value::Members(_) | Value::Foreign(_)) => Err(conflict(fence, foreign.type_name().to_owned(), now_us)),
+    }
+}
+
+fn conflict(fence: u64, found: String, now_us: u64) -> Reply {
+    Reply::new(Verdict::Conflict, now_us, fence, Some(found), Remaining::Gone)
+}
+
+fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u64) {
+    state.put(keys.lock(), Value::Text(owner.clone()), now_us, Some(ttl_ms));
+}
+
+/// Raises the expiry of our lock where less remains, and the fence to our token.
+fn keep(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, token: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
+    let remains = match left_ms {
+        Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,
+        _ => {
+            state.expire(keys.lock(), now_us, ttl_ms);
+            ttl_ms
+        }
+    };
+    fence::write(state, keys.fence(), token, remains, now_us);
+    ours(Verdict::Ok, token, owner, remains, now_us)
+}
+
+fn ours(verdict: Verdict, fence: u64, owner: &str, left_ms: u64, now_us: u64) -> Reply {
+    Reply::new(verdict, now_us, fence, Some(owner.to_owned()), Remaining::For(Duration::from_millis(left_ms)))
+}
+
+#[cfg(test)]
+#[path = "exclusive_tests.rs"]
+mod tests;

@@ -1,0 +1,45 @@
+//! Rules: what one kind of lock does, operation by operation.
+
+use std::sync::Arc;
+
+use super::State;
+use super::exclusive::Exclusive;
+use crate::name::{Keys, Kind};
+use crate::op::{Adoption, Place, Reply};
+
+/// A kind of lock. What is refused, and what is done, stands in the table of [`machine`](crate::machine).
+pub(super) trait Rules {
+    fn acquire(&self, state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply;
+    fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, token: u64, now_us: u64) -> Reply;
+    fn extend(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply;
+    fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply;
+    fn release(
+        &self,
+        state: &mut State,
+        keys: &Keys,
+        owner: &str,
+        leave: Option<&str>,
+        single_server: bool,
+        now_us: u64,
+    ) -> Reply;
+    fn inspect(&self, state: &State, keys: &Keys, now_us: u64) -> Reply;
+}
+
+/// The rules of a kind.
+pub(super) fn of(kind: Kind) -> &'static dyn Rules {
+    match kind {
+        Kind::Exclusive => &Exclusive,
+    }
+}
+
+/// What an acquire asks for.
+pub(super) struct AcquireArgs<'a> {
+    pub(super) owner: &'a Arc<str>,
+    pub(super) ttl_ms: u64,
+    pub(super) proposal: u64,
+    pub(super) adopt: Option<&'a Adoption>,
+    pub(super) fair: bool,
+    pub(super) place: Option<&'a Place>,
+    /// Whether this server alone decides who is next.
+    pub(super) single_server: bool,
+}
