@@ -47,6 +47,8 @@ const KEPT: &[(u64, &str)] = &[
         1407,
         "an acquire without an answer was read after the hold of the next round had expired, and its vote was told as another's hold",
     ),
+    (6182, "a release overtook a heal on the other connection, and was over before that wrote the key"),
+    (7877, "the same, with another server"),
 ];
 
 fn number(variable: &str) -> Option<u64> {
