@@ -101,6 +101,7 @@ mod planted {
                         Self::LoneVoteProves,
                         Self::HigherFenceIgnored,
                         Self::AdoptsAnything,
+                        Self::HealForgotten,
                     ];
             }
         };
@@ -168,6 +169,8 @@ mod planted {
         HealWithoutMajority,
         /// A missing key is written again also where an acquire may still come, or the vote was released.
         HealOvertakes,
+        /// A heal that has no answer so far is not kept in mind.
+        HealForgotten,
         /// A heartbeat shrinks what a longer extension has left.
         BeatShortens,
         /// The handle goes on saying it is valid while its release is under way.

@@ -212,12 +212,7 @@ impl Acquisition {
         let Some(removal) = self.removals.iter_mut().find(|removal| removal.round == tag.round) else { return };
         match tag.step {
             Step::Acquire if mutant!(LateSuccessKept) => removal.awaited = removal.awaited.saturating_sub(1),
-            Step::Acquire => removal.late_acquire(recipe, server, now, answer, out),
-            Step::Heal => match answer {
-                Ok(reply) if reply.verdict == Verdict::Ok => removal.straggler(recipe, server, now, out),
-                Err(failure) => removal.doubt(recipe, server, now, failure),
-                Ok(_) => (),
-            },
+            Step::Acquire | Step::Heal => removal.late_write(recipe, server, now, answer, out),
             _ => (),
         }
     }

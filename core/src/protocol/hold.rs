@@ -14,7 +14,7 @@ use crate::mutant::mutant;
 use crate::op::{Answer, Op, Verdict};
 use crate::options::wire_millis;
 use crate::owner::escape;
-use crate::protocol::ballot::{Ballot, Late};
+use crate::protocol::ballot::Late;
 use crate::protocol::extend_requests::{self, ExtendRequests};
 use crate::protocol::extension::{Extension, Progress};
 use crate::protocol::removal::{Concern, STRAGGLER};
@@ -56,7 +56,7 @@ pub(super) struct Hold {
     timeouts: u32,
     /// The latest end that a server may have been given.
     kept_until: Tick,
-    /// Until when each server may still read a request of ours that writes the key, from a connection that broke.
+    /// Until when each server may still read what writes the key from a connection that broke; `NEVER` while a heal has no answer.
     unsure_until: Vec<Tick>,
     requests: ExtendRequests,
 }
@@ -105,10 +105,6 @@ impl Hold {
         self.round.number
     }
 
-    pub(super) fn ballot(&self) -> &Ballot {
-        &self.round.ballot
-    }
-
     /// The latest end that a server may have been given.
     pub(super) fn kept_until(&self) -> Tick {
         self.kept_until
@@ -117,6 +113,11 @@ impl Hold {
     /// What a release has to do with a server.
     pub(super) fn concern(&self, server: usize, now: Tick) -> Concern {
         if now < self.unsure_until[server] { Concern::AskTwice } else { Concern::Ask }
+    }
+
+    /// Whether an acquire or a heal has no answer so far: the server may write the key at any time.
+    pub(super) fn is_writing(&self, server: usize) -> bool {
+        self.unsure_until[server] == Tick::NEVER || self.round.ballot.is_pending(server)
     }
 
     /// How many servers have voted for others since the grant, and the highest of these votes if that is a proof.
@@ -195,9 +196,9 @@ impl Hold {
     /// An answer to the granted round that doesn't count, after the hold was lost any: the key is left to expire, or to the
     /// release, which has to know whether the server may still write it.
     pub(super) fn forget_vote(&mut self, (server, step): (usize, Step), answer: &Answer, now: Tick) {
-        let writes = matches!(step, Step::Acquire | Step::Heal);
-        if writes && matches!(answer, Err(failure) if failure.maybe_applied) {
-            self.unsure_until[server] = now.after(STRAGGLER);
+        if matches!(step, Step::Acquire | Step::Heal) {
+            let is_unsure = matches!(answer, Err(failure) if failure.maybe_applied);
+            self.unsure_until[server] = if is_unsure { now.after(STRAGGLER) } else { Tick::default() };
         }
         if step == Step::Acquire && self.round.ballot.is_pending(server) {
             self.round.ballot.oppose(server);
@@ -279,13 +280,11 @@ impl Hold {
         out: &mut Vec<Command>,
     ) -> Option<Loss> {
         match self.extensions.answer((server, tag.round), now, &self.round.owner, answer, &mut self.round.readings) {
-            Heard::Nothing => None,
-            Heard::Forgot => {
-                if now < self.validity_end {
-                    self.heal(recipe, server, now, out);
-                }
+            Heard::Forgot if now < self.validity_end => {
+                self.heal(recipe, server, now, out);
                 None
             }
+            Heard::Nothing | Heard::Forgot => None,
             Heard::Open(Progress::Refused(reason, seen), _) => {
                 let loss = Loss::new(reason, now.since(self.validity_end));
                 let conflict = reason == LossReason::Conflict;
@@ -334,10 +333,9 @@ impl Hold {
     fn heal(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         let Some(confirmed) = self.extensions.confirmed() else { return };
         // Behind a heal our acquire would cast a new vote above the fence and be released for it, and a vote above the fence was
-        // released there: either way the key would be gone that validity counts on.
-        let overtakes = now < self.unsure_until[server]
-            || self.round.ballot.is_pending(server)
-            || self.round.ballot.is_above(server, self.fence);
+        // released there: either way the key would be gone that validity counts on. One heal is enough.
+        let ballot = &self.round.ballot;
+        let overtakes = now < self.unsure_until[server] || ballot.is_pending(server) || ballot.is_above(server, self.fence);
         if overtakes && !mutant!(HealOvertakes) {
             return;
         }
@@ -347,6 +345,7 @@ impl Hold {
             ttl_ms: wire_millis(confirmed.span),
             token: self.fence,
         };
+        self.unsure_until[server] = if mutant!(HealForgotten) { Tick::default() } else { Tick::NEVER };
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
         out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
     }

@@ -50,7 +50,7 @@ impl Releasing {
         let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None };
         let until = Some(hold.validity_end);
         let mut removal = Removal::begin(recipe, value, now, until, hold.kept_until(), |server| hold.concern(server, now), out);
-        removal.await_acquires(recipe, |server| hold.ballot().is_pending(server), now);
+        removal.await_writes(recipe, |server| hold.is_writing(server), now);
         removal
     }
 

@@ -7,13 +7,15 @@ use crate::clock::{Now, Tick};
 use crate::error::Remaining;
 use crate::protocol::removal::STRAGGLER;
 use crate::protocol::waiting::tests::{at, ms, recipe};
-use crate::protocol::{Acquisition, Command, Input, Manner, Step, Tag};
+use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Step, Tag};
 
 /// Lets a majority of three servers grant a lock at the origin, which nobody renews.
 struct Bench {
     machine: Acquisition,
     /// When which server was asked to release.
     asked: Vec<(Tick, usize)>,
+    /// How many heals were sent.
+    heals: usize,
 }
 
 impl Bench {
@@ -21,7 +23,7 @@ impl Bench {
         let mut recipe = recipe(3);
         recipe.options.renew = false;
         let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0 });
-        let mut bench = Self { machine, asked: Vec::new() };
+        let mut bench = Self { machine, asked: Vec::new(), heals: 0 };
         bench.bring(at(0), Input::Start);
         for server in [0, 1] {
             bench.answer(at(1), server, Step::Acquire, at(0), Ok(reply(Verdict::Vote)));
@@ -34,8 +36,10 @@ impl Bench {
         let mut out = Vec::new();
         self.machine.handle(Now { tick: now, wall_us: 0 }, input, &mut out);
         for command in out {
-            if let Command::Send { server, tag: Tag { step: Step::Release, .. }, .. } = command {
-                self.asked.push((now, server));
+            match command {
+                Command::Send { server, tag: Tag { step: Step::Release, .. }, .. } => self.asked.push((now, server)),
+                Command::Send { tag: Tag { step: Step::Heal, .. }, .. } => self.heals += 1,
+                _ => (),
             }
         }
     }
@@ -84,4 +88,52 @@ fn a_server_whose_acquire_went_down_with_its_connection_is_asked_twice_also_afte
             assert_eq!(times, 1 + usize::from(unsure), "{step:?} {broke:?} {maybe_applied}: {:?}", bench.asked);
         }
     }
+}
+
+fn a_heal_that_a_release_overtook_is_undone_behind_it() {
+    // How the heal that was on its way to the third server ended after the release, which had found nothing there.
+    for (answer, asked_again) in [
+        (Ok(reply(Verdict::Ok)), true),
+        (Ok(reply(Verdict::No)), false),
+        (Err(Failure::unknown(FailureKind::Disconnected, "broke")), true),
+        (Err(Failure::not_applied(FailureKind::TooLate, "too late")), false),
+    ] {
+        let mut bench = Bench::held();
+        bench.answer(at(2), 2, Step::Acquire, at(0), Ok(reply(Verdict::Vote)));
+        for round in [2, 3] {
+            let sent = at(u64::from(round));
+            bench.bring(sent, Input::Extend(1, Amount::Own));
+            for (server, verdict) in [(2, Verdict::No), (0, Verdict::Ok), (1, Verdict::Ok)] {
+                let tag = Tag { round, step: Step::Extend, sent };
+                bench.bring(sent, Input::Answer { server, tag, answer: Ok(reply(verdict)) });
+            }
+        }
+        assert_eq!(bench.heals, 1, "the second would be one more that a release may overtake");
+        bench.bring(at(5), Input::Release(2, Manner::EndOfBody));
+        for (server, verdict) in [(0, Verdict::Ok), (1, Verdict::Ok), (2, Verdict::No)] {
+            bench.answer(at(6), server, Step::Release, at(5), Ok(reply(verdict)));
+        }
+        assert!(!bench.machine.is_finished(), "the heal has no answer so far");
+        bench.answer(at(7), 2, Step::Heal, at(2), answer.clone());
+        bench.answer(at(8), 2, Step::Release, at(7), Ok(reply(Verdict::Ok)));
+        while bench.machine.wake_at() < Tick::NEVER {
+            let now = bench.machine.wake_at();
+            bench.bring(now, Input::Wake);
+            bench.answer(now, 2, Step::Release, now, Ok(reply(Verdict::Ok)));
+        }
+        let times = bench.asked.iter().filter(|(_, server)| *server == 2).count();
+        assert_eq!((times, bench.machine.is_finished()), (1 + usize::from(asked_again), true), "{answer:?}: {:?}", bench.asked);
+    }
+}
+
+#[test]
+fn what_a_heal_writes_behind_a_release_is_deleted() {
+    a_heal_that_a_release_overtook_is_undone_behind_it();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_heal_that_is_not_kept_in_mind_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::HealForgotten, a_heal_that_a_release_overtook_is_undone_behind_it);
 }

@@ -16,8 +16,8 @@ use crate::server::Request;
 enum Progress {
     /// Nothing of ours can be there.
     Unneeded,
-    /// Asked; whether an earlier request ended without an answer, whether our acquire turned out to be a vote since, and
-    /// until when to wait for the answer.
+    /// Asked; whether an earlier request ended without an answer, whether our acquire or heal turned out to have
+    /// written it since, and until when to wait for the answer.
     Asked {
         sent: Tick,
         unsure: bool,
@@ -60,7 +60,7 @@ pub(super) struct Removal {
     within_validity: bool,
     overrun: Duration,
     deadline: Tick,
-    /// Acquires of the same value that have not been answered: each may turn out a straggler.
+    /// Acquires and heals of the same value that have not been answered: each may turn out a straggler.
     pub(super) awaited: usize,
     servers: Vec<Progress>,
     /// When each server is asked once more, whatever it answered.
@@ -121,9 +121,9 @@ impl Removal {
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(heard_by)) });
     }
 
-    /// Acquires of the value are under way there. Where nobody listens of the answer, for whoever would read it runs no more, a vote
-    /// that our request overtook is asked for once more.
-    pub(super) fn await_acquires(&mut self, recipe: &Recipe, is_awaited: impl Fn(usize) -> bool, now: Tick) {
+    /// An acquire or a heal of the value is under way there. Where nobody hears of the answer, for whoever would read it runs no
+    /// more, what our request overtook is asked for once more.
+    pub(super) fn await_writes(&mut self, recipe: &Recipe, is_awaited: impl Fn(usize) -> bool, now: Tick) {
         let unheard = now.after(recipe.response_timeout * 2 + STRAGGLER);
         for server in (0..self.servers.len()).filter(|server| is_awaited(*server)) {
             self.awaited += 1;
@@ -140,21 +140,21 @@ impl Removal {
     }
 
     /// A success of our acquire or heal arrived after all: delete that too.
-    pub(super) fn straggler(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
+    fn straggler(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         self.deadline = self.deadline.max(now.after(recipe.options.ttl));
         self.ask(recipe, server, now, true, out);
     }
 
-    /// An acquire of the value has been answered after the removal began.
-    pub(super) fn late_acquire(&mut self, recipe: &Recipe, server: usize, now: Tick, answer: &Answer, out: &mut Vec<Command>) {
+    /// An acquire or a heal of the value has been answered after the removal began.
+    pub(super) fn late_write(&mut self, recipe: &Recipe, server: usize, now: Tick, answer: &Answer, out: &mut Vec<Command>) {
         self.awaited = self.awaited.saturating_sub(1);
         self.stragglers[server] = Tick::NEVER;
         match answer {
             // A request under way may have been sent before the waiter left.
             Ok(reply) if self.leaves.is_some() && reply.queued != Queued::Nothing => self.straggler(recipe, server, now, out),
-            Ok(reply) if reply.verdict == Verdict::Vote => {
+            Ok(reply) if matches!(reply.verdict, Verdict::Vote | Verdict::Ok) => {
                 if let Progress::Asked { late, .. } = &mut self.servers[server] {
-                    // Most likely the request came after the acquire, and its answer will say so.
+                    // Most likely the request came after that, and its answer will say so.
                     *late = true;
                     self.deadline = self.deadline.max(now.after(recipe.options.ttl));
                 } else {
@@ -168,7 +168,7 @@ impl Removal {
 
     /// A request that writes the value went down with its connection, and may still be read from it. What a close gave up is taken
     /// back there.
-    pub(super) fn doubt(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
+    fn doubt(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
         if !failure.maybe_applied || failure.kind == FailureKind::Closed {
             return;
         }
@@ -185,7 +185,7 @@ impl Removal {
         }
         self.servers[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => Progress::Deleted,
-            // It may have come before the acquire; or the vote was only read late, and somebody else took the key away.
+            // It may have come before what wrote it; or the answer to that was only read late, and somebody else took the key away.
             Ok(_) if late => Progress::Again { at: now, unsure },
             Ok(reply) if (unsure || reply.repeated) && self.within_validity => Progress::Deleted,
             Ok(reply) => reply.rival().map_or(Progress::Gone, |rival| Progress::Taken(rival.to_owned())),

@@ -16,8 +16,8 @@ fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Removal {
     let now = SENT;
     let mut removal =
         Removal::begin(recipe, Value { round: 1, owner: "me".into(), leaves: None }, now, None, now, |_| Concern::Ask, out);
-    removal.await_acquires(recipe, |_| true, now);
-    removal.late_acquire(recipe, 0, now, &say(Verdict::Vote), out);
+    removal.await_writes(recipe, |_| true, now);
+    removal.late_write(recipe, 0, now, &say(Verdict::Vote), out);
     removal
 }
 
@@ -80,7 +80,7 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool)
     let now = SENT;
     let value = Value { round: 1, owner: "me".into(), leaves: None };
     let mut removal = Removal::begin(&recipe, value, now, None, now, |_| Concern::Ask, &mut out);
-    removal.await_acquires(&recipe, |_| true, now);
+    removal.await_writes(&recipe, |_| true, now);
     removal.answer((0, SENT), now, &say(Verdict::No));
     let then = removal.wake_at().unwrap();
     assert_eq!(then, SENT.after(Duration::from_millis(2_500)));
@@ -88,7 +88,7 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool)
     assert_eq!(out.len(), 2);
     removal.answer((0, then), then, &say(Verdict::Ok));
     assert_eq!((removal.wake_at(), removal.is_over()), (None, false), "it only waits to hear of the acquire");
-    removal.late_acquire(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
+    removal.late_write(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
     assert_eq!((removal.wake_at().is_some(), !removal.is_over()), (doubted, doubted), "it may yet be read from its connection");
 }
 

@@ -182,7 +182,7 @@ impl Round {
         };
         let value = Value { round: self.number, owner: Arc::clone(&self.owner), leaves: leaves.clone() };
         let mut removal = Removal::begin(recipe, value, now, None, now, concern, out);
-        removal.await_acquires(recipe, |server| self.ballot.is_pending(server), now);
+        removal.await_writes(recipe, |server| self.ballot.is_pending(server), now);
         removals.push(removal);
     }
 }
