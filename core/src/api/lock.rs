@@ -182,7 +182,7 @@ impl Lock {
             response_timeout: session.options.response_timeout_for(session.quorum_config.is_none()),
             unavailable_after: session.options.unavailable_after,
         };
-        let body = if recipe.lines_up() { session.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };
+        let body = if recipe.lines_up() { session.tasks.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };
         if let Some(body) = body {
             return Err(Error::waits_for_itself(&self.name, body.place.as_deref()));
         }

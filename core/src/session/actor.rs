@@ -72,10 +72,10 @@ impl LockActor {
             // What was handed over is for whoever has the ticket, wherever it stands in line.
             let adopts = recipe.adopt.is_some();
             let seat = |seat: Seat| if adopts { seat.may_try() } else { seat };
-            session.enlist(recipe.keys.lock(), id, recipe.options.fair, |given| new(Some(seat(given))))
+            session.join_queue(recipe.keys.lock(), id, recipe.options.fair, |given| new(Some(seat(given))))
         } else {
             let actor = new(None);
-            session.insert(id, &actor);
+            session.registry.insert(id, &actor);
             actor
         };
         actor.send(Input::Start);
@@ -185,7 +185,7 @@ impl LockActor {
 
     /// Notes a body of `task`, until the hold is over.
     pub(crate) fn enter(self: &Arc<Self>, task: u64, place: Option<&str>) {
-        self.session.bodies.open(task, self.recipe.keys.lock(), self, place);
+        self.session.tasks.bodies.open(task, self.recipe.keys.lock(), self, place);
         let mut state = self.state.lock();
         state.bodies.push(task);
         let over = state.machine.is_finished();
@@ -198,7 +198,7 @@ impl LockActor {
     /// Forgets the bodies of a hold that is over.
     pub(crate) fn forget_bodies(self: &Arc<Self>) {
         let bodies = std::mem::take(&mut self.state.lock().bodies);
-        bodies.into_iter().for_each(|task| self.session.bodies.close(task, self.recipe.keys.lock(), self));
+        bodies.into_iter().for_each(|task| self.session.tasks.bodies.close(task, self.recipe.keys.lock(), self));
     }
 
     fn tell(&self, watcher: Watcher, loss: Option<Loss>) {
@@ -271,11 +271,11 @@ impl LockActor {
             }
             Command::Warm => self.session.warm(),
             Command::Listen => self.session.listen(),
-            Command::Untold(why) => self.session.untold(&self.recipe.keys, &why),
+            Command::Untold(why) => self.session.warn_unpublished(&self.recipe.keys, &why),
             Command::WaitsLong { since } => self.notice_own_hold(since),
-            Command::Jumped(jump) => self.session.jumped(&jump),
-            Command::Yield => self.session.pass(self.recipe.keys.lock(), self.id),
-            Command::Quit(reason) => self.session.quit(self.recipe.keys.lock(), self.id, reason),
+            Command::Jumped(jump) => self.session.warn_of_jump(&jump),
+            Command::Yield => self.session.let_others_try(self.recipe.keys.lock(), self.id),
+            Command::Quit(reason) => self.session.leave_queue(self.recipe.keys.lock(), self.id, reason),
             Command::Emit(event) => {
                 self.session.emit(&event);
                 self.notice_self_wait(&event);
@@ -302,7 +302,7 @@ impl LockActor {
             Command::Lost(loss) => {
                 self.state.lock().loss = Some(loss.clone());
                 if let Some(owner) = self.noted_owner() {
-                    self.session.forget_holder(owner);
+                    self.session.tasks.forget_holder(owner);
                 }
                 self.tell_watchers(Some(&loss));
             }
@@ -320,7 +320,7 @@ impl LockActor {
     fn acquired(self: &Arc<Self>, result: Result<Option<Grant>, Error>) {
         let acquirer = self.state.lock().acquirer.take();
         if let (Ok(Some(grant)), Some(context)) = (&result, self.context) {
-            self.session.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
+            self.session.tasks.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
         }
         if self.recipe.hear_all_first && matches!(result, Ok(Some(_))) {
             self.session.has_heard_all();
@@ -344,7 +344,7 @@ impl LockActor {
         let mut warning = panic.warning("the lock's state machine");
         warning.lock = Some(self.recipe.name().to_owned());
         self.session.emit(&warning);
-        self.session.quit(self.recipe.keys.lock(), self.id, LeaveReason::GaveUp);
+        self.session.leave_queue(self.recipe.keys.lock(), self.id, LeaveReason::GaveUp);
         self.session.runtime().cancel_alarm(set, self.id);
         self.session.remove(self.id);
         self.tell_watchers(loss.as_ref());

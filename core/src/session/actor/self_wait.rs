@@ -13,7 +13,7 @@ impl LockActor {
         let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
         if self.recipe.one_shot
             || self.context.is_none()
-            || rival.is_none_or(|rival| self.session.holder_context(rival) != self.context)
+            || rival.is_none_or(|rival| self.session.tasks.holder(rival) != self.context)
         {
             return;
         }
@@ -35,7 +35,9 @@ impl LockActor {
             return;
         }
         let now = Tick::now();
-        let Some(own) = self.session.own_hold(self.recipe.keys.lock(), now) else { return };
+        let Some(own) = self.session.tasks.own_holds.find(self.recipe.keys.lock(), now, || self.session.registry.all()) else {
+            return;
+        };
         let Some((owner, since)) = own.hold_at(now).filter(|(_, since)| *since <= began) else { return };
         if own.waited_for.swap(true, Ordering::Relaxed) {
             return;

@@ -1,0 +1,51 @@
+//! Registry: every acquisition of a client that is not finished. The registry is what keeps them alive.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::session::actor::LockActor;
+use crate::sync::Mutex;
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    actors: Mutex<HashMap<u64, Arc<LockActor>>>,
+    emptied: Notify,
+}
+
+impl Registry {
+    pub(crate) fn insert(&self, id: u64, actor: &Arc<LockActor>) {
+        self.actors.lock().insert(id, Arc::clone(actor));
+    }
+
+    pub(super) fn remove(&self, id: u64) -> Option<Arc<LockActor>> {
+        let mut actors = self.actors.lock();
+        let removed = actors.remove(&id);
+        let empty = actors.is_empty();
+        drop(actors);
+        if empty {
+            self.emptied.notify_waiters();
+        }
+        removed
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<Arc<LockActor>> {
+        self.actors.lock().get(&id).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<LockActor>> {
+        self.actors.lock().values().cloned().collect()
+    }
+
+    /// Waits until every acquisition is finished, at most for `timeout`.
+    pub(super) async fn wait_until_empty(&self, timeout: Duration) {
+        let emptied = self.emptied.notified();
+        tokio::pin!(emptied);
+        emptied.as_mut().enable();
+        if !self.actors.lock().is_empty() {
+            let _ = tokio::time::timeout(timeout, emptied).await;
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Wake-ups: the local queues of waiters, and the delivery of what servers and other waiters tell them.
+//!
+//! A server publishes a release on the client's channel. The message names a waiter, whose actor gets a hint. What only concerns the
+//! waiters of this process (the first one leaves, another takes its role) is delivered without a server.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::clock::Tick;
+use crate::machine;
+use crate::name::{Keys, Kind};
+use crate::op::{FailureKind, Op};
+use crate::protocol::Input;
+use crate::server::{Completion, Listener, Notice, Request};
+use crate::session::Session;
+use crate::session::actor::LockActor;
+use crate::sync::Mutex;
+use crate::wait::{Hinted, LeaveReason, LocalQueues, Seat, Wakeup};
+
+pub(super) struct Wakeups {
+    queues: Mutex<LocalQueues>,
+    channel: String,
+    listening: AtomicBool,
+    /// Servers keep them only weakly.
+    listeners: Mutex<Vec<Listener>>,
+}
+
+impl Wakeups {
+    pub(super) fn new(client: &str, who: &str, servers: usize) -> Self {
+        Self {
+            queues: Mutex::new(LocalQueues::new(client, who, servers)),
+            channel: machine::channel(client),
+            listening: AtomicBool::new(false),
+            listeners: Mutex::default(),
+        }
+    }
+}
+
+impl Session {
+    /// Puts a waiter into its local queue and into the registry in one moment: a waiter that leaves the queue may wake it at once.
+    pub(super) fn join_queue(
+        &self,
+        lock: &str,
+        id: u64,
+        fair: bool,
+        begin: impl FnOnce(Seat) -> Arc<LockActor>,
+    ) -> Arc<LockActor> {
+        let mut queues = self.wakeups.queues.lock();
+        let actor = begin(queues.join(lock, id, fair));
+        self.registry.insert(id, &actor);
+        actor
+    }
+
+    /// A waiter leaves its local queue, and the next one is woken.
+    pub(super) fn leave_queue(&self, lock: &str, waiter: u64, reason: LeaveReason) {
+        let wakeups = self.wakeups.queues.lock().quit(lock, waiter, reason);
+        self.deliver_all(wakeups);
+    }
+
+    /// The others of a waiter's local queue may try for themselves.
+    pub(super) fn let_others_try(&self, lock: &str, waiter: u64) {
+        let wakeups = self.wakeups.queues.lock().pass(lock, waiter);
+        self.deliver_all(wakeups);
+    }
+
+    fn deliver_all(&self, wakeups: Vec<Wakeup>) {
+        for Wakeup { waiter, role, at } in wakeups {
+            self.deliver(waiter, Input::Role(role, at));
+        }
+    }
+
+    fn deliver(&self, waiter: u64, input: Input) {
+        if let Some(actor) = self.registry.get(waiter) {
+            send_in_turn(actor, input);
+        }
+    }
+
+    /// Has the servers tell of releases, from the first wait of this client on.
+    pub(super) fn listen(self: &Arc<Self>) {
+        if self.wakeups.listening.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for (index, server) in self.servers.iter().enumerate() {
+            let session = Arc::downgrade(self);
+            let listener: Listener = Arc::new(move |notice| {
+                if let Some(session) = session.upgrade() {
+                    session.notice(index, notice);
+                }
+            });
+            self.wakeups.listeners.lock().push(Arc::clone(&listener));
+            if !server.listen(&self.wakeups.channel, listener) {
+                self.wakeups.queues.lock().listen_state().set(index, false);
+            }
+        }
+    }
+
+    fn notice(&self, server: usize, notice: Notice) {
+        match notice {
+            Notice::Message(message) => self.hint(server, &message),
+            Notice::Listening => self.set_listening(server, true),
+            Notice::Deaf(failure) => {
+                self.set_listening(server, false);
+                // A broken connection has an event of its own, and is mended.
+                if matches!(failure.kind, FailureKind::Denied | FailureKind::Protocol | FailureKind::Other) {
+                    let mut event = self.warning_about(server);
+                    event.message = Some(format!("waiters poll, because this server tells of no releases: {failure}"));
+                    self.emit(&event);
+                }
+            }
+        }
+    }
+
+    /// Messages come from now on, or no longer. The first waiter of each local queue looks for itself, and then knows how long it
+    /// may wait.
+    fn set_listening(&self, server: usize, listens: bool) {
+        let first: Vec<u64> = {
+            let queues = self.wakeups.queues.lock();
+            queues.listen_state().set(server, listens);
+            queues.fronts().collect()
+        };
+        first.into_iter().for_each(|waiter| self.deliver(waiter, Input::Listens(server)));
+    }
+
+    fn hint(&self, server: usize, message: &str) {
+        let Some(hinted) = Hinted::parse(message) else { return };
+        let waiter = self.wakeups.queues.lock().find(&hinted);
+        match waiter {
+            Some(waiter) => self.deliver(waiter, Input::Hint(server, hinted.hint)),
+            None => self.pass_on(server, &hinted),
+        }
+    }
+
+    /// The waiter that a message names has left: takes it off the server's queue, so that the server wakes the next one.
+    fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
+        let name = hinted.lock.strip_prefix(&*self.options.prefix);
+        let is_alone = self.quorum_config.is_none();
+        let Some(Ok(keys)) = name.map(|name| Keys::new(Kind::Exclusive, &self.options.prefix, name, is_alone)) else { return };
+        let entry = {
+            let mut queues = self.wakeups.queues.lock();
+            if !queues.passes_on(server, hinted, Tick::now()) {
+                return;
+            }
+            queues.entry(hinted.fair, hinted.number)
+        };
+        let leave = Some(Arc::clone(&entry));
+        let op = Op::Release { keys: Arc::new(keys), owner: entry, leave, single_server: is_alone };
+        let deadline = Tick::now().after(self.options.response_timeout_for(is_alone));
+        self.server(server).submit(Request::new(op, deadline), Completion::new(|_| ()));
+    }
+}
+
+type PendingInputs = VecDeque<(Arc<LockActor>, Input)>;
+
+thread_local! {
+    /// The inputs that this thread still has to send, while it sends one.
+    static PENDING: RefCell<Option<PendingInputs>> = const { RefCell::new(None) };
+}
+
+/// Sends inputs one after the other, also those that come up meanwhile. A waiter that fails at once wakes the next one, and a long
+/// queue must not end on the stack.
+fn send_in_turn(actor: Arc<LockActor>, input: Input) {
+    struct Done;
+    impl Drop for Done {
+        fn drop(&mut self) {
+            drop(PENDING.take());
+        }
+    }
+    let mut next = Some((actor, input));
+    let is_first = PENDING.with_borrow_mut(|pending| match pending {
+        Some(pending) => {
+            pending.extend(next.take());
+            false
+        }
+        None => {
+            *pending = Some(VecDeque::new());
+            true
+        }
+    });
+    if !is_first {
+        return;
+    }
+    let _done = Done;
+    while let Some((actor, input)) = next {
+        actor.send(input);
+        next = PENDING.with_borrow_mut(|pending| pending.as_mut().and_then(VecDeque::pop_front));
+    }
+}

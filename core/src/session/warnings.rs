@@ -1,0 +1,42 @@
+//! Warnings that a client emits once, however many of its acquisitions notice the cause.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::quoted::quoted;
+use crate::event::{Event, EventKind};
+use crate::name::Keys;
+use crate::protocol::{Jump, Jumps};
+use crate::session::Session;
+use crate::sync::Mutex;
+
+#[derive(Default)]
+pub(super) struct Warnings {
+    /// Whether the warning about a wake-up that could not be published was emitted.
+    unpublished: AtomicBool,
+    jumps: Mutex<Jumps>,
+}
+
+impl Session {
+    /// A release could not publish the wake-up of the next waiter. Warned of once: the next release will fail alike.
+    pub(super) fn warn_unpublished(&self, keys: &Keys, why: &str) {
+        if !self.warnings.unpublished.swap(true, Ordering::Relaxed) {
+            let mut event = Event::of(EventKind::Warning, keys);
+            event.message =
+                Some(format!("the next waiter is not told of a release, and notices within a second: {}", quoted(why)));
+            self.emit(&event);
+        }
+    }
+
+    /// A server's clock jumped. Warned of once for each jump.
+    pub(super) fn warn_of_jump(&self, jump: &Jump) {
+        if self.warnings.jumps.lock().is_news(jump) {
+            let mut event = self.warning_about(jump.server);
+            event.message = Some(format!(
+                "this server's clock jumped forward by {:.3} s, and its keys expire so much earlier; it counts again for a hold once \
+                 it has confirmed it on the new clock",
+                jump.by.as_secs_f64()
+            ));
+            self.emit(&event);
+        }
+    }
+}
