@@ -187,6 +187,21 @@ impl Session {
         self.holders.lock().get(owner).copied()
     }
 
+    /// Which server has a clock of its own, if a lock is held or waited for there.
+    #[cfg(feature = "testing")]
+    pub(crate) fn own_clock(&self) -> Option<&str> {
+        let server = self.servers.iter().find(|server| !server.moves_with_clock())?;
+        let idle = self.registry.lock().is_empty();
+        if idle { None } else { Some(server.address()) }
+    }
+
+    /// When the first of all acquisitions has to be woken; `None` while an input is being worked off.
+    #[cfg(feature = "testing")]
+    pub(crate) fn wakes_at(&self) -> Option<Tick> {
+        let actors: Vec<_> = self.registry.lock().values().cloned().collect();
+        actors.iter().try_fold(Tick::NEVER, |first, actor| Some(first.min(actor.wakes_at()?)))
+    }
+
     /// This client's own hold on `lock`, if it has had it for a second at least. Cheap also where thousands ask.
     pub(crate) fn own_hold(&self, lock: &str, now: Tick) -> Option<Arc<LockActor>> {
         self.own_holds.find(lock, now, || self.registry.lock().values().cloned().collect())
