@@ -18,7 +18,13 @@ impl Tick {
     /// The present instant.
     #[must_use]
     pub fn now() -> Self {
-        Self(boot_micros())
+        Self(boot_micros().saturating_add(moved()))
+    }
+
+    /// This instant by the machine's own clock, which no test moves.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn by_the_machine(self) -> Self {
+        if self == Self::NEVER { self } else { Self(self.0.saturating_sub(moved())) }
     }
 
     /// The instant `micros` microseconds after the clock's origin.
@@ -80,7 +86,27 @@ pub(crate) fn millis(span: Duration) -> u64 {
 }
 
 pub(crate) fn wall_micros() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros).saturating_add(moved())
+}
+
+/// How far a test has moved the clock forward, in microseconds.
+#[cfg(feature = "testing")]
+static MOVED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+#[cfg(feature = "testing")]
+fn moved() -> u64 {
+    MOVED.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[cfg(not(feature = "testing"))]
+const fn moved() -> u64 {
+    0
+}
+
+/// Moves the clock forward.
+#[cfg(feature = "testing")]
+pub(crate) fn advance(span: Duration) {
+    MOVED.fetch_add(micros(span), std::sync::atomic::Ordering::Relaxed);
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -53,6 +53,8 @@ mod protocol;
 pub mod server;
 mod session;
 mod sync;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod validity;
 mod wait;
 mod wording;
@@ -70,3 +72,8 @@ pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The Rust code of the page on testing, compiled.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../docs/testing.md")]
+struct PageOnTesting;

@@ -308,6 +308,8 @@ impl Client {
             Some(session) if !session.is_inherited() => Arc::clone(session),
             _ => Arc::clone(&made),
         });
+        #[cfg(feature = "testing")]
+        crate::testing::note(&made);
         std::mem::forget(previous.filter(|session| session.is_inherited()));
         self.0.session.load_full().ok_or_else(|| Error::closed(lock))
     }

@@ -154,6 +154,23 @@ impl Error {
         Self::new(Code::InvalidArgument, None, text.into())
     }
 
+    /// `INVALID_ARGUMENT`: a test moves the clock, which the server at `address` does not follow.
+    #[cfg(feature = "testing")]
+    pub(crate) fn clock_of_its_own(address: &str) -> Self {
+        let text = format!(
+            "the clock can't be moved while a lock is held or waited for on {address}, which has a clock of its own: use memory:// \
+             or a scripted server"
+        );
+        Self::new(Code::InvalidArgument, None, text.into())
+    }
+
+    /// `INVALID_ARGUMENT`: another test has the process's clock.
+    #[cfg(feature = "testing")]
+    pub(crate) fn clock_is_taken() -> Self {
+        let text = "a test of this process has the clock already: drop or close that one before you take it again";
+        Self::new(Code::InvalidArgument, None, text.into())
+    }
+
     /// `INTERNAL`: a bug of this library.
     #[must_use]
     pub fn internal(lock: Option<&str>, what: &str) -> Self {

@@ -139,6 +139,11 @@ impl Runtime {
         &self.handle
     }
 
+    #[cfg(feature = "testing")]
+    pub(crate) fn timers(&self) -> &Arc<Timers> {
+        &self.timers
+    }
+
     /// A number that nobody else in this process has.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)

@@ -106,7 +106,8 @@ mod kernel {
                 return;
             }
             // Zero would stop it, as is meant for never.
-            let micros = if at == Tick::NEVER { 0 } else { i64::try_from(at.as_micros()).unwrap_or(i64::MAX).max(1) };
+            let boot = at.by_the_machine().as_micros();
+            let micros = if at == Tick::NEVER { 0 } else { i64::try_from(boot).unwrap_or(i64::MAX).max(1) };
             let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
             let at = Timespec { tv_sec: micros / 1_000_000, tv_nsec: micros % 1_000_000 * 1_000 };
             let spec = Itimerspec { it_interval: zero, it_value: at };

@@ -62,19 +62,35 @@ impl Timers {
     pub(crate) async fn run(&self) {
         let mut due = Vec::new();
         loop {
-            let until = self.collect(&mut due);
-            if due.is_empty() {
-                self.waker.rings(until).await;
-                continue;
+            match self.ring_due(&mut due) {
+                Some(until) => self.waker.rings(until).await,
+                None => tokio::task::yield_now().await,
             }
-            // All that is due at once is rung in one go, so that what it sends leaves in one write per server.
-            for alarm in due.drain(..) {
-                // A bug of ours in one of them must not keep the others from being rung.
-                if let Err(panic) = caught(|| alarm.ring()) {
-                    let _ = call(|| trace(&panic.warning("an alarm")));
-                }
+        }
+    }
+
+    /// Rings what is due, or gives until when to sleep if nothing is. Called by the I/O thread, with room for what it rings.
+    pub(crate) fn ring_due(&self, due: &mut Vec<Arc<dyn Alarm>>) -> Option<Tick> {
+        let until = self.collect(due);
+        if due.is_empty() {
+            return Some(until);
+        }
+        // All that is due at once is rung in one go, so that what it sends leaves in one write per server.
+        for alarm in due.drain(..) {
+            // A bug of ours in one of them must not keep the others from being rung.
+            if let Err(panic) = caught(|| alarm.ring()) {
+                let _ = call(|| trace(&panic.warning("an alarm")));
             }
-            tokio::task::yield_now().await;
+        }
+        None
+    }
+
+    /// The clock was moved: ends the sleep early, which was to last until an alarm.
+    #[cfg(feature = "testing")]
+    pub(crate) fn clock_was_moved(&self) {
+        let queue = self.queue.lock();
+        if let Some(until) = queue.sleeps_until {
+            self.waker.bring_forward(until);
         }
     }
 

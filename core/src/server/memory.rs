@@ -124,6 +124,11 @@ impl Server for MemoryServer {
         listener(Notice::Listening);
         true
     }
+
+    #[cfg(feature = "testing")]
+    fn moves_with_clock(&self) -> bool {
+        true
+    }
 }
 
 pub(crate) fn too_late() -> Failure {

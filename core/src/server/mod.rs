@@ -110,6 +110,12 @@ pub trait Server: Send + Sync + 'static {
         false
     }
 
+    /// Whether the server tells the time by this process's clock, which a test may move ([`testing::Clock`](crate::testing::Clock)).
+    #[cfg(feature = "testing")]
+    fn moves_with_clock(&self) -> bool {
+        false
+    }
+
     /// Takes nothing but releases from now on: a close has begun. Operations under way are completed with [`FailureKind::Closed`],
     /// but for the releases; what an acquire or a heal among them may have written is taken back ([`Op::undo`]), on its own
     /// connection, where nothing overtakes it.

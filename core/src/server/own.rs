@@ -44,6 +44,11 @@ impl Server for OwnServer {
         })
     }
 
+    #[cfg(feature = "testing")]
+    fn moves_with_clock(&self) -> bool {
+        caught(|| self.server.moves_with_clock()).unwrap_or(false)
+    }
+
     fn close(&self) {
         if let Err(panic) = caught(|| self.server.close()) {
             self.panicked(&panic);

@@ -207,6 +207,10 @@ impl Server for ScriptedServer {
         self.memory.listen(channel, listener)
     }
 
+    fn moves_with_clock(&self) -> bool {
+        true
+    }
+
     /// Ends what is delayed or unanswered. The server can still be used: other clients may share it.
     fn close(&self) {
         self.delayed.end_all();

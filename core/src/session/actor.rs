@@ -131,6 +131,14 @@ impl LockActor {
         if state.failed { Err(self.panicked()) } else { state.machine.check(Tick::now()) }
     }
 
+    /// When the alarm is to ring; `None` while an input is being worked off.
+    #[cfg(feature = "testing")]
+    pub(crate) fn wakes_at(&self) -> Option<Tick> {
+        let state = self.state.lock();
+        let at_work = state.busy && !state.failed || !state.inbox.is_empty();
+        (!at_work).then_some(state.alarm)
+    }
+
     /// The holder knows that the lock is not held.
     pub(crate) fn holder_is_told(&self) {
         self.told.store(true, Ordering::Relaxed);

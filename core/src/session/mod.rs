@@ -16,6 +16,8 @@ mod warnings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(feature = "testing")]
+use crate::clock::Tick;
 use crate::entropy;
 use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind, callback};
@@ -142,6 +144,19 @@ impl Session {
             finished.noted_owner().into_iter().for_each(|owner| self.tasks.forget_holder(owner));
             finished.forget_bodies();
         }
+    }
+
+    /// The address of a server that has a clock of its own, if a lock is held or waited for there.
+    #[cfg(feature = "testing")]
+    pub(crate) fn own_clock(&self) -> Option<&str> {
+        let server = self.servers.iter().find(|server| !server.moves_with_clock())?;
+        if self.registry.all().is_empty() { None } else { Some(server.address()) }
+    }
+
+    /// When the first of all acquisitions has to be woken; `None` while an input is being worked off.
+    #[cfg(feature = "testing")]
+    pub(crate) fn wakes_at(&self) -> Option<Tick> {
+        self.registry.all().iter().try_fold(Tick::NEVER, |first, actor| Some(first.min(actor.wakes_at()?)))
     }
 
     /// Has the servers make ready what the background will use.
