@@ -386,3 +386,7 @@ impl Alarm for LockActor {
         self.valid_until()
     }
 }
+
+#[cfg(test)]
+#[path = "actor_tests.rs"]
+mod tests;

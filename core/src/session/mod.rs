@@ -8,6 +8,8 @@ pub(crate) mod ask_all;
 pub(crate) mod bodies;
 pub(crate) mod caller;
 mod own_holds;
+#[cfg(test)]
+mod puppet;
 mod registry;
 mod tasks;
 mod wakeups;
@@ -167,7 +169,10 @@ impl Session {
     /// Ends everything: acquires fail, holds are lost and released, connections are let go, all within a response timeout.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
-        for actor in self.registry.all() {
+        let mut actors = self.registry.all();
+        // Waiters first: otherwise a hold that is given back here would be granted to one of them.
+        actors.sort_by_key(|actor| actor.valid_until());
+        for actor in actors {
             actor.send(Input::Close);
         }
         // Each of them has said by now what is to be released; what was sent before is taken back behind that, on every connection.

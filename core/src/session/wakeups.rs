@@ -187,3 +187,7 @@ fn send_in_turn(actor: Arc<LockActor>, input: Input) {
         next = PENDING.with_borrow_mut(|pending| pending.as_mut().and_then(VecDeque::pop_front));
     }
 }
+
+#[cfg(test)]
+#[path = "wakeups_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+//! The actor of one acquisition: order of inputs, callers that leave, ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use crate::session::puppet::{Puppet, client};
+use crate::{Code, Error, EventKind, LossReason, Wait};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Runs `then` when the call has ended, and gives what receives its result.
+fn result<T: Send + 'static>(call: crate::Call<T>) -> mpsc::Receiver<Result<T, Error>> {
+    let (tell, told) = mpsc::channel();
+    call.then(move |result| drop(tell.send(result)));
+    told
+}
+
+#[test]
+fn an_answer_inside_submit_is_an_answer_like_any_other() {
+    let puppet = Puppet::new("inside");
+    let (client, _) = client(&puppet);
+    let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    assert!(held.is_valid());
+    assert_eq!(held.release_blocking().unwrap().outcome, crate::Outcome::Released);
+    assert_eq!(held.check().unwrap_err().code(), Code::NotHeld);
+}
+
+#[test]
+fn a_grant_whose_caller_has_left_is_given_back() {
+    let puppet = Puppet::new("left");
+    let (client, _) = client(&puppet);
+    puppet.hold_back();
+    let call = client.lock("a").ttl(LONG).acquire();
+    let cancel = call.then(|_| panic!("nobody is called after a cancellation"));
+    cancel.cancel();
+    // The acquire, then its removal: each is carried out, and nothing is left.
+    while puppet.waiting() > 0 {
+        puppet.answer();
+    }
+    let free = result(client.lock("a").try_acquire());
+    puppet.answer();
+    assert!(free.recv().unwrap().unwrap().is_some(), "the lock is free");
+}
+
+#[test]
+fn a_handle_that_is_dropped_gives_the_lock_back() {
+    let puppet = Puppet::new("dropped");
+    let (client, events) = client(&puppet);
+    drop(client.lock("a").ttl(LONG).acquire_blocking().unwrap());
+    assert!(client.lock("a").ttl(LONG).try_acquire_blocking().unwrap().is_some());
+    assert!(events.lock().iter().any(|event| event.kind == EventKind::Released));
+}
+
+#[test]
+fn inputs_of_many_threads_are_handled_one_at_a_time_and_each_has_its_result() {
+    let puppet = Puppet::new("threads");
+    let (client, _) = client(&puppet);
+    let held = Arc::new(client.lock("a").ttl(LONG).acquire_blocking().unwrap());
+    let done = Arc::new(AtomicUsize::new(0));
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let (held, done) = (Arc::clone(&held), Arc::clone(&done));
+            thread::spawn(move || {
+                for _ in 0..50 {
+                    held.renew_now().then({
+                        let done = Arc::clone(&done);
+                        move |result| {
+                            result.unwrap();
+                            done.fetch_add(1, Ordering::SeqCst);
+                        }
+                    });
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(done.load(Ordering::SeqCst), 400, "the server answers inside submit, so nothing is under way");
+    assert!(held.is_valid());
+}
+
+#[test]
+fn a_watcher_hears_of_a_loss_once_and_one_that_comes_late_at_once() {
+    let puppet = Puppet::new("watchers");
+    let (client, _) = client(&puppet);
+    let held = client.lock("a").ttl(LONG).renew(false).max_hold(Duration::from_millis(20)).acquire_blocking().unwrap();
+    let first = held.lost_blocking(LONG).unwrap().expect("the hold ends by itself");
+    let again = held.lost_blocking(Duration::ZERO).unwrap().expect("it is known by now");
+    assert_eq!((first.reason, again.reason), (LossReason::MaxHold, LossReason::MaxHold));
+}
+
+#[test]
+fn a_close_ends_the_acquires_under_way_and_one_that_begins_meanwhile() {
+    let puppet = Puppet::new("closing");
+    let (client, _) = client(&puppet);
+    let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    let waits = result(client.lock("a").ttl(LONG).wait(Wait::Forever).acquire());
+    client.close_blocking().unwrap();
+    assert_eq!(waits.recv().unwrap().unwrap_err().code(), Code::Closed);
+    assert_eq!(held.check().unwrap_err().loss().unwrap().reason, LossReason::Closed);
+    assert_eq!(client.lock("b").acquire_blocking().unwrap_err().code(), Code::Closed);
+}
+
+#[test]
+fn a_round_without_an_answer_is_undone_and_another_one_is_granted() {
+    let puppet = Puppet::new("failed");
+    let (client, _) = client(&puppet);
+    puppet.hold_back();
+    let ended = result(client.lock("a").ttl(LONG).acquire());
+    assert_eq!(puppet.submitted(), 1);
+    puppet.refuse();
+    let held = loop {
+        // The removal, then the acquire of the next round, which comes by a timer.
+        if puppet.waiting() > 0 {
+            puppet.answer();
+        }
+        match ended.recv_timeout(Duration::from_millis(1)) {
+            Ok(held) => break held.unwrap(),
+            Err(error) => assert_eq!(error, RecvTimeoutError::Timeout),
+        }
+    };
+    assert!(held.is_valid());
+    assert!(puppet.submitted() >= 3, "acquire, removal, acquire");
+}

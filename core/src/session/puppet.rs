@@ -1,0 +1,112 @@
+//! Puppet: a server for tests of the session that answers when the test says so, in the order that the test wants.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::op::{Failure, FailureKind};
+use crate::server::memory::MemoryServer;
+use crate::server::{Completion, Listener, Notice, Request, Server};
+use crate::sync::Mutex;
+use crate::{Client, Event, EventKind};
+
+/// A server of this process whose operations wait for [`Puppet::answer`] while it is held back.
+pub(super) struct Puppet {
+    memory: MemoryServer,
+    held_back: Mutex<Option<VecDeque<(Request, Completion)>>>,
+    listener: Mutex<Option<Listener>>,
+    submitted: AtomicUsize,
+    listens: bool,
+}
+
+impl Puppet {
+    pub(super) fn new(name: &str) -> Arc<Self> {
+        Self::with(name, true)
+    }
+
+    /// A server that publishes nothing.
+    pub(super) fn silent(name: &str) -> Arc<Self> {
+        Self::with(name, false)
+    }
+
+    fn with(name: &str, listens: bool) -> Arc<Self> {
+        Arc::new(Self {
+            memory: MemoryServer::new(name),
+            held_back: Mutex::default(),
+            listener: Mutex::default(),
+            submitted: AtomicUsize::new(0),
+            listens,
+        })
+    }
+
+    /// From now on operations wait.
+    pub(super) fn hold_back(&self) {
+        self.held_back.lock().get_or_insert_default();
+    }
+
+    /// How many operations wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.held_back.lock().as_ref().map_or(0, VecDeque::len)
+    }
+
+    /// How many operations were submitted.
+    pub(super) fn submitted(&self) -> usize {
+        self.submitted.load(Ordering::SeqCst)
+    }
+
+    /// Carries out the oldest operation that waits.
+    pub(super) fn answer(&self) {
+        let next = self.held_back.lock().as_mut().and_then(VecDeque::pop_front);
+        let (request, completion) = next.expect("an operation waits");
+        self.memory.submit(request, completion);
+    }
+
+    /// Lets the oldest operation that waits fail without having been done.
+    pub(super) fn refuse(&self) {
+        let next = self.held_back.lock().as_mut().and_then(VecDeque::pop_front);
+        let (_, completion) = next.expect("an operation waits");
+        completion.complete(Err(Failure::unknown(FailureKind::Timeout, "the test refused it")));
+    }
+
+    /// Says something to the client that listens; whether one does.
+    pub(super) fn say(&self, notice: Notice) -> bool {
+        let listener = self.listener.lock().clone();
+        listener.map(|listener| listener(notice)).is_some()
+    }
+}
+
+impl Server for Puppet {
+    fn address(&self) -> &str {
+        self.memory.address()
+    }
+
+    fn submit(&self, request: Request, completion: Completion) {
+        self.submitted.fetch_add(1, Ordering::SeqCst);
+        if let Some(waiting) = &mut *self.held_back.lock() {
+            return waiting.push_back((request, completion));
+        }
+        self.memory.submit(request, completion);
+    }
+
+    fn listen(&self, channel: &str, listener: Listener) -> bool {
+        if !self.listens {
+            return false;
+        }
+        *self.listener.lock() = Some(Arc::clone(&listener));
+        self.memory.listen(channel, listener)
+    }
+}
+
+/// A client of the puppet, and the events that it emits.
+pub(super) fn client(puppet: &Arc<Puppet>) -> (Client, Arc<Mutex<Vec<Event>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&seen);
+    let sink = move |event: &Event| events.lock().push(event.clone());
+    (Client::builder().server(Arc::clone(puppet) as Arc<dyn Server>).sink(Arc::new(sink)).build().unwrap(), seen)
+}
+
+/// The messages of the warnings among the events so far.
+pub(super) fn warnings(seen: &Mutex<Vec<Event>>) -> Vec<String> {
+    let seen = seen.lock();
+    seen.iter().filter(|event| event.kind == EventKind::Warning).filter_map(|event| event.message.clone()).collect()
+}

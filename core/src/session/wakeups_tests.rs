@@ -1,0 +1,101 @@
+//! The delivery of wake-ups: to the waiter that a message names, to the next one, to the first of every queue.
+
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::time::Duration;
+
+use crate::op::{Failure, FailureKind};
+use crate::server::Notice;
+use crate::session::puppet::{Puppet, client, warnings};
+use crate::{Client, Code, Error, EventKind, Held, Wait};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A waiter that waits without an end.
+fn waits(client: &Client, lock: &str, fair: bool) -> Receiver<Result<Held, Error>> {
+    let (tell, told) = mpsc::channel();
+    client.lock(lock).ttl(LONG).wait(Wait::Forever).fair(fair).acquire().then(move |held| drop(tell.send(held)));
+    told
+}
+
+#[test]
+fn each_release_wakes_the_next_waiter_in_order() {
+    let puppet = Puppet::new("order");
+    let (client, events) = client(&puppet);
+    let mut held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    let waiters: Vec<_> = (0..5).map(|_| waits(&client, "a", true)).collect();
+    for waiter in &waiters {
+        assert!(matches!(waiter.try_recv(), Err(TryRecvError::Empty)));
+    }
+    for (at, waiter) in waiters.iter().enumerate() {
+        held.release_blocking().unwrap();
+        held = waiter.recv_timeout(LONG).expect("it is woken").unwrap();
+        let later = waiters[at + 1..].iter().all(|waiter| matches!(waiter.try_recv(), Err(TryRecvError::Empty)));
+        assert!(later, "only the next one is woken");
+    }
+    assert!(events.lock().iter().any(|event| event.kind == EventKind::Woken));
+}
+
+#[test]
+fn a_long_queue_that_fails_does_not_end_on_the_stack() {
+    let puppet = Puppet::new("stack");
+    let (client, _) = client(&puppet);
+    let _held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    let waiters: Vec<_> = (0..5_000).map(|_| waits(&client, "a", false)).collect();
+    client.close_blocking().unwrap();
+    for waiter in waiters {
+        assert_eq!(waiter.recv().unwrap().unwrap_err().code(), Code::Closed);
+    }
+}
+
+#[test]
+fn a_message_for_a_waiter_that_has_left_takes_its_entry_off_the_queue_once_in_a_claim_window() {
+    let puppet = Puppet::new("gone");
+    let (client, _) = client(&puppet);
+    let _held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    let _waiter = waits(&client, "a", false);
+    let before = puppet.submitted();
+    for _ in 0..3 {
+        assert!(puppet.say(Notice::Message("free 200 b999 a".to_owned())));
+    }
+    assert_eq!(puppet.submitted() - before, 1);
+    for nonsense in ["", "free", "later 200 b1 a", "free 200 b1 another prefix's"] {
+        assert!(puppet.say(Notice::Message(nonsense.to_owned())));
+    }
+    assert!(puppet.submitted() - before <= 2, "a message of a lock without waiters costs no more than one operation");
+}
+
+#[test]
+fn a_server_that_refuses_to_tell_is_warned_of_and_one_that_broke_is_not() {
+    let puppet = Puppet::new("deaf");
+    let (client, events) = client(&puppet);
+    let _held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    let _waiter = waits(&client, "a", false);
+    puppet.say(Notice::Deaf(Failure::unknown(FailureKind::Disconnected, "the connection broke")));
+    assert_eq!(warnings(&events), Vec::<String>::new());
+    puppet.say(Notice::Deaf(Failure::unknown(FailureKind::Denied, "no right to subscribe")));
+    let told = warnings(&events);
+    assert!(told.len() == 1 && told[0].starts_with("waiters poll"), "{told:?}");
+}
+
+#[test]
+fn the_first_waiter_looks_for_itself_when_messages_begin_or_end() {
+    let puppet = Puppet::new("looks");
+    let (client, _) = client(&puppet);
+    let _held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    let _waiters = [waits(&client, "a", false), waits(&client, "a", false)];
+    for notice in [Notice::Deaf(Failure::unknown(FailureKind::Disconnected, "broke")), Notice::Listening] {
+        let before = puppet.submitted();
+        puppet.say(notice.clone());
+        assert!(puppet.submitted() - before <= 1, "{notice:?}: one looks for all");
+    }
+}
+
+#[test]
+fn a_server_that_publishes_nothing_is_polled() {
+    let puppet = Puppet::silent("polled");
+    let (client, _) = client(&puppet);
+    let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    let waiter = waits(&client, "a", false);
+    held.release_blocking().unwrap();
+    assert!(waiter.recv_timeout(LONG).expect("it polls").is_ok());
+}
