@@ -326,8 +326,7 @@ impl Session {
             }
             queues.entry(hinted.fair, hinted.number)
         };
-        let leave = Some(Arc::clone(&entry));
-        let op = Op::Release { keys: Arc::new(keys), owner: entry, leave, single_server: self.quorum_config.is_none() };
+        let op = Op::Leave { keys: Arc::new(keys), entry, single_server: self.quorum_config.is_none() };
         let deadline = Tick::now().after(self.options.response_timeout_for(self.quorum_config.is_none()));
         self.server(server).submit(Request::new(op, deadline), Completion::new(|_| ()));
     }
