@@ -121,29 +121,29 @@ impl Rules for Exclusive {
         if let Some(entry) = leave {
             queue::leave(state, keys, entry, now_us);
         }
-        let fence = fence::read(state, keys.fence(), now_us).unwrap_or(0);
-        let mut found = match holder(state, keys, fence, now_us) {
+        let found = match look_whatever_the_fence(state, keys, now_us) {
             Ok(found) => found,
             Err(conflict) => return conflict,
         };
-        let owned = found.holder.as_deref() == Some(owner) || mutant!(ReleaseUnowned);
-        let gives_up_claim = leave.is_some_and(|entry| found.holder.as_deref() == Some(&queue::claim(entry)));
-        if !owned && gives_up_claim && !mutant!(LeaverKeepsClaim) {
-            found = Found { holder: None, left_ms: None, ..found };
-            state.remove(keys.lock());
+        if found.holder.as_deref() != Some(owner) && !mutant!(ReleaseUnowned) {
+            return match leave {
+                Some(entry) => pass_on(state, keys, entry, found, single_server),
+                None => found.reply(Verdict::No),
+            };
         }
-        if owned {
-            state.remove(keys.lock());
-        }
-        // Who leaves may have been told that the lock is free: the next one is told in its stead.
-        let passes_on = leave.is_some() && found.holder.is_none() && !mutant!(LeaverKeepsHint);
-        if owned && !mutant!(ReleaseTellsNobody) || passes_on {
+        state.remove(keys.lock());
+        if !mutant!(ReleaseTellsNobody) {
             queue::wake(state, keys, single_server, false, now_us);
         }
-        if !owned {
-            return found.reply(Verdict::No);
-        }
         Reply::new(Verdict::Ok, now_us, found.fence, None, Remaining::Gone)
+    }
+
+    fn leave(&self, state: &mut State, keys: &Keys, entry: &str, single_server: bool, now_us: u64) -> Reply {
+        queue::leave(state, keys, entry, now_us);
+        match look_whatever_the_fence(state, keys, now_us) {
+            Ok(found) => pass_on(state, keys, entry, found, single_server),
+            Err(conflict) => conflict,
+        }
     }
 
     fn inspect(&self, state: &State, keys: &Keys, now_us: u64) -> Reply {
@@ -179,6 +179,11 @@ fn look(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
     holder(state, keys, fence, now_us)
 }
 
+/// What is given back doesn't depend on the fence: what is no fence counts as none.
+fn look_whatever_the_fence(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
+    holder(state, keys, fence::read(state, keys.fence(), now_us).unwrap_or(0), now_us)
+}
+
 fn holder(state: &State, keys: &Keys, fence: u64, now_us: u64) -> Result<Found, Reply> {
     let Some(entry) = state.get(keys.lock(), now_us) else {
         return Ok(Found { fence, holder: None, left_ms: None, now_us });
@@ -187,6 +192,18 @@ fn holder(state: &State, keys: &Keys, fence: u64, now_us: u64) -> Result<Found, 
         Value::Text(text) => Ok(Found { fence, holder: Some(text.clone()), left_ms: entry.left_ms(now_us), now_us }),
         foreign @ (Value::Members(_) | Value::Foreign(_)) => Err(conflict(fence, foreign.type_name().to_owned(), now_us)),
     }
+}
+
+/// A waiter that has left may have been told that the lock is free, or kept for it: the next one is told in its stead.
+fn pass_on(state: &mut State, keys: &Keys, entry: &str, mut found: Found, single_server: bool) -> Reply {
+    if found.holder.as_deref() == Some(&queue::claim(entry)) && !mutant!(LeaverKeepsClaim) {
+        state.remove(keys.lock());
+        found = Found { holder: None, left_ms: None, ..found };
+    }
+    if found.holder.is_none() && !mutant!(LeaverKeepsHint) {
+        queue::wake(state, keys, single_server, false, found.now_us);
+    }
+    found.reply(Verdict::No)
 }
 
 fn conflict(fence: u64, found: String, now_us: u64) -> Reply {

@@ -14,6 +14,7 @@
 //! | extend | the same | at least ttl remains (never less than before), fence = token |
 //! | heal | `No`: the lock is another's, or the fence is above our token | lock = owner for at least ttl, fence = token |
 //! | release | `No`: the lock is not ours | the lock is deleted, the fence stays, the first waiter is told |
+//! | leave | `No` always: it asks for no lock | the waiter is out of the queue; what it may have been told is told to the next one |
 //!
 //! An acquire that finds its own value there votes again, as it does for the value it adopts: a reply may have been lost,
 //! and the old vote with it. Everything that succeeds keeps the fence for another day; whatever doesn't changes nothing.
@@ -78,6 +79,7 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Release { keys, owner, leave, single_server } => {
             rules::of(keys.kind()).release(state, keys, owner, leave.as_deref(), *single_server, now_us)
         }
+        Op::Leave { keys, entry, single_server } => rules::of(keys.kind()).leave(state, keys, entry, *single_server, now_us),
         Op::Inspect { keys } => rules::of(keys.kind()).inspect(state, keys, now_us),
         Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),
         Op::Examine => examine(env),

@@ -84,7 +84,7 @@ impl Bench {
 
     fn leave(&mut self, entry: &str) -> Reply {
         let (keys, single_server) = (self.keys.clone(), self.quorum_config.is_none());
-        self.apply(&Op::Release { keys, owner: entry.into(), leave: Some(entry.into()), single_server })
+        self.apply(&Op::Leave { keys, entry: entry.into(), single_server })
     }
 
     fn line(&mut self) -> Vec<String> {

@@ -22,6 +22,7 @@ pub(super) trait Rules {
         single_server: bool,
         now_us: u64,
     ) -> Reply;
+    fn leave(&self, state: &mut State, keys: &Keys, entry: &str, single_server: bool, now_us: u64) -> Reply;
     fn inspect(&self, state: &State, keys: &Keys, now_us: u64) -> Reply;
 }
 

@@ -79,6 +79,15 @@ pub enum Op {
         /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
         single_server: bool,
     },
+    /// Take a waiter out of the queue, and tell the next one what this one may have been told.
+    Leave {
+        /// The lock.
+        keys: Arc<Keys>,
+        /// The waiter.
+        entry: Arc<str>,
+        /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
+        single_server: bool,
+    },
     /// Look, change nothing.
     Inspect {
         /// The lock.
@@ -111,10 +120,10 @@ impl Op {
         matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. })
     }
 
-    /// Whether the operation may wait for a reconnect: only a release may, everything else dies with its round.
+    /// Whether the operation may wait for a reconnect: only what gives back may, everything else dies with its round.
     #[must_use]
     pub fn survives_reconnect(&self) -> bool {
-        matches!(self, Self::Release { .. })
+        matches!(self, Self::Release { .. } | Self::Leave { .. })
     }
 
     /// Whether an answer counts whenever it comes, until the operation's deadline: a hold counts an extension from its sending.
@@ -142,7 +151,7 @@ impl Op {
         Some(Self::Release { keys: Arc::clone(keys), owner: Arc::clone(owner), leave, single_server })
     }
 
-    /// The operation as it is spelled in messages, and in the names of the scripts.
+    /// The operation as it is spelled in messages, and in the names of the scripts: a leave is what a release does beside its own.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -150,7 +159,7 @@ impl Op {
             Self::Confirm { .. } => "confirm",
             Self::Extend { .. } => "extend",
             Self::Heal { .. } => "heal",
-            Self::Release { .. } => "release",
+            Self::Release { .. } | Self::Leave { .. } => "release",
             Self::Inspect { .. } => "inspect",
             Self::Greet { .. } => "greet",
             Self::Examine => "examine",
@@ -168,12 +177,13 @@ impl Op {
             | Self::Extend { keys, .. }
             | Self::Heal { keys, .. }
             | Self::Release { keys, .. }
+            | Self::Leave { keys, .. }
             | Self::Inspect { keys } => Some(keys),
             Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
         }
     }
 
-    /// On whose behalf it is done, if on anybody's.
+    /// On whose behalf it is done, if on anybody's: the owner of a hold, or a waiter.
     #[must_use]
     pub const fn owner(&self) -> Option<&Arc<str>> {
         match self {
@@ -181,7 +191,8 @@ impl Op {
             | Self::Confirm { owner, .. }
             | Self::Extend { owner, .. }
             | Self::Heal { owner, .. }
-            | Self::Release { owner, .. } => Some(owner),
+            | Self::Release { owner, .. }
+            | Self::Leave { entry: owner, .. } => Some(owner),
             Self::Inspect { .. } | Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
         }
     }

@@ -53,6 +53,7 @@ fn leaving(commands: &[Command]) -> Vec<String> {
     let leaves = |command: &Command| match command {
         Command::Send { request, .. } => match &request.op {
             Op::Release { leave, .. } => leave.as_ref().map(ToString::to_string),
+            Op::Leave { entry, .. } => Some(entry.to_string()),
             _ => None,
         },
         _ => None,
@@ -314,7 +315,8 @@ fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
         while let Some(command) = asked.pop() {
             // Nothing is there, each time.
             if let Command::Send { server, tag, request } = command {
-                if matches!(&request.op, Op::Release { leave: Some(leave), .. } if **leave == *entry) {
+                if matches!(&request.op, Op::Release { leave: Some(leave), .. } | Op::Leave { entry: leave, .. } if **leave == *entry)
+                {
                     asked.clear();
                     acquire.round = 0;
                 }

@@ -141,7 +141,8 @@ fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
 /// Takes a waiter out of a server's queue. Nobody waits for the answer: a client that is silent is taken for dead soon.
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
-    let op = release(recipe, Arc::clone(entry), Some(Arc::clone(entry)));
+    let keys = Arc::clone(&recipe.keys);
+    let op = Op::Leave { keys, entry: Arc::clone(entry), single_server: recipe.quorum_config.is_none() };
     Command::Send { server, tag, request: Request::new(op, now.after(recipe.response_timeout)) }
 }
 

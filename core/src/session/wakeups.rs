@@ -144,8 +144,7 @@ impl Session {
             }
             queues.entry(hinted.fair, hinted.number)
         };
-        let leave = Some(Arc::clone(&entry));
-        let op = Op::Release { keys: Arc::new(keys), owner: entry, leave, single_server: is_alone };
+        let op = Op::Leave { keys: Arc::new(keys), entry, single_server: is_alone };
         let deadline = Tick::now().after(self.options.response_timeout_for(is_alone));
         self.server(server).submit(Request::new(op, deadline), Completion::new(|_| ()));
     }

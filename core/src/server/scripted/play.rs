@@ -93,7 +93,8 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             }
             machine::apply(state, op, env)
         }
-        Op::Examine | Op::Probe { .. } => machine::apply(state, op, env),
+        // Nothing can be in the way of these.
+        Op::Leave { .. } | Op::Examine | Op::Probe { .. } => machine::apply(state, op, env),
         Op::Trust { .. } => insist(state, op, env, &[&|state| state.remove(Keys::server_marker())]),
     }
 }

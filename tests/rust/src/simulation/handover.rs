@@ -99,7 +99,7 @@ impl World {
         }
         let entry = match op {
             Op::Acquire { place: Some(place), .. } => &place.entry,
-            Op::Release { leave: Some(entry), .. } => entry,
+            Op::Release { leave: Some(entry), .. } | Op::Leave { entry, .. } => entry,
             _ => return,
         };
         handover.unlined_since.remove(entry);

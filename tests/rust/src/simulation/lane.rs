@@ -362,6 +362,7 @@ pub(super) fn brief(op: &Op) -> String {
         Op::Confirm { keys, owner, token } => format!("confirm {} {} {token}", keys.name(), tail(owner)),
         Op::Extend { keys, owner, ttl_ms, .. } => format!("extend {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
         Op::Heal { keys, owner, ttl_ms, .. } => format!("heal {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
+        Op::Leave { keys, entry, .. } => format!("leave {} {}", keys.name(), tail(entry)),
         Op::Release { keys, owner, .. } => format!("release {} {}", keys.name(), tail(owner)),
         other => format!("{other:?}"),
     }

@@ -113,6 +113,7 @@ fn keys_of(op: &Op) -> Option<&Keys> {
         | Op::Extend { keys, .. }
         | Op::Heal { keys, .. }
         | Op::Release { keys, .. }
+        | Op::Leave { keys, .. }
         | Op::Inspect { keys } => Some(keys),
         _ => None,
     }
@@ -148,6 +149,7 @@ impl Seen {
                 let kept = place.as_ref().is_some_and(|place| claim(&place.entry) == held);
                 held == &**owner || adopt.as_ref().is_some_and(|adopt| *adopt.owner == *held) || kept
             }),
+            Op::Leave { entry, .. } => before.is_none_or(|held| held == claim(entry)),
             Op::Release { leave: Some(entry), .. } if before.is_none_or(|held| held == claim(entry)) => true,
             Op::Confirm { owner, .. } | Op::Extend { owner, .. } | Op::Release { owner, .. } => before == Some(owner),
             Op::Heal { owner, .. } => before.is_none_or(|held| held == &**owner),

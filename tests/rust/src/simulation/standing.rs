@@ -58,11 +58,10 @@ impl Standing {
 
     /// Whether an operation leaves nobody in the lock, if nobody is told; and whether nobody may pass the first then.
     fn is_freed_by(&self, op: &Op, first: Option<&(Arc<str>, u64)>) -> Option<bool> {
+        let leaves = |entry: &Arc<str>| self.holder.is_none() || self.is_held_by(&claim(entry));
         match op {
-            Op::Release { owner, leave, .. } => {
-                let leaves = |entry: &Arc<str>| self.holder.is_none() || self.is_held_by(&claim(entry));
-                (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false)
-            }
+            Op::Leave { entry, .. } => leaves(entry).then_some(false),
+            Op::Release { owner, leave, .. } => (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false),
             Op::Acquire { place, fair, quorum_config: None, .. }
                 if self.holder.is_none() && !wants_only_what_was_handed_over(op) =>
             {
@@ -80,6 +79,7 @@ impl Standing {
     fn allows(&self, op: &Op, reply: &Reply, after: &Self, told: &[String], lives: impl Fn(&str) -> bool) -> Result<(), String> {
         let (leaver, place, single) = match op {
             Op::Release { leave, single_server, .. } => (leave.as_ref(), None, *single_server),
+            Op::Leave { entry, single_server, .. } => (Some(entry), None, *single_server),
             Op::Acquire { place, quorum_config, .. } => (None, place.as_ref(), quorum_config.is_none()),
             _ => (None, None, false),
         };

@@ -103,8 +103,9 @@ impl Steps {
                 let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
                 Op::Release { keys, owner, leave, single_server: self.rng.bool() }
             }
-            86..92 => Op::Inspect { keys },
-            92..96 => Op::Greet { quorum_config: self.quorum_config() },
+            86..88 => Op::Leave { keys, entry: self.pick(&WAITERS).into(), single_server: self.rng.bool() },
+            88..93 => Op::Inspect { keys },
+            93..96 => Op::Greet { quorum_config: self.quorum_config() },
             _ => Op::Trust { quorum_config: FLEETS[self.rng.usize(..FLEETS.len())] },
         }
     }

@@ -133,6 +133,10 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
         Op::Release { keys, owner, leave, single_server } => {
             command.keys(keys).text(owner).text(leave.as_deref().unwrap_or_default()).number(*single_server);
         }
+        // It has no hold: its own name is no owner.
+        Op::Leave { keys, entry, single_server } => {
+            command.keys(keys).text(entry).text(entry).number(*single_server);
+        }
         Op::Inspect { keys } => {
             command.keys(keys);
         }
@@ -187,7 +191,9 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
 /// What the fields after the fifth say of the queue.
 fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
     match (op, seventh) {
-        (Op::Release { .. }, _) => text(&sixth).map_or(Queued::Nothing, |error| Queued::Untold(error.to_owned())),
+        (Op::Release { .. } | Op::Leave { .. }, _) => {
+            text(&sixth).map_or(Queued::Nothing, |error| Queued::Untold(error.to_owned()))
+        }
         (Op::Inspect { .. }, Value::Array(entries)) => {
             Queued::Waiters { count: count(&sixth).unwrap_or_default(), first: entries.into_iter().filter_map(entry).collect() }
         }
@@ -226,10 +232,10 @@ pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
     let (Some(tag), Some(holder)) = (fields.first().and_then(text), fields.get(3)) else { return false };
     let is_ours = text(holder) == Some(&**owner);
     match (op, tag) {
-        (Op::Release { .. }, "ok") => *holder != Value::Nil,
+        (Op::Release { .. } | Op::Leave { .. }, "ok") => *holder != Value::Nil,
         (_, "vote" | "ok") => !is_ours,
         // An acquire that finds its own value votes, a release deletes it.
-        (Op::Acquire { .. }, "held" | "no") | (Op::Release { .. }, "no") => is_ours,
+        (Op::Acquire { .. }, "held" | "no") | (Op::Release { .. } | Op::Leave { .. }, "no") => is_ours,
         _ => false,
     }
 }
@@ -244,7 +250,7 @@ fn verdict(op: &Op, tag: &str) -> Option<Verdict> {
         ("info", Op::Inspect { .. } | Op::Probe { .. }) => Verdict::Info,
         ("ok", Op::Acquire { .. } | Op::Inspect { .. } | Op::Probe { .. }) => return None,
         ("ok", _) => Verdict::Ok,
-        ("no", Op::Acquire { .. } | Op::Confirm { .. } | Op::Extend { .. } | Op::Heal { .. } | Op::Release { .. }) => Verdict::No,
+        ("no", op) if op.owner().is_some() => Verdict::No,
         ("conflict", _) => Verdict::Conflict,
         _ => return None,
     })

@@ -102,6 +102,10 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
             Op::Release { keys: keys.clone(), owner: owner.clone(), leave: Some("b:c:1".into()), single_server: false },
             [&four[..], &["me", "b:c:1", "0"]].concat(),
         ),
+        (
+            Op::Leave { keys: keys.clone(), entry: "b:c:1".into(), single_server: true },
+            [&four[..], &["b:c:1", "b:c:1", "1"]].concat(),
+        ),
         (Op::Inspect { keys: keys.clone() }, four.to_vec()),
         (Op::Greet { quorum_config: None }, vec!["1", "{~lt}:marker"]),
         (Op::Greet { quorum_config: Some(quorum_config) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),

@@ -30,7 +30,7 @@ impl Script {
             Op::Confirm { keys, .. } => &Scripts::of(keys.kind()).confirm,
             Op::Extend { keys, .. } => &Scripts::of(keys.kind()).extend,
             Op::Heal { keys, .. } => &Scripts::of(keys.kind()).heal,
-            Op::Release { keys, .. } => &Scripts::of(keys.kind()).release,
+            Op::Release { keys, .. } | Op::Leave { keys, .. } => &Scripts::of(keys.kind()).release,
             Op::Inspect { keys } => &Scripts::of(keys.kind()).inspect,
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,

@@ -1,6 +1,7 @@
 //! The record of what was sent on one connection and has no answer yet: pure bookkeeping.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,8 +70,8 @@ pub(crate) struct Sent {
     run_id: Option<Arc<str>>,
     response_timeout: Duration,
     answered: bool,
-    /// The operations whose script the server knows.
-    known: Vec<&'static str>,
+    /// The scripts that the server knows.
+    known: Vec<&'static Script>,
     /// The command that finds out whether the server knows another.
     probe: Option<u64>,
     /// Operations that have waited long enough, but whose answers count whenever they come, by the numbers of their commands.
@@ -106,8 +107,8 @@ impl Sent {
 
     /// Notes a command that is sent now.
     pub(crate) fn push(&mut self, job: Job, form: Form, now: Tick) {
-        let script = job.request.op.name();
-        if Script::of(&job.request.op).is_some() && !self.known.contains(&script) {
+        let is_new = |script: &&Script| !self.known.iter().any(|known| ptr::eq(*known, *script));
+        if let Some(script) = Script::of(&job.request.op).filter(is_new) {
             self.known.push(script);
             self.probe = Some(self.next());
         }
