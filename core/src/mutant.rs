@@ -102,6 +102,7 @@ mod planted {
                         Self::HigherFenceIgnored,
                         Self::AdoptsAnything,
                         Self::HealForgotten,
+                        Self::PlaceExpiresWithKey,
                     ];
             }
         };
@@ -287,6 +288,8 @@ mod planted {
         CloseLeavesSent,
         /// A waiter that gives up stays where an earlier round, without an answer so far, lines it up.
         LeaverOvertaken,
+        /// A waiter that gives up is looked for in the queues for a ttl, and may be lined up later.
+        PlaceExpiresWithKey,
         /// A server that lines a waiter up after its grant keeps it.
         LateLineUpKept,
         /// Whoever comes next in a place names the arrival of the one that had the lock.
