@@ -102,6 +102,7 @@ mod planted {
                         Self::HigherFenceIgnored,
                         Self::AdoptsAnything,
                         Self::HealForgotten,
+                        Self::LongerRoundForgotten,
                         Self::PlaceExpiresWithKey,
                     ];
             }
@@ -166,6 +167,8 @@ mod planted {
         EarlierYesStands,
         /// A refusal in a round before the last confirmed one is a loss.
         StaleRefusal,
+        /// A round that reaches further than the one confirmed behind it is forgotten.
+        LongerRoundForgotten,
         /// A missing key is written again before a majority has confirmed the extension.
         HealWithoutMajority,
         /// A missing key is written again also where an acquire may still come, or the vote was released.
