@@ -101,6 +101,8 @@ mod planted {
                         Self::LoneVoteProves,
                         Self::HigherFenceIgnored,
                         Self::AdoptsAnything,
+                        Self::LateCompanionKept,
+                        Self::UsedPlaceNamed,
                         Self::HealForgotten,
                         Self::LongerRoundForgotten,
                         Self::PlaceExpiresWithKey,
@@ -295,6 +297,10 @@ mod planted {
         PlaceExpiresWithKey,
         /// A server that lines a waiter up after its grant keeps it.
         LateLineUpKept,
+        /// A waiter that has the lock stays where another of its process has lined their place up behind the vote.
+        LateCompanionKept,
+        /// A refusal that is heard after a grant gives the place the arrival that the grant has used up.
+        UsedPlaceNamed,
         /// Whoever comes next in a place names the arrival of the one that had the lock.
         NextKeepsPlace,
     }
