@@ -397,4 +397,4 @@ impl Acquiring {
 
 #[cfg(test)]
 #[path = "acquiring_tests.rs"]
-mod tests;
+pub(in crate::protocol) mod tests;
