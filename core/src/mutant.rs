@@ -101,7 +101,11 @@ mod planted {
                         Self::LoneVoteProves,
                         Self::HigherFenceIgnored,
                         Self::AdoptsAnything,
+                        Self::LateCompanionKept,
+                        Self::UsedPlaceNamed,
                         Self::HealForgotten,
+                        Self::LongerRoundForgotten,
+                        Self::PlaceExpiresWithKey,
                     ];
             }
         };
@@ -165,6 +169,8 @@ mod planted {
         EarlierYesStands,
         /// A refusal in a round before the last confirmed one is a loss.
         StaleRefusal,
+        /// A round that reaches further than the one confirmed behind it is forgotten.
+        LongerRoundForgotten,
         /// A missing key is written again before a majority has confirmed the extension.
         HealWithoutMajority,
         /// A missing key is written again also where an acquire may still come, or the vote was released.
@@ -287,8 +293,14 @@ mod planted {
         CloseLeavesSent,
         /// A waiter that gives up stays where an earlier round, without an answer so far, lines it up.
         LeaverOvertaken,
+        /// A waiter that gives up is looked for in the queues for a ttl, and may be lined up later.
+        PlaceExpiresWithKey,
         /// A server that lines a waiter up after its grant keeps it.
         LateLineUpKept,
+        /// A waiter that has the lock stays where another of its process has lined their place up behind the vote.
+        LateCompanionKept,
+        /// A refusal that is heard after a grant gives the place the arrival that the grant has used up.
+        UsedPlaceNamed,
         /// Whoever comes next in a place names the arrival of the one that had the lock.
         NextKeepsPlace,
     }

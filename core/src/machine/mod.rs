@@ -40,7 +40,7 @@ pub use cut::SHOWN_BYTES;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNKNOWN_RUN_ID;
 pub use members::Members;
-pub use queue::{CLAIM_MS, channel, claim, is_claim};
+pub use queue::{ALIVE_MS, CLAIM_MS, channel, claim, is_claim};
 pub use state::{Entry, Message, State, Value};
 
 use self::rules::AcquireArgs;

@@ -18,7 +18,7 @@ use crate::op::{Place, Queued};
 pub const CLAIM_MS: u64 = 200;
 
 /// How long a client is believed alive after its last sign.
-const ALIVE_MS: u64 = 3_000;
+pub const ALIVE_MS: u64 = 3_000;
 
 /// How long a queue is kept after the last registration.
 const KEPT_MS: u64 = 60_000;

@@ -102,7 +102,7 @@ impl Acquiring {
         let entry =
             self.waiting.slot().filter(|slot| !slot.is_shared() && !mutant!(LeaverStays)).map(|slot| Arc::clone(slot.entry()));
         if let Some(entry) = entry.as_ref().filter(|_| !mutant!(LeaverOvertaken)) {
-            context.removals.iter_mut().for_each(|removal| removal.take_along(entry));
+            context.removals.iter_mut().for_each(|removal| removal.take_along(context.recipe, entry, now));
         }
         match self.round.take() {
             Some(round) => round.undo(context.recipe, now, entry, context.removals, context.out),
@@ -189,7 +189,11 @@ impl Acquiring {
             };
             context.out.push(Command::Send { server, tag, request: Request::new(op, deadline) });
         }
-        self.round = Some(Round::new(recipe, number, owner, stays, now.tick));
+        let mut round = Round::new(recipe, number, owner, stays, now.tick);
+        if let Some(slot) = self.waiting.slot() {
+            round.lineups.extend((0..servers).map(|server| slot.lineups(server)));
+        }
+        self.round = Some(round);
     }
 
     /// Time passed: a round times out, or the next one starts.
@@ -236,15 +240,12 @@ impl Acquiring {
             return self.failed(error, now, context);
         }
         if let (Step::Acquire, Ok(reply)) = (tag.step, &answer) {
-            round.ranks[server] = self.waiting.queued(server, &reply.queued);
+            round.ranks[server] = self.waiting.rank(&reply.queued);
             self.lined_up |= round.ranks[server].is_some();
         }
         let standing = match (tag.step, answer) {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
-                if let (Some(slot), Some(lineups)) = (self.waiting.slot(), round.lineups.get_mut(server)) {
-                    *lineups = slot.lineups(server);
-                }
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
                 let (standing, late) = round.ballot.cast(server, reply.fence);
                 match (late, round.ballot.fence()) {
@@ -318,19 +319,9 @@ impl Acquiring {
         let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
         slot.end_outage();
         if slot.is_shared() {
-            if !round.stays && !mutant!(NextKeepsPlace) {
-                slot.begin_anew();
-            }
-            return;
+            return slot.served(now, round.stays || mutant!(NextKeepsPlace));
         }
-        // A server that voted took us out, unless another waited here, too, then or since. Whoever has not answered yet is seen
-        // to then.
-        let standing = (0..round.ranks.len()).filter(|server| {
-            let voted = round.readings[*server].is_some();
-            let refused = !voted && !round.ballot.is_pending(*server);
-            let since = voted && round.lineups.get(*server).is_some_and(|before| slot.lineups(*server) != *before);
-            round.ranks[*server].is_some() || refused && slot.has_arrived_at(*server) || since
-        });
+        let standing = (0..context.recipe.servers.len()).filter(|server| round.may_have_place(slot, *server));
         context.out.extend(standing.map(|server| leave(context.recipe, server, slot.entry(), now)));
     }
 
@@ -406,4 +397,4 @@ impl Acquiring {
 
 #[cfg(test)]
 #[path = "acquiring_tests.rs"]
-mod tests;
+pub(in crate::protocol) mod tests;

@@ -11,20 +11,20 @@ use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
 use crate::wait::{Hint, LeaveReason, LocalQueues, Role, Seat};
 
 /// A whole acquire, whose servers answer what a test says.
-struct Acquire {
-    machine: Acquisition,
-    round: u32,
-    now: Tick,
+pub(in crate::protocol) struct Acquire {
+    pub(in crate::protocol) machine: Acquisition,
+    pub(in crate::protocol) round: u32,
+    pub(in crate::protocol) now: Tick,
 }
 
 impl Acquire {
-    fn new(seat: Option<Seat>, options: LockOptions) -> Self {
+    pub(in crate::protocol) fn new(seat: Option<Seat>, options: LockOptions) -> Self {
         let recipe = Recipe { options, ..recipe(1) };
         let now = Now { tick: at(0), wall_us: 0 };
         Self { machine: Acquisition::new(Arc::new(recipe), seat, 1, now), round: 0, now: at(0) }
     }
 
-    fn bring(&mut self, input: Input) -> Vec<Command> {
+    pub(in crate::protocol) fn bring(&mut self, input: Input) -> Vec<Command> {
         let mut out = Vec::new();
         self.machine.handle(Now { tick: self.now, wall_us: 0 }, input, &mut out);
         let acquires =
@@ -33,23 +33,23 @@ impl Acquire {
         out
     }
 
-    fn answer(&mut self, verdict: Verdict, queued: Queued) -> Vec<Command> {
+    pub(in crate::protocol) fn answer(&mut self, verdict: Verdict, queued: Queued) -> Vec<Command> {
         let tag = Tag { round: self.round, step: Step::Acquire, sent: self.now };
         let reply = Reply::new(verdict, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
         self.bring(Input::Answer { server: 0, tag, answer: Ok(Reply { queued, ..reply }) })
     }
 
-    fn held(&mut self) -> Vec<Command> {
+    pub(in crate::protocol) fn held(&mut self) -> Vec<Command> {
         self.answer(Verdict::Held, Queued::At { rank: 2, arrival: 9 })
     }
 }
 
-fn reason(commands: &[Command]) -> Option<LeaveReason> {
+pub(in crate::protocol) fn reason(commands: &[Command]) -> Option<LeaveReason> {
     commands.iter().find_map(|command| if let Command::Quit(reason) = command { Some(*reason) } else { None })
 }
 
 /// Who is taken off the server, and who is asked for there.
-fn leaving(commands: &[Command]) -> Vec<String> {
+pub(in crate::protocol) fn leaving(commands: &[Command]) -> Vec<String> {
     let leaves = |command: &Command| match command {
         Command::Send { request, .. } => match &request.op {
             Op::Release { leave, .. } => leave.as_ref().map(ToString::to_string),
@@ -61,7 +61,7 @@ fn leaving(commands: &[Command]) -> Vec<String> {
     commands.iter().filter_map(leaves).collect()
 }
 
-fn seats(count: u64, fair: bool) -> (LocalQueues, Vec<Seat>) {
+pub(in crate::protocol) fn seats(count: u64, fair: bool) -> (LocalQueues, Vec<Seat>) {
     let mut queues = LocalQueues::new("c", "", 1);
     let seats = (1..=count).map(|waiter| queues.join("l", waiter, fair)).collect();
     (queues, seats)
@@ -202,67 +202,6 @@ fn who_gives_up_takes_off_the_place_that_another_of_its_process_had_lined_up() {
     queues.quit("l", 1, LeaveReason::Granted { until: at(9_998), stays: true });
     let ended = second.bring(Input::Cancel);
     assert_eq!(leaving(&ended), [seats[1].slot.entry().to_string()]);
-}
-
-#[test]
-fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
-    for (queued, behind, leaves) in [
-        (Queued::At { rank: 0, arrival: 9 }, false, true),
-        (Queued::At { rank: 0, arrival: 9 }, true, false),
-        (Queued::Nothing, false, false),
-    ] {
-        let mut queues = LocalQueues::new("c", "", 3);
-        let seat = queues.join("l", 1, false);
-        let entry = seat.slot.entry().to_string();
-        let recipe = Arc::new(recipe(3));
-        let mut machine = Acquisition::new(recipe, Some(seat), 1, Now { tick: at(0), wall_us: 0 });
-        let bring = |machine: &mut Acquisition, input| {
-            let mut out = Vec::new();
-            machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut out);
-            out
-        };
-        bring(&mut machine, Input::Start);
-        let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
-        let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
-        bring(&mut machine, Input::Answer { server: 0, tag, answer: vote() });
-        let granted = bring(&mut machine, Input::Answer { server: 1, tag, answer: vote() });
-        assert!(reason(&granted).is_some());
-        if behind {
-            queues.join("l", 2, false);
-        }
-        queues.quit("l", 1, LeaveReason::Granted { until: at(9_998), stays: false });
-        let held = Reply::new(Verdict::Held, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
-        let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
-        assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
-    }
-}
-
-#[test]
-fn a_place_that_another_lined_up_behind_the_vote_is_taken_out_with_the_grant() {
-    for (before, after, leaves) in [(true, false, 0), (false, true, 1), (false, false, 0)] {
-        let mut queues = LocalQueues::new("c", "", 3);
-        let seat = queues.join("l", 1, false);
-        let slot = Arc::clone(&seat.slot);
-        let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(seat), 1, Now { tick: at(0), wall_us: 0 });
-        let mut bring = |input| {
-            let mut out = Vec::new();
-            machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut out);
-            out
-        };
-        bring(Input::Start);
-        let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
-        let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
-        if before {
-            slot.arrived(0, 9);
-        }
-        bring(Input::Answer { server: 0, tag, answer: vote() });
-        if after {
-            slot.arrived(0, 9);
-        }
-        let granted = bring(Input::Answer { server: 1, tag, answer: vote() });
-        assert!(reason(&granted).is_some());
-        assert_eq!(leaving(&granted).len(), leaves, "{before} {after}");
-    }
 }
 
 #[test]

@@ -191,8 +191,8 @@ impl Acquisition {
     fn mind_place(&self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
         let Some(slot) = self.slot.as_ref().filter(|_| tag.step == Step::Acquire) else { return };
         let stands = match answer {
-            Ok(Reply { queued: Queued::At { arrival, .. }, .. }) => {
-                slot.arrived(server, *arrival);
+            Ok(Reply { queued: Queued::At { arrival, .. }, verdict, .. }) => {
+                slot.arrived(server, *arrival, (tag.sent, *verdict == Verdict::Vote));
                 true
             }
             Ok(Reply { verdict: Verdict::Vote, .. }) => false,

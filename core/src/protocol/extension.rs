@@ -94,14 +94,18 @@ impl Extension {
         self.verdict() == Progress::Open
     }
 
-    /// Whether the server answered that the lock is not ours.
-    pub(super) fn refuses(&self, server: usize) -> bool {
-        self.says[server].refuses()
+    /// Until when the servers keep the lock at least.
+    pub(super) fn reach(&self) -> Tick {
+        self.sent.after(self.span)
     }
 
-    /// Whether the server's clock had jumped when it answered.
-    pub(super) fn has_jumped(&self, server: usize) -> bool {
-        self.says[server] == Say::Jumped
+    /// The rounds for which the server no longer counts by what it answered to this one, by when they were sent: those before a
+    /// refusal, and all where its clock had jumped.
+    pub(super) fn ended_before(&self, server: usize) -> Option<Tick> {
+        match &self.says[server] {
+            Say::Jumped => Some(Tick::NEVER),
+            say => say.refuses().then_some(self.sent),
+        }
     }
 
     /// Whether the server answered that it has no key at all.

@@ -16,6 +16,8 @@ mod hold;
 mod inspection;
 mod jump;
 mod outage;
+#[cfg(test)]
+mod place_tests;
 mod release;
 mod releasing;
 mod removal;

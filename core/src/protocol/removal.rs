@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::ServerError;
+use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
 use crate::op::{Answer, Failure, FailureKind, Queued, Verdict};
 use crate::protocol::release::{Outcome, Release};
@@ -87,13 +88,13 @@ impl Removal {
             quorum: recipe.quorum(),
             within_validity: validity_end.is_none_or(|end| now < end),
             overrun: validity_end.map_or(Duration::ZERO, |end| now.since(end)),
-            // Whatever we wrote is gone by itself a ttl after it was last written.
-            deadline: now.after(recipe.options.ttl).max(kept_until),
+            deadline: kept_until,
             awaited: 0,
             servers: vec![Progress::Unneeded; recipe.servers.len()],
             stragglers: vec![Tick::NEVER; recipe.servers.len()],
             failed: vec![None; recipe.servers.len()],
         };
+        removal.prolong(recipe, now);
         for server in 0..recipe.servers.len() {
             match concerned(server) {
                 Concern::None => (),
@@ -105,6 +106,13 @@ impl Removal {
             }
         }
         removal
+    }
+
+    /// What was written until now is gone by itself at the deadline: a key after its ttl, a place when its client is silent.
+    fn prolong(&mut self, recipe: &Recipe, now: Tick) {
+        let has_place = self.leaves.is_some() && !mutant!(PlaceExpiresWithKey);
+        let place = if has_place { Duration::from_millis(ALIVE_MS) } else { Duration::ZERO };
+        self.deadline = self.deadline.max(now.after(recipe.options.ttl.max(place)));
     }
 
     /// Whether `value` is what is being deleted.
@@ -135,13 +143,14 @@ impl Removal {
 
     /// The waiter leaves the queues: it goes with whatever is still to be asked for, since an acquire that has no answer so far may
     /// line it up after it left.
-    pub(super) fn take_along(&mut self, entry: &Arc<str>) {
+    pub(super) fn take_along(&mut self, recipe: &Recipe, entry: &Arc<str>, now: Tick) {
         self.leaves.get_or_insert_with(|| Arc::clone(entry));
+        self.prolong(recipe, now);
     }
 
     /// A success of our acquire or heal arrived after all: delete that too.
     fn straggler(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
-        self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+        self.prolong(recipe, now);
         self.ask(recipe, server, now, true, out);
     }
 
@@ -156,7 +165,7 @@ impl Removal {
                 if let Progress::Asked { late, .. } = &mut self.servers[server] {
                     // Most likely the request came after that, and its answer will say so.
                     *late = true;
-                    self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+                    self.prolong(recipe, now);
                 } else {
                     self.straggler(recipe, server, now, out);
                 }
@@ -173,7 +182,7 @@ impl Removal {
             return;
         }
         self.stragglers[server] = now.after(STRAGGLER);
-        self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+        self.prolong(recipe, now);
     }
 
     /// A server answered.

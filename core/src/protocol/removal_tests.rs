@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Remaining;
-use crate::op::Reply;
+use crate::op::{Op, Reply};
 use crate::protocol::waiting::tests::recipe;
 
 const SENT: Tick = Tick::from_micros(1_000);
@@ -92,6 +92,37 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool)
     assert_eq!((removal.wake_at().is_some(), !removal.is_over()), (doubted, doubted), "it may yet be read from its connection");
 }
 
+fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
+    // The waiter leaves with the removal, or while it goes on; in between the acquire ended without an answer.
+    for leaves_at_once in [true, false] {
+        let (mut recipe, mut out) = (recipe(1), Vec::new());
+        recipe.options.ttl = Duration::from_millis(100);
+        let entry: Arc<str> = "b:c:1 host=h".into();
+        let value = Value { round: 1, owner: "me".into(), leaves: leaves_at_once.then(|| Arc::clone(&entry)) };
+        let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
+        removal.await_writes(&recipe, |_| true, SENT);
+        removal.answer((0, SENT), SENT, &say(Verdict::No));
+        if !leaves_at_once {
+            removal.take_along(&recipe, &entry, SENT);
+        }
+        let now = SENT.after(Duration::from_millis(1));
+        removal.late_write(&recipe, 0, now, &Err(Failure::unknown(FailureKind::Timeout, "late")), &mut out);
+        out.clear();
+        let then = removal.wake_at().unwrap();
+        removal.wake(&recipe, then, &mut out);
+        let [Command::Send { request, .. }] = &out[..] else { panic!("{leaves_at_once}: {out:?}") };
+        assert!(matches!(&request.op, Op::Release { leave: Some(leave), .. } if *leave == entry), "{request:?}");
+        assert_eq!(then, now.after(STRAGGLER), "{leaves_at_once}");
+        removal.answer((0, then), then, &say(Verdict::No));
+        assert!(removal.is_over());
+    }
+}
+
+#[test]
+fn a_place_is_left_also_after_the_key_would_have_expired() {
+    a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl();
+}
+
 #[test]
 fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
     // Of three servers, two have answered that the key is gone; how many of them have voted for others since?
@@ -108,4 +139,12 @@ fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
         let outcome = removal.outcome(later, |count| count >= 2).map(|release| release.outcome);
         assert_eq!(outcome, expected, "{later} {third_is_asked}");
     }
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_place_that_is_left_to_expire_with_the_key_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    let table = a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl;
+    assert_noticed(Mutant::PlaceExpiresWithKey, table);
 }

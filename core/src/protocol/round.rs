@@ -14,6 +14,7 @@ use crate::protocol::removal::{Concern, Removal, Value};
 use crate::protocol::{Command, Recipe, Step, Tag, release};
 use crate::server::Request;
 use crate::validity::{self, Reading};
+use crate::wait::Slot;
 
 /// What one server's refusal was.
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ pub(super) struct Round {
     pub(super) readings: Vec<Option<Reading>>,
     /// How many wait before us, where a server put us in line.
     pub(super) ranks: Vec<Option<u64>>,
-    /// How often our place had been lined up at each server when it voted; a single one decides with its vote.
+    /// How often our place had been lined up at each server when the round began; empty without a place.
     pub(super) lineups: Vec<u64>,
     /// Whether our slot goes to the tail with a vote, for others of this process.
     pub(super) stays: bool,
@@ -58,7 +59,7 @@ impl Round {
             ballot: Ballot::new(recipe.quorum()),
             readings: vec![None; servers],
             ranks: vec![None; servers],
-            lineups: vec![0; if recipe.quorum_config.is_some() { servers } else { 0 }],
+            lineups: Vec::new(),
             stays,
             refusals: vec![None; servers],
             run_ids: vec![None; servers],
@@ -93,6 +94,15 @@ impl Round {
         let id = reply.run_id.as_ref()?;
         self.run_ids[server] = Some(Arc::clone(id));
         (0..self.run_ids.len()).find(|other| *other != server && self.run_ids[*other].as_ref() == Some(id))
+    }
+
+    /// Whether a server may have our place in its queue although the lock is ours. One that has not answered yet is seen to then.
+    pub(super) fn may_have_place(&self, slot: &Slot, server: usize) -> bool {
+        let voted = self.readings[server].is_some();
+        let refused = !voted && !self.ballot.is_pending(server);
+        // A vote took us out, unless another of this process has lined us up since the round began: that may have been behind it.
+        let since = voted && slot.lineups(server) != self.lineups[server] && !mutant!(LateCompanionKept);
+        self.ranks[server].is_some() || refused && slot.has_arrived_at(server) || since
     }
 
     pub(super) fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {

@@ -84,31 +84,39 @@ impl Rounds {
     ) -> Heard {
         if let Some(confirmed) = self.confirmed.as_mut().filter(|confirmed| confirmed.round == number) {
             confirmed.answer(server, now, owner, answer, readings);
-            return if confirmed.is_forgetful(server) { Heard::Forgot } else { Heard::Nothing };
+            let (forgot, ended) = (confirmed.is_forgetful(server), confirmed.ended_before(server));
+            self.withdraw(server, ended);
+            return if forgot { Heard::Forgot } else { Heard::Nothing };
         }
+        let is_behind = self.confirmed.as_ref().is_some_and(|confirmed| confirmed.round > number);
         let is_current = self.current.as_ref().is_some_and(|round| round.round == number) || mutant!(EarlierRoundCounts);
         let found = if is_current { self.current.as_mut() } else { self.earlier.iter_mut().find(|round| round.round == number) };
         let Some(round) = found else { return Heard::Nothing };
         let progress = round.answer(server, now, owner, answer, readings);
-        let (refuses, jumped, sent) = (round.refuses(server), round.has_jumped(server), round.sent);
+        let ended = round.ended_before(server);
         if mutant!(HealWithoutMajority) && round.is_forgetful(server) {
             self.confirmed = Some(round.clone());
             return Heard::Forgot;
         }
-        if (refuses || jumped) && !mutant!(EarlierYesStands) {
-            let others = self.earlier.iter_mut().chain(&mut self.current).filter(|other| other.round != number);
-            others.filter(|other| jumped || other.sent < sent).for_each(|other| other.withdraw(server));
-        }
+        self.withdraw(server, ended);
         if progress == Progress::Confirmed {
             return self.confirm(number, is_current);
         }
-        if !is_current && progress == Progress::Unknown {
+        if !is_current && (progress == Progress::Unknown || is_behind && progress != Progress::Open) {
             self.earlier.retain(|round| round.round != number);
         }
-        Heard::Open(progress, is_current)
+        // What was refused in a round before a confirmed one was so before.
+        if is_behind && !mutant!(StaleRefusal) { Heard::Nothing } else { Heard::Open(progress, is_current) }
     }
 
-    /// Rounds before a confirmed one have nothing to add, and what was refused in them was so before.
+    /// A server no longer counts for the rounds that were sent before `before`.
+    fn withdraw(&mut self, server: usize, before: Option<Tick>) {
+        let Some(before) = before.filter(|_| !mutant!(EarlierYesStands)) else { return };
+        let others = self.earlier.iter_mut().chain(&mut self.current);
+        others.filter(|other| other.sent < before).for_each(|other| other.withdraw(server));
+    }
+
+    /// Rounds before a confirmed one have nothing to add, unless they reach further.
     fn confirm(&mut self, number: u32, is_current: bool) -> Heard {
         let round = if is_current {
             self.current.take()
@@ -116,8 +124,11 @@ impl Rounds {
             self.earlier.iter().position(|round| round.round == number).map(|at| self.earlier.remove(at))
         };
         let Some(round) = round else { return Heard::Nothing };
-        self.earlier.retain(|earlier| earlier.round > round.round || mutant!(StaleRefusal));
-        self.confirmed = Some(round.clone());
+        let reaches_further = |earlier: &Extension| earlier.reach() > round.reach() && !mutant!(LongerRoundForgotten);
+        self.earlier.retain(|earlier| earlier.round > round.round || reaches_further(earlier) || mutant!(StaleRefusal));
+        if self.confirmed.as_ref().is_none_or(|last| last.round < round.round) {
+            self.confirmed = Some(round.clone());
+        }
         Heard::Confirmed(round)
     }
 }

@@ -78,6 +78,44 @@ fn what_ends_first_is_not_the_round_that_was_sent_last() {
     assert!(matches!(rounds.say(0, 3, &yes(Verdict::Ok)), Heard::Confirmed(_)));
 }
 
+fn an_earlier_round_that_reaches_further_counts_also_behind_a_later_one() {
+    // What the servers say to the first of two rounds, of which the second was confirmed by the first two servers.
+    for (says, third_to_second, confirmed) in [
+        ([Some(true), None, Some(true)], None, true),
+        ([None, Some(true), Some(true)], None, true),
+        ([Some(true), None, Some(true)], Some(false), false),
+        ([Some(false), Some(false), Some(false)], None, false),
+    ] {
+        let mut rounds = Bare::new(3, 0);
+        let mut begin = |number, sent, span| {
+            rounds.rounds.end_current();
+            rounds.rounds.begin(Extension::new(number, sent, span, sent.after(ms(50)), Quorum::of(3)));
+        };
+        begin(1, at(100), ms(5_000));
+        begin(2, at(200), ms(1_000));
+        rounds.say(0, 2, &yes(Verdict::Ok));
+        assert!(matches!(rounds.say(1, 2, &yes(Verdict::Ok)), Heard::Confirmed(_)));
+        if third_to_second == Some(false) {
+            assert!(matches!(rounds.say(2, 2, &no()), Heard::Forgot));
+        }
+        let mut last = Heard::Nothing;
+        for (server, say) in says.into_iter().enumerate() {
+            if let Some(is_ours) = say {
+                last = rounds.say(server, 1, &if is_ours { yes(Verdict::Ok) } else { no() });
+            }
+        }
+        let counts = matches!(&last, Heard::Confirmed(round) if round.round == 1);
+        assert_eq!(counts, confirmed, "{says:?} {third_to_second:?}");
+        assert!(confirmed || matches!(last, Heard::Nothing), "what was refused before the second doesn't matter");
+        assert!(matches!(rounds.say(2, 2, &no()), Heard::Forgot), "the second is still the last");
+    }
+}
+
+#[test]
+fn a_round_behind_a_confirmed_one_counts_where_it_reaches_further() {
+    an_earlier_round_that_reaches_further_counts_also_behind_a_later_one();
+}
+
 #[test]
 fn a_late_refusal_by_as_many_as_leave_no_majority_is_a_loss() {
     let mut rounds = three_rounds();
@@ -149,5 +187,6 @@ fn the_tables_notice_what_is_left_out() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::EarlierYesStands, what_a_server_says_later_withdraws_its_earlier_yes);
     assert_noticed(Mutant::ExtendDelaysBeat, a_beat_does_not_wait_for_an_extension_that_asks_for_less);
+    assert_noticed(Mutant::LongerRoundForgotten, an_earlier_round_that_reaches_further_counts_also_behind_a_later_one);
     assert_noticed(Mutant::StaleRefusal, what_ends_first_is_not_the_round_that_was_sent_last);
 }

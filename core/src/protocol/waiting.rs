@@ -183,11 +183,9 @@ impl Waiting {
         }
     }
 
-    /// Where a server put us.
-    pub(super) fn queued(&self, server: usize, queued: &Queued) -> Option<u64> {
-        let (Some(slot), Queued::At { rank, arrival }) = (self.slot(), queued) else { return None };
-        slot.arrived(server, *arrival);
-        Some(*rank)
+    /// How many wait before us, where a server put us in its queue.
+    pub(super) fn rank(&self, queued: &Queued) -> Option<u64> {
+        if let (Some(_), Queued::At { rank, .. }) = (self.slot(), queued) { Some(*rank) } else { None }
     }
 }
 

@@ -272,16 +272,14 @@ fn who_speaks_for_the_line_does_so_until_it_leaves() {
 }
 
 #[test]
-fn the_place_is_named_where_each_server_put_it() {
+fn a_rank_is_told_by_a_server_that_put_the_waiter_in_its_queue() {
     let bench = Bench::new(3, Role::First);
-    assert_eq!(bench.waiting.queued(1, &Queued::At { rank: 4, arrival: 17 }), Some(4));
+    assert_eq!(bench.waiting.rank(&Queued::At { rank: 4, arrival: 17 }), Some(4));
     for other in [Queued::Nothing, Queued::Untold("why".to_owned()), Queued::Waiters { count: 1, first: vec![] }] {
-        assert_eq!(bench.waiting.queued(2, &other), None);
+        assert_eq!(bench.waiting.rank(&other), None);
     }
-    let arrivals = (0..3).map(|server| bench.waiting.place(server).map(|place| place.arrival)).collect::<Vec<_>>();
-    assert_eq!(arrivals, [Some(0), Some(17), Some(0)]);
     let alone = Waiting::new(&bench.recipe, None, at(0));
-    assert!(alone.place(0).is_none() && alone.queued(0, &Queued::At { rank: 0, arrival: 1 }).is_none());
+    assert!(alone.place(0).is_none() && alone.rank(&Queued::At { rank: 0, arrival: 1 }).is_none());
 }
 
 #[test]

@@ -208,12 +208,14 @@ fn a_place_is_asked_for_at_its_old_arrival_until_it_was_served() {
     let slot = queues.join(LOCK, 1, false).slot;
     let arrivals = |slot: &Slot| (0..3).map(|server| slot.place(server).arrival).collect::<Vec<_>>();
     assert_eq!(arrivals(&slot), [0, 0, 0]);
-    slot.arrived(1, 17);
+    slot.arrived(1, 17, (Tick::from_micros(1), false));
     assert_eq!((arrivals(&slot), slot.place(1).stays), (vec![0, 17, 0], false));
     queues.join(LOCK, 2, false);
     assert!(slot.place(1).stays, "for the one that waits behind");
-    slot.begin_anew();
-    assert_eq!(arrivals(&slot), [0, 0, 0]);
+    slot.served(Tick::from_micros(2), true);
+    assert_eq!((arrivals(&slot), slot.has_arrived()), (vec![0, 17, 0], true));
+    slot.served(Tick::from_micros(3), false);
+    assert_eq!((arrivals(&slot), slot.has_arrived()), (vec![0, 0, 0], false));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! One place in a lock's queue on the servers, and who in this process it belongs to.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::clock::Tick;
+use crate::mutant::mutant;
 use crate::op::Place;
 use crate::wait::shared_outage::SharedOutage;
 
@@ -44,8 +45,12 @@ pub struct Slot {
     pub fair: bool,
     entry: Arc<str>,
     users: AtomicUsize,
-    /// When it arrived at each server, by that server's clock; 0 for not yet.
+    /// When it arrived at each server, by that server's clock; 0 for not yet, or not since the last grant.
     arrivals: Box<[AtomicU64]>,
+    /// Which servers may have it in their queues.
+    stands: Box<[AtomicBool]>,
+    /// When the lock was last granted here while others waited behind it, by this process's clock, in microseconds.
+    granted_us: AtomicU64,
     /// How often each server has put it in its queue.
     lineups: Box<[AtomicU64]>,
     outage: Arc<SharedOutage>,
@@ -62,7 +67,18 @@ impl Slot {
     ) -> Self {
         let (outage, listen_state) = queue;
         let zeros = || (0..servers).map(|_| AtomicU64::new(0)).collect();
-        Self { number, fair, entry, users: AtomicUsize::new(0), arrivals: zeros(), lineups: zeros(), outage, listen_state }
+        Self {
+            number,
+            fair,
+            entry,
+            users: AtomicUsize::new(0),
+            arrivals: zeros(),
+            stands: (0..servers).map(|_| AtomicBool::new(false)).collect(),
+            granted_us: AtomicU64::new(0),
+            lineups: zeros(),
+            outage,
+            listen_state,
+        }
     }
 
     pub(super) fn enter(&self) {
@@ -96,8 +112,14 @@ impl Slot {
         Place { entry: Arc::clone(&self.entry), arrival, stays: self.is_shared() }
     }
 
-    pub(crate) fn arrived(&self, server: usize, arrival: u64) {
-        self.arrivals[server].store(arrival, Ordering::Relaxed);
+    /// A server has put it in its queue, in answer to an acquire that was sent then. A refusal from before the last grant may be
+    /// heard after it: that place was used up.
+    pub(crate) fn arrived(&self, server: usize, arrival: u64, (sent, is_vote): (Tick, bool)) {
+        let is_used_up = !is_vote && sent.as_micros() < self.granted_us.load(Ordering::Relaxed);
+        if !is_used_up || mutant!(UsedPlaceNamed) {
+            self.arrivals[server].store(arrival, Ordering::Relaxed);
+        }
+        self.stands[server].store(true, Ordering::Relaxed);
         self.lineups[server].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -108,17 +130,21 @@ impl Slot {
 
     /// Whether some server has it in its queue, as far as one knows.
     pub(crate) fn has_arrived(&self) -> bool {
-        (0..self.arrivals.len()).any(|server| self.has_arrived_at(server))
+        (0..self.stands.len()).any(|server| self.has_arrived_at(server))
     }
 
     /// Whether this server has it in its queue, as far as one knows.
     pub(crate) fn has_arrived_at(&self, server: usize) -> bool {
-        self.arrivals[server].load(Ordering::Relaxed) > 0
+        self.stands[server].load(Ordering::Relaxed)
     }
 
-    /// The lock was granted here: who comes next begins at the tail.
-    pub(crate) fn begin_anew(&self) {
-        self.arrivals.iter().for_each(|arrival| arrival.store(0, Ordering::Relaxed));
+    /// The lock was granted here, and others wait behind: who comes next begins at the tail, where the place `stays` put already.
+    pub(crate) fn served(&self, now: Tick, stays: bool) {
+        self.granted_us.store(now.as_micros(), Ordering::Relaxed);
+        if !stays {
+            self.arrivals.iter().for_each(|arrival| arrival.store(0, Ordering::Relaxed));
+            self.stands.iter().for_each(|stands| stands.store(false, Ordering::Relaxed));
+        }
     }
 
     pub(crate) fn unavailable_since(&self) -> Option<Tick> {

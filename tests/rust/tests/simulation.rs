@@ -49,6 +49,18 @@ const KEPT: &[(u64, &str)] = &[
     ),
     (6182, "a release overtook a heal on the other connection, and was over before that wrote the key"),
     (7877, "the same, with another server"),
+    (7115, "a refusal that was heard after a grant gave the shared place the rank back that the grant had used up"),
+    (
+        36122,
+        "a winner didn't leave where another of its process had lined their place up behind the vote, and was heard of first",
+    ),
+    (13359, "an extension that reached further than the one confirmed behind it was confirmed, and didn't count"),
+    (26660, "a waiter with a short ttl left, and its acquire that had timed out lined it up again later"),
+    (16470, "who got the lock after a close was expected to be named by a release that asked again for what the close had found"),
+    (
+        28818,
+        "three that gave up in an outage stood in line, and their process didn't pass on the second's turn: it was expected to",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {

@@ -92,6 +92,8 @@ impl World {
                 let now = self.read_clocks(client).tick;
                 if self.processes[client].lines.passes_on(server, &hinted, now) {
                     self.pass_on(client, server, &hinted);
+                } else if hinted.hint.is_now() {
+                    self.turn_is_kept(hinted.lock);
                 }
             }
         }

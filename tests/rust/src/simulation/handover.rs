@@ -10,6 +10,7 @@ use locktender::machine::{CLAIM_MS, Message};
 use locktender::op::{Op, Reply, Verdict};
 
 use super::clock::{Instant, micros, ms};
+use super::lines::LOOK;
 use super::node::Node;
 use super::sample::EVERY;
 use super::slot::Slot;
@@ -138,6 +139,14 @@ impl World {
             let excused = self.watch.handover.excused_until.entry(name).or_default();
             *excused = (*excused).max(until);
         }
+    }
+
+    /// A client doesn't pass on the turn of a waiter that is gone, as it did so for another a moment ago. The one that is told to
+    /// look next may be gone, too: all of them gave up while the server could not be reached. Then it is free until somebody looks.
+    pub(super) fn turn_is_kept(&mut self, lock: &str) {
+        let Some(name) = self.name_of(lock) else { return };
+        let excused = self.watch.handover.excused_until.entry(name).or_default();
+        *excused = (*excused).max(self.now + LOOK + ms(5));
     }
 
     /// Whether nothing has come between a client and the servers since then.

@@ -12,7 +12,7 @@ use super::standing::Signs;
 use super::world::World;
 
 /// The longest that whoever speaks for a line doesn't look.
-const LOOK: u64 = ms(1_000);
+pub(super) const LOOK: u64 = ms(1_000);
 
 /// What is known of waiters that no process knows all of.
 #[derive(Default)]

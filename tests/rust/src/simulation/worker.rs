@@ -281,8 +281,10 @@ impl World {
         for slot in 0..self.processes[client].slots.len() {
             self.bring(client, slot, Input::Close);
             let entry = &mut self.processes[client].slots[slot];
-            if entry.grant.is_some() {
-                entry.gone.get_or_insert(Gone::Closed);
+            if entry.grant.is_some() && entry.gone.is_none() {
+                // A close gives back what is held: who comes after it, comes after that hold.
+                entry.gone = Some(Gone::Closed);
+                self.disown(client, slot);
             }
         }
         (0..self.plan.servers).for_each(|server| self.give_up(client, server));

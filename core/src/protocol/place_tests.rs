@@ -1,0 +1,130 @@
+//! Places in the servers' queues that waiters of one process share, in virtual time: who takes them out, and what rank is named.
+
+use std::sync::Arc;
+
+use crate::clock::Now;
+use crate::error::Remaining;
+use crate::op::{Queued, Reply, Verdict};
+use crate::options::LockOptions;
+use crate::protocol::acquiring::tests::{Acquire, leaving, reason, seats};
+use crate::protocol::waiting::tests::{at, ms, recipe};
+use crate::protocol::{Acquisition, Input, Step, Tag};
+use crate::wait::{LeaveReason, LocalQueues, Role};
+
+#[test]
+fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
+    for (queued, behind, leaves) in [
+        (Queued::At { rank: 0, arrival: 9 }, false, true),
+        (Queued::At { rank: 0, arrival: 9 }, true, false),
+        (Queued::Nothing, false, false),
+    ] {
+        let mut queues = LocalQueues::new("c", "", 3);
+        let seat = queues.join("l", 1, false);
+        let entry = seat.slot.entry().to_string();
+        let recipe = Arc::new(recipe(3));
+        let mut machine = Acquisition::new(recipe, Some(seat), 1, Now { tick: at(0), wall_us: 0 });
+        let bring = |machine: &mut Acquisition, input| {
+            let mut out = Vec::new();
+            machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut out);
+            out
+        };
+        bring(&mut machine, Input::Start);
+        let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
+        let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
+        bring(&mut machine, Input::Answer { server: 0, tag, answer: vote() });
+        let granted = bring(&mut machine, Input::Answer { server: 1, tag, answer: vote() });
+        assert!(reason(&granted).is_some());
+        if behind {
+            queues.join("l", 2, false);
+        }
+        queues.quit("l", 1, LeaveReason::Granted { until: at(9_998), stays: false });
+        let held = Reply::new(Verdict::Held, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
+        let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
+        assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
+    }
+}
+
+fn a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant() {
+    // When another of this process hears that the first server has lined their place up, as that may have been behind the vote:
+    // before the round is sent, before its vote is heard, or after that.
+    for (heard, leaves) in [(Some(0), 0), (Some(1), 1), (Some(2), 1), (None, 0)] {
+        for servers in [1, 3] {
+            let mut queues = LocalQueues::new("c", "", servers);
+            let seat = queues.join("l", 1, false);
+            let slot = Arc::clone(&seat.slot);
+            let hears = |step| {
+                if heard == Some(step) {
+                    slot.arrived(0, 9, (at(0), false));
+                }
+            };
+            let mut machine = Acquisition::new(Arc::new(recipe(servers)), Some(seat), 1, Now { tick: at(0), wall_us: 0 });
+            let mut bring = |input| {
+                let mut out = Vec::new();
+                machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut out);
+                out
+            };
+            hears(0);
+            bring(Input::Start);
+            hears(1);
+            let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
+            let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
+            let mut granted = bring(Input::Answer { server: 0, tag, answer: vote() });
+            if servers > 1 {
+                hears(2);
+                granted = bring(Input::Answer { server: 1, tag, answer: vote() });
+            }
+            assert!(reason(&granted).is_some());
+            let leaves = if servers == 1 && heard == Some(2) { 0 } else { leaves };
+            assert_eq!(leaving(&granted).len(), leaves, "{heard:?} of {servers}");
+        }
+    }
+}
+
+#[test]
+fn a_winner_leaves_where_another_lined_their_place_up() {
+    a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant();
+}
+
+fn an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back() {
+    // Whether the winner knew of the one that waits behind it, so that the server put their place at the tail with its vote.
+    for (stays, rank) in [(true, 20), (false, 0)] {
+        let (mut queues, seats) = seats(1, false);
+        let slot = Arc::clone(&seats[0].slot);
+        slot.arrived(0, 9, (at(0), false));
+        let mut first = Acquire::new(Some(seats[0].clone()), LockOptions::default());
+        if !stays {
+            first.bring(Input::Start);
+        }
+        let mut second = Acquire::new(Some(queues.join("l", 2, false)), LockOptions::default());
+        if stays {
+            first.bring(Input::Start);
+        }
+        second.bring(Input::Role(Role::OneTry, None));
+        first.now = at(1);
+        let granted = first.answer(Verdict::Vote, if stays { Queued::At { rank: 0, arrival: 20 } } else { Queued::Nothing });
+        let Some(reason) = reason(&granted) else { panic!("it was granted") };
+        queues.quit("l", 1, reason);
+        // The server has refused it before the vote, and says so later.
+        second.held();
+        assert_eq!(slot.place(0).arrival, rank, "{stays}");
+        // It may as well have lined it up behind the vote.
+        assert!(slot.has_arrived_at(0), "{stays}");
+        second.now = second.machine.wake_at().max(at(2));
+        second.bring(Input::Role(Role::First, None));
+        second.answer(Verdict::Held, Queued::At { rank: 0, arrival: 30 });
+        assert_eq!((second.round, slot.place(0).arrival), (2, 30), "{stays}");
+    }
+}
+
+#[test]
+fn who_comes_next_in_a_place_doesnt_name_the_arrival_that_was_served() {
+    an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn what_is_left_out_of_the_places_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::LateCompanionKept, a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant);
+    assert_noticed(Mutant::UsedPlaceNamed, an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back);
+}
