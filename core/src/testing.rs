@@ -86,7 +86,7 @@ impl Clock {
     /// `INVALID_ARGUMENT` if another test has it.
     pub fn try_take() -> Result<Self, Error> {
         let taken = TAKEN.get_or_make(Taken::default);
-        let mut by = taken.by.lock();
+        let by = taken.by.lock();
         if by.is_some() {
             return Err(Error::clock_is_taken());
         }
