@@ -1,4 +1,4 @@
-//! Tells the linker that Node itself brings the symbols of its API.
+//! Build: the linker learns that Node itself has the symbols of its API.
 
 fn main() {
     napi_build::setup();

@@ -2,13 +2,13 @@ import { callGuest } from './guest.js'
 
 type Abort = (reason: unknown) => void
 
-/** Those that one signal ends, and what listens to it for all of them. */
+/** The calls that one signal ends, and its listener for all of them. */
 interface Together {
   readonly aborts: Set<Abort>
   readonly listener: () => void
 }
 
-// One listener for each signal, however many calls it ends: Node warns of a leak where there are more than ten.
+// One listener for each signal, for any number of calls: Node warns of a leak if there are more than ten listeners.
 const signals = new Map<AbortSignal, Together>()
 
 /** Calls `abort` when the signal is aborted. @internal */
@@ -47,7 +47,7 @@ function forget(signal: AbortSignal, together: Together): void {
   })
 }
 
-/** The reason, or what the signal throws instead. */
+/** The reason, or the error that the signal throws instead. */
 function reasonOf(signal: AbortSignal): unknown {
   try {
     return signal.reason

@@ -8,7 +8,7 @@ export const addon = load()
 
 function load(): typeof native {
   try {
-    // What is required by a name that stands here is found by bundlers, too.
+    // Bundlers find a package that is required by a literal name.
     return require('../native/index.js') as typeof native
   } catch (cause) {
     throw new Error(whyMissing(process.platform, process.arch), { cause })

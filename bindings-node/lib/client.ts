@@ -16,47 +16,50 @@ export type WithLockOptions = LockOptions & AcquireOptions
 
 /** Options of `adopt`. */
 export type AdoptOptions = WithLockOptions & {
-  /** Whether to acquire the lock like any other if the hold that was handed over is gone. Default false: `LOCK_LOST` then. */
+  /**
+   * Whether to acquire the lock like any other if the hold that was handed over has ended. Default false: then it is `LOCK_LOST`.
+   */
   orAcquire?: boolean
 }
 
-/** What runs while the lock is held. */
+/** The body: it runs while the lock is held. */
 export type Body<T> = (held: Held) => T | PromiseLike<T>
 
-/** What `tryWithLock` came to. */
+/** The result of `tryWithLock`. */
 export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false }
 
-/** What one server really guarantees. */
+/** The report on one server: what it can guarantee. */
 export interface ServerReport {
   readonly server: string
-  /** Why it didn't answer; the rest is then `null`. */
+  /** The reason why it didn't answer; the rest is then `null`. */
   readonly error: ServerError | null
   readonly version: string | null
   readonly role: string | null
   /** `aof`, `rdb` or `none`. */
   readonly persistence: string | null
-  /** The eviction policy; anything but `noeviction` may evict a lock. */
+  /** The eviction policy; any other than `noeviction` may evict a lock. */
   readonly eviction: string | null
-  /** How far its clock is ahead of this machine's; negative if behind. */
+  /** The time by which its clock is ahead of this machine's; negative if behind. */
   readonly clockOffsetMs: number | null
-  /** What locks need and this client's user may not do, one line each; `null` if that can't be told. */
+  /** The rights that locks need and this client's user lacks, one line each; `null` if they are unknown. */
   readonly denied: readonly string[] | null
   readonly warnings: readonly string[]
 }
 
 /**
- * The connection to one lock server or to a quorum of independent ones. Lazy: nothing is connected before the first
- * operation. Emits every event by its kind, and all of them as `event`.
+ * The connection to one lock server or to a quorum of independent ones. It is lazy: it connects at the first operation. It emits
+ * every event by its kind, and all of them as `event`.
  */
 export class Client extends EventEmitter<ClientEvents> implements AsyncDisposable {
   readonly #native: native.Client
 
   /**
    * @param servers a URL (`redis://`, `rediss://`, `unix://`, `memory://name`), or several (an array, or one string split at
-   * commas): a quorum. Without any, what the environment's `LOCKTENDER_URL` names; if that isn't set, the first operation says so.
+   * commas): a quorum. Without servers, the environment's `LOCKTENDER_URL` names them; if it isn't set, the first operation fails
+   * and says so.
    */
   constructor(servers?: Server | readonly Server[], options?: ClientOptions)
-  /** A client of what the environment's `LOCKTENDER_URL` names. */
+  /** A client of the servers that the environment's `LOCKTENDER_URL` names. */
   constructor(options?: ClientOptions)
   constructor(servers?: Server | readonly Server[] | ClientOptions, options?: ClientOptions) {
     super()
@@ -72,8 +75,8 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   /**
-   * A client for the server that an ioredis client uses: its address, credentials, TLS and database are copied, and its `keyPrefix`
-   * unless `prefix` is given. The connection is the client's own. Clients of a cluster or of sentinels are refused.
+   * A client for the server that an ioredis client uses. Its address, credentials, TLS and database are copied, and its `keyPrefix`
+   * unless `prefix` is given. The client has its own connection. Clients of a cluster or of sentinels are refused.
    */
   static fromIoredis(redis: IoredisLike, options?: ClientOptions): Client {
     return onBehalfOf(Client.fromIoredis, () => new Client(...ofIoredis(redis, clientOptions(options) as ClientOptions)))
@@ -97,11 +100,11 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   /**
-   * Acquires the lock, runs `body` while holding it, and gives it back on every way out.
+   * Acquires the lock, runs `body` while holding it, and releases the lock on every way out.
    *
-   * Resolves to what the body came to. Rejects with the body's error (the lock's own, if there is one too, is its `lockError`),
-   * with `LockLostError` (its `result` is the body's) if the lock was lost meanwhile, or as `acquire` does. `held.signal` is
-   * aborted on loss; the option `signal` ends the wait for the lock, and is yours once the body runs.
+   * Resolves to the result of the body. Rejects with the body's error; an error of the lock is then its `lockError`. Rejects with
+   * `LockLostError` (its `result` is the body's) if the lock was lost meanwhile, or as `acquire` does. `held.signal` is aborted on
+   * loss. The option `signal` ends the wait for the lock; locktender ignores it after the body has begun.
    */
   withLock<T>(name: string, body: Body<T>): Promise<T>
   withLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<T>
@@ -121,10 +124,11 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   /**
-   * Takes a lock over from another process, by the string its `handOver` gave. The two clients must have the same prefix. Rejects
-   * with `LockLostError`, reason `ended`, if that hold has ended or was adopted before, also by an attempt of this call that lost
-   * its answer. `{ orAcquire: true }` acquires the lock then, like any other: it waits for it, and what that hold protected may be
-   * half done.
+   * Takes a lock over from another process, by the string that its `handOver` returned. The two clients must have the same prefix.
+   *
+   * Rejects with `LockLostError`, reason `ended`, if that hold has ended or was adopted before. An earlier attempt of this call
+   * that lost its answer counts, too. With `{ orAcquire: true }` the lock is then acquired like any other: the call waits for it.
+   * The work that the old hold protected may be unfinished.
    */
   async adopt(ticket: string, options?: AdoptOptions): Promise<Held> {
     this.#hear()
@@ -136,21 +140,21 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   /**
-   * Marks the servers of a quorum as trusted, so that they vote at once instead of after `maxTtlMs`. Only for servers that are
-   * new, and only while no lock of this quorum may be held anywhere. Does nothing with one server.
+   * Marks the servers of a quorum as trusted, so that they vote at once instead of after `maxTtlMs`. Use it only for new servers,
+   * and only while no lock of this quorum may be held by any client. It does nothing with one server.
    */
   async initializeQuorum(): Promise<void> {
     resultOf(await outcome(this.#native.initializeQuorum()))
   }
 
-  /** What each server really guarantees: version, role, persistence, eviction, clock, rights, and what is worth a warning. */
+  /** A report on each server: version, role, persistence, eviction, clock, rights, and warnings. */
   async report(): Promise<ServerReport[]> {
     return resultOf(await outcome(this.#native.report()))
   }
 
   /**
-   * Closes the client: acquires under way reject with `ClosedError`, held locks are lost (reason `closed`) and given back, then
-   * connections are let go. Takes at most a response timeout or so.
+   * Closes the client. Acquires under way reject with `ClosedError`. Held locks are lost (reason `closed`) and released. Then the
+   * connections are closed. This takes about a response timeout at most.
    */
   async close(): Promise<void> {
     resultOf(await outcome(this.#native.close()))
@@ -166,7 +170,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 }
 
-/** Sorts out `(options, body)` and `(body)`. @internal */
+/** Distinguishes `(options, body)` and `(body)`. @internal */
 export function bodyOf<T>(options: WithLockOptions | Body<T> | undefined, body: Body<T> | undefined): [WithLockOptions | undefined, Body<T>] {
   const [own, run] = typeof options === 'function' && body === undefined ? [undefined, options] : [options, body]
   if (typeof run !== 'function') throw InvalidArgumentError.of('body', run, 'must be a function')

@@ -11,12 +11,12 @@ function defaultClient(): Client {
 }
 
 /**
- * Sets the servers and options of the default client, which `lock`, `withLock` and `tryWithLock` use, and gives that client.
- * Without it the default client is made at the first operation, of what the environment's `LOCKTENDER_URL` names. Locks that were
- * used before keep theirs.
+ * Sets the servers and options of the default client, which `lock`, `withLock` and `tryWithLock` use, and returns that client.
+ * Otherwise the default client is made at the first operation, with the servers that the environment's `LOCKTENDER_URL` names.
+ * Locks that were used before keep their client.
  */
 export function configure(servers: Server | readonly Server[], options?: ClientOptions): Client
-/** Sets the options of the default client, whose servers the environment's `LOCKTENDER_URL` names, and gives that client. */
+/** Sets the options of the default client, whose servers the environment's `LOCKTENDER_URL` names, and returns that client. */
 export function configure(options: ClientOptions): Client
 export function configure(servers: Server | readonly Server[] | ClientOptions, options?: ClientOptions): Client {
   return (client = onBehalfOf(configure, () => new Client(servers as Server | readonly Server[], options)))

@@ -2,20 +2,20 @@ import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
 
-/** What one server answered, or why it did not. */
+/** The failure of one server. */
 export interface ServerError {
   /** The server's address, without credentials. */
   readonly server: string
-  /** Such as `refused`, `timeout`, `denied`, `quarantine`. */
+  /** The kind of the failure, such as `refused`, `timeout`, `denied`, `quarantine`. */
   readonly kind: string
   readonly message: string
 }
 
-/** Every error of locktender. Decide by `code`, not by the text. */
+/** Every error of locktender. Branch on `code`, never on the message. */
 export class LockError extends Error {
-  /** The same in every language, such as `ACQUIRE_TIMEOUT`. */
+  /** The code, the same in every language, such as `ACQUIRE_TIMEOUT`. */
   readonly code: string
-  /** The lock's name, where the error is about one lock. */
+  /** The lock's name, if the error is about one lock. */
   readonly lockName: string | null
 
   /** @internal */
@@ -30,13 +30,13 @@ export class LockError extends Error {
   }
 }
 
-/** `ACQUIRE_TIMEOUT`: `waitMs` ran out while somebody held the lock. */
+/** `ACQUIRE_TIMEOUT`: `waitMs` ended while the lock was held. */
 export class AcquireTimeoutError extends LockError {
-  /** The value of the key: the holder's readable owner, or whatever another library wrote. */
+  /** The value of the key: the holder's readable owner value, or the value of another library. */
   readonly holder: string
-  /** How long the key remained; `null` if it has no expiry. */
+  /** The remaining time of the key; `null` if it has no expiry. */
   readonly remainingMs: number | null
-  /** How many waited before this one; `null` if the server had put it in no line. */
+  /** The number of waiters before this one; `null` if the server had not put it into the queue. */
   readonly rank: number | null
 
   /** @internal */
@@ -48,19 +48,21 @@ export class AcquireTimeoutError extends LockError {
   }
 }
 
-/** Why a hold ended without its holder's doing. */
+/** The reason why a hold ended without its holder's action. */
 export type LossReason = 'expired' | 'missing' | 'taken' | 'superseded' | 'conflict' | 'max_hold' | 'closed' | 'ended'
 
-/** `LOCK_LOST`: the lock was ours and no longer is. */
+/** `LOCK_LOST`: the hold was lost. */
 export class LockLostError extends LockError {
   readonly reason: LossReason
-  /** The owner value of who holds the lock now, if the servers showed one. */
+  /** The owner value of the holder now, if the servers showed one. */
   readonly rival: string | null
-  /** The fence of the latest hold that came between, if the servers prove that there was one; without a `rival` it has ended since. */
+  /**
+   * The fence of the latest hold in between, if the servers prove that there was one. Without a `rival` that hold has ended since.
+   */
   readonly rivalFence: number | null
-  /** How long the holder went on after its validity had ended, by this machine's clock. */
+  /** How long the holder continued after the end of its validity, by this machine's clock. */
   readonly overrunMs: number
-  /** What the body of `withLock` came to, if it ran to its end. */
+  /** The result of the body of `withLock`, if it ran to its end. */
   declare result?: unknown
 
   /** @internal */
@@ -90,13 +92,13 @@ class ServersError extends LockError {
 /** `UNAVAILABLE`: no majority of the servers could be reached for `unavailableAfterMs`. */
 export class UnavailableError extends ServersError {}
 
-/** `DENIED`: the servers refused the credentials, or the rights to what a lock needs. */
+/** `DENIED`: the servers refused the credentials, or a right that a lock needs. */
 export class DeniedError extends ServersError {}
 
-/** `KEY_CONFLICT`: the key holds something that isn't a string; it was left as it is. */
+/** `KEY_CONFLICT`: the key holds a value that isn't a string; locktender did not change it. */
 export class KeyConflictError extends LockError {}
 
-/** `INVALID_ARGUMENT`: an option, a name or a URL is wrong; the message says which, and what was given. */
+/** `INVALID_ARGUMENT`: an option, a name or a URL is wrong; the message names it and its value. */
 export class InvalidArgumentError extends LockError {
   /** @internal */
   static of(argument: string, given: unknown, why: string): InvalidArgumentError {
@@ -104,7 +106,7 @@ export class InvalidArgumentError extends LockError {
   }
 }
 
-/** A value for a person, without a word of the value's own code. */
+/** A value as text for a reader, made without running the value's own code. */
 function shown(given: unknown): string {
   try {
     return inspect(given, { depth: 0, breakLength: Infinity, maxStringLength: 60, customInspect: false }).slice(0, 80)

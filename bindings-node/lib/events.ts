@@ -4,7 +4,7 @@ import type { EventEmitter } from 'node:events'
 import type { LossReason } from './errors.js'
 import { callGuest } from './guest.js'
 
-/** What can happen to a lock or a server. */
+/** The kinds of events of a lock or a server. */
 export type EventKind =
   | 'attempt'
   | 'busy'
@@ -32,21 +32,21 @@ export interface LockEvent {
   readonly lockName: string | null
   /** The lock's whole key on the servers: the prefix and the name. */
   readonly key: string | null
-  /** Our owner value. */
+  /** This client's owner value. */
   readonly owner: string | null
   readonly fence: number | null
-  /** The value of whoever holds the key instead. */
+  /** The value of the rival in the key. */
   readonly rival: string | null
-  /** The fence of the latest hold that came between, if the servers show it. */
+  /** The fence of the latest hold in between, if the servers show it. */
   readonly rivalFence: number | null
-  /** Why the lock was lost. */
+  /** The reason why the lock was lost. */
   readonly reason: LossReason | null
   /**
-   * The wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of a race; for `woken` since the waiter
-   * was told.
+   * The wait of an acquire with any end, the duration of a released or handed-over hold, or the overrun of a race. For `woken` it
+   * is the time since the waiter was notified.
    */
   readonly tookMs: number | null
-  /** How many wait before us, for `queued`. */
+  /** The number of waiters before this one, for `queued`. */
   readonly rank: number | null
   readonly server: string | null
   readonly message: string | null
@@ -57,7 +57,7 @@ export type ClientEvents = { [Kind in EventKind]: [event: LockEvent] } & { event
 
 const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'server_failed', 'warning'] satisfies EventKind[]
 
-/** Whether events of this name come out of the core only once somebody listens: they cost every acquire something. @internal */
+/** Whether the core sends events of this name only if there are listeners: they cost every acquire some time. @internal */
 export function ofNormalLife(name: string): boolean {
   return !rare.includes(name)
 }
@@ -68,7 +68,7 @@ export const diagnostics = channel('locktender')
 const emitters = new Map<number, WeakRef<EventEmitter<ClientEvents>>>()
 const forgotten = new FinalizationRegistry<number>((client) => emitters.delete(client))
 
-/** Has the events of client `number` emitted by `emitter`, for as long as it lives. @internal */
+/** Lets `emitter` emit the events of client `number`, for as long as it lives. @internal */
 export function enrol(number: number, emitter: EventEmitter<ClientEvents>): void {
   emitters.set(number, new WeakRef(emitter))
   forgotten.register(emitter, number)
@@ -80,8 +80,8 @@ function isHeard(emitter: EventEmitter<ClientEvents> | undefined): boolean {
 }
 
 /**
- * Tells each of those that listen; none is passed over because another one throws. An acquire that waits for its own client may
- * wait for ever, so that is a warning of the process where nobody listens. @internal
+ * Passes an event to every listener, also if another listener throws. An acquire that waits for its own client may wait for ever.
+ * So this becomes a warning of the process if there is no listener. @internal
  */
 export function deliver(client: number, event: LockEvent, selfWait: boolean): void {
   const emitter = emitters.get(client)?.deref()

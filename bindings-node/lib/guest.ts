@@ -1,6 +1,6 @@
 /**
- * Calls code of the application: a listener, or a signal of its own. What it throws is the application's, an uncaught exception as
- * with any emitter; the results that come after it are not lost for it. @internal
+ * Calls code of the application: a listener, or its own signal. An error that it throws is an uncaught exception of the
+ * application, as with any emitter. Later results are not lost. @internal
  */
 export function callGuest(code: () => void): void {
   try {

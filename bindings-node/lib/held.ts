@@ -6,18 +6,18 @@ import { time } from './options.js'
 import { outcome, queue, resultOf, watch, type Granted } from './queue.js'
 import { traced } from './tracing.js'
 
-/** What a release found. */
+/** The result of a release. */
 export interface Release {
-  /** `released`: it was ours. `expired`: nobody has it. `taken`: somebody else has it, or had it in between. */
+  /** `released`: the lock was held until now. `expired`: the lock is free. `taken`: another client has it, or had it in between. */
   readonly outcome: 'released' | 'expired' | 'taken'
-  /** With `taken`: the owner value of who has it; `null` if that hold has ended since. */
+  /** With `taken`: the owner value of the rival; `null` if that hold has ended since. */
   readonly rival: string | null
   /**
-   * With `taken`: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in which it
-   * was issued, so it also says since when.
+   * With `taken`: the fence of the latest hold in between, if the servers show it. It is about the microsecond in which it was
+   * issued, so it also shows when that hold began.
    */
   readonly rivalFence: number | null
-  /** How long after the end of validity the release was sent, by this machine's clock. */
+  /** The time from the end of validity to the release, by this machine's clock. */
   readonly overrunMs: number
 }
 
@@ -26,21 +26,21 @@ const forgotten = new FinalizationRegistry<number>((hold) => {
   queue.abandon(hold)
 })
 
-// Who keeps only the signal still works under the lock, which is then no garbage.
+// A program that keeps only the signal still works under the lock. So the hold is then no garbage.
 const holds = new WeakMap<AbortSignal, Held>()
 
-// A hold whose end somebody waits for is no garbage.
+// A hold is no garbage while a caller waits for its end.
 const awaited = new Set<Held>()
 
 /**
- * A lock that is ours until it is released, handed over or lost.
+ * A hold: one acquisition of a lock, until it is released, handed over or lost.
  *
- * It is renewed in the background, on a thread of its own: a blocked event loop doesn't let it expire. It keeps no process
- * alive. A `Held` that is garbage-collected without release, its `signal` too, is no longer renewed, and expires with a
- * `warning` event.
+ * It is renewed in the background, on a separate thread: a blocked event loop doesn't let it expire. It keeps no process alive. If
+ * a `Held` and its `signal` are garbage-collected without a release, the hold is no longer renewed. It expires with a `warning`
+ * event.
  */
 export class Held implements AsyncDisposable {
-  // The client is only kept alive: without it nobody would hear its events, nor give its locks back at exit.
+  // The client is only kept alive: without it, its events would get lost, and its locks would not be released at exit.
   readonly #made: { readonly hold: number; readonly client: object }
   #owner: string | undefined
   #loss: AbortController | undefined
@@ -48,7 +48,7 @@ export class Held implements AsyncDisposable {
 
   /** The lock's name. */
   readonly name: string
-  /** The fencing token, larger than that of every earlier hold of this name: a number that a resource compares. */
+  /** The fence, larger than that of every earlier hold of this name: a number that a resource compares. */
   readonly fence: number
 
   /** @internal */
@@ -68,7 +68,7 @@ export class Held implements AsyncDisposable {
     return (this.#owner ??= queue.owner(this.#hold))
   }
 
-  /** Its data, for logs. */
+  /** The hold's data, for logs. */
   toJSON(): { name: string; owner: string; fence: number } {
     return { name: this.name, owner: this.owner, fence: this.fence }
   }
@@ -78,12 +78,12 @@ export class Held implements AsyncDisposable {
     return `Held ${inspect({ ...this.toJSON(), remainingMs: this.remainingMs() }, options)}`
   }
 
-  /** How long the lock is surely held if nothing renews it; 0 if it is not held. No I/O. */
+  /** The time for which the lock is certainly held without a renewal; 0 if it is not held. No I/O. */
   remainingMs(): number {
     return queue.remainingMs(this.#hold)
   }
 
-  /** Whether the lock is held now. No I/O; never true later than the servers' expiry, also when the event loop was blocked. */
+  /** Whether the lock is held now. No I/O. It is never true after the servers' expiry, also if the event loop was blocked. */
   isValid(): boolean {
     return queue.isValid(this.#hold)
   }
@@ -95,9 +95,9 @@ export class Held implements AsyncDisposable {
   }
 
   /**
-   * Aborted when the lock is lost, with the `LockLostError` as its reason. A release doesn't abort it. Looking at it is
-   * enough: also work that never lets the event loop run finds it aborted after a loss. Waiting for it keeps no process alive:
-   * one in which nothing else is to be done ends, and gives the lock back. `lost` does.
+   * A signal that is aborted when the lock is lost, with the `LockLostError` as its reason. A release doesn't abort it. Checking it
+   * is enough: also code that never lets the event loop run finds it aborted after a loss. A wait for it keeps no process alive. A
+   * process without other work ends, and releases the lock. A wait for `lost` keeps the process alive.
    */
   get signal(): AbortSignal {
     this.#loss ??= this.#watched()
@@ -107,7 +107,7 @@ export class Held implements AsyncDisposable {
 
   /**
    * Resolves to the `LockLostError` when the lock is lost, or to `null` once it was released or handed over. Never rejects. From
-   * the first look at it until then it keeps the process alive, as any call under way does, and the lock renewed.
+   * the first read of this property until then, it keeps the process alive, as any call under way does, and the lock renewed.
    */
   get lost(): Promise<LockLostError | null> {
     return (this.#lost ??= this.#end())
@@ -128,7 +128,7 @@ export class Held implements AsyncDisposable {
   #watched(): AbortController {
     const loss = new AbortController()
     holds.set(loss.signal, this)
-    // Weak, or what waits for the loss of a forgotten hold would keep it from being forgotten.
+    // Weak: otherwise the wait for the loss of a forgotten hold would keep the hold alive.
     const told = new WeakRef(loss)
     watch(this.#hold, (error) => {
       if (error) told.deref()?.abort(error)
@@ -137,7 +137,7 @@ export class Held implements AsyncDisposable {
   }
 
   /**
-   * Makes at least `ttlMs` remain, without a value the lock's own ttl. An extension never shortens.
+   * Extends the remaining time to at least `ttlMs`, by default the lock's own ttl. An extension never shortens it.
    *
    * Rejects with `LockLostError`, `NotHeldError`, or `UnavailableError` if no majority answered for `unavailableAfterMs`.
    */
@@ -148,7 +148,7 @@ export class Held implements AsyncDisposable {
     })
   }
 
-  /** Makes what `remainingMs()` says now and `ms` more remain. Rejects as `extend` does. */
+  /** Extends the remaining time to the present `remainingMs()` plus `ms`. Rejects as `extend` does. */
   extendBy(ms: number): Promise<void> {
     return traced('extend', this.name, async () => {
       const more = time('ms', ms ?? null)
@@ -157,26 +157,26 @@ export class Held implements AsyncDisposable {
   }
 
   /**
-   * Gives the lock back, and tells what was found.
+   * Releases the lock, and returns the outcome.
    *
-   * Rejects with `UnavailableError` if the outcome is still unknown after `unavailableAfterMs`: the release goes on in the
-   * background, and may be called again to learn the outcome; with `NotHeldError` if it was released or handed over before.
+   * Rejects with `UnavailableError` if the outcome is still unknown after `unavailableAfterMs`. The release then continues in the
+   * background. Call it again to learn the outcome. Rejects with `NotHeldError` if the lock was released or handed over before.
    */
   release(): Promise<Release> {
     return traced('release', this.name, async () => resultOf(await outcome(queue.release(this.#hold))))
   }
 
   /**
-   * Ends this handle without releasing, and gives a single-use string for `client.adopt` in another process. Until then, at
-   * most for what remains of the ttl, the lock stays taken.
+   * Ends this handle without a release, and returns a single-use string for `client.adopt` in another process. Until then the lock
+   * stays held, for the remaining time of its ttl at most.
    */
   handOver(): string {
     return valueOf(queue.handOver(this.#hold))
   }
 
   /**
-   * Gives the lock back unless that was done. Never rejects: a loss shows in `signal` and as an event, with a `warning` if the work
-   * never looked.
+   * Releases the lock unless it was released before. Never rejects. A loss shows in `signal` and as an event, with a `warning` if
+   * the work never checked.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     const disposed = traced('release', this.name, async () => {
@@ -185,7 +185,7 @@ export class Held implements AsyncDisposable {
     await disposed.catch(() => undefined)
   }
 
-  /** Whether the loss itself ended a body: by the reason of `signal`, or by an `AbortError` of that cause. @internal */
+  /** Whether the loss itself ended a body: by the reason of `signal`, or by an `AbortError` with that cause. @internal */
   cancelled(error: unknown): boolean {
     const signal = this.#loss?.signal
     if (!signal?.aborted) return false
@@ -200,7 +200,7 @@ export class Held implements AsyncDisposable {
   }
 }
 
-/** Runs `body` with `held`, and gives the lock back on every way out. @internal */
+/** Runs `body` with `held`, and releases the lock on every way out. @internal */
 export async function during<T>(held: Held, body: (held: Held) => T | PromiseLike<T>): Promise<T> {
   let value: T
   try {
@@ -219,7 +219,7 @@ export async function during<T>(held: Held, body: (held: Held) => T | PromiseLik
   return value
 }
 
-/** An error of the body always wins; the lock's goes with it. */
+/** An error of the body is always thrown; the lock's error is attached to it. */
 function attach(error: unknown, lockError: unknown): void {
   if (typeof error === 'object' && error !== null && Object.isExtensible(error)) {
     Object.defineProperty(error, 'lockError', { value: lockError, configurable: true, writable: true })

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from './errors.js'
 import type { ClientOptions } from './options.js'
 import { clientOf } from './servers.js'
 
-/** What is read of an ioredis client: its options. */
+/** The part of an ioredis client that is read: its options. */
 export interface IoredisLike {
   readonly options: {
     readonly host?: string | undefined
@@ -18,7 +18,7 @@ export interface IoredisLike {
   readonly isCluster?: boolean | undefined
 }
 
-/** The URL and the options that lead where an ioredis client leads. @internal */
+/** The URL and the options of the server that an ioredis client uses. @internal */
 export function ofIoredis(redis: unknown, options: ClientOptions): [string, ClientOptions] {
   const given = optionsOf(redis)
   const { tls, keyPrefix } = given
@@ -50,7 +50,7 @@ function credentials({ username, password }: IoredisLike['options']): string {
   return username || password ? `${encodeURIComponent(username ?? '')}:${encodeURIComponent(password ?? '')}@` : ''
 }
 
-/** Certificates are texts in ioredis and files here: who has some of his own says where they lie. */
+/** Certificates are texts in ioredis and files here: a user with own certificates must name their files. */
 function checkTls(tls: object, host: string, options: ClientOptions): void {
   const { ca, cert, key, rejectUnauthorized, servername } = tls as Record<string, unknown>
   if (rejectUnauthorized === false) throw refused('tls.rejectUnauthorized: false', 'certificates are always checked; tlsCa says against what')
@@ -59,7 +59,7 @@ function checkTls(tls: object, host: string, options: ClientOptions): void {
   if (missing.length > 0) throw refused('tls with certificates', `its certificates are texts; name the files in ${missing.join(', ')}`)
 }
 
-// Never the options themselves: they have the password in them.
+// Never the options themselves: they contain the password.
 function refused(given: string, why: string): InvalidArgumentError {
   return InvalidArgumentError.of('redis', given, why)
 }

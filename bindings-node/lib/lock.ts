@@ -11,33 +11,33 @@ export interface OwnerFields {
   readonly app: string | null
   readonly host: string | null
   readonly pid: number | null
-  /** When the holder asked, by its own clock (RFC 3339). */
+  /** The time at which the holder asked, by its own clock (RFC 3339). */
   readonly at: string | null
   readonly id: string | null
 }
 
-/** What a lock looks like. */
+/** The result of an inspection. */
 export interface LockInfo {
   /** The value of the key, up to its first 1,024 bytes. */
   readonly owner: string
   /** The value's fields; `null` if another library wrote it. */
   readonly fields: OwnerFields | null
-  /** How long the key remains; `null` if it has no expiry. */
+  /** The remaining time of the key; `null` if it has no expiry. */
   readonly remainingMs: number | null
   /** The last fence issued, 0 if none is known. */
   readonly fence: number
-  /** How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one. */
+  /** The number of waiters in the queue. The waiters of one process count as one unless the lock is a fair one. */
   readonly waiters: number
-  /** The first hundred of them, in the order of the line, each with the readable fields of its process. */
+  /** The first hundred waiters, in the order of the queue, each with the readable fields of its process. */
   readonly queue: readonly string[]
 }
 
 /**
  * A lock's name for any text: an empty one, one that is too long, one with `{`, `}`, NUL or `:~lt:`.
  *
- * Two texts never get the same name, and every language gives a text the same one. What a name can't have is written as `%XX`, and
- * so is `%`. Of a text whose name would be too long the beginning stays, with the SHA-256 of the whole. Use it for all texts of a
- * kind or for none: `safeName('50%')` is not the lock `50%`.
+ * Different texts get different names. Every language gives a text the same name. A character that a name can't have is written as
+ * `%XX`, and so is `%`. If the name of a text would be too long, it consists of the text's beginning and the SHA-256 of the whole
+ * text. Use this function for all texts of a kind or for none: `safeName('50%')` is not the lock `50%`.
  */
 export function safeName(text: string): string {
   return addon.safeName(textOf('text', text))
@@ -49,7 +49,7 @@ export interface Made {
   readonly client: object
 }
 
-/** A name and options. Does no I/O, may be shared and used again, also at the same time. */
+/** A lock: a name and options. It does no I/O, and may be shared and used again, also at the same time. */
 export class Lock {
   readonly #open: () => Made
   #made: Made | undefined
@@ -66,8 +66,8 @@ export class Lock {
   }
 
   /**
-   * Acquires the lock, waiting for it at most `waitMs`. Aborting `signal` ends the wait, rejects with the signal's reason and
-   * leaves no key; once the lock is granted the signal has no meaning any more.
+   * Acquires the lock, and waits for it at most `waitMs`. Aborting `signal` ends the wait, rejects with the signal's reason and
+   * leaves no key. After the grant the signal has no effect.
    *
    * Rejects with `AcquireTimeoutError`, `UnavailableError`, `DeniedError`, `KeyConflictError` or `ClosedError`.
    */
@@ -82,7 +82,7 @@ export class Lock {
     return new Held(this.name, client, granted)
   }
 
-  /** Tries once to acquire the lock: `null` if it is busy. Rejects as `acquire` does, but never for being busy. */
+  /** Tries once to acquire the lock: `null` if it is busy. Rejects as `acquire` does, except for a busy lock. */
   tryAcquire(options?: AcquireOptions): Promise<Held | null> {
     return traced('acquire', this.name, () => this.#tryAcquire(options))
   }
@@ -94,18 +94,18 @@ export class Lock {
     return granted ? new Held(this.name, client, granted) : null
   }
 
-  /** Looks who holds the lock: `null` if nobody does. Changes nothing. */
+  /** Inspects the lock: its holder and its queue, or `null` if the lock is free. Changes nothing. */
   async inspect(): Promise<LockInfo | null> {
     const { native } = this.#opened
     return resultOf<LockInfo | undefined>(await outcome(native.inspect())) ?? null
   }
 
-  /** @deprecated It is on what `acquire()` returned. */
+  /** @deprecated It is on the result of `acquire()`. */
   release(): never {
     throw misplaced(this.name, 'release')
   }
 
-  /** @deprecated It is on what `acquire()` returned. */
+  /** @deprecated It is on the result of `acquire()`. */
   extend(): never {
     throw misplaced(this.name, 'extend')
   }

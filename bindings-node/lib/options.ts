@@ -4,41 +4,43 @@ import type * as native from '../native/index.js'
 import { addon } from './addon.js'
 import { InvalidArgumentError } from './errors.js'
 
-/** Options of a lock. Times are milliseconds; what is not given is the client's default. */
+/** Options of a lock. Times are milliseconds. A missing option has the client's default. */
 export interface LockOptions {
-  /** How long the key lives without a renewal. Default 10 s. */
+  /** The time for which the key lives without a renewal. Default 10 s. */
   ttlMs?: number | undefined
-  /** How long an acquire waits; `Infinity` for ever (the default), 0 is one attempt. `tryAcquire` ignores it. */
+  /** The wait of an acquire; `Infinity` for ever (the default), 0 is one attempt. `tryAcquire` ignores it. */
   waitMs?: number | undefined
   /** Whether the lock is renewed in the background, first at a third of the ttl. Default true. */
   renew?: boolean | undefined
-  /** The longest a hold lasts, counted from the grant, whatever renews or extends it; `Infinity` for no end (the default). */
+  /**
+   * The maximum time of a hold, counted from the grant. No renewal or extension goes beyond it. `Infinity` is no end (the default).
+   */
   maxHoldMs?: number | undefined
   /**
-   * Whether to queue by principle: strictly first come, first served among all that do, in every process. Default false: a
-   * newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
+   * Whether all waiters with this option, in every process, are served strictly first come, first served. Default false: a newcomer
+   * may be faster than a waiter, but no waiter starves. It is refused on a quorum.
    */
   fair?: boolean | undefined
 }
 
 /** Options of a client, and defaults for its locks. Times are milliseconds. */
 export interface ClientOptions extends LockOptions {
-  /** Stands before every lock's name. Default empty. */
+  /** The prefix of every lock's name. Default empty. */
   prefix?: string | undefined
   /** The application, shown in owner values. Default: the environment's `LOCKTENDER_APP`, else none. */
   app?: string | undefined
-  /** How long a connection may take. Default 1 s. */
+  /** The time limit for a connection. Default 1 s. */
   connectTimeoutMs?: number | undefined
-  /** How long an answer may take. Default 1 s; 200 ms with more than one server. */
+  /** The time limit for an answer. Default 1 s; 200 ms with more than one server. */
   responseTimeoutMs?: number | undefined
   /**
-   * How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+   * The time for which an operation continues while no majority can be reached. Time while this process is stopped doesn't count.
    * Default 5 s.
    */
   unavailableAfterMs?: number | undefined
-  /** On a quorum, the longest a hold may remain: how long a server that lost its data must not vote. Default 60 s. */
+  /** On a quorum, the maximum remaining time of a hold. For so long a server that lost its data must not vote. Default 60 s. */
   maxTtlMs?: number | undefined
-  /** A PEM file with the authorities to trust instead of the system's. */
+  /** A PEM file with the certificate authorities to trust instead of the system's. */
   tlsCa?: string | undefined
   /** A PEM file with the client's certificate. */
   tlsCert?: string | undefined
@@ -53,7 +55,7 @@ export interface AcquireOptions {
 
 type Kind = 'number' | 'boolean' | 'string'
 
-/** The call that takes the options: what is said instead of an unknown one depends on it. */
+/** The call that takes the options: the answer for an unknown option depends on it. */
 type Place = `${native.OptionPlace}` | 'server'
 
 const lockKinds: Record<keyof LockOptions, Kind> = {
@@ -80,8 +82,8 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
 const spoken: Record<Kind, string> = { number: 'must be a number of milliseconds', boolean: 'must be true or false', string: 'must be a string' }
 
 /**
- * The options that were given, read as JavaScript reads them: also from a prototype, from accessors and from an instance of a class,
- * each of them once. Refuses what is no such option, or not of its kind; the core checks the values.
+ * The given options, read as JavaScript reads them: also from a prototype, from accessors and from an instance of a class, each of
+ * them once. Refuses a name that is no such option, and a value of a wrong type. The core checks the values.
  */
 function checked<Options extends object>(place: Place, options: unknown, kinds: Record<string, Kind>, also: readonly string[] = []): Options {
   const given: Record<string, string | number | boolean> = {}
@@ -104,15 +106,18 @@ function checked<Options extends object>(place: Place, options: unknown, kinds: 
 function refuseUnknown(place: Place, key: string, value: unknown): void {
   if (value === undefined) return
   const instead = place === 'server' ? 'there is no option of this name; there are name, responseTimeoutMs' : addon.insteadOf(key, place as native.OptionPlace)
-  // Of a text only that it is one: it may be a password, or a URL that has one in it.
+  // Of a text only its type: it may be a password, or a URL with a password.
   throw InvalidArgumentError.of(key, typeof value === 'number' || typeof value === 'boolean' ? value : typeof value, instead)
 }
 
-/** What may be meant as an option: what is enumerable, and the accessors that a class declares. A class's methods are no options. */
+/**
+ * The names that may be meant as options: enumerable ones, and the accessors that a class declares. A class's methods are no
+ * options.
+ */
 function namesOf(options: object): Set<string> {
   const names = new Set<string>()
   for (let each: object | null = options; each !== null && !isRoot(each); each = Object.getPrototypeOf(each) as object | null) {
-    // A literal, as nearly all options are, is read the short way.
+    // A literal, as nearly all options are, is read by a fast path.
     const literal = each === options && Object.getPrototypeOf(each) === Object.prototype
     for (const key of literal ? Object.keys(each) : accessible(each)) names.add(key)
   }
@@ -124,7 +129,7 @@ function accessible(object: object): string[] {
   return declared.filter(([, { enumerable, get }]) => enumerable === true || get !== undefined).map(([key]) => key)
 }
 
-/** `Object.prototype`, of whatever realm: everything has what is on it, so nothing on it is an option. */
+/** `Object.prototype`, of any realm: every object has its properties, so none of them is an option. */
 function isRoot(object: object): boolean {
   return object === Object.prototype || Object.hasOwn(object, 'isPrototypeOf')
 }
@@ -168,7 +173,7 @@ export function clientOptions(options: unknown): native.ClientOptions {
   return own.app === undefined && app !== undefined ? { ...own, app } : own
 }
 
-/** What a worker's environment has of its own: a copy, of which the core, which reads the process's, knows nothing. @internal */
+/** The variables of a worker's own environment: a copy. The core reads the process's environment and does not see it. @internal */
 export function workersOwn(variable: string): string[] {
   const value = isMainThread ? undefined : process.env[variable]
   return value ? [value] : []
@@ -184,7 +189,7 @@ export function signalOf(options: AcquireOptions | undefined): AbortSignal | und
   return signal
 }
 
-/** By its looks: the one of a test environment or a polyfill is of another class than Node's. */
+/** Recognises a signal by its shape: the signal of a test environment or a polyfill is of another class than Node's. */
 function isAbortSignal(value: unknown): value is AbortSignal {
   if (typeof value !== 'object' || value === null) return false
   return 'aborted' in value && 'addEventListener' in value && typeof value.addEventListener === 'function'

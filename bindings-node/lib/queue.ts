@@ -5,7 +5,7 @@ import { errorOf, type LockError } from './errors.js'
 import { deliver, type LockEvent } from './events.js'
 import type { Release } from './held.js'
 
-// The kinds of what the native queue gives: three numbers each, kind, number and value. What is no number comes beside them.
+// The kinds of items of the native queue. An item is three numbers: kind, number and value. Other results come beside them.
 const [DONE, HELD, RELEASED, RESOLVED, REJECTED, ENDED] = [0, 1, 2, 3, 4, 5]
 const NUMBERS = 3
 const AT_ONCE = 256
@@ -16,7 +16,7 @@ export interface Granted {
   readonly fence: number
 }
 
-/** A failure on its way to whoever waits: the error is made there, so that its stack shows who that is. */
+/** A failure on its way to the function that waits. The error is made there, so that its stack shows that function. */
 class Refused {
   readonly failure: native.Failure
 
@@ -36,12 +36,12 @@ const numbers = new Float64Array(1 + AT_ONCE * NUMBERS)
 /** The native queue of this environment: the main thread's, or a worker's. @internal */
 export const queue = new addon.CompletionQueue(drain, hosted)
 
-// Locks that are still held are given back; a worker's environment does the same when it ends.
+// Locks that are still held are released; a worker's environment does the same when it ends.
 process.once('exit', () => {
   queue.closeClients()
 })
 
-/** Takes out all that has come together since JavaScript was called. */
+/** Takes all results that have arrived since JavaScript was called. */
 function drain(): void {
   let count = AT_ONCE
   while (count === AT_ONCE) {
@@ -97,19 +97,19 @@ export function outcome(number: number): Promise<unknown> {
   return new Promise((resolve) => waiting.set(number, resolve))
 }
 
-/** The outcome of the call that `start` sends off; aborting `signal` ends it. @internal */
+/** The outcome of the call that `start` starts; aborting `signal` ends it. @internal */
 export function outcomeUnless(signal: AbortSignal | undefined, start: () => number): Promise<unknown> {
   if (signal?.aborted) throw signal.reason
   return signal ? abortable(start, signal) : outcome(start())
 }
 
-/** The result of a call. Throws what it failed with: to be called by the function that waited for the outcome. @internal */
+/** The result of a call. Throws the call's error: to be called by the function that waited for the outcome. @internal */
 export function resultOf<T>(outcome: unknown): T {
   if (outcome instanceof Refused) throw errorOf(outcome.failure)
   return outcome as T
 }
 
-/** The signal may be the application's own: nothing is sent off before it has been listened to. */
+/** The signal may be the application's own, so nothing is sent before it has a listener. */
 function abortable(start: () => number, signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let number: number | undefined
@@ -120,10 +120,10 @@ function abortable(start: () => number, signal: AbortSignal): Promise<unknown> {
         waiting.delete(number)
         queue.cancel(number)
       }
-      // It passes through as itself, whatever it is.
+      // It is passed on unchanged, whatever it is.
       reject(reason as Error)
     })
-    // There are signals that tell while they are being listened to.
+    // Some signals notify while a listener is being added.
     if (aborted) return
     number = start()
     waiting.set(number, (outcome) => {

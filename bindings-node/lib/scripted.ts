@@ -3,7 +3,7 @@ import { addon } from './addon.js'
 import { errorOf } from './errors.js'
 import { serverOptions, text } from './options.js'
 
-/** An operation that a scripted server was asked for. */
+/** An operation that a scripted server received. */
 export interface Seen {
   /** `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `greet` or `trust`. */
   readonly op: string
@@ -12,7 +12,7 @@ export interface Seen {
 }
 
 /**
- * A lock server for your own tests, whose answers you say in advance.
+ * A lock server for your own tests: the script prescribes its answers.
  *
  * ```js
  * const server = new ScriptedServer('acquire: busy owner=somebody ttl=500')   // the first acquire; then it behaves
@@ -40,12 +40,12 @@ export class ScriptedServer {
     return this
   }
 
-  /** What it was asked for, in order. */
+  /** The operations that it received, in order. */
   get seen(): Seen[] {
     return this.#native.seen()
   }
 
-  /** How many steps are still to be played. */
+  /** The number of steps that are still to be played. */
   get unplayed(): number {
     return this.#native.unplayed()
   }

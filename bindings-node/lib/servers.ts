@@ -6,7 +6,7 @@ import { nativeOf, ScriptedServer } from './scripted.js'
 /** A URL, several in one string, or a scripted server. */
 export type Server = string | URL | ScriptedServer
 
-/** The servers and the options of a client, of which either may be left out. @internal */
+/** The servers and the options of a client; either may be omitted. @internal */
 export function serversAnd(
   servers: Server | readonly Server[] | ClientOptions | undefined,
   options: ClientOptions | undefined,
@@ -15,7 +15,7 @@ export function serversAnd(
   return [listed(servers as Server | readonly Server[] | undefined), options]
 }
 
-/** The servers in order: where none is given, those that a worker's own environment names. The core reads the process's. */
+/** The servers in order. Without servers, a worker's own environment names them. The core reads the process's environment. */
 function listed(servers: Server | readonly Server[] | undefined): Array<string | native.ScriptedServer> {
   if (servers === undefined) return workersOwn('LOCKTENDER_URL')
   const list = Array.isArray(servers) ? (servers as readonly Server[]) : [servers as Server]
@@ -26,7 +26,7 @@ function listed(servers: Server | readonly Server[] | undefined): Array<string |
 function source(server: unknown): string | native.ScriptedServer {
   if (server instanceof ScriptedServer) return nativeOf(server)
   if (isUrl(server)) return server.href
-  // Never the value itself: it may have a password in it.
+  // Never the value itself: it may contain a password.
   if (typeof server !== 'string') throw refused(server)
   return text('url', server)
 }
@@ -37,7 +37,7 @@ function isOptions(value: unknown): value is ClientOptions {
   return !(value instanceof ScriptedServer) && !isUrl(value) && clientOf(value) === undefined
 }
 
-/** By its looks: a test environment has a class of its own. */
+/** Recognises options by their shape: a test environment has its own classes. */
 function isUrl(value: unknown): value is URL {
   return typeof value === 'object' && value !== null && 'searchParams' in value && 'href' in value && typeof value.href === 'string'
 }
@@ -55,7 +55,7 @@ const advice: Record<Peer, string> = {
   'a client of node-redis': "its settings can't be copied; give its URL, such as new Client('redis://localhost')",
 }
 
-/** Which library's client this is, if it is one. @internal */
+/** The name of the library that this client belongs to, if any. @internal */
 export function clientOf(value: unknown): Peer | undefined {
   if (typeof value !== 'object' || value === null || !('sendCommand' in value)) return undefined
   return 'isCluster' in value || 'status' in value ? 'a client of ioredis' : 'a client of node-redis'

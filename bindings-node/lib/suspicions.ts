@@ -17,8 +17,8 @@ export function onBehalfOf<T>(entry: Function, call: () => T): T {
 }
 
 /**
- * Warns of what is allowed and probably a mistake: once a place, by an event of the client's and by a warning of the process that
- * names the place. `entry` is what the application called. @internal
+ * Warns of options that are allowed and probably a mistake, once for each place in the program: by an event of the client, and by a
+ * warning of the process that names the place. `entry` is the function that the application called. @internal
  */
 export function suspect(client: native.Client | undefined, name: string | null, { ttlMs }: native.LockOptions, entry: Function): void {
   const texts = [ttlMs === undefined ? null : addon.suspiciousTtl(ttlMs), name?.includes('${') ? ofTemplate(name) : null]
@@ -40,7 +40,7 @@ function warn(client: native.Client | undefined, name: string | null, text: stri
   callGuest(() => process.emitWarning(text, warning))
 }
 
-/** The line of a stack that called `entry`; empty where stacks are switched off. */
+/** The line of a stack that called `entry`; empty if stacks are switched off. */
 function placeOf(entry: Function): string {
   const here: { stack?: unknown } = {}
   Error.captureStackTrace(here, entry)

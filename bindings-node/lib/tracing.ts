@@ -1,6 +1,6 @@
 import { tracingChannel, type TracingChannel } from 'node:diagnostics_channel'
 
-/** What is traced: subscribe to `diagnostics_channel.tracingChannel('locktender:acquire')` and so on. */
+/** The traced operations: subscribe to `diagnostics_channel.tracingChannel('locktender:acquire')` and so on. */
 export type TracedOperation = 'acquire' | 'extend' | 'release'
 
 /** The context that subscribers of a tracing channel get: the same object from the start to the end of one operation. */
@@ -9,7 +9,7 @@ export interface TraceContext {
   readonly lockName: string
   /** The `Held` (or `null`) of an acquire, the `Release` of a release, once there is one. */
   result?: unknown
-  /** Why it failed, if it did. */
+  /** The error, if the operation failed. */
   error?: unknown
 }
 
@@ -19,7 +19,7 @@ const channels: Record<TracedOperation, TracingChannel<unknown, TraceContext>> =
   release: tracingChannel('locktender:release'),
 }
 
-/** Does `work`, and tells who subscribed. @internal */
+/** Does `work`, and notifies the subscribers. @internal */
 export function traced<T>(operation: TracedOperation, lockName: string, work: () => Promise<T>): Promise<T> {
   const channel = channels[operation]
   if (!isHeard(channel)) return work()

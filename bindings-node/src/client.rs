@@ -1,4 +1,4 @@
-//! The environment's queue and its clients.
+//! Client: a client of an environment, and the environment's queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,19 +20,20 @@ use crate::queue::{Item, Queue, Value};
 use crate::report::ServerReport;
 use crate::scripted::ScriptedServer;
 
-/// A URL, a text with several, or a scripted server.
+/// A server: a URL, a text with several URLs, or a scripted server.
 type Source<'env> = Either<String, ClassInstance<'env, ScriptedServer>>;
 
-/// The numbers of one item that `drain` gives are `[kind, number, value]`; what is no number is in the array it returns.
+/// The numbers of one item that `drain` gives are `[kind, number, value]`. Results that are no numbers are in the array that it
+/// returns.
 #[napi]
 pub enum Kind {
-    /// A call ended well, without a result.
+    /// A call succeeded, without a result.
     Done,
     /// A call got a hold, under the call's number; the value is its fence.
     Held,
-    /// A call gave a lock back that was its own; the value is the overrun.
+    /// A call released a lock with the outcome `released`; the value is the overrun.
     Released,
-    /// A call ended well; its result is in the array.
+    /// A call succeeded; its result is in the array.
     Resolved,
     /// A call failed; its `Failure` is in the array.
     Rejected,
@@ -43,21 +44,21 @@ pub enum Kind {
     Event,
 }
 
-/// Numbers an item takes, after one that counts the items.
+/// The count of numbers per item, after the first number, which counts the items.
 const NUMBERS: usize = 3;
 
-/// Where results come out; one for each environment.
+/// The exit of results; one for each environment.
 #[napi]
 pub struct CompletionQueue {
     pub(crate) queue: Arc<Queue>,
     clients: AtomicU32,
-    /// What to call when something came out, until the first client is opened in Node.
+    /// The function to call for a new result, until the first client is opened in Node.
     unhosted: Mutex<Option<FunctionRef<(), ()>>>,
 }
 
 #[napi]
 impl CompletionQueue {
-    /// `wake` is called when something is to be drained. `hosted`: this is Node, whose own loop can do the I/O.
+    /// `wake` is called when there is a result to drain. `hosted`: this is Node, whose own loop can do the I/O.
     #[napi(constructor)]
     pub fn new(env: Env, wake: Function<'_, (), ()>, hosted: bool) -> Result<Self> {
         let queue = Queue::new(&env, &wake)?;
@@ -65,7 +66,7 @@ impl CompletionQueue {
         Ok(Self { queue, clients: AtomicU32::new(0), unhosted: Mutex::new(unhosted) })
     }
 
-    /// Takes out what has come together, as much as `numbers` takes: first the count, then three numbers for each item.
+    /// Takes the results that have arrived, as many as `numbers` holds: first the count, then three numbers for each item.
     #[napi]
     pub fn drain<'env>(&self, env: &'env Env, mut numbers: Float64Array) -> Result<Option<Array<'env>>> {
         // SAFETY: JavaScript waits for the return of this call.
@@ -83,7 +84,7 @@ impl CompletionQueue {
         Ok(rich)
     }
 
-    /// The numbers of an item; the rest goes to `rich`.
+    /// The numbers of an item; other results go to `rich`.
     fn put<'env>(&self, env: &'env Env, rich: &mut Option<Array<'env>>, item: Item) -> Result<(Kind, i64, f64)> {
         let mut rich = Rich { env, array: rich };
         Ok(match item {
@@ -114,11 +115,11 @@ impl CompletionQueue {
         self.queue.cancel(&env, id);
     }
 
-    /// Makes a client of `servers`, or without any of those that the environment variable names.
+    /// Makes a client of `servers`. Without servers the environment variable names them.
     #[napi(ts_args_type = "servers: Array<string | ScriptedServer>, options: ClientOptions")]
     pub fn open(&self, env: Env, servers: Vec<Source<'_>>, options: ClientOptions) -> Either<Client, Failure> {
         let unhosted = self.unhosted.lock().take();
-        // Without a host the core's I/O thread does it all.
+        // Without a host the core's I/O thread does all I/O.
         let _ = unhosted.and_then(|drain| Host::start(&env, &drain, &self.queue));
         let id = self.clients.fetch_add(1, Ordering::Relaxed);
         match Client::open(&self.queue, id, servers, options) {
@@ -127,14 +128,14 @@ impl CompletionQueue {
         }
     }
 
-    /// Closes every client, and waits for it: the environment ends.
+    /// Closes every client, and waits until they are closed: the environment ends.
     #[napi]
     pub fn close_clients(&self) {
         self.queue.close_clients();
     }
 }
 
-/// The array for what is no number, made when it is first needed.
+/// The array for results that are no numbers, made when it is first needed.
 struct Rich<'a, 'env> {
     env: &'env Env,
     array: &'a mut Option<Array<'env>>,
@@ -181,7 +182,7 @@ impl Client {
         self.id
     }
 
-    /// Whether somebody listens to the events of normal life.
+    /// Whether there are listeners to the events of a normal hold.
     #[napi]
     pub fn hear(&self, heard: bool) {
         self.heard.store(heard, Ordering::Relaxed);
@@ -198,7 +199,7 @@ impl Client {
         Lock::make(Ok(self.core.lock(name)), &options, &self.queue)
     }
 
-    /// The lock whose acquire takes over what `handOver` gave.
+    /// The lock whose acquire adopts the hold of a `handOver` text.
     #[napi]
     pub fn adoption(&self, ticket: String, or_acquire: Option<bool>, options: LockOptions) -> Either<Lock, Failure> {
         let adoption = self.core.adoption(&ticket);

@@ -7,7 +7,7 @@ use locktender::host::Language;
 use locktender::{Error, Remaining};
 use napi_derive::napi;
 
-/// What an error says.
+/// The fields of an error.
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub struct Failure {
     pub code: String,
@@ -23,7 +23,7 @@ pub struct Failure {
     pub servers: Vec<ServerFailure>,
 }
 
-/// What one server answered, or why it did not.
+/// The failure of one server.
 #[napi(object, object_from_js = false)]
 pub struct ServerFailure {
     pub server: String,
@@ -61,7 +61,7 @@ pub(crate) fn ms(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-/// How long a key remains: `null` if it has no expiry.
+/// The remaining time of a key: `null` if it has no expiry.
 pub(crate) fn remaining_ms(remaining: Remaining) -> Option<f64> {
     match remaining {
         Remaining::Gone => Some(0.0),

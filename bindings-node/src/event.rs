@@ -46,7 +46,7 @@ impl From<Event> for LockEvent {
     }
 }
 
-/// Puts a client's events into its environment's queue: the loud ones always, the others while somebody listens.
+/// Puts a client's events into its environment's queue. Events of a normal hold are put there only if there are listeners.
 pub(crate) struct Forward {
     pub(crate) queue: Weak<Queue>,
     pub(crate) client: u32,

@@ -1,4 +1,4 @@
-//! Held locks, and what its release and an inspection find.
+//! Held locks: the functions of a hold, the result of a release, and the result of an inspection.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::client::CompletionQueue;
 use crate::error::{Failure, ms, remaining_ms};
 use crate::queue::{Item, Value};
 
-/// What JavaScript calls on a hold: see `Held` in lib/held.ts. A hold is known by the number of the call that got it, which costs
-/// less than an object that both sides know.
+/// The functions that JavaScript calls on a hold: see `Held` in lib/held.ts. A hold is identified by the number of the call that
+/// got it. This costs less than an object that both sides share.
 #[napi]
 impl CompletionQueue {
     fn hold(&self, hold: i64) -> napi::Result<Arc<Held>> {
@@ -68,7 +68,7 @@ impl CompletionQueue {
         Ok(self.queue.call(&env, Ok(self.hold(hold)?.leave()), |()| Value::Nothing))
     }
 
-    /// Ends a body whose language has no way to say that it failed.
+    /// Ends a body in a language that can't report the body's failure.
     #[napi]
     pub fn dispose(&self, env: Env, hold: i64) -> napi::Result<i64> {
         Ok(self.queue.call(&env, Ok(self.hold(hold)?.dispose()), |()| Value::Nothing))
@@ -82,7 +82,7 @@ impl CompletionQueue {
         })
     }
 
-    /// Has the end of the hold come out, under its number.
+    /// Asks for the end of the hold as a result, under the hold's number.
     #[napi]
     pub fn watch(&self, hold: i64) -> napi::Result<()> {
         let held = self.hold(hold)?;
@@ -92,14 +92,14 @@ impl CompletionQueue {
         Ok(())
     }
 
-    /// Settles with what ends the hold: a loss, or nothing. Until then it keeps the environment alive.
+    /// Settles with the end of the hold: a loss, or nothing. Until then it keeps the environment alive.
     #[napi]
     pub fn await_end(&self, env: Env, hold: i64) -> napi::Result<i64> {
         let held = self.hold(hold)?;
         Ok(self.queue.await_end(&env, &held))
     }
 
-    /// The hold was garbage-collected. The work may still be running, so the lock isn't given back; the core warns if it was held.
+    /// The hold was garbage-collected. The work may still be running, so the lock isn't released. The core warns if it was held.
     #[napi]
     pub fn abandon(&self, hold: i64) {
         if let Some(held) = self.queue.forget_hold(hold) {
@@ -108,7 +108,7 @@ impl CompletionQueue {
     }
 }
 
-/// What a release found.
+/// The result of a release.
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub(crate) struct Release {
     pub outcome: String,
@@ -125,7 +125,7 @@ impl From<locktender::Release> for Release {
     }
 }
 
-/// What an inspection found.
+/// The result of an inspection.
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub(crate) struct LockInfo {
     pub owner: String,

@@ -1,11 +1,11 @@
-//! The event loop of Node, which does the I/O of the calls made on its thread: all the unsafe code of this package.
+//! The host: Node's event loop, which does the I/O of the calls made on its thread. All the unsafe code of this package is here.
 //!
-//! Node's event loop is libuv's. It watches what each client drives (`uv_poll`), and before it sleeps it sends what was called in
-//! this turn (`uv_prepare`). Neither keeps it alive. The functions are looked up in the running program, because other
-//! runtimes that load Node's addons have no libuv: there the core's I/O thread does all the work.
+//! Node's event loop is libuv's. It watches the sockets of each client (`uv_poll`). Before it sleeps, it sends the calls of this
+//! iteration (`uv_prepare`). Neither keeps the loop alive. The functions are looked up in the running program, because other
+//! runtimes that load Node's addons have no libuv. There the core's I/O thread does all the work.
 //!
-//! Everything here happens on the thread of one environment. When the environment ends its handles have to be closed, which
-//! takes a turn of the loop: so the clean-up hook is asynchronous.
+//! All this code runs on the thread of one environment. When the environment ends, its handles must be closed. This takes an
+//! iteration of the loop, so the clean-up hook is asynchronous.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ impl Uv {
     }
 }
 
-/// What a handle belongs to.
+/// The object to which a handle belongs.
 struct Owned {
     host: Rc<Host>,
     kind: c_int,
@@ -92,7 +92,7 @@ pub(crate) struct Host {
     drain: sys::napi_ref,
     queue: Arc<Queue>,
     turn: Cell<Handle>,
-    /// What is watched, by the numbers of the drivers.
+    /// The watched sockets, by the numbers of the drivers.
     watched: RefCell<HashMap<u64, Handle>>,
     /// Handles that the loop has not forgotten.
     open: Cell<usize>,
@@ -100,7 +100,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Has an environment's loop carry out the calls of its thread, if it can. `drain` is called when something came out.
+    /// Lets an environment's loop execute the calls of its thread, if it can. `drain` is called after a result arrived.
     pub(crate) fn start(env: &Env, drain: &FunctionRef<(), ()>, queue: &Arc<Queue>) -> Option<()> {
         let uv = Uv::find()?;
         let drain = drain.borrow_back(env).ok()?;
@@ -118,13 +118,13 @@ impl Host {
             open: Cell::new(0),
             cleanup: Cell::new(ptr::null_mut()),
         });
-        // A loop that only was prepared has nothing to send.
+        // A loop that was only prepared has nothing to send.
         let started = status == sys::Status::napi_ok && host.clean_up_at_the_end() && host.prepare();
         queue.set_hosted(started);
         started.then_some(())
     }
 
-    /// Has the loop send, before it sleeps, what was called in this turn.
+    /// Lets the loop send the calls of this iteration before it sleeps.
     fn prepare(self: &Rc<Self>) -> bool {
         let handle = self.uv.allocate(PREPARE_HANDLE);
         // SAFETY: the memory is the handle's until it is closed, or here if libuv does not take it.
@@ -139,7 +139,7 @@ impl Host {
         }
     }
 
-    /// Sends, and from now on has the loop read, what a client drives.
+    /// Sends the commands of a client, and lets the loop read the answers from now on.
     fn send(self: &Rc<Self>, driver: Driver) {
         let known = self.watched.borrow().get(&driver.id()).copied();
         match known {
@@ -157,7 +157,7 @@ impl Host {
         // SAFETY: as above; the watch keeps the descriptor open until the handle is closed.
         unsafe {
             if (self.uv.poll_init)(self.uv_loop, handle, watch.descriptor()) != 0 {
-                // Then the I/O thread looks after it.
+                // Then the I/O thread handles it.
                 return self.uv.free(handle, POLL_HANDLE);
             }
             self.own(handle, POLL_HANDLE, Some(watch));
@@ -166,7 +166,7 @@ impl Host {
         self.watched.borrow_mut().insert(id, handle);
     }
 
-    /// Clients come and go; those that are gone say nothing any more.
+    /// Forgets the clients that were closed.
     fn forget_what_is_over(&self) {
         self.watched.borrow_mut().retain(|_, handle| {
             // SAFETY: what is watched is not closed, and is closed once.
@@ -197,7 +197,7 @@ impl Host {
         status == sys::Status::napi_ok
     }
 
-    /// Lets the environment go once it ends and all handles are closed.
+    /// Releases the environment after it has ended and all handles are closed.
     fn finish(&self) {
         let hook = self.cleanup.get();
         if self.open.get() == 0 && !hook.is_null() {
@@ -207,7 +207,7 @@ impl Host {
         }
     }
 
-    /// Calls JavaScript's `drain`, and then, as after every callback of Node's own, what waits for its results.
+    /// Calls JavaScript's `drain`. Then, as after every callback of Node, the code that waits for the results runs.
     fn drain(&self) {
         let (mut scope, mut drain, mut global) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         // SAFETY: on the environment's thread, while it lives: the handles are closed when it ends.
@@ -226,7 +226,7 @@ impl Host {
     }
 }
 
-/// What a handle belongs to.
+/// The object to which a handle belongs.
 ///
 /// # Safety
 /// `own` was called for the handle, and `on_close` was not.
@@ -235,7 +235,7 @@ unsafe fn owner<'a>(handle: Handle) -> &'a Owned {
     unsafe { &**handle.cast::<*const Owned>() }
 }
 
-/// Something arrived.
+/// The callback for arrived bytes.
 unsafe extern "C" fn on_ready(handle: Handle, _status: c_int, _events: c_int) {
     // SAFETY: the handle is watched, so it is not closed.
     let owned = unsafe { owner(handle) };
@@ -248,14 +248,14 @@ unsafe extern "C" fn on_ready(handle: Handle, _status: c_int, _events: c_int) {
     });
 }
 
-/// The loop is about to sleep.
+/// The callback before the loop sleeps.
 unsafe extern "C" fn on_turn(handle: Handle) {
     // SAFETY: the handle is started, so it is not closed.
     let host = Rc::clone(unsafe { &owner(handle).host });
     host.queue.take_unsent().into_iter().for_each(|driver| host.send(driver));
 }
 
-/// The loop has forgotten a handle.
+/// The callback after the loop has closed a handle.
 unsafe extern "C" fn on_close(handle: Handle) {
     // SAFETY: `own` made the box and put it there, and nobody uses it any more.
     let Owned { host, kind, .. } = *unsafe { Box::from_raw(*handle.cast::<*mut Owned>()) };
@@ -265,12 +265,12 @@ unsafe extern "C" fn on_close(handle: Handle) {
     host.finish();
 }
 
-/// The environment ends.
+/// The callback at the end of the environment.
 unsafe extern "C" fn on_end(hook: sys::napi_async_cleanup_hook_handle, host: *mut c_void) {
     // SAFETY: `clean_up_at_the_end` gave it, for this one call.
     let host = unsafe { Rc::from_raw(host.cast_const().cast::<Host>()) };
     host.cleanup.set(hook);
-    // What is under way is left to the I/O thread.
+    // The I/O thread finishes the calls under way.
     host.queue.set_hosted(false);
     host.queue.take_unsent().iter().for_each(Driver::send);
     let turn = Some(host.turn.replace(ptr::null_mut())).filter(|turn| !turn.is_null());

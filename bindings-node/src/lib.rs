@@ -1,7 +1,7 @@
-//! locktender for Node: arguments in, calls to the core, results out. What anything means is said in `lib/*.ts`, to users,
-//! and in the core, once.
+//! locktender for Node: arguments in, calls to the core, results out. The files `lib/*.ts` say the meaning to users, and the core
+//! defines it, once.
 //!
-//! No promise is made here: a call returns a number, and its result comes out of the [`queue`] under that number.
+//! This crate makes no JavaScript promises: a call returns a number, and its result comes out of the [`queue`] under that number.
 
 mod client;
 mod clock;

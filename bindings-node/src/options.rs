@@ -1,10 +1,10 @@
-//! Options from JavaScript. What is not given stays the core's default; what is given is checked by the core.
+//! Options: options from JavaScript. A missing option keeps the core's default, and the core checks a given one.
 
 use locktender::host::{Language, Place, milliseconds, suspicious};
 use locktender::{Error, LockOverrides, Wait};
 use napi_derive::napi;
 
-/// The call that was given an option.
+/// The call that got an option.
 #[napi(string_enum = "lowercase")]
 pub enum OptionPlace {
     Client,
@@ -12,7 +12,7 @@ pub enum OptionPlace {
     Acquire,
 }
 
-/// What there is instead of the option `name`.
+/// The answer for the unknown option `name`.
 #[napi]
 pub fn instead_of(name: String, place: OptionPlace) -> String {
     let place = match place {
@@ -23,7 +23,7 @@ pub fn instead_of(name: String, place: OptionPlace) -> String {
     locktender::host::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
 }
 
-/// What is said of a ttl that was probably meant in another unit.
+/// The sentence about a ttl that was probably meant in another unit.
 #[napi(ts_return_type = "string | null")]
 pub fn suspicious_ttl(ms: f64) -> Option<String> {
     suspicious(milliseconds("ttlMs", ms).ok()?, Language::Node)

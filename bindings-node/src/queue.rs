@@ -1,10 +1,10 @@
-//! The completion queue of one JavaScript environment: of the main thread, or of one worker.
+//! The completion queue of one JavaScript environment: the results for the main thread, or for one worker.
 //!
-//! Whatever thread ends a call puts its result here. The first one wakes JavaScript, which takes all that has come together
-//! in one go: so a wake-up, which costs more than a call, is shared by what ends at the same time. The wake-up keeps the
-//! environment alive only while calls are under way. Where Node's own loop reads the answers (see [`crate::host`]) nothing has to
-//! be woken: what has come is taken out right there. When the environment ends, the queue closes: results that come later
-//! are dropped, which gives granted locks back.
+//! The thread that completes a call puts its result here. The first result wakes JavaScript, which takes all results that have
+//! arrived. So results that come at the same time share one wake-up, which costs more than a call. The wake-up keeps the
+//! environment alive only while calls are under way. If Node's own loop reads the answers (see [`crate::host`]), no wake-up is
+//! needed: results are taken there. When the environment ends, the queue closes. Later results are dropped, which releases
+//! granted locks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,41 +18,41 @@ use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
 
-/// Calls the function that takes what has come together. Weak: it doesn't keep the environment alive unless told to.
+/// Calls the function that takes the results. It is weak: it keeps the environment alive only on request.
 type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
 
-/// The longest that an exit waits for locks to be given back, however many clients are slow to do it.
+/// The longest time for which an exit waits for releases, for any number of slow clients.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What comes out of the queue.
+/// An item of the queue.
 pub(crate) enum Item {
     /// A call ended.
     Settled(i64, Result<Value, Error>),
-    /// The hold with this number, which is watched, ended, by this loss or without one.
+    /// The watched hold with this number ended, by this loss or without one.
     Ended(i64, Option<Error>),
-    /// Something happened to a lock of the client with this number.
+    /// An event of the client with this number.
     Event(u32, Box<Event>),
 }
 
-/// What a call came to.
+/// The result of a call.
 pub(crate) enum Value {
     Nothing,
     Held(Box<Held>),
     Released(Release),
     Info(LockInfo),
     Reports(Vec<ServerReport>),
-    /// How a hold ended: a loss, if that is how.
+    /// The end of a hold: its loss, or none.
     Ended(Option<Error>),
 }
 
 pub(crate) struct Queue {
     state: Mutex<State>,
-    /// Whether Node's own loop carries out the calls of its thread.
+    /// Whether Node's own loop executes the calls of its thread.
     hosted: AtomicBool,
-    /// What has something to send, for the host.
+    /// The drivers with something to send, for the host.
     unsent: Mutex<Vec<Driver>>,
     clients: Mutex<HashMap<u32, Client>>,
-    /// What JavaScript holds or held, and did not forget, by the numbers of the calls that got it.
+    /// The holds that JavaScript has not forgotten, by the numbers of the calls that got them.
     holds: Mutex<HashMap<i64, Arc<Held>>>,
 }
 
@@ -60,11 +60,11 @@ struct State {
     /// `None` once the environment is gone.
     wake: Option<Wake>,
     items: Vec<Item>,
-    /// Whether what comes is taken out soon without a wake-up.
+    /// Whether results are taken soon without a wake-up.
     attended: bool,
     /// Whether the environment is kept alive.
     kept: bool,
-    /// The calls under way, and what cancels them.
+    /// The calls under way, and how to cancel them.
     pending: HashMap<i64, Cancel>,
     last_id: i64,
 }
@@ -88,7 +88,7 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Sends a call off, or fails at once; gives the number under which its result will come out.
+    /// Starts a call, or fails at once; gives the number under which its result will come out.
     pub(crate) fn call<T: Send + 'static>(
         self: &Arc<Self>,
         env: &Env,
@@ -105,7 +105,8 @@ impl Queue {
         id
     }
 
-    /// Expects the end of a hold, which keeps the environment alive as any call does; gives the number under which it comes out.
+    /// Waits for the end of a hold. This keeps the environment alive as any call does. Gives the number under which the end comes
+    /// out.
     pub(crate) fn await_end(self: &Arc<Self>, env: &Env, held: &Held) -> i64 {
         let (id, _) = self.expect(env);
         let (queue, name) = (Arc::clone(self), held.name().to_owned());
@@ -114,12 +115,12 @@ impl Queue {
         id
     }
 
-    /// From now on a host carries out the calls, or no longer.
+    /// Sets whether a host executes the calls.
     pub(crate) fn set_hosted(&self, hosted: bool) {
         self.hosted.store(hosted, Ordering::SeqCst);
     }
 
-    /// A call that is alone leaves at once, while JavaScript ends its turn; those of many callers leave together after it.
+    /// A single call is sent at once, while JavaScript finishes its work. The calls of many callers are sent together after it.
     fn send_off<T: Send + 'static>(
         &self,
         call: Call<T>,
@@ -144,12 +145,12 @@ impl Queue {
         }
     }
 
-    /// What has something to send since the last time.
+    /// The drivers with something to send since the last call.
     pub(crate) fn take_unsent(&self) -> Vec<Driver> {
         std::mem::take(&mut *self.unsent.lock())
     }
 
-    /// Runs `work`, which takes out what comes: nobody has to be woken.
+    /// Runs `work`, which takes results: no wake-up is needed.
     pub(crate) fn attended(&self, work: impl FnOnce()) {
         self.state.lock().attended = true;
         work();
@@ -182,12 +183,12 @@ impl Queue {
         }
     }
 
-    /// Puts an item in, on any thread. Once the environment is gone it is dropped.
+    /// Puts an item into the queue, on any thread. After the environment's end the item is dropped.
     pub(crate) fn push(&self, item: Item) {
         let mut state = self.state.lock();
         let State { wake, items, attended, .. } = &mut *state;
         let Some(wake) = wake else {
-            // Dropping a hold gives it back, and that tells its events to this very queue.
+            // Dropping a hold releases it, and that puts its events into this very queue.
             drop(state);
             return drop(item);
         };
@@ -197,8 +198,8 @@ impl Queue {
         items.push(item);
     }
 
-    /// Takes out what has come, in order and at most so many. Results of cancelled calls are dropped, which gives granted locks
-    /// back.
+    /// Takes the results that have arrived, in order, up to a limit. Results of cancelled calls are dropped, which releases
+    /// granted locks.
     pub(crate) fn drain(&self, env: &Env, most: usize) -> Vec<Item> {
         let mut state = self.state.lock();
         let items =
@@ -253,7 +254,7 @@ impl Queue {
         drop(struck);
     }
 
-    /// Closes every client, which gives held locks back, and waits for it.
+    /// Closes every client, which releases held locks, and waits until they are closed.
     pub(crate) fn close_clients(&self) {
         let clients = std::mem::take(&mut *self.clients.lock());
         let mut closing: Vec<_> = clients.values().map(Client::close).collect();
@@ -264,7 +265,7 @@ impl Queue {
         }
     }
 
-    /// The environment is gone: nothing comes out any more.
+    /// The end of the environment: no more results come out.
     fn close(&self) {
         let mut state = self.state.lock();
         let wake = state.wake.take();

@@ -1,10 +1,10 @@
-//! What a check of the servers finds.
+//! Reports: what each server of a client can guarantee.
 
 use napi_derive::napi;
 
 use crate::error::ServerFailure;
 
-/// What one server really guarantees.
+/// The report on one server.
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub(crate) struct ServerReport {
     pub server: String,

@@ -1,4 +1,4 @@
-//! The scripted server, for users' own tests.
+//! The scripted server: a server for users' own tests.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct ScriptedServer {
     pub(crate) core: Arc<scripted::ScriptedServer>,
 }
 
-/// An operation that the server was asked for.
+/// An operation that the server received.
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub struct SeenOperation {
     pub op: String,

@@ -1,13 +1,13 @@
-//! The only place that reads a clock.
+//! Clock: the only file that reads the machine's clocks.
 //!
-//! A lease keeps running on the server while this machine is suspended, so elapsed time is measured on a clock that
-//! counts suspend (`CLOCK_BOOTTIME` on Linux, `CLOCK_MONOTONIC` on Apple's systems). The wall clock is used for two things that tolerate a wrong
-//! one: ballot proposals and the readable `at=` of an owner value.
+//! A lease continues on the server while this machine is suspended. So elapsed time is measured on a clock that counts suspended
+//! time (`CLOCK_BOOTTIME` on Linux, `CLOCK_MONOTONIC` on Apple's systems). The wall clock is used for two purposes that tolerate
+//! a wrong clock: ballot proposals, and the readable `at=` of an owner value.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// An instant of this machine's boot clock, in microseconds. It counts suspend and never goes back.
+/// An instant of this machine's boot clock, in microseconds. The clock counts suspended time and never goes back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tick(u64);
 
@@ -21,7 +21,7 @@ impl Tick {
         Self(boot_micros().saturating_add(moved()))
     }
 
-    /// This instant by the machine's own clock, which no test moves.
+    /// The present instant by the machine's own clock, which no test moves.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn by_the_machine(self) -> Self {
         if self == Self::NEVER { self } else { Self(self.0.saturating_sub(moved())) }
@@ -58,12 +58,12 @@ impl fmt::Debug for Tick {
     }
 }
 
-/// What a decision is told about the time: the boot clock to measure with, the wall clock to propose ballots with.
+/// The time as an input of a decision: the boot clock to measure with, the wall clock to propose ballots with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// Boot clock.
     pub tick: Tick,
-    /// Wall clock, microseconds since the Unix epoch. May be wrong and may jump.
+    /// Wall clock, microseconds since the Unix epoch. It may be wrong and may jump.
     pub wall_us: u64,
 }
 
@@ -75,12 +75,12 @@ impl Now {
     }
 }
 
-/// Whole microseconds of a duration, capped at what fits.
+/// The whole microseconds of a duration, capped at the largest value that fits.
 pub(crate) fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Whole milliseconds of a duration, capped at what fits.
+/// The whole milliseconds of a duration, capped at the largest value that fits.
 pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
@@ -89,7 +89,7 @@ pub(crate) fn wall_micros() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros).saturating_add(moved())
 }
 
-/// How far a test has moved the clock forward, in microseconds.
+/// The time by which a test has moved the clock forward, in microseconds.
 #[cfg(feature = "testing")]
 static MOVED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
@@ -112,7 +112,7 @@ pub(crate) fn advance(span: Duration) {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const BOOT_CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
 
-/// Here it counts suspend, as POSIX leaves open. `Instant` reads another clock, which stands still.
+/// Here this clock counts suspended time, which POSIX leaves open. `Instant` reads another clock, which stops.
 #[cfg(target_vendor = "apple")]
 const BOOT_CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
@@ -124,7 +124,7 @@ fn boot_micros() -> u64 {
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1_000)
 }
 
-/// Elsewhere `Instant` is the best the standard library has (on Windows it counts suspend).
+/// On other systems `Instant` is the best clock of the standard library (on Windows it counts suspended time).
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn boot_micros() -> u64 {
     use std::sync::OnceLock;

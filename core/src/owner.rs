@@ -9,16 +9,16 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::entropy;
 
-/// The parts of an owner value that stay the same for one client.
+/// A signature: the parts of an owner value that stay the same for one client.
 #[derive(Clone, Debug)]
 pub struct Signature {
     prefix: String,
-    /// What makes a value unique beside the caller's randomness, drawn anew for each.
+    /// Random bytes, drawn anew for each value. With the caller's randomness they make a value unique.
     salt: fn() -> u64,
 }
 
 impl Signature {
-    /// A signature of the given application, host and process. Its values depend on nothing but their arguments.
+    /// A signature of the given application, host and process. Its values depend only on their arguments.
     #[must_use]
     pub fn new(app: Option<&str>, host: &str, pid: u32) -> Self {
         let mut prefix = String::new();
@@ -29,8 +29,9 @@ impl Signature {
         Self { prefix, salt: || 0 }
     }
 
-    /// This process's signature. Each of its values has randomness of the system in it: a snapshot of the process that is restored
-    /// twice has the same generator twice, and would repeat a value, which counts as the same acquire sent again.
+    /// This process's signature. Each of its values contains randomness of the operating system. Suppose a snapshot of the
+    /// process is restored twice. Both copies have the same state of the generator, and would make the same value. A server takes
+    /// a repeated value for a repetition of the same acquire.
     #[must_use]
     pub fn of_this_process(app: Option<&str>) -> Self {
         Self { salt: entropy::draw, ..Self::new(app, &host_name(), std::process::id()) }
@@ -42,7 +43,7 @@ impl Signature {
         self.prefix.trim_end()
     }
 
-    /// A fresh owner value made at `wall_us`; `random` makes it unique.
+    /// A new owner value made at `wall_us`; `random` makes it unique.
     #[must_use]
     pub fn owner(&self, wall_us: u64, random: u128) -> Arc<str> {
         let [_, _, _, _, _, _, entropy @ ..] = (random ^ u128::from((self.salt)())).to_be_bytes();
@@ -54,7 +55,7 @@ impl Signature {
     }
 }
 
-/// The last microsecond of the year 9999: what the date format can write.
+/// The last microsecond of the year 9999: the latest that the date format can write.
 const MAX_WALL_US: u64 = 253_402_300_799_999_999;
 
 /// The fields of an owner value.
@@ -67,14 +68,14 @@ pub struct OwnerFields {
     pub host: Option<String>,
     /// The holder's process id.
     pub pid: Option<u32>,
-    /// When the holder asked, by its own clock (RFC 3339).
+    /// The time at which the holder asked, by its own clock (RFC 3339).
     pub at: Option<String>,
     /// The unique id of the acquisition.
     pub id: Option<String>,
 }
 
 impl OwnerFields {
-    /// Reads an owner value; `None` if it isn't one of ours (another library holds the key).
+    /// Reads an owner value; `None` for a value of another library.
     #[must_use]
     pub fn parse(owner: &str) -> Option<Self> {
         let fields = Fields::parse(owner);
@@ -105,7 +106,7 @@ impl Fields {
     }
 }
 
-/// Replaces what would break the `key=value` form, or a terminal, by `%XX` of its UTF-8 bytes.
+/// Replaces each character that would break the `key=value` form, or a terminal, by `%XX` of its UTF-8 bytes.
 pub(crate) fn escape(value: &str) -> Cow<'_, str> {
     let plain = |c: char| !(c.is_whitespace() || c.is_control() || c == '%' || c == '=');
     if value.chars().all(plain) {

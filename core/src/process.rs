@@ -1,18 +1,18 @@
-//! This process, told from the one that it was forked from.
+//! Processes: this process, distinguished from the one that it was forked from.
 //!
-//! Threads don't survive a fork, and locks may be copied while they are locked: what a process made is of no use to its children.
-//! A process id alone doesn't tell the two apart: in containers both may be process 1, each in its own namespace. So a
-//! language that has a hook for forks counts them, too.
+//! Threads don't survive a fork, and mutexes may be copied while they are locked. So a child can't use the objects that its
+//! parent made. A process id alone doesn't distinguish the two: in containers both may be process 1, each in its own namespace.
+//! So a language that has a hook for forks also counts them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 
-/// Forks that led here, as far as they were told.
+/// The number of forks that led to this process, as far as it was reported.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// A process, and how often it was forked.
+/// A process: its id and the number of its forks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process {
     id: u32,
@@ -20,25 +20,25 @@ pub struct Process {
 }
 
 impl Process {
-    /// The process that runs this.
+    /// The process that runs this code.
     #[must_use]
     pub fn current() -> Self {
         Self { id: std::process::id(), forks: FORKS.load(Ordering::Relaxed) }
     }
 
-    /// Whether this is the process that runs this, and not the one that it was forked from.
+    /// Whether this is the process that runs this code, and not one that it was forked from.
     #[must_use]
     pub fn is_current(self) -> bool {
         self == Self::current()
     }
 
-    /// Tells that this process is a new child. To be called in it before anything else, while it has one thread.
+    /// Reports that this process is a new child. Call it in the child before anything else, while the child has one thread.
     pub fn was_forked() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A value of each process: made when the process first asks for it. The one of the parent is left alone.
+/// Per-process value: made when a process first asks for it. A child never touches its parent's value.
 pub struct PerProcess<T>(ArcSwapOption<Made<T>>);
 
 /// The value of one process.
@@ -54,7 +54,8 @@ impl<T> PerProcess<T> {
         Self(ArcSwapOption::const_empty())
     }
 
-    /// This process's value. If two threads make it, both get one of the two. `make` must not wait for another thread.
+    /// This process's value. If two threads make a value, both get the same one of the two. `make` must not wait for another
+    /// thread.
     pub fn get_or_make(&self, make: impl Fn() -> T) -> Arc<T> {
         if let Some(made) = &*self.0.load()
             && made.by.is_current()
@@ -69,7 +70,7 @@ impl<T> PerProcess<T> {
         match previous {
             Some(made) if made.by.is_current() => Arc::clone(&made.value),
             previous => {
-                // Dropping the parent's would lock what may have been copied while it was locked.
+                // Dropping the parent's value would lock mutexes that may have been copied while they were locked.
                 std::mem::forget(previous);
                 Arc::clone(&fresh.value)
             }

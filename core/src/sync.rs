@@ -1,23 +1,23 @@
-//! Locks between threads: those of the standard library, without poison.
+//! Sync: the mutex and the condition variable of the standard library, without poisoning.
 //!
-//! A lock that other code implements may keep its sleeping threads in a table of the whole process, as `parking_lot` does. A fork
-//! copies that table with threads that the child doesn't have. The child's new threads then get the addresses of those, are
-//! queued behind themselves, and crash or sleep for ever. The standard library's locks sleep on their own address instead, so
-//! nothing is left in a child but the locks that were locked: those are told apart by the process they were made in.
+//! A mutex of another crate may keep its sleeping threads in a table of the whole process, as `parking_lot` does. A fork copies
+//! that table with threads that the child doesn't have. The child's new threads get the addresses of those threads. Then they are
+//! queued behind themselves, and crash or sleep for ever. The mutexes of the standard library sleep on their own address instead.
+//! So a child inherits nothing but the mutexes that were locked. These are recognised by the process in which they were made.
 //!
-//! A panic while a lock is locked leaves no poison. What the lock guards is consistent between any two statements, and a second
-//! panic in every thread that comes later would help nobody.
+//! A panic while a mutex is locked does not poison it. The guarded data is consistent between any two statements. A second panic
+//! in every later thread would help no user.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{self, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// A mutual exclusion of threads.
+/// A mutex: mutual exclusion of threads.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
 
-/// What a mutex guards, as long as this lives.
+/// The guard of a mutex: access to its data while the guard lives.
 #[must_use = "the mutex is unlocked when this is dropped"]
 pub struct MutexGuard<'a, T: ?Sized>(sync::MutexGuard<'a, T>);
 
@@ -29,12 +29,12 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits until no other thread has it locked, and locks it.
+    /// Waits until no other thread holds the mutex, and locks it.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Locks it, unless it is locked.
+    /// Locks the mutex, unless it is locked.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(MutexGuard(guard)),
@@ -43,7 +43,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// What it guards: nobody else has it.
+    /// The guarded data, if there is no other reference to the mutex.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,12 +69,12 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
-/// Something that threads wait for.
+/// A condition variable: threads wait for it.
 #[derive(Debug, Default)]
 pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    /// A condition that nobody waits for.
+    /// A condition variable without waiting threads.
     #[must_use]
     pub const fn new() -> Self {
         Self(sync::Condvar::new())

@@ -1,29 +1,30 @@
-//! Validity arithmetic: what a holder may believe, given what the servers keep.
+//! Validity: how long a holder may believe in its lock, given how long the servers keep the key.
 
 use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
 
-/// What servers' expiry in whole milliseconds may cost.
+/// The possible cost of servers' expiry in whole milliseconds.
 const SETTLED: Duration = Duration::from_millis(2);
 
-/// What is taken off a ttl for clocks that run at slightly different rates: a hundredth, and 2 ms for the servers'
-/// millisecond expiry. The bound is the one of the Redlock description at redis.io.
+/// The drift allowance: a part of the ttl for clocks that run at slightly different rates. It is a hundredth, and 2 ms for the
+/// servers' millisecond expiry. The bound is the one of the Redlock description at redis.io.
 #[must_use]
 pub fn drift(ttl: Duration) -> Duration {
     ttl / 100 + SETTLED
 }
 
-/// The end of validity of a key that was asked for at `sent` with `ttl`: counted from the *request*, because the server may
-/// have applied it at any time since.
+/// The end of validity of a key that was asked for at `sent` with `ttl`. It is counted from the *request*, because the server may
+/// have applied the request at any time since.
 #[must_use]
 pub fn end(sent: Tick, ttl: Duration) -> Tick {
     let allowance = if mutant!(NoDrift) { Duration::ZERO } else { drift(ttl) };
     sent.after(ttl.saturating_sub(allowance))
 }
 
-/// The least ttl to ask for so that `span` remains of it: what [`end`] takes off is added, in whole microseconds.
+/// The shortest ttl to ask for so that `span` remains: [`end`] subtracts the drift allowance, so this is added, in whole
+/// microseconds.
 #[must_use]
 pub fn asking_for(span: Duration) -> Duration {
     if mutant!(DriftTwice) {
@@ -36,7 +37,7 @@ pub fn asking_for(span: Duration) -> Duration {
 /// A server's clock as one reply showed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// When our request was sent.
+    /// The time at which the request was sent.
     pub sent: Tick,
     /// The server's clock in the reply, microseconds.
     pub server_us: u64,
@@ -44,14 +45,14 @@ pub struct Reading {
 
 /// Whether the server's clock jumped forward between two of its replies to one hold.
 ///
-/// Between the server's two readings at most `received − earlier.sent` of real time passed. If its clock went further than
-/// that, by more than the drift allowance, it jumped, and keys expire earlier than their holder believes.
+/// Between the server's two readings at most `received − earlier.sent` of real time passed. If the server's clock advanced
+/// further than that, by more than the drift allowance, it jumped. Then keys expire earlier than their holder believes.
 #[must_use]
 pub fn jumped(earlier: Reading, later_us: u64, received: Tick) -> bool {
     jump(earlier, later_us, received).is_some()
 }
 
-/// How far forward the server's clock jumped between the two replies, at least; `None` if it did not.
+/// The smallest possible jump forward of the server's clock between the two replies; `None` if it did not jump.
 #[must_use]
 pub fn jump(earlier: Reading, later_us: u64, received: Tick) -> Option<Duration> {
     let elapsed = received.since(earlier.sent);
@@ -59,9 +60,9 @@ pub fn jump(earlier: Reading, later_us: u64, received: Tick) -> Option<Duration>
     Some(went.saturating_sub(elapsed)).filter(|by| *by > drift(elapsed))
 }
 
-/// When the next beat of the heartbeat is due: when two thirds of `ttl` remain, so first a third of the ttl after the grant,
-/// and later for a hold that was extended further. Beats of one process are aligned to a grid of a sixtieth of the ttl, so
-/// that thousands of holds leave in a few writes.
+/// The time of the next renewal: when two thirds of `ttl` remain. So the first one is a third of the ttl after the grant, and
+/// later if the hold was extended further. The renewals of one process are aligned to a grid of a sixtieth of the ttl. So
+/// thousands of renewals are sent in a few writes.
 #[must_use]
 pub fn next_beat(validity_end: Tick, ttl: Duration) -> Tick {
     let due = validity_end.as_micros().saturating_sub(micros(ttl.saturating_sub(drift(ttl)) / 3 * 2));

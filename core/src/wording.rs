@@ -1,4 +1,4 @@
-//! Wording: sentences that every language spells in its own words. Python counts seconds, Node milliseconds.
+//! Wording: sentences in the words of each language. Python counts seconds, Node milliseconds.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -44,7 +44,7 @@ impl Language {
         }
     }
 
-    /// A time in this language's unit, for a person.
+    /// A time in this language's unit, for a reader.
     #[must_use]
     pub fn time(self, span: Duration) -> String {
         let plain = match self {
@@ -70,7 +70,7 @@ fn camel(name: &str) -> String {
     letters.collect()
 }
 
-/// A sentence with holes: `{}` takes the next part, `{ttl}` is a name that each language spells.
+/// A sentence with placeholders: `{}` takes the next part, and `{ttl}` is a name that each language spells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
     template: Cow<'static, str>,
@@ -83,16 +83,16 @@ pub struct Text {
 pub enum Part {
     /// Words that are the same in all languages.
     Words(String),
-    /// A time, told in the language's unit.
+    /// A time, shown in the language's unit.
     Time(Duration),
     /// An option, an argument or a function, spelled by the language.
     Name(Cow<'static, str>),
-    /// A text within the text.
+    /// A text inside of the text.
     Text(Text),
 }
 
 impl Text {
-    /// A sentence: `{}` takes the next of `parts`, `{ttl}` is spelled by the language.
+    /// A sentence: `{}` takes the next of `parts`, and each language spells `{ttl}`.
     #[must_use]
     pub fn new(template: &'static str, parts: impl Into<Vec<Part>>) -> Self {
         Self { template: template.into(), parts: parts.into() }
@@ -117,7 +117,7 @@ impl Text {
 }
 
 impl Part {
-    /// A measured time: parts of a millisecond tell nobody anything.
+    /// A measured time: parts of a millisecond help no reader.
     pub(crate) fn whole_ms(span: Duration) -> Self {
         Self::Time(Duration::from_millis(crate::clock::millis(span)))
     }
@@ -132,14 +132,14 @@ impl Part {
     }
 }
 
-/// Words as they are: a brace in them means nothing.
+/// Words without placeholders: a brace in them has no meaning.
 impl From<String> for Text {
     fn from(words: String) -> Self {
         Self::new("{}", [Part::Words(words)])
     }
 }
 
-/// Words as they are.
+/// Words without placeholders.
 impl From<&str> for Text {
     fn from(words: &str) -> Self {
         words.to_owned().into()

@@ -1,4 +1,4 @@
-//! The library's sides.
+//! Callers: the sides of the library.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Many holds with a ttl of 3 s: what renewing them costs, and whether one is lost.
+//! Many holds with a ttl of 3 s: the cost of their renewal, and the number of lost holds.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

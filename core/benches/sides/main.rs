@@ -1,4 +1,5 @@
-//! One side of a comparison a process: `sides <side> <urls> <seconds>` prints what it measured as `name=value` fields.
+//! A side: one side of a comparison in its own process. `sides <side> <urls> <seconds>` prints its measurements as `name=value`
+//! fields.
 //!
 //! `tests/bench/compare.py` starts the servers, runs the sides in shuffled rounds and prints the ratios. The raw sides send
 //! the very bytes the library sends: they are recorded through a relay first, so a change of the wire moves both.

@@ -1,4 +1,4 @@
-//! What a side measures: pairs of acquire and release, after a warm-up.
+//! The meter: it measures pairs of acquire and release, after a warm-up.
 
 use std::time::{Duration, Instant};
 

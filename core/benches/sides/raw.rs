@@ -1,4 +1,4 @@
-//! The floors: the same bytes on plain sockets, with nothing around them.
+//! Raw sockets: the same bytes on plain sockets, with no library around them.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

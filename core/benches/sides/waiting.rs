@@ -1,5 +1,5 @@
-//! What `tests/bench/waiting.py` drives: a process that holds a lock on command, and one full of waiters. Times are nanoseconds
-//! of the monotonic clock, which all processes of a machine share.
+//! Waiting: the processes that `tests/bench/waiting.py` drives. One holds a lock on command, and one has many waiters. Times are
+//! nanoseconds of the monotonic clock, which all processes of a machine share.
 
 use std::io::stdin;
 use std::sync::{Arc, Mutex};

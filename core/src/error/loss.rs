@@ -1,4 +1,4 @@
-//! The loss of a hold: why, to whom, and how late it was noticed.
+//! Loss: how a hold was lost, its reason, its rival and its overrun.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use crate::error::quoted::quoted;
 use crate::wording::{Part, Text};
 
-/// Why a hold ended without its holder's doing.
+/// The reason why a hold ended without its holder's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossReason {
     /// Validity ran out before a majority confirmed a renewal.
     Expired,
-    /// The key is gone from the servers.
+    /// The key no longer exists on the servers.
     Missing,
-    /// Somebody else holds the key, or has held it since.
+    /// Another client holds the key, or has held it since.
     Taken,
-    /// The key is ours but a newer fence was issued.
+    /// The key has this hold's value, but a newer fence was issued.
     Superseded,
-    /// A key of the lock holds what no lock writes there.
+    /// A key of the lock holds a value that no lock writes there.
     Conflict,
     /// `max_hold` has passed.
     MaxHold,
@@ -29,7 +29,7 @@ pub enum LossReason {
 }
 
 impl LossReason {
-    /// The reason as it is spelled in every language.
+    /// The reason's name, the same in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -51,35 +51,35 @@ impl fmt::Display for LossReason {
     }
 }
 
-/// How a hold was lost.
+/// The loss of a hold: why it was lost, to which rival, and how late the holder noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
-    /// Why.
+    /// The reason.
     pub reason: LossReason,
-    /// The readable owner value of who holds the key now, if the servers showed one.
+    /// The readable owner value in the key now, if the servers showed one.
     pub rival: Option<String>,
-    /// The fence of the latest hold that came between, if the servers prove that there was one. Without a `rival` that hold has
-    /// ended since. A fence is about the microsecond in which it was issued, so it also says since when.
+    /// The fence of the latest hold in between, if the servers prove that there was one. Without a `rival` that hold has ended
+    /// since. A fence is about the microsecond in which it was issued, so it also shows when that hold began.
     pub rival_fence: Option<u64>,
-    /// With [`LossReason::Conflict`]: what was found, and where.
+    /// With [`LossReason::Conflict`]: the wrong value, and its key.
     pub found: Option<String>,
-    /// How long the holder went on after its validity had ended, by this machine's clock.
+    /// The overrun: how long the holder continued after the end of its validity, by this machine's clock.
     pub overrun: Duration,
 }
 
 impl Loss {
-    /// A loss of which no more is known.
+    /// A loss with a reason and no details.
     pub(crate) const fn new(reason: LossReason, overrun: Duration) -> Self {
         Self { reason, rival: None, rival_fence: None, found: None, overrun }
     }
 
-    /// What was found where it doesn't belong, on one line.
+    /// The wrong value, quoted on one line.
     pub(crate) fn finding(&self) -> Option<String> {
         self.found.as_deref().map(quoted)
     }
 
-    /// The loss in words.
+    /// The loss as a sentence.
     pub(crate) fn sentence(&self) -> Text {
         let why = match (self.reason, &self.found) {
             (LossReason::Expired, _) => "its validity ran out before a renewal was confirmed".into(),
@@ -104,7 +104,7 @@ impl Loss {
     }
 }
 
-/// Who else had the lock, in words.
+/// The rival as a part of a sentence.
 pub(crate) fn others(rival: Option<&str>, fence: Option<u64>) -> Option<String> {
     match (rival, fence) {
         (Some(rival), Some(fence)) => Some(format!("it is held by \"{}\" (fence {fence})", quoted(rival))),

@@ -1,4 +1,4 @@
-//! Errors: the code is the contract, the text is one sentence a person can act on.
+//! Errors: the code is the contract, and the message is one sentence on which a person can act.
 
 pub(crate) mod loss;
 pub(crate) mod quoted;
@@ -12,21 +12,21 @@ pub use crate::error::loss::{Loss, LossReason};
 use crate::op::FailureKind;
 use crate::wording::{Language, Text};
 
-/// What went wrong, the same in every language.
+/// The code of an error, the same in every language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// `wait` ran out while somebody held the lock.
+    /// `wait` ended while the lock was held.
     AcquireTimeout,
-    /// The lock was ours and no longer is.
+    /// The hold was lost.
     LockLost,
     /// The handle was already released or handed over.
     NotHeld,
     /// No majority of the servers could be reached for `unavailable_after`.
     Unavailable,
-    /// The servers refused the credentials, or the rights to what a lock needs.
+    /// The servers refused the credentials, or a right that a lock needs.
     Denied,
-    /// The key holds something that isn't a string.
+    /// The key holds a value that isn't a string.
     KeyConflict,
     /// An option, a name or a URL is wrong.
     InvalidArgument,
@@ -53,7 +53,7 @@ impl Code {
         Self::Internal,
     ];
 
-    /// The code as it is spelled in every language.
+    /// The code's name, the same in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// How long a key remains on a server.
+/// The remaining time of a key on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Remaining {
     /// There is no key.
@@ -89,17 +89,17 @@ pub enum Remaining {
     Forever,
 }
 
-/// Who held the lock when it was asked for.
+/// The holder of a lock that another client asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The value of the key: a readable owner of ours, or whatever another library wrote, up to its first 1,024 bytes.
+    /// The value of the key, up to its first 1,024 bytes: a readable owner value, or the value of another library.
     pub owner: String,
-    /// How long it remained.
+    /// The remaining time of the key.
     pub remaining: Remaining,
 }
 
-/// What one server answered, or why it did not.
+/// The failure of one server: why it gave no usable answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerError {
@@ -118,7 +118,7 @@ pub struct Error(Arc<Inner>);
 struct Inner {
     code: Code,
     message: Text,
-    /// As the core spells it.
+    /// The argument's name in the core.
     argument: Option<Box<str>>,
     lock: Option<String>,
     holder: Option<Holder>,
@@ -128,20 +128,20 @@ struct Inner {
 }
 
 impl Error {
-    /// The code to decide by.
+    /// The code. Branch on it, never on the message.
     #[must_use]
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// The lock's name, where the error is about one lock.
+    /// The lock's name, if the error is about one lock.
     #[must_use]
     pub fn lock_name(&self) -> Option<&str> {
         self.0.lock.as_deref()
     }
 
-    /// The message in the words of a language: with its names of options and verbs, and times in its unit. Displayed, an error
-    /// speaks Rust.
+    /// The message in the words of a language: with its names of options and methods, and times in its unit. `Display` gives
+    /// Rust's words.
     ///
     /// ```
     /// use locktender::host::Language;
@@ -157,7 +157,7 @@ impl Error {
         self.0.message.in_words_of(language)
     }
 
-    /// With `INVALID_ARGUMENT`: which option or argument is wrong, as the core spells it.
+    /// With `INVALID_ARGUMENT`: the name of the wrong option or argument in the core.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -171,19 +171,19 @@ impl Error {
         self.0.argument.as_deref()
     }
 
-    /// With `ACQUIRE_TIMEOUT`: who held the lock.
+    /// With `ACQUIRE_TIMEOUT`: the holder of the lock.
     #[must_use]
     pub fn holder(&self) -> Option<&Holder> {
         self.0.holder.as_ref()
     }
 
-    /// With `ACQUIRE_TIMEOUT`: how many waited before this one, where the server put it in line.
+    /// With `ACQUIRE_TIMEOUT`: the number of waiters before this one, if the server put it into the queue.
     #[must_use]
     pub fn rank(&self) -> Option<u64> {
         self.0.rank
     }
 
-    /// With `LOCK_LOST`: why, to whom, and how late it was noticed.
+    /// With `LOCK_LOST`: the loss.
     #[must_use]
     pub fn loss(&self) -> Option<&Loss> {
         self.0.loss.as_ref()

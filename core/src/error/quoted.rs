@@ -1,14 +1,15 @@
-//! Quotes: what others wrote, as it may stand in a message.
+//! Quotes: texts of other programs, made safe for a message.
 //!
-//! A key's value and a server's error come from anybody who may write there. In a log they must neither look like lines of ours nor
-//! move a terminal's cursor, and they must not fill it. Fields of errors and events have the whole text as it is.
+//! Any program that may write to the server decides a key's value and a server's error. In a log these texts must neither look
+//! like our lines nor move a terminal's cursor, and they must not fill it. Fields of errors and events contain the whole text
+//! unchanged.
 
 use std::fmt::Write as _;
 
-/// So many characters of a text are shown.
+/// The number of characters of a text that are shown.
 const SHOWN: usize = 200;
 
-/// A text on one line, without anything a terminal obeys, and cut where it is long.
+/// A text on one line, without characters that a terminal obeys, and cut if it is long.
 pub(crate) fn quoted(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(SHOWN));
     let mut rest = text.chars();
@@ -34,7 +35,7 @@ pub(crate) fn on_one_line(text: &str) -> String {
     text.chars().map(|c| if is_plain(c) { c.to_string() } else { c.escape_default().to_string() }).collect()
 }
 
-/// Whether a character is shown as what it is: no control character, no end of a line, nothing that turns the line around.
+/// Whether a character is shown unchanged: no control character, no end of a line, no change of the writing direction.
 fn is_plain(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

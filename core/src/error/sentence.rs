@@ -1,4 +1,4 @@
-//! Sentences: what each error says, and what its reader can do. Every language reads its own words.
+//! Sentences: the message of each error, and what its reader can do. Every language has its own words.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::error::quoted::{on_one_line, quoted};
 use crate::op::FailureKind;
 use crate::wording::{Part, Text};
 
-/// The longest that is shown of what was given, in bytes.
+/// The longest part of a given value that is shown, in bytes.
 const MAX_SHOWN: usize = 80;
 
 impl Error {
@@ -24,7 +24,7 @@ impl Error {
         Self(Arc::new(inner))
     }
 
-    /// `INVALID_ARGUMENT`: `argument` was given as `given`, and `why` that can't be.
+    /// `INVALID_ARGUMENT`: `argument` was given as `given`, and `why` it is refused.
     #[must_use]
     pub fn invalid(argument: &str, given: impl fmt::Debug, why: impl Into<Text>) -> Self {
         let mut given = format!("{given:?}");
@@ -36,7 +36,7 @@ impl Error {
         Self::refused(argument, Part::Words(given), why.into())
     }
 
-    /// `INVALID_ARGUMENT`: the time `span` was given, told in the reader's unit.
+    /// `INVALID_ARGUMENT`: the time `span` was given; it is shown in the reader's unit.
     #[must_use]
     pub fn invalid_time(argument: &str, span: Duration, why: impl Into<Text>) -> Self {
         Self::refused(argument, Part::Time(span), why.into())
@@ -48,7 +48,7 @@ impl Error {
         Self::build(Code::InvalidArgument, None, message, |inner| inner.argument = Some(argument.into()))
     }
 
-    /// `INVALID_ARGUMENT`: the task that asks for `lock` holds it already, in a body that began at `place`.
+    /// `INVALID_ARGUMENT`: the task that asks for `lock` already holds it, in a body that began at `place`.
     pub(crate) fn waits_for_itself(lock: &str, place: Option<&str>) -> Self {
         let since = place.map(|place| format!(" since {place}")).unwrap_or_default();
         let message = Text::new(
@@ -79,7 +79,7 @@ impl Error {
         })
     }
 
-    /// `LOCK_LOST`: the lock `lock` was lost that way.
+    /// `LOCK_LOST`: the hold of `lock` was lost with `loss`.
     #[must_use]
     pub fn lost(lock: &str, loss: Loss) -> Self {
         let message = Text::new(
@@ -97,7 +97,7 @@ impl Error {
         Self::new(Code::NotHeld, Some(lock), message)
     }
 
-    /// `UNAVAILABLE`: of all `count` servers these failed.
+    /// `UNAVAILABLE`: these of all `count` servers failed.
     pub(crate) fn unavailable(lock: Option<&str>, count: usize, servers: Vec<ServerError>) -> Self {
         let what = match count {
             0 | 1 => "the server could not be used".to_owned(),
@@ -147,7 +147,7 @@ impl Error {
         Self::new(Code::Forked, Some(lock), message)
     }
 
-    /// `INVALID_ARGUMENT`: a blocking call where the core itself would be blocked.
+    /// `INVALID_ARGUMENT`: a blocking call on a thread where it would block the core itself.
     pub(crate) fn waits_in_callback() -> Self {
         let text = "an event sink or a callback must not wait for an operation: it runs on a thread that brings the results; \
             use `then`, or a task or thread of your own";

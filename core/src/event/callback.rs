@@ -1,8 +1,10 @@
-//! Code of users that the core calls: event sinks, `tracing` subscribers, callbacks, wakers, servers of their own.
+//! Callbacks: user code that the core calls. It is in event sinks, `tracing` subscribers, callbacks, wakers and users' own
+//! servers.
 //!
-//! It runs on the thread on which something happens: the I/O thread, or a thread that reads the answers of all. So a panic in it
-//! ends here, or that thread would end with it, and nothing in this process would be renewed, told or released any more. And
-//! it doesn't wait for an operation, which may be one that only this very thread can bring on.
+//! User code runs on the thread that calls it: the I/O thread, or a thread that reads the answers of all callers. Without a
+//! guard, a panic in user code would end this thread. Then nothing in this process would be renewed, notified or released any
+//! more. So a panic ends here. User code also can't block on an operation, because only this very thread may be able to complete
+//! the operation.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -15,7 +17,7 @@ thread_local! {
     static RUNNING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a panic said.
+/// The message of a panic.
 #[derive(Debug)]
 pub(crate) struct Panic(String);
 
@@ -23,7 +25,7 @@ impl Panic {
     fn of(payload: Box<dyn Any + Send>) -> Self {
         let said = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let said = said.or_else(|| payload.downcast_ref::<String>().cloned());
-        // What else was thrown is the user's, too, and may panic once more when it is dropped.
+        // Any other payload is the user's, too, and may panic once more when it is dropped.
         std::mem::forget(payload);
         Self(said.unwrap_or_else(|| "something that is no text".to_owned()))
     }
@@ -36,12 +38,12 @@ impl Panic {
     }
 }
 
-/// Ends a panic of `work`.
+/// Runs `work` and catches its panic.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     catch_unwind(AssertUnwindSafe(work)).map_err(Panic::of)
 }
 
-/// Calls a user's code. What it starts is done by the I/O thread.
+/// Calls user code. The I/O thread executes the operations that it starts.
 pub(crate) fn call<T>(code: impl FnOnce() -> T) -> Result<T, Panic> {
     struct Before(bool);
     impl Drop for Before {
@@ -53,15 +55,15 @@ pub(crate) fn call<T>(code: impl FnOnce() -> T) -> Result<T, Panic> {
     caught(|| at_home(code))
 }
 
-/// [`call`] for code that belongs to no client: a panic is told to `tracing`.
+/// [`call`] for code that belongs to no client: `tracing` reports a panic.
 pub(crate) fn call_or_trace(whose: &str, code: impl FnOnce()) {
     if let Err(panic) = call(code) {
-        // A subscriber that panics, too, was told by what it says itself.
+        // If the subscriber panics, too, its own panic message has reported it.
         let _ = call(|| trace(&panic.warning(whose)));
     }
 }
 
-/// Whether this thread runs a user's code, called by the core.
+/// Whether this thread runs user code that the core called.
 pub(crate) fn is_running() -> bool {
     RUNNING.get()
 }

@@ -1,4 +1,4 @@
-//! The emitter: a client's events on their way to `tracing` and to its sink.
+//! The emitter: it sends a client's events to `tracing` and to the client's sink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::event::callback;
 use crate::event::{Event, Level, Sink, trace};
 
-/// The way of one client's events. Clones are the same.
+/// The emitter of one client. Clones are the same emitter.
 #[derive(Clone, Default)]
 pub(crate) struct Emitter(Arc<Way>);
 
 #[derive(Default)]
 struct Way {
     sink: Option<Arc<dyn Sink>>,
-    /// Whether the normal life of holds is told at level info.
+    /// Whether events of a normal hold are at level info.
     log_holds: bool,
-    /// Whether a panic of either was told: one that panics at every event isn't told of each time.
+    /// Whether a panic of `tracing` or of the sink was reported. It is reported once, also if every event panics.
     told_of_sink: AtomicBool,
     told_of_subscriber: AtomicBool,
 }
@@ -36,7 +36,7 @@ impl Emitter {
     fn tell(&self, event: &Event) {
         let traced = callback::call(|| trace(event));
         let sunk = self.sink(event);
-        // Each is told of the other.
+        // A panic of one is reported to the other.
         if let Err(panic) = traced
             && !self.0.told_of_subscriber.swap(true, Ordering::Relaxed)
         {

@@ -1,7 +1,7 @@
-//! What happens to locks, as one stream of events.
+//! Events: changes of locks and servers, as one stream.
 //!
-//! Every event goes to `tracing` (target `locktender`) and to the client's [`Sink`], from which the bindings feed
-//! `logging` and `EventEmitter`. A sink is called on whatever thread made the event and must not block.
+//! Every event goes to `tracing` (target `locktender`) and to the client's [`Sink`]. Through the sink the bindings reach
+//! `logging` and `EventEmitter`. A sink is called on the thread that made the event, and must not block.
 
 pub(crate) mod callback;
 pub(crate) mod emitter;
@@ -11,52 +11,52 @@ use std::time::Duration;
 use crate::error::LossReason;
 use crate::name::Keys;
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
     /// An acquire starts a round.
     Attempt,
-    /// The lock is somebody's; the acquire waits or gives up.
+    /// The lock is held; the acquire waits or gives up.
     Busy,
-    /// The acquire waits in line; see the rank.
+    /// The acquire waits in the queue; see the rank.
     Queued,
-    /// A waiter was told that its turn has come.
+    /// A waiter was notified that the lock is free or kept for it.
     Notified,
-    /// The lock is ours.
+    /// This client has the lock.
     Acquired,
-    /// The waiter that had been told has the lock; `took` is from then to the grant.
+    /// A notified waiter has the lock; `took` is the time from the notification to the grant.
     Woken,
-    /// The wait of an acquire is over, and somebody else has the lock.
+    /// The wait of an acquire is over, and the lock is still held.
     TimedOut,
-    /// An acquire was given up: its caller is gone, or the client was closed.
+    /// An acquire was cancelled by its caller, or its client was closed.
     Cancelled,
     /// An acquire failed; see the message.
     Failed,
-    /// A beat of the heartbeat was confirmed.
+    /// A renewal was confirmed.
     Renewed,
     /// A user's extension was confirmed.
     Extended,
-    /// The lock was given back.
+    /// The lock was released.
     Released,
     /// The holder has handed the lock over: another process may adopt it.
     HandedOver,
-    /// The lock was given back after its key had expired.
+    /// The lock was released after its key had expired.
     Expired,
-    /// The lock is no longer ours; see the reason.
+    /// The hold was lost; see the reason.
     Lost,
-    /// An overlap is proved: a rival held the lock before we let go.
+    /// An overlap is proved: a rival held the lock before this client released it.
     Race,
-    /// A server stopped answering, or answers what it shouldn't.
+    /// A server does not answer, or gives a wrong answer.
     ServerFailed,
     /// The server answers again.
     ServerRecovered,
-    /// Something a person should look at; see the message.
+    /// Something that a person should check; see the message.
     Warning,
 }
 
 impl EventKind {
-    /// The kind as it is spelled in every language.
+    /// The kind's name, the same in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -82,12 +82,12 @@ impl EventKind {
         }
     }
 
-    /// Whether it is the normal life of a hold: at level info for a client with the option `log_holds`.
+    /// Whether the event belongs to a normal hold: a client with the option `log_holds` has it at level info.
     pub(crate) const fn is_of_a_hold(self) -> bool {
         matches!(self, Self::Acquired | Self::Extended | Self::Released | Self::HandedOver)
     }
 
-    /// How loud it is, unless the client's options say something else.
+    /// The level, unless the client's options change it.
     #[must_use]
     pub const fn level(self) -> Level {
         match self {
@@ -102,16 +102,16 @@ impl EventKind {
     }
 }
 
-/// How loud an event is.
+/// The level of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For somebody who looks for a fault.
+    /// For a person who looks for a fault.
     Debug,
-    /// Normal life.
+    /// Normal operation.
     Info,
-    /// Worth a look.
+    /// A problem that a person should check.
     Warning,
-    /// Something was lost.
+    /// A lost hold.
     Error,
 }
 
@@ -119,31 +119,31 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// What happened.
+    /// The kind.
     pub kind: EventKind,
-    /// How loud it is.
+    /// The level.
     pub level: Level,
     /// The lock's name.
     pub lock: Option<String>,
     /// The lock's whole key on the servers: the prefix and the name.
     pub key: Option<String>,
-    /// Our owner value.
+    /// This client's owner value.
     pub owner: Option<String>,
-    /// Our fence.
+    /// The fence of this hold.
     pub fence: Option<u64>,
-    /// The value of whoever holds the key instead.
+    /// The value of the rival in the key.
     pub rival: Option<String>,
-    /// The fence of the latest hold that came between, if the servers show it.
+    /// The fence of the latest hold in between, if the servers show it.
     pub rival_fence: Option<u64>,
-    /// Why the lock was lost.
+    /// The reason why the lock was lost.
     pub reason: Option<LossReason>,
-    /// How long it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of a race.
+    /// A time: the wait of an acquire with any end, the duration of a released or handed-over hold, or the overrun of a race.
     pub took: Option<Duration>,
-    /// How many wait before us, for `queued`.
+    /// The number of waiters before this one, for `queued`.
     pub rank: Option<u64>,
     /// The server, for `server_failed` and `server_recovered`.
     pub server: Option<String>,
-    /// One sentence more.
+    /// One more sentence.
     pub message: Option<String>,
     pub(crate) self_wait: bool,
 }
@@ -168,7 +168,7 @@ impl Event {
         }
     }
 
-    /// Whether it is the warning of an acquire that waits without an end for a lock which its own client holds. If the holder
+    /// Whether this is the warning of an acquire that waits without an end for a lock which its own client holds. If the holder
     /// waits for that acquire, both wait for ever.
     #[must_use]
     pub const fn is_self_wait(&self) -> bool {
@@ -181,10 +181,10 @@ impl Event {
     }
 }
 
-/// Receives a client's events.
+/// A sink: it receives a client's events.
 pub trait Sink: Send + Sync + 'static {
-    /// Takes one event. Called on any thread, in the order of what happened to one lock; must not block. A panic in it ends there,
-    /// and the first one is told to `tracing`.
+    /// Takes one event. It is called on any thread, with the events of one lock in their order, and must not block. A panic ends
+    /// here, and the first one is reported to `tracing`.
     fn event(&self, event: &Event);
 }
 

@@ -1,7 +1,7 @@
-//! Lock names and the keys made of them. Keys are formatted nowhere else.
+//! Names: lock names and the keys made of them. Keys are formatted nowhere else.
 //!
-//! The lock is the plain string key `<prefix><name>`, so that other lock libraries on the same name exclude each other
-//! with this one. Everything else lives in *side keys* in the lock's cluster slot.
+//! The lock is the plain string key `<prefix><name>`. So holders of other lock libraries and of this one exclude each other on
+//! one name. All other data is in *side keys* in the lock's cluster slot.
 
 mod safe;
 
@@ -13,8 +13,8 @@ use crate::wording::{Part, Text};
 /// The infix of every side key. A name that contains it is refused.
 const SIDE: &str = ":~lt:";
 
-/// The infix of the side keys of a name that has a tag. Another one than for braces of ours: the locks `x` and `{x}` would
-/// share all side keys.
+/// The infix of the side keys of a name that has a tag. It differs from the infix for braces of ours. Otherwise the locks `x` and
+/// `{x}` would share all side keys.
 const TAGGED_SIDE: &str = ":~lt:tag:";
 
 /// The longest name, in UTF-8 bytes.
@@ -26,11 +26,11 @@ const MAX_PREFIX_BYTES: usize = 256;
 /// The marker of a server of a quorum: one for all locks.
 const MARKER: &str = "{~lt}:marker";
 
-/// Kind: what a lock lets in beside one holder. The machine and the scripts have a folder or a file for each.
+/// Kind: which holders a lock admits at the same time. The machine and the scripts have a folder or a file for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Nobody.
+    /// One holder, and no other.
     Exclusive,
 }
 
@@ -46,7 +46,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Makes the keys of the lock `name` of a client with `prefix`. `single_server` says that the client has no quorum.
+    /// Makes the keys of the lock `name` of a client with `prefix`. `single_server` means that the client has no quorum.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a name (or a prefix and name together) that can't be a lock: empty, longer than 1,024 UTF-8
@@ -83,7 +83,7 @@ impl Keys {
         Ok(Self::on(kind, &base, name, lock, single_server))
     }
 
-    /// Keys with `prefix` that no lock has, but that a user needs the same rights for.
+    /// Keys with `prefix` that no lock has. A user needs the same rights for them as for a lock's keys.
     #[must_use]
     pub fn of_no_lock(prefix: &str, single_server: bool) -> Self {
         let lock = format!("{prefix}{SIDE}probe");
@@ -92,19 +92,19 @@ impl Keys {
     }
 
     fn on(kind: Kind, base: &str, name: &str, lock: String, single_server: bool) -> Self {
-        // One server may be a cluster, where all keys of a script must share a slot; a quorum never is.
+        // One server may be a node of a cluster, where all keys of a script must share a slot. A server of a quorum never is.
         let beside = |what: &str| [base, what].concat();
         let marker = if single_server { beside("marker") } else { MARKER.to_owned() };
         Self { kind, name: name.to_owned(), fence: beside("fence"), queue: beside("queue"), lock, marker }
     }
 
-    /// What the lock lets in.
+    /// The kind of the lock.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The name the user gave, without the prefix.
+    /// The name that the user gave, without the prefix.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -116,7 +116,7 @@ impl Keys {
         &self.lock
     }
 
-    /// The counter of fencing tokens.
+    /// The key of the fence.
     #[must_use]
     pub fn fence(&self) -> &str {
         &self.fence
@@ -128,7 +128,7 @@ impl Keys {
         &self.queue
     }
 
-    /// The server's marker, one per server of a quorum.
+    /// The server's marker; a server of a quorum has one.
     #[must_use]
     pub fn marker(&self) -> &str {
         &self.marker
@@ -140,7 +140,7 @@ impl Keys {
         [&self.lock, &self.fence, &self.queue, &self.marker]
     }
 
-    /// The marker's key on a server of a quorum, which belongs to no lock.
+    /// The marker's key on a server of a quorum. It belongs to no lock.
     #[must_use]
     pub const fn server_marker() -> &'static str {
         MARKER
@@ -166,17 +166,17 @@ enum Tags {
     Unpaired,
 }
 
-/// What the side keys of a key with a tag begin with: the tag keeps them in its slot.
+/// The prefix of the side keys of a key with a tag: the tag keeps them in its slot.
 fn tagged(key: &str) -> String {
     [key, TAGGED_SIDE].concat()
 }
 
-/// What the side keys of a key without a tag begin with: the whole key becomes one.
+/// The prefix of the side keys of a key without a tag: the whole key becomes one.
 fn braced(key: &str) -> String {
     ["{", key, "}", SIDE].concat()
 }
 
-/// Counts hash tags by the rule of Redis Cluster: what stands between the first `{` and the first `}` after it, if not empty.
+/// Counts hash tags by the rule of Redis Cluster: the text between the first `{` and the first `}` after it, if not empty.
 fn tags(key: &str) -> Tags {
     let first = |text: &str| -> Option<usize> {
         let open = text.find('{')?;

@@ -4,14 +4,15 @@ use ring::digest::{SHA256, digest};
 
 use super::MAX_NAME_BYTES;
 
-/// How much of a text that is too long can still be read in its name, in bytes.
+/// The length of the readable part in the name of a text that is too long, in bytes.
 const HEAD: usize = 200;
 
-/// A lock's name for any text: an empty one, one that is too long, one with `{`, `}`, NUL or `:~lt:`. Two texts never get the
-/// same name, and every language gives a text the same one.
+/// A lock's name for any text: an empty one, one that is too long, one with `{`, `}`, NUL or `:~lt:`. Different texts get
+/// different names. Every language gives a text the same name.
 ///
-/// What a name can't have is written as `%XX`, and so is `%`. Of a text whose name would be too long the beginning stays, with
-/// the SHA-256 of the whole. Use it for all texts of a kind or for none: `safe_name("50%")` is not the lock `50%`.
+/// A character that a name can't have is written as `%XX`, and so is `%`. If the name of a text would be too long, it consists of
+/// the text's beginning and the SHA-256 of the whole text. Use this function for all texts of a kind or for none:
+/// `safe_name("50%")` is not the lock `50%`.
 ///
 /// ```
 /// use locktender::{Client, safe_name};
@@ -50,7 +51,7 @@ fn escaped(text: &str) -> String {
     name.replace("~lt:", "%7Elt:")
 }
 
-/// The beginning of an escaped text, cut neither within a character nor within a `%XX`.
+/// The beginning of an escaped text, never cut within a character or within a `%XX`.
 fn head(name: &str) -> &str {
     let end = (0..=HEAD.min(name.len())).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
     let half = name[..end].char_indices().rev().take(2).find(|(_, letter)| *letter == '%');

@@ -1,4 +1,4 @@
-//! Options: plain data, every default in one place, validated here for all languages.
+//! Options: plain data, with every default in one place, validated here for all languages.
 
 mod span;
 mod unknown;
@@ -16,10 +16,10 @@ pub use unknown::{Place, instead_of};
 /// The longest text option, in UTF-8 bytes.
 const MAX_APP_BYTES: usize = 256;
 
-/// How long an acquire waits for a busy lock.
+/// The wait of an acquire for a busy lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// At most this long; zero is one attempt.
+    /// At most this time; zero is one attempt.
     For(Duration),
     /// Until the lock is free.
     Forever,
@@ -31,21 +31,21 @@ impl From<Duration> for Wait {
     }
 }
 
-/// What a lock does, with every option set. [`LockOptions::default`] is where the defaults are.
+/// The options of a lock, all set. [`LockOptions::default`] contains the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockOptions {
-    /// How long the key lives without a renewal. Default 10 s.
+    /// The time for which the key lives without a renewal. Default 10 s.
     pub ttl: Duration,
-    /// How long an acquire waits. Default [`Wait::Forever`]; `try_acquire` ignores it.
+    /// The wait of an acquire. Default [`Wait::Forever`]; `try_acquire` ignores it.
     pub wait: Wait,
     /// Whether the core renews the hold in the background, first at a third of the ttl. Default true.
     pub renew: bool,
-    /// The longest a hold lasts, counted from the grant, whatever renews or extends it. Default none.
+    /// The maximum time of a hold, counted from the grant. No renewal or extension goes beyond it. Default none.
     pub max_hold: Option<Duration>,
-    /// Whether to queue by principle: strictly first come, first served among all that do, in every process. Default false:
-    /// a newcomer may be faster than a waiter, though nobody starves. Not on a quorum, whose servers can't agree on who is
-    /// first.
+    /// Whether all waiters with this option, in every process, are served strictly first come, first served. Default false: a
+    /// newcomer may be faster than a waiter, but no waiter starves. It is refused on a quorum, whose servers can't agree on which
+    /// waiter is first.
     pub fair: bool,
 }
 
@@ -55,7 +55,7 @@ impl Default for LockOptions {
     }
 }
 
-/// The options a user gave for one lock; what is `None` comes from the client's defaults.
+/// The options that a user gave for one lock; for `None` the client's default holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockOverrides {
@@ -65,14 +65,14 @@ pub struct LockOverrides {
     pub wait: Option<Wait>,
     /// See [`LockOptions::renew`].
     pub renew: Option<bool>,
-    /// See [`LockOptions::max_hold`]; `Some(None)` takes a client's default back.
+    /// See [`LockOptions::max_hold`]; `Some(None)` removes a client's default.
     pub max_hold: Option<Option<Duration>>,
     /// See [`LockOptions::fair`].
     pub fair: Option<bool>,
 }
 
 impl LockOverrides {
-    /// These settings, and `others` where nothing is given.
+    /// These options, completed by those of `others`.
     pub(crate) fn or(self, others: &Self) -> Self {
         Self {
             ttl: self.ttl.or(others.ttl),
@@ -83,7 +83,7 @@ impl LockOverrides {
         }
     }
 
-    /// These settings over `base`, checked.
+    /// These options over `base`, checked.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` naming the option and what was given.
@@ -110,24 +110,24 @@ impl LockOptions {
     }
 }
 
-/// What a client does, with every option set. [`ClientOptions::default`] is where the defaults are.
+/// The options of a client, all set. [`ClientOptions::default`] contains the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// Stands before every lock's name. Default empty.
+    /// The prefix of every lock's name. Default empty.
     pub prefix: String,
     /// The application, shown in owner values. Default: the environment's `LOCKTENDER_APP`, else none.
     pub app: Option<String>,
-    /// How long a connection may take. Default 1 s.
+    /// The time limit for a connection. Default 1 s.
     pub connect_timeout: Duration,
-    /// How long an answer may take. Default 1 s; 200 ms with more than one server.
+    /// The time limit for an answer. Default 1 s; 200 ms with more than one server.
     pub response_timeout: Option<Duration>,
-    /// How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
-    /// Default 5 s.
+    /// The time for which an operation continues while no majority can be reached. Time while this process is stopped doesn't
+    /// count. Default 5 s.
     pub unavailable_after: Duration,
-    /// On a quorum, the longest a hold may remain: how long a server that lost its data must not vote. Default 60 s.
+    /// On a quorum, the maximum remaining time of a hold. For so long a server that lost its data must not vote. Default 60 s.
     pub max_ttl: Duration,
-    /// A PEM file with the authorities to trust instead of the system's. Default none.
+    /// A PEM file with the certificate authorities to trust instead of the system's. Default none.
     pub tls_ca: Option<String>,
     /// A PEM file with the client's certificate. Default none.
     pub tls_cert: Option<String>,

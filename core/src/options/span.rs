@@ -7,7 +7,7 @@ use crate::clock::millis;
 use crate::error::Error;
 use crate::wording::{Language, Part, Text};
 
-/// The shortest ttl that can be kept: below it, drift and one round trip leave nothing.
+/// The shortest ttl that can be kept: drift and one round trip use up a shorter one.
 pub const MIN_TTL: Duration = Duration::from_millis(10);
 
 /// The longest ttl: a lock's fence is kept for a day after its last use, so a key must not outlive it.
@@ -16,7 +16,7 @@ pub const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 /// The longest of all other times.
 const MAX_SPAN: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// What an option, in whatever spelling, may be at least and at most.
+/// The lower and the upper bound of an option, in any spelling.
 fn bounds(option: &str) -> (Duration, Duration) {
     match plain(option).as_str() {
         "ttl" | "maxttl" => (MIN_TTL, MAX_TTL),
@@ -54,7 +54,7 @@ pub fn milliseconds(option: &str, value: f64) -> Result<Duration, Error> {
 fn number(option: &str, value: f64, per_second: f64) -> Result<Duration, Error> {
     let (least, most) = bounds(option);
     if (0.0..=most.as_secs_f64()).contains(&(value / per_second)) {
-        // Microseconds: what clocks here count in. Rounding keeps 0.1 s from becoming 99 ms.
+        // Microseconds, as all clocks here. Rounding keeps 0.1 s from becoming 99 ms.
         return Ok(Duration::from_micros((value / per_second * 1e6).round() as u64));
     }
     let endless = match plain(option).as_str() {
@@ -65,10 +65,10 @@ fn number(option: &str, value: f64, per_second: f64) -> Result<Duration, Error> 
     Err(Error::invalid(option, value, Text::new("must be a number of {units} from {} to {}{}", parts)))
 }
 
-/// A ttl that was probably meant in the other unit, as one sentence; `None` for any other.
+/// A sentence about a ttl that was probably meant in another unit; `None` for any other ttl.
 ///
-/// Thousands of seconds without a rest (`ttl=10000`) were milliseconds, and less than a tenth of a second (`ttlMs: 10`) were
-/// seconds. An hour, or any other time that people think of in seconds, is no multiple of a thousand.
+/// Whole thousands of seconds (`ttl=10000`) were probably milliseconds. Less than a tenth of a second (`ttlMs: 10`) was probably
+/// seconds. An hour, or any other usual number of seconds, is no multiple of a thousand.
 #[must_use]
 pub fn suspicious(ttl: Duration, language: Language) -> Option<String> {
     let (span, seconds) = (ttl.as_secs_f64() * 1e3, ttl.as_secs());
@@ -87,7 +87,7 @@ pub fn suspicious(ttl: Duration, language: Language) -> Option<String> {
     }
 }
 
-/// A time in whole milliseconds for the wire, rounded up: what is promised must really remain.
+/// A time in whole milliseconds for the wire, rounded up, so that at least the promised time remains.
 pub(crate) fn wire_millis(span: Duration) -> u64 {
     let floor = millis(span);
     if Duration::from_millis(floor) < span { floor.saturating_add(1) } else { floor }

@@ -1,10 +1,10 @@
-//! Unknown options: what a user probably meant by a name that no option has.
+//! Unknown options: the option that a user probably meant by an unknown name.
 //!
-//! The names that other lock libraries use are answered with ours, a slip of the keyboard with the nearest name.
+//! For names of other lock libraries, the answer is our name. For a typing error, the answer is the nearest name.
 
 use crate::wording::{Language, Part, Text};
 
-/// The call that was given an option.
+/// The call that got an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A client, which takes the options of its locks, too.
@@ -22,7 +22,7 @@ const LOCK: [&str; 5] = ["ttl", "wait", "renew", "max_hold", "fair"];
 const CLIENT: [&str; 9] =
     ["prefix", "app", "connect_timeout", "response_timeout", "unavailable_after", "max_ttl", "tls_ca", "tls_cert", "tls_key"];
 
-/// The words of other libraries, without `_`, case and unit: what is said of them.
+/// The option names of other libraries, without `_`, case and unit, and the answer for each.
 const FOREIGN: &[(&[&str], &str)] = &[
     (&["timeout"], "what redis-py calls timeout is {ttl} here; how long an acquire waits is {wait}"),
     (
@@ -75,7 +75,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["ssl", "tls"], "a server with TLS is a URL that begins with rediss://; {tls_ca} names its authority"),
 ];
 
-/// What there is instead of the option `name`: a sentence that tells its user what to write.
+/// The answer for the unknown option `name`: a sentence that tells its user what to write.
 ///
 /// ```
 /// use locktender::host::{Place, instead_of};
@@ -105,7 +105,7 @@ pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
     }
 }
 
-/// An option that is known, but is given to another call.
+/// A known option in the wrong call.
 fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
     let named_here = |of: &[&'static str]| of.iter().find(|ours| plain(ours) == asked).map(|ours| named(ours));
     match place {
@@ -151,7 +151,7 @@ fn listed(options: &[&'static str], language: Language) -> Part {
     Part::Words(if spelled.is_empty() { "none".to_owned() } else { spelled.join(", ") })
 }
 
-/// A name without case, `_`, `-` and the unit at its end: `ttl_ms`, `ttlMs` and `TTL` are one word.
+/// A name without case, `_`, `-` and the unit at its end: `ttl_ms`, `ttlMs` and `TTL` become one word.
 pub(super) fn plain(name: &str) -> String {
     let mut letters = name.to_lowercase();
     letters.retain(|letter| letter.is_alphanumeric());
@@ -163,14 +163,14 @@ pub(super) fn plain(name: &str) -> String {
     letters
 }
 
-/// The option that is a slip away: one letter in three may be wrong, missing, too many, or changed with its neighbour.
+/// The nearest option. One letter in three may be wrong, missing, too many, or exchanged with its neighbour.
 fn nearest(asked: &str, options: &[&'static str]) -> Option<&'static str> {
     let slips = options.iter().map(|ours| (distance(asked, &plain(ours)), *ours));
     let (distance, ours) = slips.min_by_key(|(distance, _)| *distance)?;
     (distance <= (plain(ours).len() / 3).max(1)).then_some(ours)
 }
 
-/// How many slips make `a` of `b`.
+/// The number of typing errors that make `a` of `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<_>, Vec<_>) = (a.chars().take(64).collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];

@@ -1,4 +1,4 @@
-//! Everything that can happen next.
+//! Actions: every possible next step.
 
 use crate::client;
 use crate::promise::{Violation, judge};

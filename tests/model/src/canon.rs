@@ -1,4 +1,4 @@
-//! One representative for states that differ in nothing that matters.
+//! Canonical states: one representative for all states that differ in nothing important.
 //!
 //! Three reductions, each of which keeps every violation:
 //!

@@ -1,4 +1,4 @@
-//! Checks one scenario: see `USAGE`.
+//! The command that checks one scenario: see `USAGE`.
 // A program that prints what it finds.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,4 +1,4 @@
-//! A state in 128 bits.
+//! Packed states: a state in 128 bits.
 
 use crate::scenario::Scenario;
 use crate::server::{ATTEMPTS, Owner};

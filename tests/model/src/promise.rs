@@ -1,4 +1,4 @@
-//! What is promised, checked at every grant: it is the only moment at which a promise can be broken.
+//! Promises: they are checked at every grant, the only moment at which a promise can be broken.
 
 use crate::scenario::Scenario;
 use crate::state::{Phase, State};

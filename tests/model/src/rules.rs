@@ -1,4 +1,4 @@
-//! The rules that can be broken, one at a time: each is there because the checker finds what happens without it.
+//! Rules that can be broken, one at a time: without each of them, the checker finds a counterexample.
 
 /// A rule of the protocol, named after what is done instead of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What is explored: how many servers and attempts, which faults, and which rule is broken.
+//! A scenario: the number of servers and attempts, the faults, and the rule that is broken.
 
 use crate::rules::Rule;
 

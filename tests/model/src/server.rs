@@ -1,4 +1,4 @@
-//! One server: the rules of `core/src/machine/lock.rs` (and of `marker.rs`, for quarantine), in the same words.
+//! One server: the rules of `core/src/machine/exclusive.rs` (and of `marker.rs`, for quarantine), in the same words.
 //!
 //! What differs is time. A key has no expiry in milliseconds but a *life*: how many of its owner's coming deadlines it must
 //! outlive. A deadline is the end of the validity of one round (the acquire, or an extension), and a key written by a round

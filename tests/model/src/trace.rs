@@ -1,4 +1,4 @@
-//! A counterexample to read: what happened, in words, with one numbering of the servers and of the fences throughout.
+//! A trace: a counterexample as readable steps, with one numbering of the servers and of the fences throughout.
 
 use std::fmt;
 

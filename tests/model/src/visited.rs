@@ -1,4 +1,4 @@
-//! The states found so far, in the order in which they were found, each with the state it was found from.
+//! Visited states: all states found so far, in the order in which they were found, each with its predecessor.
 
 /// 28 bytes a state, at most 2³² − 1 states. The states lie in blocks, so that growing copies only the table.
 pub struct Visited {

@@ -1,4 +1,4 @@
-//! Random walks, where there are too many states to visit them all.
+//! Random walks: for scenarios with too many states to visit them all.
 
 use std::time::{Duration, Instant};
 

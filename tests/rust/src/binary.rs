@@ -1,4 +1,4 @@
-//! The server binaries that `tests/run setup` found.
+//! Binaries: the server binaries that `tests/run setup` found.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -21,14 +21,14 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Every version there is.
+    /// All versions that were found.
     pub fn all() -> Vec<Self> {
         let text = fs::read_to_string(prepared("servers.json")).unwrap();
         let list: Value = serde_json::from_str(&text).unwrap();
         list.as_array().unwrap().iter().map(Self::read).collect()
     }
 
-    /// The one that tests use unless they say otherwise: `LOCKTENDER_TEST_SERVER`, else the first.
+    /// The version that tests use by default: `LOCKTENDER_TEST_SERVER`, else the first.
     pub fn preferred() -> Self {
         match env::var("LOCKTENDER_TEST_SERVER") {
             Ok(name) => Self::named(&name),
@@ -36,7 +36,7 @@ impl Binary {
         }
     }
 
-    /// The one of that name.
+    /// The version with this name.
     pub fn named(name: &str) -> Self {
         Self::all()
             .into_iter()

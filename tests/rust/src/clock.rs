@@ -1,4 +1,4 @@
-//! A wall clock of a server that a test can set; `tests/clock.c` says how.
+//! Clock: a server's wall clock that a test can set. `tests/clock.c` explains how.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use std::{env, fs, process};
 
 use crate::checkout::checkout;
 
-/// How far a server's clock is ahead.
+/// The time by which a server's clock is ahead.
 pub(crate) struct ServerClock {
     path: PathBuf,
     file: File,
@@ -19,7 +19,7 @@ pub(crate) struct ServerClock {
 }
 
 impl ServerClock {
-    /// A clock that is right, for the server of that name.
+    /// A correct clock, for the server of that name.
     pub(crate) fn new(server: &str) -> Self {
         // Not in the server's directory, which goes when it restarts empty.
         let path = env::temp_dir().join(format!("{server}.clock"));
@@ -29,13 +29,13 @@ impl ServerClock {
         clock
     }
 
-    /// Sets it forward by so much.
+    /// Sets the clock forward by a time.
     pub(crate) fn jump(&self, forward: Duration) {
         let forward = i64::try_from(forward.as_micros()).unwrap();
         self.set(self.ahead_us.fetch_add(forward, Ordering::SeqCst) + forward);
     }
 
-    /// The time it shows, microseconds since the epoch.
+    /// The time that the clock shows, in microseconds since the epoch.
     pub(crate) fn now_us(&self) -> u64 {
         let now = i64::try_from(UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap();
         u64::try_from(now + self.ahead_us.load(Ordering::SeqCst)).unwrap()
@@ -46,7 +46,7 @@ impl ServerClock {
         self.file.write_all_at(&ahead_us.to_ne_bytes(), 0).unwrap();
     }
 
-    /// What stands before a command that shall go by this clock.
+    /// The words before a command that runs it by this clock.
     pub(crate) fn environment(&self) -> [String; 2] {
         [format!("LD_PRELOAD={}", LIBRARY.display()), format!("LOCKTENDER_CLOCK={}", self.path.display())]
     }
@@ -58,7 +58,7 @@ impl Drop for ServerClock {
     }
 }
 
-/// Compiled once per checkout and change.
+/// The compiled library: made once per checkout and change.
 static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     let source = checkout().join("tests/clock.c");
     let library = checkout().join("target/clock.so");

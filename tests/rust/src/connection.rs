@@ -1,4 +1,4 @@
-//! A raw connection to a server: what the tests look with, independent of the library under test.
+//! Connection: a raw connection to a server, with which tests look at it without the library under test.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

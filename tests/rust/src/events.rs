@@ -1,4 +1,4 @@
-//! What a client tells of its locks and servers.
+//! Events: the events of a client's locks and servers.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,27 +19,27 @@ impl Events {
         (builder.sink(Arc::new(sink)).build().unwrap(), events)
     }
 
-    /// How often it happened.
+    /// The number of events of this kind.
     pub fn count(&self, kind: EventKind) -> usize {
         self.0.lock().unwrap().iter().filter(|event| event.kind == kind).count()
     }
 
-    /// The last of them.
+    /// The last event of this kind.
     pub fn last(&self, kind: EventKind) -> Option<Event> {
         self.0.lock().unwrap().iter().rev().find(|event| event.kind == kind).cloned()
     }
 
-    /// Waits until it has happened so often.
+    /// Waits until there are so many events of this kind.
     pub fn at_least(&self, kind: EventKind, times: usize) {
         eventually(&format!("{times} times {}", kind.as_str()), PATIENCE, || self.count(kind) >= times);
     }
 
-    /// Waits until it happens so many times more.
+    /// Waits for so many more events of this kind.
     pub fn more(&self, kind: EventKind, times: usize) {
         self.at_least(kind, self.count(kind) + times);
     }
 
-    /// Waits until a beat is confirmed that begins after this, which the second from now does.
+    /// Waits until a renewal is confirmed that begins after this call. The second one from now does.
     pub fn next_beat(&self) {
         self.more(EventKind::Renewed, 2);
     }

@@ -1,6 +1,6 @@
-//! What the Rust tests stand on: real servers that live as long as a value does, and a network that fails on command.
+//! Fixtures of the Rust tests: real servers that live as long as a value, and a network that fails on command.
 //!
-//! A fixture that can't do its work panics: the test has failed, and there is nobody to hand an error to.
+//! A fixture that can't do its work panics: the test has failed, and no caller could handle an error.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a broken fixture fails its test at once")]
 
 mod binary;

@@ -1,4 +1,4 @@
-//! One connection through the proxy: two directions, a reader and a writer thread for each.
+//! A link: one connection through the proxy, with two directions, and a reader and a writer thread for each.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -8,25 +8,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-/// What happens to the connection of a request that was picked.
+/// The fault for the connection of a request that was picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is closed, the server never sees the request.
+    /// The connection is closed, and the server never sees the request.
     CutBeforeApply,
-    /// It is closed after the server has answered; the client gets no byte of the answer.
+    /// The connection is closed after the server has answered. The client gets no byte of the answer.
     CutAfterApply,
-    /// It stays open, the server has answered, and the client never gets a byte any more.
+    /// The connection stays open and the server has answered, but the client never gets another byte.
     SilenceAfterApply,
 }
 
-/// What the proxy does to every link, shared with the one who commands it.
+/// The proxy's state for every link, shared with its commander.
 #[derive(Default)]
 pub(crate) struct Weather {
     pub(crate) to_server: Duration,
     pub(crate) to_client: Duration,
     pub(crate) black_hole: bool,
     pub(crate) answers_held: bool,
-    /// What befalls the next requests, how many of them, and what they contain (in lower case).
+    /// The fault for the next requests, their number, and the text that they contain (in lower case).
     pub(crate) fault: Option<(Fault, usize, Vec<u8>)>,
     pub(crate) links: Vec<Arc<Link>>,
     pub(crate) connections: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Weather {
     pub(crate) client_reads: usize,
 }
 
-/// The weather and the news of its change.
+/// The network's weather, and the notice of its change.
 #[derive(Default)]
 pub(crate) struct Sky {
     weather: Mutex<Weather>,
@@ -62,7 +62,7 @@ const CLEAN: u8 = 0;
 const DOOMED: u8 = 1;
 const SILENT: u8 = 2;
 
-/// Unknown to every server, and named in its error: when that comes back, all requests before it were applied.
+/// A command that no server knows, and whose name is in the error. When the error arrives, all requests before it were applied.
 const MARKER: &[u8] = b"locktender-proxy-marker";
 
 pub(crate) struct Link {
@@ -103,8 +103,7 @@ impl Link {
         });
     }
 
-    /// Closes both sides at once. Who closes announces a change of the weather, for writers that
-    /// wait in the dark.
+    /// Closes both sides at once. The caller announces a change of the weather, because writers may be waiting for one.
     pub(crate) fn close(&self) {
         self.closed.store(true, SeqCst);
         // They may be closed already.
@@ -194,13 +193,13 @@ impl Link {
     }
 }
 
-/// Bytes on their way, and when they arrive.
+/// Bytes on their way, and their time of arrival.
 struct Parcel {
     due: Instant,
     bytes: Vec<u8>,
 }
 
-/// The fault that befalls these bytes, counted off.
+/// The fault for these bytes, which is then counted off.
 fn pick(fault: &mut Option<(Fault, usize, Vec<u8>)>, bytes: &[u8]) -> Option<Fault> {
     let (kind, left, needle) = fault.as_mut()?;
     if !contains(bytes, needle) {

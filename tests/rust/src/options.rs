@@ -1,10 +1,10 @@
-//! How a server is started.
+//! Options: how a server is started.
 
 use std::path::Path;
 
 use crate::{Binary, RealServer};
 
-/// How to start a server; plain, empty and without persistence unless asked.
+/// The options of a server: plain, empty and without persistence by default.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
     pub(crate) binary: Option<Binary>,
@@ -22,31 +22,31 @@ impl ServerOptions {
         Self::default()
     }
 
-    /// A certain version instead of the preferred one.
+    /// Uses a certain version instead of the preferred one.
     pub fn binary(mut self, binary: &Binary) -> Self {
         self.binary = Some(binary.clone());
         self
     }
 
-    /// The default user needs this password.
+    /// Sets the password of the default user.
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
         self.config(&format!("requirepass {password}"))
     }
 
-    /// One more user; the rules are those of `ACL SETUSER`, such as `~app:* +@all -publish`.
+    /// Adds a user; the rules are those of `ACL SETUSER`, such as `~app:* +@all -publish`.
     pub fn user(self, name: &str, password: &str, rules: &str) -> Self {
         self.config(&format!("user {name} on >{password} {rules}"))
     }
 
-    /// TLS on the port, with the certificate of that name: `server`, `elsewhere` or `expired`. While the server is
-    /// killed a connection to the port is closed, not refused.
+    /// Uses TLS on the port, with the certificate of that name: `server`, `elsewhere` or `expired`. While the server is killed, a
+    /// connection to the port is closed, not refused.
     pub fn tls(mut self, certificate: &str) -> Self {
         self.tls = Some(certificate.to_owned());
         self
     }
 
-    /// TLS on the port, only for clients that show a certificate such as `client`.
+    /// Uses TLS on the port, only for clients that show a certificate such as `client`.
     pub fn mutual_tls(mut self, certificate: &str) -> Self {
         self.mutual = true;
         self.tls(certificate)
@@ -58,13 +58,13 @@ impl ServerOptions {
         self
     }
 
-    /// With a wall clock that [`RealServer::jump`] sets forward. On Linux, and it takes a C compiler.
+    /// Uses a wall clock that [`RealServer::jump`] sets forward. It works on Linux only, and needs a C compiler.
     pub fn clock(mut self) -> Self {
         self.clock = true;
         self
     }
 
-    /// One more line for the configuration file.
+    /// Adds a line to the configuration file.
     pub fn config(mut self, line: &str) -> Self {
         self.config.push(line.to_owned());
         self

@@ -1,4 +1,4 @@
-//! A network between client and server that fails on command.
+//! Proxy: a network between client and server that fails on command.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -24,29 +24,29 @@ struct Door {
 }
 
 impl Proxy {
-    /// Passes everything to the port until told otherwise.
+    /// Passes all bytes to the port until a fault is set.
     pub fn to(upstream: u16) -> Self {
         let mut proxy = Self { upstream, port: 0, sky: Arc::default(), door: None };
         proxy.accept();
         proxy
     }
 
-    /// Its own port, the same for its whole life.
+    /// The proxy's own port, the same for its whole life.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its URL, for a server without password.
+    /// The proxy's URL, for a server without password.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// A raw connection through it.
+    /// A raw connection through the proxy.
     pub fn connect(&self) -> Connection {
         Connection::tcp(self.port).expect("the proxy refuses")
     }
 
-    /// Delays everything that arrives from now on; what is under way keeps its order and rate.
+    /// Delays all bytes that arrive from now on. Bytes under way keep their order and rate.
     pub fn latency(&self, to_server: Duration, to_client: Duration) {
         self.sky.change(|weather| {
             weather.to_server = to_server;
@@ -54,7 +54,7 @@ impl Proxy {
         });
     }
 
-    /// Closes all connections there are; new ones are accepted.
+    /// Closes all open connections; new ones are accepted.
     pub fn cut(&self) {
         self.sky.change(|weather| weather.links.iter().for_each(|link| link.close()));
     }
@@ -92,7 +92,7 @@ impl Proxy {
         self.door = Some(Door { open, thread });
     }
 
-    /// Passes everything to another port from now on, on new connections: a failover.
+    /// Passes new connections to another port from now on: a failover.
     pub fn redirect(&mut self, upstream: u16) {
         self.refuse();
         self.upstream = upstream;
@@ -100,29 +100,30 @@ impl Proxy {
         self.cut();
     }
 
-    /// Passes nothing in either direction any more: connections stay open, new ones are accepted, and all are silent.
+    /// Begins a black hole: passes no byte in either direction. Connections stay open, new ones are accepted, and all are silent.
     pub fn black_hole(&self) {
         self.sky.change(|weather| weather.black_hole = true);
     }
 
-    /// Ends the black hole; what was held back arrives now.
+    /// Ends the black hole; the bytes that were held back arrive now.
     pub fn restore(&self) {
         self.sky.change(|weather| weather.black_hole = false);
     }
 
-    /// Holds back what the server says from now on: it gets every request, and the client no answer until they are let go.
+    /// Holds back the server's answers from now on. The server gets every request, and the client no answer until they are
+    /// released.
     pub fn hold_answers(&self) {
         self.sky.change(|weather| weather.answers_held = true);
     }
 
-    /// Lets the answers go that are held; they arrive now.
+    /// Releases the answers that were held back; they arrive now.
     pub fn let_answers_go(&self) {
         self.sky.change(|weather| weather.answers_held = false);
     }
 
-    /// Brings the fault on the connections of the next `requests` writes that contain `needle` (in any case; empty for
-    /// any). A request is what one read gets, so a pipeline counts once; replies to earlier requests that are still
-    /// under way are lost with it.
+    /// Applies the fault to the connections of the next `requests` writes that contain `needle` (in any case; empty for any). A
+    /// request is the content of one read, so a pipeline counts once. Replies to earlier requests that are still under way are
+    /// lost with it.
     pub fn fault(&self, fault: Fault, requests: usize, needle: &str) {
         let needle = needle.to_ascii_lowercase().into_bytes();
         let faults = (requests > 0).then_some((fault, requests, needle));
@@ -144,27 +145,27 @@ impl Proxy {
         self.fault(Fault::SilenceAfterApply, requests, needle);
     }
 
-    /// How many of the faults ordered last are still to come.
+    /// The number of faults ordered last that are still to come.
     pub fn faults_left(&self) -> usize {
         self.sky.weather().fault.as_ref().map_or(0, |(_, left, _)| *left)
     }
 
-    /// How many connections were ever accepted.
+    /// The number of connections that were ever accepted.
     pub fn connections(&self) -> usize {
         self.sky.weather().connections
     }
 
-    /// How many connections are open.
+    /// The number of open connections.
     pub fn open_connections(&self) -> usize {
         self.sky.weather().links.len()
     }
 
-    /// How many bytes the clients have sent.
+    /// The number of bytes that the clients have sent.
     pub fn client_bytes(&self) -> usize {
         self.sky.weather().client_bytes
     }
 
-    /// How many pieces they came in: about the number of the clients' writes, fewer if the proxy can't keep up.
+    /// The number of pieces of these bytes: about the number of the clients' writes, fewer if the proxy is slow.
     pub fn client_reads(&self) -> usize {
         self.sky.weather().client_reads
     }

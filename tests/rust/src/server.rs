@@ -1,4 +1,4 @@
-//! A real server as a value.
+//! Server: a real server as a value.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use crate::terminator::Terminator;
 use crate::tether::Tether;
 use crate::{Binary, Connection, PATIENCE, Reply, ServerOptions, eventually};
 
-/// A server may say a time that it looked up some moments ago.
+/// The age of a server's answer to TIME: it may have read the clock some moments before.
 const TICK_US: u64 = 200_000;
 
-/// A server of its own process, gone when the value is dropped and when the test process dies.
+/// A server in its own process. It ends when the value is dropped and when the test process dies.
 pub struct RealServer {
     options: ServerOptions,
     binary: Binary,
@@ -47,7 +47,7 @@ impl RealServer {
         server
     }
 
-    /// Runs the server, on a port of its own choice the first time, later on the same.
+    /// Runs the server, on a free port the first time, later on the same port.
     fn run(&mut self) {
         let chosen = self.port != 0;
         loop {
@@ -94,17 +94,17 @@ impl RealServer {
         false
     }
 
-    /// The version that runs.
+    /// The version of the server.
     pub fn binary(&self) -> &Binary {
         &self.binary
     }
 
-    /// Its port on 127.0.0.1; it stays the same over restarts.
+    /// The server's port on 127.0.0.1; it stays the same over restarts.
     pub fn port(&self) -> u16 {
         self.terminator.as_ref().map_or(self.port, |terminator| terminator.port)
     }
 
-    /// Its process.
+    /// The server's process.
     pub fn pid(&self) -> u32 {
         self.running().pid()
     }
@@ -146,7 +146,7 @@ impl RealServer {
         self.connection()?.command(words)
     }
 
-    /// Asks the server directly, past the library under test. An error reply fails the test.
+    /// Asks the server directly, without the library under test. An error reply fails the test.
     pub fn command(&self, words: &[&str]) -> Reply {
         match self.try_command(words).unwrap() {
             Reply::Error(error) => panic!("{words:?}: {error}"),
@@ -164,27 +164,27 @@ impl RealServer {
         self.running().pause();
     }
 
-    /// Lets a paused server go on.
+    /// Continues a paused server.
     pub fn resume(&self) {
         self.running().resume();
     }
 
-    /// Its wall clock, microseconds since the epoch.
+    /// The server's wall clock, in microseconds since the epoch.
     fn time_us(&self) -> u64 {
         let Reply::Array(parts) = self.command(&["TIME"]) else { panic!("TIME answers with two numbers") };
         let [seconds, micros] = [0, 1].map(|part| parts[part].clone().text().unwrap().parse::<u64>().unwrap());
         seconds * 1_000_000 + micros
     }
 
-    /// Sets the clock of a server started with one ([`ServerOptions::clock`]) forward by so much, and waits until the server
-    /// goes by it: some versions look at the clock only now and then, and count on from there.
+    /// Sets the clock of a server started with one ([`ServerOptions::clock`]) forward by a time. Waits until the server uses it:
+    /// some versions read the clock only from time to time, and count from there.
     pub fn jump(&self, forward: Duration) {
         let clock = self.clock.as_ref().expect("the server goes by the machine's clock");
         clock.jump(forward);
         eventually("the server sees the clock", PATIENCE, || self.time_us() > clock.now_us() - TICK_US);
     }
 
-    /// Kills the server, if it runs, and starts it on the same port with the data it kept on disk.
+    /// Kills the server, if it runs, and starts it on the same port with its data from the disk.
     pub fn restart(&mut self) {
         if let Some(tether) = self.tether.take() {
             tether.kill();

@@ -1,4 +1,4 @@
-//! TLS in front of a server, for those that were built without; `tests/terminator.py` does it.
+//! Terminator: TLS in front of a server that was built without TLS; `tests/terminator.py` does it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! A server process that ends with the test, however the test ends; `tests/tether` says how.
+//! Tether: a server process that ends with its test, also if the test is killed; `tests/tether` explains how.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::checkout::checkout;
 /// A running program with its own directory.
 pub(crate) struct Tether {
     tether: Child,
-    /// Closing it ends the program. Held apart, for waiting closes the one in `tether`.
+    /// The pipe whose end also ends the program. It is kept apart, because waiting closes the one in `tether`.
     leash: Option<ChildStdin>,
     pid: Pid,
 }
@@ -51,7 +51,7 @@ impl Tether {
         self.tether.wait().unwrap();
     }
 
-    /// Stops the program and waits until it stands still.
+    /// Stops the program and waits until it has stopped.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
         let status = format!("/proc/{}/stat", self.pid());
@@ -66,7 +66,7 @@ impl Tether {
         }
     }
 
-    /// Lets a paused program go on.
+    /// Continues a paused program.
     pub(crate) fn resume(&self) {
         self.signal(Signal::CONT);
     }
@@ -77,7 +77,7 @@ impl Tether {
 }
 
 impl Drop for Tether {
-    /// Lets go of the program: it is killed and its directory removed.
+    /// Ends the program: it is killed and its directory removed.
     fn drop(&mut self) {
         drop(self.leash.take());
         // Nothing to report: the tether ends once the program has.

@@ -1,4 +1,4 @@
-//! Every Rust example runs, on a real server.
+//! Examples: every Rust example runs, on a real server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

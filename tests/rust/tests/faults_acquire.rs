@@ -1,4 +1,4 @@
-//! Acquiring while the network, the server and the caller fail.
+//! Acquires while the network, the server and the caller fail.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

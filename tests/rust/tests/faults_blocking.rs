@@ -1,4 +1,4 @@
-//! Threads that do their own I/O: one drives for all, and may stop, leave or fail at any moment.
+//! Threads that do their own I/O: one thread drives for all, and may stop, end or fail at any moment.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

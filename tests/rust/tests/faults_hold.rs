@@ -1,4 +1,4 @@
-//! What a holder may believe while the network, the server and its own process fail.
+//! Validity: what a holder may believe while the network, the server and its own process fail.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! What is left of locks that were given back and of connections that failed: nothing, however many they were. In a process
-//! of its own, because it counts that process's memory, descriptors and threads.
+//! Leaks: nothing remains of released locks and failed connections, in any number. The test has its own process, because it
+//! counts that process's memory, descriptors and threads.
 //!
 //! More cycles than fit in an ordinary run:
 //! `LOCKTENDER_CYCLES=1000000 cargo test --release -p locktender-tests --test faults_leaks`.

@@ -1,4 +1,4 @@
-//! A thousand holds at once: in a process of its own, because what they cost would be seen in every other test's times.
+//! A thousand holds at once. They have their own process, because their cost would change the times of every other test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

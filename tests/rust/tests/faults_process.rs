@@ -1,4 +1,4 @@
-//! What happens to a process that holds locks or wants them: it is stopped, killed, or told to end.
+//! Processes that hold locks or wait for them: they are stopped, killed, or asked to end.
 //!
 //! That process is this program again, running the test `holder` or `crowd` with a URL in its environment.
 

@@ -1,4 +1,4 @@
-//! Giving a lock back, and who may.
+//! Release: its outcomes, and which handle may release.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

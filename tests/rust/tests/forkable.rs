@@ -1,4 +1,4 @@
-//! What the packages are built of: nothing that keeps sleeping threads in a table of the whole process, which a fork copies.
+//! Dependencies of the packages: none keeps sleeping threads in a table of the whole process, which a fork copies.
 //!
 //! A child of such a process crashes or hangs when one of its new threads sleeps at the address of one that wasn't copied. See
 //! `core/src/sync.rs`; forks themselves are in `tests/python/test_fork*.py`.

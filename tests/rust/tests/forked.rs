@@ -1,4 +1,4 @@
-//! A child that has its parent's process id, in a namespace of its own: told apart by the count of forks.
+//! A forked child with its parent's process id, in a separate namespace: the count of forks distinguishes the two.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! How a server is listened to: what is heard, on how many connections, and what is said when it can't be.
+//! Subscriptions: which messages arrive, on how many connections, and which events follow a refusal.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails where it can't go on")]
 
 mod peer;

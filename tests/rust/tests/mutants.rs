@@ -1,4 +1,4 @@
-//! Planted bugs: the simulation notices each of them within a budget of seeds.
+//! Mutants: the simulation detects each planted bug within a budget of seeds.
 //!
 //! ```text
 //! cargo test -p locktender-tests --test mutants -- --nocapture every

@@ -1,4 +1,4 @@
-//! The proxy fixture does what it says.
+//! The proxy fixture: it does what it says.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

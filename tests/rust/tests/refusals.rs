@@ -1,4 +1,4 @@
-//! What every server version says when it can't serve, and that it has done nothing when that is promised.
+//! Refusals: the errors of every server version that can't serve, and that it has then done nothing if that is promised.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken fixture fails its test at once")]
 
 mod peer;

@@ -1,4 +1,4 @@
-//! What a check says of the rights of a client's user, on every server version.
+//! Rights: the report on the rights of a client's user, on every server version.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The server fixture does what it says.
+//! The server fixture: it does what it says.
 
 use std::fs;
 use std::path::Path;

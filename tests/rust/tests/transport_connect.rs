@@ -1,4 +1,4 @@
-//! Every way in which a server can't be reached ends in time, and as what it is.
+//! Connections that fail: every reason ends in time, with the right error.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
 mod peer;

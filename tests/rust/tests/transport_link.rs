@@ -1,4 +1,4 @@
-//! What is sent, in which order, how often, and what its answer means when the link misbehaves.
+//! Requests on a bad link: which are sent, in which order and how often, and what an answer means.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
 mod peer;

@@ -1,4 +1,4 @@
-//! Replies that no server of locks gives: too long, doubled, of another's, or with a password in them.
+//! Wrong replies: too long, doubled, of another operation, or with a password in them.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
 mod peer;

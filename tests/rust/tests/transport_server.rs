@@ -1,4 +1,4 @@
-//! A server that dies, comes back, stands still or forgets its scripts.
+//! A server that dies, restarts, is paused or forgets its scripts.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
 mod peer;

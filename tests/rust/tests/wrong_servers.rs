@@ -1,4 +1,4 @@
-//! Servers to which no URL should lead say at once what to write instead, and nothing is tried again and again.
+//! Wrong servers, such as a sentinel: the error says at once what to write instead, and nothing is tried again.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
 mod peer;

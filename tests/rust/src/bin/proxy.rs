@@ -1,7 +1,7 @@
 //! The proxy as a program, for the tests in other languages: `locktender-proxy PORT`.
 //!
-//! Prints its own port, then answers each command on standard input with one line. It ends with its input, so it
-//! can't outlive the test. `tests/python/support/proxy.py` and `tests/node/support/proxy.mjs` speak to it.
+//! The program prints its own port. Then it answers each command on standard input with one line. It ends with its input, so it
+//! can't outlive the test. `tests/python/support/proxy.py` and `tests/node/support/proxy.mjs` use it.
 #![allow(
     clippy::panic,
     clippy::print_stdout,

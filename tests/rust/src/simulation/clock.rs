@@ -1,4 +1,4 @@
-//! Clocks that run at slightly different rates.
+//! Clocks: they run at slightly different rates.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What users are told, held against what they were promised.
+//! Deeds: the results that users get, compared with the promises.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! Faults: which of them happen, and when.
 
 use super::clock::ms;
 use super::plan::Plan;

@@ -1,4 +1,4 @@
-//! Another library's clients: they take a lock if it is free, ask again every 100 ms if it isn't, and tell nobody.
+//! Foreign clients: they take a lock if it is free, ask again every 100 ms if it isn't, and announce no release.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A lock that comes free goes to a waiter at once: whoever is told comes, and nobody has to wait for a look.
+//! Hand-over: a released lock goes to a waiter at once. The notified waiter comes, and no waiter depends on its next look.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

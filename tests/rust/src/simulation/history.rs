@@ -1,4 +1,4 @@
-//! What happened in true time, and whether it may have.
+//! History: the events in true time, and whether they were allowed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a handle says about its validity, held against what the servers keep.
+//! Holds: the validity that a handle reports, compared with the servers' keys.
 
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Grant, Tag};

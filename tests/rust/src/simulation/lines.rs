@@ -1,4 +1,4 @@
-//! Waiters: nobody is forgotten in a line, nobody who is gone stays in one, and first come is first served.
+//! Waiters: the queue forgets no waiter, keeps no waiter that has given up, and serves the first one first.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

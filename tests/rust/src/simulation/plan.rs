@@ -1,4 +1,4 @@
-//! What one seed decides before the run begins.
+//! The plan: the decisions of one seed before the run begins.
 
 use std::time::Duration;
 

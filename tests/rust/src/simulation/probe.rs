@@ -1,4 +1,4 @@
-//! Somebody new at the end of a run: every lock must be granted again as soon as it can be free.
+//! The probe: a new client at the end of a run. Every lock must be granted again as soon as it can be free.
 
 use locktender::LockOptions;
 use locktender::internals::protocol::Tag;

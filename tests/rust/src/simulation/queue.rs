@@ -1,4 +1,4 @@
-//! What will happen, in order.
+//! The queue of future events, in order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Looks at everything now and then: what must be gone, and who must have got what by now.
+//! Samples: regular checks of the whole state, for keys that must be gone by now and waiters that must have been served.
 
 use std::sync::Arc;
 

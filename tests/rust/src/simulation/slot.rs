@@ -1,4 +1,4 @@
-//! One acquisition of a client, and what its user was told so far.
+//! A slot: one acquisition of a client, and the results that its user has got so far.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who stands in line on a server, and what an operation may do to that: the queue's rules, as an onlooker would put them.
+//! Standing: the waiters in a server's queue, and how an operation may change them: the queue's rules, written independently.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A user: acquires, holds, extends, and ends the hold in one of the many ways.
+//! A worker: a user that acquires, holds, extends, and ends the hold in one of many ways.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The run: one thing after another, until nothing is left to happen.
+//! The world: one run, event after event, until no event is left.
 
 use std::sync::Arc;
 

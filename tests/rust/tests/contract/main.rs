@@ -1,4 +1,4 @@
-//! Plays the cases of `tests/contract` through the Rust API. `tests/contract/README.md` explains them.
+//! The contract: the cases of `tests/contract` through the Rust API. `tests/contract/README.md` explains them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "the modules of one program")]

@@ -1,4 +1,4 @@
-//! The servers that cases are played on.
+//! Places: the servers on which cases are played.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! One case being played.
+//! A scene: one case while it is played.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};

@@ -1,4 +1,4 @@
-//! What a step sees, as JSON.
+//! Seen values: the results of a step, as JSON.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Options as a case writes them.
+//! Wanted options: options in the form of a case.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The scripts do what the machine says: random operations on both, every reply and every remaining key compared.
+//! The differential test: the scripts do what the machine says. Random operations run on both, and every reply and every
+//! remaining key is compared.
 //!
 //! A sequence is made from its seed alone. A failing one names it; to run only that one, step by step on the terminal:
 //! `DIFFERENTIAL_SEED=1234 cargo test -p locktender-tests --test differential -- --nocapture`. To run more of them than

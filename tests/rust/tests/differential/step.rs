@@ -1,4 +1,4 @@
-//! What may happen to a server, drawn from a seed.
+//! Steps: possible operations on a server, drawn from a seed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A real server and the machine, to which the same things happen.
+//! Twins: a real server and the machine, which get the same operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A peer that speaks just enough of the protocol to misbehave exactly where a test wants it to.
+//! A false server that speaks enough of the protocol to misbehave exactly where a test wants it.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses another part of it")]
 

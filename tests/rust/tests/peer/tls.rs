@@ -1,4 +1,4 @@
-//! TLS in front of a server that was built without it.
+//! TLS in front of a server that was built without TLS.
 
 use std::sync::Arc;
 use std::thread;

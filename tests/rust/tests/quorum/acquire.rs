@@ -1,4 +1,4 @@
-//! Acquiring while servers are refused, silent, slow or split.
+//! Acquires while servers are refused, silent, slow or split.
 
 use std::net::TcpListener;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Another number of servers, or another `max_ttl`: the procedure of docs/guarantees.md, step by step.
+//! A changed quorum, with another number of servers or another `max_ttl`: the procedure of docs/guarantees.md, step by step.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Everything at once.
+//! Chaos: all faults at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;

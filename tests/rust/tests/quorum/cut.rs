@@ -1,4 +1,4 @@
-//! F13 on a quorum: what a cut link or a caller that went away leaves behind, which is nothing.
+//! F13 on a quorum: a cut link, or a caller that has ended, leaves no key.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Several real servers as one value, each behind a proxy of its own.
+//! An ensemble: several real servers as one value, each behind its own proxy.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Holding while a minority or a majority of the servers fails.
+//! Holds while a minority or a majority of the servers fails.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What several clients believed, and whether it could all be true.
+//! The journal: the beliefs of several clients, and whether all of them could be true.
 
 use std::sync::Mutex;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Giving back, and closing, while servers are down.
+//! Releases and closes while servers are down.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;

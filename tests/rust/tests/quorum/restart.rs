@@ -1,4 +1,4 @@
-//! F11: servers that come back without their data, or with old data.
+//! F11: servers that restart without their data, or with old data.
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a client finds out about its servers: trust, quorums that don't match, and the check.
+//! Setup of a quorum: trust, quorums that don't match, and the report.
 
 use locktender::{Client, Code, FailureKind, Outcome};
 use locktender_tests::{LENIENT, PATIENCE, RealServer, ServerOptions};

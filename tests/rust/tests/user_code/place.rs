@@ -1,4 +1,4 @@
-//! The places where the core calls code of a user.
+//! Places: where the core calls code of a user.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};

@@ -1,4 +1,4 @@
-//! A client that closes while it is about to stand in line: nothing that it sent before stays behind.
+//! A client that closes while it joins a queue: nothing remains of its earlier requests.
 
 use std::thread::JoinHandle;
 use std::time::Duration;

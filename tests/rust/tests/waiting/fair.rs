@@ -1,4 +1,4 @@
-//! First come, first served.
+//! Fair locks: first come, first served.
 
 use std::sync::mpsc;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Messages to a client that no release has sent: whoever may publish can make them up.
+//! Forged messages: a user who may publish can send them to a client without a release.
 
 use std::time::Instant;
 

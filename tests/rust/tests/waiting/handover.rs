@@ -1,4 +1,4 @@
-//! From the holder to the next one.
+//! Hand-over: from the holder to the next waiter.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! A waiter that no longer wants the lock.
+//! A waiter that gives up.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is told gets lost: it costs at most a second.
+//! Lost notifications: each costs a second at most.
 
 use std::time::Instant;
 

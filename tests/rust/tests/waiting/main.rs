@@ -1,4 +1,4 @@
-//! Waiting for a lock on real servers: handed over at once, to the right one, and nobody else is woken.
+//! Waiting for a lock on real servers: it is handed over at once, to the right waiter, and no other waiter is woken.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

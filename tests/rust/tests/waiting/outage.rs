@@ -1,4 +1,4 @@
-//! Waiters of a server that goes away.
+//! Waiters of a server that stops answering.
 
 use std::cell::Cell;
 use std::rc::Rc;
