@@ -3,6 +3,7 @@
 pub mod clock {
     pub use crate::clock::*;
 }
+#[cfg(feature = "mutants")]
 pub mod mutant {
     pub use crate::mutant::*;
 }
