@@ -1,7 +1,7 @@
 //! Options: options from JavaScript. A missing option keeps the core's default, and the core checks a given one.
 
-use locktender::host::{Language, Place, milliseconds, suspicious};
-use locktender::{Error, LockOverrides, Wait};
+use locktender::host::{Language, LockOverrides, Place, milliseconds, suspicious};
+use locktender::{Error, Wait};
 use napi_derive::napi;
 
 /// The call that got an option.
