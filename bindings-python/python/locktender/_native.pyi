@@ -4,10 +4,9 @@ All times are seconds: ``float``, ``int`` or ``datetime.timedelta`` where you gi
 """
 
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from os import PathLike
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, final, overload
 
 from ._ran import Ran
@@ -34,10 +33,12 @@ __all__ = [
     "ScriptedServer",
     "Seen",
     "ServerReport",
+    "_Around",
     "__version__",
     "_close_all",
     "_forked",
     "_next_events",
+    "_use",
     "configure",
     "lock",
     "safe_name",
@@ -417,8 +418,6 @@ class Lock:
     def __copy__(self) -> Lock: ...
     def __deepcopy__(self, memo: object, /) -> Lock: ...
     def _named(self, name: str) -> Lock: ...
-    def _around(self, tries_once: bool) -> AbstractContextManager[Held | None]: ...
-    def _opened(self, held: AsyncHeld) -> None: ...
 
 @final
 class Held:
@@ -534,13 +533,6 @@ class AsyncHeld:
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> Coroutine[Any, Any, None]: ...
-    def _enter(self) -> None: ...
-    def _leave(self) -> Coroutine[Any, Any, None]: ...
-    def _give_back(self) -> None: ...
-    def _watch(self, body: object, told: Callable[[], object]) -> int | None: ...
-    def _unwatch(self, number: int) -> None: ...
-    @property
-    def _cancels(self) -> bool: ...
 
 @final
 class Release:
@@ -802,6 +794,15 @@ class Seen:
     def owner(self) -> str | None:
         """On whose behalf."""
 
+@final
+class _Around:
+    def __new__(cls, lock: Lock, tries_once: bool) -> _Around: ...
+    def __enter__(self) -> Held | None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+def _use(helpers: ModuleType, /) -> None: ...
 def _next_events() -> list[tuple[Callable[..., object] | None, Event | tuple[str, dict[str, Any]]]] | None: ...
 def _close_all() -> None: ...
 def _forked() -> None: ...
