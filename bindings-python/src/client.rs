@@ -22,6 +22,7 @@ use crate::parts::Parts;
 use crate::values::ServerReport;
 use crate::{context, own, waiting};
 
+#[doc = with_client_options!("Client(servers=None, *")]
 /// The connection to one lock server, or to a quorum of independent ones.
 ///
 /// Lazy: nothing is connected before the first operation. It may be shared by threads, tasks and event loops, and a forked
@@ -142,28 +143,27 @@ impl Client {
 #[pymethods]
 impl Client {
     #[new]
-    #[pyo3(
-        signature = (servers=None, **options),
-        text_signature = "(servers=None, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
-            unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-            max_hold=None, fair=None, on_lost=None, on_event=None, log_holds=None)"
-    )]
+    #[pyo3(signature = (servers=None, **options), text_signature = None)]
     fn new(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
         let client = Bound::new(py, Self::open(py, servers, options)?)?;
         Self::enrolled(&client)?;
         Ok(client.unbind())
     }
 
+    #[doc = with_lock_options!("lock($self, name, *")]
     /// The lock ``name``. No I/O.
+    ///
+    /// Options that aren't given are the client's. So are those that are ``None``, but for ``wait`` (then for ever) and ``max_hold``
+    /// (then no limit).
     ///
     /// ``ttl``
     ///     How long the key lives without a renewal. Default 10 s.
     /// ``wait``
-    ///     How long an acquire waits for a busy lock; 0 is one attempt, ``None`` for ever. Default for ever.
+    ///     How long an acquire waits for a busy lock; 0 is one attempt. Default for ever.
     /// ``renew``
     ///     Whether a held lock is renewed in the background. Default true.
     /// ``max_hold``
-    ///     The longest it is held, counted from the grant; ``None`` for no limit. Default none.
+    ///     The longest it is held, counted from the grant. Default no limit.
     /// ``fair``
     ///     Whether to queue by principle: strictly first come, first served among all that do, in every process. Default
     ///     false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
@@ -180,11 +180,12 @@ impl Client {
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name. Braces in a name, which may be a decorator's template, are judged
     /// by the first operation.
-    #[pyo3(signature = (name, **options), text_signature = "($self, name, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
+    #[pyo3(signature = (name, **options), text_signature = None)]
     fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
         Lock::new(Some(slf), name, options)
     }
 
+    #[doc = with_lock_options!("adopt($self, ticket, *, or_acquire=False")]
     /// Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
     /// larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
     ///
@@ -192,10 +193,7 @@ impl Client {
     /// this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
     /// hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
     /// text, or if this client's prefix differs from that of the other client.
-    #[pyo3(
-        signature = (ticket, *, or_acquire=None, **options),
-        text_signature = "($self, ticket, *, or_acquire=False, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)"
-    )]
+    #[pyo3(signature = (ticket, *, or_acquire=None, **options), text_signature = None)]
     fn adopt(
         slf: &Bound<'_, Self>,
         ticket: &Bound<'_, PyAny>,
@@ -210,11 +208,9 @@ impl Client {
         Held::new(py, slf.clone().into_any().unbind(), held, on_lost)
     }
 
+    #[doc = with_lock_options!("adopt_async($self, ticket, *, or_acquire=False")]
     /// :meth:`adopt`, under asyncio.
-    #[pyo3(
-        signature = (ticket, *, or_acquire=None, **options),
-        text_signature = "($self, ticket, *, or_acquire=False, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)"
-    )]
+    #[pyo3(signature = (ticket, *, or_acquire=None, **options), text_signature = None)]
     fn adopt_async(
         slf: Py<Self>,
         py: Python<'_>,
@@ -291,6 +287,7 @@ impl Client {
         self.close_async()
     }
 
+    #[doc = with_client_options!("from_redis($cls, redis, /, *")]
     /// A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
     ///
     /// Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, or of a connection pool; valkey-py's count
@@ -302,12 +299,7 @@ impl Client {
     /// Raises :exc:`InvalidArgumentError` for a client of Sentinel or of a cluster, a credential provider that isn't just a user and
     /// a password, and TLS settings that have no counterpart.
     #[classmethod]
-    #[pyo3(
-        signature = (redis, /, **options),
-        text_signature = "($cls, redis, /, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
-            unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-            max_hold=None, fair=None, on_lost=None, on_event=None, log_holds=None)"
-    )]
+    #[pyo3(signature = (redis, /, **options), text_signature = None)]
     fn from_redis(
         class: &Bound<'_, PyType>,
         redis: &Bound<'_, PyAny>,

@@ -18,6 +18,9 @@
 //! (decorator, `async with`, logging) is Python, beside this crate in `python/locktender`.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod signatures;
+
 mod arguments;
 mod around;
 mod async_held;

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from ._native import Client, Lock, Loss
     from .errors import LockError
 
-    Name = str | Callable[..., str]
-    Options = dict[str, Any]
-
 
 # Bodies and decorators
 
@@ -30,7 +27,7 @@ def attach(error: LockError, body_error: BaseException) -> None:
     attach(error, body_error)
 
 
-def decorate(lock: Lock, name: Name, function: Callable[..., Any], way: str) -> Callable[..., Any]:
+def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any], way: str) -> Callable[..., Any]:
     from ._decorator import decorate
 
     return decorate(lock, name, function, way)
@@ -60,7 +57,7 @@ def warn_of_template(client: Client, name: str) -> None:
 # Other libraries' clients
 
 
-def settings(redis: object) -> tuple[str, Options]:
+def settings(redis: object) -> tuple[str, dict[str, Any]]:
     from ._redis_py import settings
 
     return settings(redis)
@@ -87,13 +84,15 @@ def reduced_name(name: str) -> tuple[Callable[..., Client], tuple[Any, ...]]:
     return reduced_name(name)
 
 
-def reduced_client(servers: object, options: Options) -> tuple[Callable[..., Client], tuple[Any, ...]]:
+def reduced_client(servers: object, options: dict[str, Any]) -> tuple[Callable[..., Client], tuple[Any, ...]]:
     from ._pickle import reduced_client
 
     return reduced_client(servers, options)
 
 
-def reduced_lock(client: Client | None, name: Name, options: Options | None) -> tuple[Callable[..., Lock], tuple[Any, ...]]:
+def reduced_lock(
+    client: Client | None, name: str | Callable[..., str], options: dict[str, Any] | None
+) -> tuple[Callable[..., Lock], tuple[Any, ...]]:
     from ._pickle import reduced_lock
 
     return reduced_lock(client, name, options)
