@@ -16,14 +16,13 @@ pub(crate) struct Around {
     held: Guarded<Option<Py<Held>>>,
 }
 
-impl Around {
-    pub(crate) fn new(lock: Py<Lock>, tries_once: bool) -> Self {
-        Self { lock, tries_once, held: Guarded::default() }
-    }
-}
-
 #[pymethods]
 impl Around {
+    #[new]
+    fn new(lock: Py<Lock>, tries_once: bool) -> Self {
+        Self { lock, tries_once, held: Guarded::default() }
+    }
+
     fn __enter__(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let lock = self.lock.get();
         let held = if self.tries_once { lock.try_acquire(py)? } else { Some(lock.acquire(py)?) };

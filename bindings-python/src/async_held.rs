@@ -1,18 +1,22 @@
 //! `AsyncHeld`: one acquisition, for code under asyncio. The same names as `Held`; what waits is a coroutine.
 
+use std::sync::Arc;
+
+use pyo3::exceptions::PyGeneratorExit;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::arguments::seconds;
-use crate::bridge::drain_of;
-use crate::client::Client;
-use crate::errors::raised;
+use crate::body::{Body, End};
+use crate::entries::Entered;
+use crate::errors::{raise, raised};
+use crate::frames::Standing;
 use crate::guarded::Guarded;
-use crate::held::Tended;
+use crate::hold::{Hold, settle};
 use crate::operation::Operation;
 use crate::options::OnLost;
+use crate::own;
 use crate::values::{Loss, Release};
-use crate::{context, own};
 
 /// A lock that is held, under asyncio. As :class:`Held`; what waits is a coroutine.
 ///
@@ -20,23 +24,32 @@ use crate::{context, own};
 /// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
 #[pyclass(module = "locktender", frozen, weakref)]
 pub(crate) struct AsyncHeld {
-    core: Tended,
-    client: Py<Client>,
+    hold: Arc<Hold>,
+    /// Kept alive: while somebody holds a lock of it, the exit closes it.
+    client: Py<PyAny>,
+    /// Whether a loss cancels the body.
     cancels: bool,
-    /// The open `async with` body, see `_asyncio.py`.
-    body: Guarded<Option<Py<PyAny>>>,
+    /// The open body that a loss cancels.
+    body: Guarded<Option<Py<Body>>>,
 }
 
 impl AsyncHeld {
-    pub(crate) fn object(
-        py: Python<'_>,
-        client: Py<Client>,
-        held: locktender::Held,
-        on_lost: Option<OnLost>,
-    ) -> PyResult<Py<PyAny>> {
-        let on_lost = on_lost.or_else(|| client.get().on_lost(py));
+    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
         let cancels = matches!(on_lost, None | Some(OnLost::Cancel));
-        Ok(Py::new(py, Self { core: Tended::new(py, held, on_lost)?, client, cancels, body: Guarded::default() })?.into_any())
+        Py::new(py, Self { hold: Arc::new(Hold::new(py, held, on_lost)?), client, cancels, body: Guarded::default() })
+    }
+
+    /// Begins the body of the current task.
+    fn enter<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
+        let standing = self.hold.enter(py)?;
+        let body = self.cancels.then(|| Body::begin(py, &self.hold)).transpose()?;
+        drop(self.body.replace(body));
+        Ok(standing)
+    }
+
+    /// Begins the body of a lock that was acquired for it: without a body it is given back.
+    pub(crate) fn begin<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
+        self.enter(py).inspect_err(|_| self.hold.give_back())
     }
 
     /// An operation of this hold, which lives at least as long as it.
@@ -49,12 +62,45 @@ impl AsyncHeld {
         let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
         Operation::new(
             name,
-            move |_| Ok(call(&held.get().core.0)),
+            move |_| Ok(call(&held.get().hold.core)),
             move |py, value| {
                 let _kept = kept;
                 convert(py, value)
             },
         )
+    }
+
+    /// Leaves the lock, and raises what the end of the body means: its error wins, unless that is the cancellation for the loss.
+    pub(crate) fn leave(slf: &Bound<'_, Self>, error: Option<Bound<'_, PyAny>>) -> PyResult<Operation> {
+        let (py, body) = (slf.py(), slf.get().body.take());
+        let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
+        if error.as_ref().is_some_and(|error| error.is_instance_of::<PyGeneratorExit>()) {
+            // Closed, or garbage: the coroutine must not wait any more, often it has no loop.
+            return Ok(Operation::ready("__aexit__", move |py| {
+                held.get().hold.give_back();
+                Ok(py.None())
+            }));
+        }
+        let end = body.map_or(Ok(End::OfItsOwn), |body| body.get().end(py, error.as_ref()))?;
+        let leave = move |_: Python<'_>| Ok(held.get().hold.core.leave());
+        let left = move |py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>| {
+            let _kept = kept;
+            settle(py, left, error)
+        };
+        Ok(match end {
+            End::OfItsOwn => Operation::ending("__aexit__", leave, error, left),
+            End::Cancelled { ours } => Operation::ending("__aexit__", leave, error, left).after_a_turn(ours),
+            End::Lost(loss) => Operation::ending("__aexit__", leave, None, move |py, result, _| {
+                left(py, result, None)?;
+                Err(raise(py, &loss)) // it was released inside of the body, after the loss
+            }),
+        })
+    }
+}
+
+impl Entered for AsyncHeld {
+    fn is_held(&self) -> bool {
+        self.hold.core.is_valid()
     }
 }
 
@@ -63,34 +109,34 @@ impl AsyncHeld {
     /// The lock's name.
     #[getter]
     fn name(&self) -> &str {
-        self.core.0.name()
+        self.hold.core.name()
     }
 
     /// The value on the servers: unique, and readable in ``redis-cli``.
     #[getter]
     fn owner(&self) -> &str {
-        self.core.0.owner()
+        self.hold.core.owner()
     }
 
     /// The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones.
     #[getter]
     fn fence(&self) -> u64 {
-        self.core.0.fence()
+        self.hold.core.fence()
     }
 
     /// How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
     fn remaining(&self) -> f64 {
-        self.core.0.remaining().as_secs_f64()
+        self.hold.core.remaining().as_secs_f64()
     }
 
     /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
     fn is_valid(&self) -> bool {
-        self.core.0.is_valid()
+        self.hold.core.is_valid()
     }
 
     /// Raises unless the lock is held now. No I/O. See :meth:`Held.check`.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        raised(py, self.core.0.check())
+        raised(py, self.hold.core.check())
     }
 
     /// Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Held.extend`.
@@ -99,7 +145,7 @@ impl AsyncHeld {
         let kept = slf.clone_ref(py);
         let call = move |py: Python<'_>| {
             let bind = |value: &Option<Py<PyAny>>| value.as_ref().map(|value| value.bind(py).clone());
-            slf.get().core.extend(bind(&ttl).as_ref(), bind(&by).as_ref())
+            slf.get().hold.extend(bind(&ttl).as_ref(), bind(&by).as_ref())
         };
         Operation::new("extend", call, move |py, ()| {
             let _kept = kept;
@@ -115,7 +161,7 @@ impl AsyncHeld {
             Some(loss) => Ok(Py::new(py, Loss::from(loss))?.into_any()),
             None => Ok(py.None()),
         });
-        Ok(own::call(slf.py(), "_asyncio", "wait_lost", (ended, timeout))?.unbind())
+        Ok(own::call(slf.py(), |own| &own.wait_lost, (ended, timeout))?.unbind())
     }
 
     /// Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Held.release`.
@@ -128,57 +174,26 @@ impl AsyncHeld {
     /// Ends this hold without releasing. See :meth:`Held.hand_over`.
     fn hand_over(slf: Py<Self>) -> Operation {
         Operation::ready("hand_over", move |py| {
-            let ticket = raised(py, py.detach(|| slf.get().core.0.hand_over()))?;
+            let ticket = raised(py, py.detach(|| slf.get().hold.core.hand_over()))?;
             Ok(ticket.into_pyobject(py)?.into_any().unbind())
         })
     }
 
-    fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Ok(own::call(slf.py(), "_asyncio", "enter", (slf,))?.unbind())
+    fn __aenter__(slf: Py<Self>) -> Operation {
+        Operation::ready("__aenter__", move |py| {
+            slf.get().enter(py)?;
+            Ok(slf.into_any())
+        })
     }
 
-    fn __aexit__(slf: &Bound<'_, Self>, _kind: Py<PyAny>, error: Py<PyAny>, _traceback: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        let body = slf.get().body.take();
-        Ok(own::call(slf.py(), "_asyncio", "leave", (slf, body, error))?.unbind())
-    }
-
-    /// Begins a body.
-    fn _enter(&self, py: Python<'_>) -> PyResult<()> {
-        self.core.enter(py).map(drop)
-    }
-
-    /// `release()` as the end of a body does it.
-    fn _leave(slf: &Bound<'_, Self>) -> Operation {
-        Self::operation(slf, "__aexit__", locktender::Held::leave, |py, ()| Ok(py.None()))
-    }
-
-    /// The same for a body that can't wait.
-    fn _give_back(&self) {
-        self.core.give_back();
-    }
-
-    /// Notes the open body. Has `told` called on the running loop when the lock is lost; gives what `_unwatch` takes.
-    fn _watch(&self, py: Python<'_>, body: Py<PyAny>, told: Py<PyAny>) -> PyResult<Option<u64>> {
-        drop(self.body.replace(Some(body)));
-        let Some(event_loop) = context::running_loop(py)? else { return Ok(None) };
-        let drain = drain_of(&event_loop)?;
-        let (number, signal) = drain.get().signal();
-        drain.get().expect_callback(number, told);
-        self.core.0.on_lost(move |_| signal.raise());
-        Ok(Some(number))
-    }
-
-    fn _unwatch(&self, py: Python<'_>, number: u64) -> PyResult<()> {
-        if let Some(event_loop) = context::running_loop(py)? {
-            drain_of(&event_loop)?.get().forget(number);
-        }
-        Ok(())
-    }
-
-    /// Whether a loss cancels the body.
-    #[getter]
-    fn _cancels(&self) -> bool {
-        self.cancels
+    #[pyo3(signature = (_kind, error, _traceback, /))]
+    fn __aexit__(
+        slf: &Bound<'_, Self>,
+        _kind: &Bound<'_, PyAny>,
+        error: Option<Bound<'_, PyAny>>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<Operation> {
+        Self::leave(slf, error)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -191,10 +206,10 @@ impl AsyncHeld {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(self.core.not_picklable())
+        Err(self.hold.not_picklable())
     }
 
     fn __repr__(&self) -> String {
-        self.core.shown("AsyncHeld")
+        self.hold.shown("AsyncHeld")
     }
 }

@@ -15,10 +15,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
-use crate::exit::{self, Visit};
 use crate::guarded::{Awaited, Guarded, Refer};
 use crate::own;
 use crate::turns::Turns;
+use crate::visit::{self, Visit};
 use crate::wake::Wake;
 
 /// The end of the queue that threads of the core see.
@@ -53,7 +53,7 @@ impl Signal {
     /// Called on any thread, with or without the interpreter.
     pub(crate) fn raise(&self) {
         // A loop that still runs then is a daemon thread's: what its tasks would say about the closed client helps nobody.
-        if exit::is_over() && !self.late {
+        if visit::is_over() && !self.late {
             return;
         }
         let first = self.queue.ready.with(|ready| {
@@ -165,7 +165,7 @@ impl Drain {
         }
         let (cancel, driver) = call.then_driven(receive);
         let Some(driver) = driver else { return Ok(cancel) };
-        turns.watch(event_loop, slf, driver)?;
+        turns.watch(event_loop, driver, |id| Bound::new(slf.py(), Turn { drain: slf.clone().unbind(), id }))?;
         // One operation leaves at once; those of many tasks leave together, when each has had its turn.
         if slf.get().futures.load(Ordering::Relaxed) == 0 {
             turns.send();
@@ -179,7 +179,7 @@ impl Drain {
     pub(crate) fn signal(&self) -> (u64, Signal) {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        (number, Signal { queue: Arc::clone(&self.queue), number, late: exit::is_over() })
+        (number, Signal { queue: Arc::clone(&self.queue), number, late: visit::is_over() })
     }
 
     pub(crate) fn expect_future(&self, number: u64, future: Py<PyAny>) {
@@ -202,6 +202,24 @@ impl Drain {
             self.futures.fetch_sub(1, Ordering::Relaxed);
         }
         waiter
+    }
+}
+
+/// What the loop calls when there is something to read.
+#[pyclass(module = "locktender._native", name = "_Turn", frozen)]
+pub(crate) struct Turn {
+    drain: Py<Drain>,
+    id: u64,
+}
+
+#[pymethods]
+impl Turn {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        self.drain.get().turning(py, |turns| turns.attend(self.id))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.drain)
     }
 }
 
@@ -279,7 +297,7 @@ fn attach(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<(
             Ok(())
         }
         Err(error) if error.is_instance_of::<PyNotImplementedError>(py) => {
-            own::call(py, "_asyncio", "stand_in", (event_loop, drain)).map(drop)
+            own::call(py, |own| &own.stand_in, (event_loop, drain)).map(drop)
         }
         Err(error) => Err(error),
     }

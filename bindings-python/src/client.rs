@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use locktender::ClientBuilder;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyType};
 
-use crate::arguments::{refuse, switch, text};
+use crate::arguments::{switch, text};
 use crate::async_held::AsyncHeld;
+use crate::clients::{self, Callback};
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
 use crate::guarded::{Guarded, Refer};
@@ -19,10 +19,10 @@ use crate::lock::Lock;
 use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
-use crate::scripted::ScriptedServer;
 use crate::values::ServerReport;
-use crate::{context, exit, own, waiting};
+use crate::{context, own, waiting};
 
+#[doc = with_client_options!("Client(servers=None, *")]
 /// The connection to one lock server, or to a quorum of independent ones.
 ///
 /// Lazy: nothing is connected before the first operation. It may be shared by threads, tasks and event loops, and a forked
@@ -73,7 +73,7 @@ pub(crate) struct Client {
     /// What about its options is probably a mistake.
     suspicion: Option<String>,
     on_lost: Guarded<Option<OnLost>>,
-    on_event: Guarded<Option<Py<PyAny>>>,
+    on_event: Callback,
     has_callback: Arc<AtomicBool>,
     /// What it was made of: what it pickles as.
     parts: Guarded<Option<Arc<Parts>>>,
@@ -88,12 +88,12 @@ impl Client {
     ) -> PyResult<Self> {
         let choice = ClientChoice::parse(py, options)?;
         let parts = Parts::new(py, servers, options)?;
-        let number = exit::next_number();
+        let number = clients::next_number();
         let has_callback = Arc::new(AtomicBool::new(choice.on_event.is_some()));
         let sink = ClientSink { number, has_callback: Arc::clone(&has_callback) };
-        let builder = add_servers(locktender::Client::builder(), parts.servers(py))?;
+        let builder = parts.add_servers(py, locktender::Client::builder())?;
         let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).build())?;
-        let (on_event, parts) = (Guarded::new(choice.on_event), Guarded::new(Some(Arc::new(parts))));
+        let (on_event, parts) = (Arc::new(Guarded::new(choice.on_event)), Guarded::new(Some(Arc::new(parts))));
         let suspicion = choice.lock.suspicion();
         let on_lost = Guarded::new(choice.lock.on_lost);
         Ok(Self { core, number, name: choice.name, on_lost, suspicion, on_event, has_callback, parts })
@@ -103,24 +103,22 @@ impl Client {
     pub(crate) fn enrolled(client: &Bound<'_, Self>) -> PyResult<()> {
         let (py, own_client) = (client.py(), client.get());
         if let Some(text) = &own_client.suspicion {
-            own::call(py, "_suspicions", "warn", (client, py.None(), text))?;
+            own::call(py, |own| &own.warn, (client, py.None(), text))?;
         }
         if let Some(name) = &own_client.name {
-            own::call(py, "_pickle", "make_known", (name, client))?;
+            own::call(py, |own| &own.make_known, (name, client))?;
         }
-        exit::enrol(own_client.number, client)
+        clients::enrol(own_client.number, own_client.core.clone(), Arc::clone(&own_client.on_event));
+        Ok(())
     }
 
     pub(crate) fn core(&self) -> &locktender::Client {
         &self.core
     }
 
-    pub(crate) fn on_lost(&self, py: Python<'_>) -> Option<OnLost> {
-        self.on_lost.get(py)
-    }
-
-    pub(crate) fn callback(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.on_event.get(py)
+    /// What a loss does, unless it is `chosen` for the one lock.
+    pub(crate) fn on_lost(&self, py: Python<'_>, chosen: Option<&OnLost>) -> Option<OnLost> {
+        chosen.map_or_else(|| self.on_lost.get(py), |chosen| Some(chosen.refer(py)))
     }
 
     /// To be called before an acquire: whoever listens now hears of it.
@@ -145,28 +143,27 @@ impl Client {
 #[pymethods]
 impl Client {
     #[new]
-    #[pyo3(
-        signature = (servers=None, **options),
-        text_signature = "(servers=None, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
-            unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-            max_hold=None, fair=None, on_lost=None, on_event=None, log_holds=None)"
-    )]
+    #[pyo3(signature = (servers=None, **options), text_signature = None)]
     fn new(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
         let client = Bound::new(py, Self::open(py, servers, options)?)?;
         Self::enrolled(&client)?;
         Ok(client.unbind())
     }
 
+    #[doc = with_lock_options!("lock($self, name, *")]
     /// The lock ``name``. No I/O.
+    ///
+    /// Options that aren't given are the client's. So are those that are ``None``, but for ``wait`` (then for ever) and ``max_hold``
+    /// (then no limit).
     ///
     /// ``ttl``
     ///     How long the key lives without a renewal. Default 10 s.
     /// ``wait``
-    ///     How long an acquire waits for a busy lock; 0 is one attempt, ``None`` for ever. Default for ever.
+    ///     How long an acquire waits for a busy lock; 0 is one attempt. Default for ever.
     /// ``renew``
     ///     Whether a held lock is renewed in the background. Default true.
     /// ``max_hold``
-    ///     The longest it is held, counted from the grant; ``None`` for no limit. Default none.
+    ///     The longest it is held, counted from the grant. Default no limit.
     /// ``fair``
     ///     Whether to queue by principle: strictly first come, first served among all that do, in every process. Default
     ///     false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
@@ -183,11 +180,12 @@ impl Client {
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name. Braces in a name, which may be a decorator's template, are judged
     /// by the first operation.
-    #[pyo3(signature = (name, **options), text_signature = "($self, name, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
+    #[pyo3(signature = (name, **options), text_signature = None)]
     fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
         Lock::new(Some(slf), name, options)
     }
 
+    #[doc = with_lock_options!("adopt($self, ticket, *, or_acquire=False")]
     /// Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
     /// larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
     ///
@@ -195,10 +193,7 @@ impl Client {
     /// this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
     /// hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
     /// text, or if this client's prefix differs from that of the other client.
-    #[pyo3(
-        signature = (ticket, *, or_acquire=None, **options),
-        text_signature = "($self, ticket, *, or_acquire=False, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)"
-    )]
+    #[pyo3(signature = (ticket, *, or_acquire=None, **options), text_signature = None)]
     fn adopt(
         slf: &Bound<'_, Self>,
         ticket: &Bound<'_, PyAny>,
@@ -209,14 +204,13 @@ impl Client {
         let choice = LockChoice::parse(py, options)?;
         let lock = Self::adoption(slf, ticket, or_acquire.map(|given| switch("or_acquire", given)).transpose()?, &choice)?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        Held::new(py, slf.clone().unbind(), held, choice.on_lost.as_ref())
+        let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
+        Held::new(py, slf.clone().into_any().unbind(), held, on_lost)
     }
 
+    #[doc = with_lock_options!("adopt_async($self, ticket, *, or_acquire=False")]
     /// :meth:`adopt`, under asyncio.
-    #[pyo3(
-        signature = (ticket, *, or_acquire=None, **options),
-        text_signature = "($self, ticket, *, or_acquire=False, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)"
-    )]
+    #[pyo3(signature = (ticket, *, or_acquire=None, **options), text_signature = None)]
     fn adopt_async(
         slf: Py<Self>,
         py: Python<'_>,
@@ -226,10 +220,10 @@ impl Client {
     ) -> PyResult<Operation> {
         let or_acquire = or_acquire.map(|given| switch("or_acquire", given)).transpose()?;
         let choice = LockChoice::parse(py, options)?;
-        let on_lost = choice.on_lost.refer(py);
+        let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
         let client = slf.clone_ref(py);
         let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), or_acquire, &choice)?.acquire());
-        Ok(Operation::new("adopt_async", call, move |py, held| AsyncHeld::object(py, slf, held, on_lost)))
+        Ok(Operation::new("adopt_async", call, move |py, held| Ok(AsyncHeld::new(py, slf.into_any(), held, on_lost)?.into_any())))
     }
 
     /// Marks the servers of a quorum as trusted, so that they vote at once instead of after ``max_ttl``.
@@ -293,6 +287,7 @@ impl Client {
         self.close_async()
     }
 
+    #[doc = with_client_options!("from_redis($cls, redis, /, *")]
     /// A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
     ///
     /// Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, or of a connection pool; valkey-py's count
@@ -304,19 +299,14 @@ impl Client {
     /// Raises :exc:`InvalidArgumentError` for a client of Sentinel or of a cluster, a credential provider that isn't just a user and
     /// a password, and TLS settings that have no counterpart.
     #[classmethod]
-    #[pyo3(
-        signature = (redis, /, **options),
-        text_signature = "($cls, redis, /, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
-            unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-            max_hold=None, fair=None, on_lost=None, on_event=None, log_holds=None)"
-    )]
+    #[pyo3(signature = (redis, /, **options), text_signature = None)]
     fn from_redis(
         class: &Bound<'_, PyType>,
         redis: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Self>> {
         let py = class.py();
-        let settings = own::call(py, "_redis_py", "settings", (redis,))?;
+        let settings = own::call(py, |own| &own.settings, (redis,))?;
         let (url, settings): (Bound<'_, PyAny>, Bound<'_, PyDict>) = settings.extract()?;
         // What is said here counts more than what the other client was told.
         options.map_or(Ok(()), |options| settings.update(options.as_mapping()))?;
@@ -325,7 +315,7 @@ impl Client {
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         if let Some(name) = &self.name {
-            return own::call(py, "_pickle", "reduced_name", (name,))?.extract();
+            return own::call(py, |own| &own.reduced_name, (name,))?.extract();
         }
         let closed = || PyTypeError::new_err("a client that is being collected can't be pickled");
         self.parts.get(py).ok_or_else(closed)?.reduced(py)
@@ -368,35 +358,6 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        exit::strike(self.number);
+        clients::strike(self.number);
     }
-}
-
-/// One server or several of them: without any it is what the environment names.
-fn add_servers(builder: ClientBuilder, servers: Option<&Bound<'_, PyAny>>) -> PyResult<ClientBuilder> {
-    let Some(servers) = servers else { return Ok(builder) };
-    if servers.is_instance_of::<PyString>() || servers.is_instance_of::<ScriptedServer>() {
-        return add_server(builder, servers);
-    }
-    let mut listed = servers.try_iter()?.peekable();
-    if listed.peek().is_none() {
-        return Err(refuse("url", servers, "an empty list names no server"));
-    }
-    listed.try_fold(builder, |builder, server| add_server(builder, &server?))
-}
-
-/// A URL, a text with several, or a scripted server.
-fn add_server(builder: ClientBuilder, server: &Bound<'_, PyAny>) -> PyResult<ClientBuilder> {
-    if let Ok(scripted) = server.cast::<ScriptedServer>() {
-        return Ok(builder.server(scripted.get().core()));
-    }
-    let url = server.cast::<PyString>().map_err(|_| refuse_server(server))?;
-    Ok(builder.urls(&text("url", url)?))
-}
-
-/// Shows the type only: the value may have a password in it.
-pub(crate) fn refuse_server(server: &Bound<'_, PyAny>) -> PyErr {
-    let why = own::call(server.py(), "_redis_py", "instead_of", (server,)).and_then(|why| why.extract::<Option<String>>());
-    let why = why.map(|why| why.unwrap_or_else(|| "must be a URL, a scripted server, or a list of them".to_owned()));
-    why.map_or_else(|failed| failed, |why| refuse("url", server.get_type().as_any(), why))
 }

@@ -12,10 +12,11 @@ use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::guarded::{Guarded, Refer};
 
-/// The two questions to asyncio.
+/// What is asked of asyncio.
 struct Asyncio {
     running_loop: Py<PyAny>,
     current_task: Py<PyAny>,
+    cancelled_error: Py<PyAny>,
 }
 
 static ASYNCIO: PyOnceLock<Asyncio> = PyOnceLock::new();
@@ -46,6 +47,7 @@ fn asyncio(py: Python<'_>) -> PyResult<Option<&Asyncio>> {
     let found = Asyncio {
         running_loop: tasks.getattr("_get_running_loop")?.unbind(),
         current_task: tasks.getattr("current_task")?.unbind(),
+        cancelled_error: tasks.getattr("CancelledError")?.unbind(),
     };
     let _ = ASYNCIO.set(py, found);
     Ok(ASYNCIO.get(py))
@@ -58,7 +60,13 @@ pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>>
     Ok(if event_loop.is_none() { None } else { Some(event_loop) })
 }
 
-fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+/// Whether this is the error that asyncio cancels a task with.
+pub(crate) fn is_cancellation(error: &Bound<'_, PyAny>) -> bool {
+    ASYNCIO.get(error.py()).is_some_and(|asyncio| error.is_instance(asyncio.cancelled_error.bind(error.py())).unwrap_or(false))
+}
+
+/// The task that runs on this thread.
+pub(crate) fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let Some(event_loop) = running_loop(py)? else { return Ok(None) };
     let task = asyncio(py)?.map(|asyncio| asyncio.current_task.bind(py).call1((event_loop,))).transpose()?;
     Ok(task.filter(|task| !task.is_none()))

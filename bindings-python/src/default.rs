@@ -27,20 +27,17 @@ fn make(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bou
     Ok(client.unbind())
 }
 
+#[doc = with_client_options!("configure(servers=None, *")]
 /// Sets the default client, from the next operation on: the arguments are those of :class:`Client`.
 #[pyfunction]
-#[pyo3(
-    signature = (servers=None, **options),
-    text_signature = "(servers=None, *, name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, \
-        unavailable_after=None, max_ttl=None, tls_ca=None, tls_cert=None, tls_key=None, ttl=None, wait=None, renew=None, \
-        max_hold=None, fair=None, on_lost=None, on_event=None, log_holds=None)"
-)]
+#[pyo3(signature = (servers=None, **options), text_signature = None)]
 pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     let made = make(py, servers, options)?;
     drop(DEFAULT.replace(Some(made)));
     Ok(())
 }
 
+#[doc = with_lock_options!("lock(name, *")]
 /// A lock of the default client: see :meth:`Client.lock`.
 ///
 /// The default client is made at the first operation, from what :func:`configure` was given or else from the environment's
@@ -51,7 +48,7 @@ pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, opti
 ///     @lock("user:{user_id}", wait=2)
 ///     def charge(user_id: int) -> None: ...
 #[pyfunction]
-#[pyo3(signature = (name, **options), text_signature = "(name, *, ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)")]
+#[pyo3(signature = (name, **options), text_signature = None)]
 pub(crate) fn lock(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
     Lock::new(None, name, options)
 }

@@ -7,7 +7,7 @@ use locktender::{Code, Error, Remaining};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use crate::exit::Visit;
+use crate::visit::Visit;
 
 mod class {
     use pyo3::import_exception;

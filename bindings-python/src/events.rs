@@ -14,10 +14,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::context::modules;
-use crate::errors::parts;
 use crate::guarded::{Awaited, Guarded};
-use crate::values::Event;
-use crate::{exit, losses, own};
+use crate::own;
 
 /// How many events may wait; more of them drop the oldest.
 const CAPACITY: usize = 4096;
@@ -116,7 +114,7 @@ pub(crate) fn refresh(py: Python<'_>, has_callback: bool) -> PyResult<()> {
     let here = Some(Process::current());
     let heard = LOGGED.load(Ordering::Relaxed) < u8::MAX || has_callback;
     if logger.is_some() && heard && DELIVERS.replace(here) != here {
-        let started = own::call(py, "_events", "start", ()).inspect_err(|_| _ = DELIVERS.take());
+        let started = own::call(py, |own| &own.start_delivery, ()).inspect_err(|_| _ = DELIVERS.take());
         return match started {
             // The system has no thread left. A lock needs none, and the next acquire tries again.
             Err(error) if error.is_instance_of::<PyRuntimeError>(py) => Ok(()),
@@ -139,9 +137,9 @@ fn logger(py: Python<'_>, wanted: bool) -> PyResult<Option<&Py<PyAny>>> {
         Some(logging) => logging.hasattr("captureWarnings")?, // its last function
         None => wanted,
     };
-    let module = if usable { Some(py.import("locktender._events")?) } else { None };
-    if let Some(logger) = module.map(|module| module.getattr_opt("logger")).transpose()?.flatten() {
-        let _ = LOGGER.set(py, logger.unbind());
+    let logger = if usable { own::call(py, |own| &own.logger, ())?.extract()? } else { None };
+    if let Some(logger) = logger {
+        let _ = LOGGER.set(py, logger);
     }
     Ok(LOGGER.get(py))
 }
@@ -152,31 +150,23 @@ fn level(py: Python<'_>, logger: &Py<PyAny>) -> PyResult<u8> {
     Ok(u8::try_from(level.clamp(0, 254)).unwrap_or(u8::MAX))
 }
 
-/// What is to be delivered: losses come first.
-type Batch = (Vec<(u64, Error)>, VecDeque<(u64, CoreEvent)>);
-
-/// An event and the callback of its client, or what makes the error of a loss, and its callable.
-type Delivery = (Option<Py<PyAny>>, Py<PyAny>);
+/// What is to be delivered: losses, by the number of who wants to know, and events, by their client's.
+pub(crate) type Batch = (Vec<(u64, Error)>, VecDeque<(u64, CoreEvent)>);
 
 /// Waits for events; `None` once the interpreter ends and all were given.
-#[pyfunction(name = "_next_events")]
-pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
+pub(crate) fn next_batch(py: Python<'_>) -> Option<Batch> {
     let queue = queue();
-    let (lost, happened) = loop {
+    let batch = loop {
         if let Some(batch) = queue.waiting.wait(py, A_WHILE, Waiting::take) {
             break batch;
         }
     };
-    if lost.is_empty() && happened.is_empty() {
-        queue.waiting.with(|waiting| waiting.delivered = true);
-        queue.waiting.notify();
-        return Ok(None);
+    if !batch.0.is_empty() || !batch.1.is_empty() {
+        return Some(batch);
     }
-    let callback = |number| exit::client(py, number).and_then(|client| client.get().callback(py));
-    let lost = lost.into_iter().map(|(number, error)| Ok((losses::take(number), parts(py, &error)?)));
-    let happened =
-        happened.into_iter().map(|(number, event)| Ok((callback(number), Py::new(py, Event::from(event))?.into_any())));
-    lost.chain(happened).collect::<PyResult<_>>().map(Some)
+    queue.waiting.with(|waiting| waiting.delivered = true);
+    queue.waiting.notify();
+    None
 }
 
 /// Ends the delivery: what is queued is still given, within a second.

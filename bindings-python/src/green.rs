@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use crate::bridge::{Drain, drain_of};
 use crate::context::modules;
 use crate::errors::raised;
-use crate::exit::Visit;
 use crate::guarded::Guarded;
 use crate::own;
+use crate::visit::Visit;
 
 /// The hub of this thread's greenlets. Without one the thread itself may block.
 pub(crate) fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
@@ -22,7 +22,7 @@ pub(crate) fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     if !modules.contains(intern!(py, "gevent._hub_local"))? && !modules.contains(intern!(py, "eventlet.hubs"))? {
         return Ok(None);
     }
-    let hub = own::call(py, "_green", "hub", ())?;
+    let hub = own::call(py, |own| &own.hub, ())?;
     Ok(if hub.is_none() { None } else { Some(hub) })
 }
 

@@ -18,22 +18,30 @@
 //! (decorator, `async with`, logging) is Python, beside this crate in `python/locktender`.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod signatures;
+
 mod arguments;
 mod around;
 mod async_held;
+mod body;
 mod bridge;
 mod client;
 mod clock;
+mod clients;
 mod context;
 mod default;
+mod delivery;
 mod entries;
 mod errors;
 mod events;
 mod exit;
 mod frames;
+mod garbage;
 mod green;
 mod guarded;
 mod held;
+mod hold;
 mod lock;
 mod losses;
 mod name;
@@ -44,6 +52,7 @@ mod parts;
 mod scripted;
 mod turns;
 mod values;
+mod visit;
 mod waiting;
 mod wake;
 
@@ -53,6 +62,8 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::around::Around;
+    #[pymodule_export]
     use crate::async_held::AsyncHeld;
     #[pymodule_export]
     use crate::client::Client;
@@ -61,7 +72,7 @@ mod _native {
     #[pymodule_export]
     use crate::default::{configure, lock};
     #[pymodule_export]
-    use crate::events::next_events;
+    use crate::delivery::next_events;
     #[pymodule_export]
     use crate::exit::{close_all, forked};
     #[pymodule_export]
@@ -70,6 +81,8 @@ mod _native {
     use crate::lock::Lock;
     #[pymodule_export]
     use crate::name::safe_name;
+    #[pymodule_export]
+    use crate::own::use_helpers;
     #[pymodule_export]
     use crate::scripted::{ScriptedServer, Seen};
     #[pymodule_export]
@@ -81,9 +94,9 @@ mod _native {
         crate::errors::settle_in(module.py());
         // Made now for the same reason: these aren't in the module.
         module.py().get_type::<crate::operation::Operation>();
-        module.py().get_type::<crate::around::Around>();
+        module.py().get_type::<crate::body::Body>();
         module.py().get_type::<crate::bridge::Drain>();
-        module.py().get_type::<crate::turns::Turn>();
+        module.py().get_type::<crate::bridge::Turn>();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let close_all = module.getattr("_close_all")?;
         module.py().import("atexit")?.call_method1("register", (close_all,)).map(drop)

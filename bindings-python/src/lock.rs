@@ -9,17 +9,17 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::arguments::{refuse, text};
-use crate::around::Around;
 use crate::async_held::AsyncHeld;
 use crate::client::Client;
-use crate::entries::{Closed, Entries};
+use crate::entries::{Entered, Entries};
 use crate::errors::{NotHeldError, raised};
-use crate::exit::Visit;
 use crate::guarded::Refer;
-use crate::held::{Held, settle};
+use crate::held::Held;
+use crate::hold::settle;
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::values::LockInfo;
+use crate::visit::Visit;
 use crate::{context, default, frames, own, waiting};
 
 /// A lock: a name and options. Made by :meth:`Client.lock` or :func:`lock`; does no I/O by itself.
@@ -49,7 +49,8 @@ pub(crate) struct Lock {
     core: PyOnceLock<locktender::Lock>,
     /// As they were given: what it pickles with.
     options: Option<Py<PyDict>>,
-    entries: Entries,
+    entries: Entries<Held>,
+    async_entries: Entries<AsyncHeld>,
     /// Whether the name has braces that nobody has looked at.
     doubtful: AtomicBool,
 }
@@ -103,22 +104,28 @@ impl Lock {
         let choice = LockChoice::parse(py, options)?;
         let options = options.map(|options| options.clone().unbind());
         let name = if name.is_callable() {
-            own::call(py, "_suspicions", "refuse_bare", (name,))?;
+            own::call(py, |own| &own.refuse_bare, (name,))?;
             Name::Maker(name.clone().unbind())
         } else {
             Name::Text(checked(name, client.as_ref().map(|client| client.get().core()), &choice)?)
         };
         if let Some(text) = choice.suspicion() {
-            own::call(py, "_suspicions", "warn", (&client, name.text(), text))?;
+            own::call(py, |own| &own.warn, (&client, name.text(), text))?;
         }
-        let doubtful = AtomicBool::new(name.text().is_some_and(|name| name.contains('{')));
-        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default(), doubtful })
+        let doubtful = name.text().is_some_and(|name| name.contains('{'));
+        Ok(Self::made(client, name, choice, options, doubtful))
+    }
+
+    fn made(client: Option<Py<Client>>, name: Name, choice: LockChoice, options: Option<Py<PyDict>>, doubtful: bool) -> Self {
+        let (entries, async_entries) = (Entries::default(), Entries::default());
+        let doubtful = AtomicBool::new(doubtful);
+        Self { client, name, choice, core: PyOnceLock::new(), options, entries, async_entries, doubtful }
     }
 
     /// Looks once whether the name is one that was to be filled in, now that no decorator fills it.
     fn doubt(&self, py: Python<'_>, client: &Bound<'_, Client>) -> PyResult<()> {
         if self.doubtful.swap(false, Ordering::Relaxed) {
-            own::call(py, "_suspicions", "warn_of_template", (client, self.name.text()))?;
+            own::call(py, |own| &own.warn_of_template, (client, self.name.text()))?;
         }
         Ok(())
     }
@@ -172,8 +179,16 @@ impl Lock {
         Ok(Operation::new(name, call, move |py, value| convert(py, kept.get(), client, value)))
     }
 
-    fn held(py: Python<'_>, lock: &Self, client: Py<Client>, held: Option<locktender::Held>) -> PyResult<Py<PyAny>> {
-        held.map_or_else(|| Ok(py.None()), |held| AsyncHeld::object(py, client, held, lock.choice.on_lost.refer(py)))
+    /// The handle for a thread.
+    fn held(&self, py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<Held>> {
+        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
+        Held::new(py, client.into_any(), held, on_lost)
+    }
+
+    /// The handle for a task.
+    fn async_held(&self, py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<AsyncHeld>> {
+        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
+        AsyncHeld::new(py, client.into_any(), held, on_lost)
     }
 
     fn not_held(&self, method: &str) -> PyErr {
@@ -184,15 +199,14 @@ impl Lock {
     }
 
     /// What the exit of the calling task or thread ends.
-    fn closing(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn closing<T: Entered>(&self, py: Python<'_>, entries: &Entries<T>) -> PyResult<Py<T>> {
         let frame = frames::standing(py)?.frame;
-        match self.entries.close(py, context::current(py)?, frame.as_ref())? {
-            Closed::Entry(held) => Ok(held),
-            Closed::Unknown => Err(NotHeldError::new_err(format!(
+        entries.close(py, context::current(py)?, frame.as_ref()).ok_or_else(|| {
+            NotHeldError::new_err(format!(
                 "{}: which of its holds this exit would end can't be told: use `with lock.acquire() as held`",
                 self.__repr__()
-            ))),
-        }
+            ))
+        })
     }
 }
 
@@ -206,13 +220,13 @@ impl Lock {
         let client = self.client(py)?;
         let lock = self.core(client.bind(py))?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        Held::new(py, client, held, self.choice.on_lost.as_ref())
+        self.held(py, client, held)
     }
 
     /// :meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind.
     fn acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
         Self::operation(slf, "acquire_async", locktender::Lock::acquire, |py, lock, client, held| {
-            Self::held(py, lock, client, Some(held))
+            Ok(lock.async_held(py, client, held)?.into_any())
         })
     }
 
@@ -223,12 +237,14 @@ impl Lock {
     pub(crate) fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let client = self.client(py)?;
         let held = waiting::block(py, self.core(client.bind(py))?.try_acquire())?;
-        held.map(|held| Held::new(py, client, held, self.choice.on_lost.as_ref())).transpose()
+        held.map(|held| self.held(py, client, held)).transpose()
     }
 
     /// :meth:`try_acquire`, under asyncio.
     fn try_acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
-        Self::operation(slf, "try_acquire_async", locktender::Lock::try_acquire, Self::held)
+        Self::operation(slf, "try_acquire_async", locktender::Lock::try_acquire, |py, lock, client, held| {
+            held.map_or_else(|| Ok(py.None()), |held| Ok(lock.async_held(py, client, held)?.into_any()))
+        })
     }
 
     /// Looks who holds the lock: ``None`` if nobody does. Changes nothing.
@@ -263,27 +279,40 @@ impl Lock {
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Held>> {
         let held = self.acquire(py)?;
         let frame = held.get().begin(py)?.frame;
-        self.entries.open(context::current(py)?, frame, held.clone_ref(py).into_any());
+        self.entries.open(context::current(py)?, frame, held.clone_ref(py));
         Ok(held)
     }
 
-    fn __exit__(&self, py: Python<'_>, kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, traceback: Py<PyAny>) -> PyResult<()> {
-        let left = self.closing(py).and_then(|held| held.call_method1(py, "__exit__", (kind, &error, traceback)));
-        settle(py, left.map(drop), error)
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
+        match self.closing(py, &self.entries) {
+            Ok(held) => held.get().leave(py, error),
+            Err(unknown) => settle(py, Err(unknown), error),
+        }
     }
 
-    fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Ok(own::call(slf.py(), "_asyncio", "enter_lock", (slf,))?.unbind())
+    fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Operation> {
+        Self::operation(slf, "__aenter__", locktender::Lock::acquire, |py, lock, client, held| {
+            let held = lock.async_held(py, client, held)?;
+            let frame = held.get().begin(py)?.frame;
+            lock.async_entries.open(context::current(py)?, frame, held.clone_ref(py));
+            Ok(held.into_any())
+        })
     }
 
-    fn __aexit__(&self, py: Python<'_>, kind: Py<PyAny>, error: Py<PyAny>, traceback: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        self.closing(py)?.call_method1(py, "__aexit__", (kind, error, traceback))
+    fn __aexit__(
+        &self,
+        py: Python<'_>,
+        _kind: Py<PyAny>,
+        error: Option<Bound<'_, PyAny>>,
+        _traceback: Py<PyAny>,
+    ) -> PyResult<Operation> {
+        AsyncHeld::leave(self.closing(py, &self.async_entries)?.bind(py), error)
     }
 
     /// The decorator.
     fn __call__(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, "wait"))?.unbind())
+        Ok(own::call(slf.py(), |own| &own.decorate, (slf, name, function, "wait"))?.unbind())
     }
 
     /// The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
@@ -293,7 +322,7 @@ impl Lock {
     #[pyo3(signature = (function, /))]
     fn skip(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, "skip"))?.unbind())
+        Ok(own::call(slf.py(), |own| &own.decorate, (slf, name, function, "skip"))?.unbind())
     }
 
     /// As :meth:`skip`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`Ran`.
@@ -306,7 +335,7 @@ impl Lock {
     #[pyo3(signature = (function, /))]
     fn try_run(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, "try_run"))?.unbind())
+        Ok(own::call(slf.py(), |own| &own.decorate, (slf, name, function, "try_run"))?.unbind())
     }
 
     /// The same lock by another name.
@@ -314,19 +343,7 @@ impl Lock {
         let client = self.client.as_ref().map(|client| client.clone_ref(py));
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
         let (name, choice) = (Name::Text(text("name", name)?), self.choice.refer(py));
-        let doubtful = AtomicBool::new(false);
-        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, entries: Entries::default(), doubtful })
-    }
-
-    /// Holds it around one call of a decorated function.
-    fn _around(slf: Py<Self>, tries_once: bool) -> Around {
-        Around::new(slf, tries_once)
-    }
-
-    /// Notes an entry of the calling task.
-    fn _opened(&self, py: Python<'_>, held: Py<PyAny>) -> PyResult<()> {
-        self.entries.open(context::current(py)?, frames::standing(py)?.frame, held);
-        Ok(())
+        Ok(Self::made(client, name, choice, options, false))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -336,12 +353,13 @@ impl Lock {
         if let Name::Maker(maker) = &self.name {
             visit.call(maker)?;
         }
-        self.entries.traverse(&visit)
+        self.entries.traverse(&visit)?;
+        self.async_entries.traverse(&visit)
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let parts = (&self.client, self.name.object(py)?, &self.options);
-        own::call(py, "_pickle", "reduced_lock", parts)?.extract()
+        own::call(py, |own| &own.reduced_lock, parts)?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

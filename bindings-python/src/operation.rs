@@ -8,6 +8,7 @@ use std::sync::Arc;
 use locktender::host::Process;
 use locktender::{Call, Cancel, Error};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
@@ -15,16 +16,30 @@ use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 use crate::bridge::{Drain, Signal, drain_of};
 use crate::context;
 use crate::errors::raised;
-use crate::exit::Visit;
+use crate::garbage::warn;
 use crate::guarded::Guarded;
+use crate::visit::Visit;
 
 /// Makes the result for Python, if there is one yet.
 type Take = Box<dyn FnMut(Python<'_>) -> Option<PyResult<Py<PyAny>>> + Send>;
 
 type Start = Box<dyn FnOnce(&Bound<'_, PyAny>, &Bound<'_, Drain>, Signal) -> PyResult<(Cancel, Take)> + Send>;
 
+type Make = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
+/// The error of the body that the operation ends: the garbage collector visits it.
+type Kept = Arc<Guarded<Option<Py<PyAny>>>>;
+
 enum State {
+    /// There is nothing to wait for.
+    Ready(Make),
     New(Start),
+    /// It lets the loop have a turn, in which a cancellation that is `ours` is swallowed.
+    Turn {
+        start: Start,
+        begun: bool,
+        ours: bool,
+    },
     Waiting(Waiting),
     Done,
 }
@@ -43,6 +58,7 @@ pub(crate) struct Operation {
     name: &'static str,
     of: Process,
     state: Guarded<State>,
+    error: Kept,
 }
 
 impl Operation {
@@ -52,27 +68,65 @@ impl Operation {
         call: impl FnOnce(Python<'_>) -> PyResult<Call<T>> + Send + 'static,
         convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let start = move |event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>, signal: Signal| {
-            send_off(event_loop, drain, call(event_loop.py())?, signal, convert)
+        Self::starting(name, call, |py, result| raised(py, result).and_then(|value| convert(py, value)), Kept::default())
+    }
+
+    /// The operation that ends a body: `end` is given what came of it and the body's error.
+    pub(crate) fn ending(
+        name: &'static str,
+        call: impl FnOnce(Python<'_>) -> PyResult<Call<()>> + Send + 'static,
+        error: Option<Bound<'_, PyAny>>,
+        end: impl FnOnce(Python<'_>, PyResult<()>, Option<Bound<'_, PyAny>>) -> PyResult<()> + Send + 'static,
+    ) -> Self {
+        let kept: Kept = Arc::new(Guarded::new(error.map(Bound::unbind)));
+        let error = Arc::clone(&kept);
+        let convert = move |py: Python<'_>, result: Result<(), Error>| {
+            let error = error.take().map(|error| error.into_bound(py));
+            end(py, raised(py, result), error).map(|()| py.None())
         };
-        Self { name, of: Process::current(), state: Guarded::new(State::New(Box::new(start))) }
+        Self::starting(name, call, convert, kept)
     }
 
     /// An operation that has nothing to wait for.
     pub(crate) fn ready(name: &'static str, make: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static) -> Self {
-        let start = move |_: &Bound<'_, PyAny>, _: &Bound<'_, Drain>, _: Signal| {
-            let mut make = Some(make);
-            let take: Take = Box::new(move |py| make.take().map(|make| make(py)));
-            Ok((Cancel::default(), take))
+        Self::in_state(name, State::Ready(Box::new(make)), Kept::default())
+    }
+
+    fn starting<T: Send + 'static>(
+        name: &'static str,
+        call: impl FnOnce(Python<'_>) -> PyResult<Call<T>> + Send + 'static,
+        convert: impl FnOnce(Python<'_>, Result<T, Error>) -> PyResult<Py<PyAny>> + Send + 'static,
+        error: Kept,
+    ) -> Self {
+        let start = move |event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>, signal: Signal| {
+            send_off(event_loop, drain, call(event_loop.py())?, signal, convert)
         };
-        Self { name, of: Process::current(), state: Guarded::new(State::New(Box::new(start))) }
+        Self::in_state(name, State::New(Box::new(start)), error)
+    }
+
+    fn in_state(name: &'static str, state: State, error: Kept) -> Self {
+        Self { name, of: Process::current(), state: Guarded::new(state), error }
+    }
+
+    /// The same operation, which lets the loop have a turn before it starts: a cancellation that is on its way arrives in it, and
+    /// is swallowed if it is `ours`.
+    pub(crate) fn after_a_turn(self, ours: bool) -> Self {
+        if let State::New(start) = self.state.replace(State::Done) {
+            drop(self.state.replace(State::Turn { start, begun: false, ours }));
+        }
+        self
     }
 
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let visit = Visit::begin(py)?;
         let state = self.state.replace(State::Done);
         match state {
-            State::New(start) => self.start(py, start, visit),
+            State::Ready(make) => Err(returned(make(py))),
+            State::Turn { start, begun: false, ours } => {
+                drop(self.state.replace(State::Turn { start, begun: true, ours }));
+                Ok(py.None())
+            }
+            State::New(start) | State::Turn { start, .. } => self.start(py, start, visit),
             State::Waiting(waiting) => self.look(py, waiting),
             State::Done => Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
         }
@@ -129,7 +183,7 @@ fn send_off<T: Send + 'static>(
     drain: &Bound<'_, Drain>,
     call: Call<T>,
     signal: Signal,
-    convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    convert: impl FnOnce(Python<'_>, Result<T, Error>) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<(Cancel, Take)> {
     let slot: Arc<Guarded<Option<Result<T, Error>>>> = Arc::default();
     let filled = Arc::clone(&slot);
@@ -140,8 +194,7 @@ fn send_off<T: Send + 'static>(
     let mut convert = Some(convert);
     let take = move |py: Python<'_>| {
         let result = slot.take()?;
-        let convert = convert.take()?;
-        Some(raised(py, result).and_then(|value| convert(py, value)))
+        convert.take().map(|convert| convert(py, result))
     };
     Ok((cancel, Box::new(take)))
 }
@@ -186,13 +239,19 @@ impl Operation {
         error: Bound<'_, PyAny>,
         value: Option<Bound<'_, PyAny>>,
         _traceback: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        self.end();
+    ) -> PyResult<Py<PyAny>> {
+        let py = error.py();
         let given = value.filter(|value| !value.is_none());
-        Err(PyErr::from_value(match error.cast::<PyType>() {
+        let error = match error.cast::<PyType>() {
             Ok(class) => given.map_or_else(|| class.call0(), Ok)?,
             Err(_) => error,
-        }))
+        };
+        let swallows = self.state.with(|state| matches!(state, State::Turn { begun: true, ours: true, .. }));
+        if swallows && context::is_cancellation(&error) {
+            return self.step(py);
+        }
+        self.end();
+        Err(PyErr::from_value(error))
     }
 
     fn close(&self) {
@@ -212,6 +271,10 @@ impl Operation {
     fn __qualname__(&self) -> &'static str {
         self.name
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.error.traverse(|error| visit.call(error))
+    }
 }
 
 impl Drop for Operation {
@@ -222,9 +285,11 @@ impl Drop for Operation {
             return std::mem::forget(state);
         }
         match state {
-            State::New(_) => crate::held::warn::<PyRuntimeWarning>(&format!("coroutine {:?} was never awaited", self.name)),
+            State::New(_) | State::Ready(_) | State::Turn { begun: false, .. } => {
+                warn::<PyRuntimeWarning>(&format!("coroutine {:?} was never awaited", self.name))
+            }
             State::Waiting(waiting) => waiting.give_up(),
-            State::Done => (),
+            State::Turn { .. } | State::Done => (),
         }
     }
 }

@@ -1,17 +1,50 @@
-//! What of this package is written in Python, called from here.
+//! What of this package is written in Python and called from here: `_helpers.py` says what each takes and gives.
 
 use pyo3::call::PyCallArgs;
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
-use crate::exit::Visit;
+use crate::visit::Visit;
 
-/// Calls a function of a module of this package, such as `_asyncio`.
+/// The functions of `_helpers.py`, by the same names.
+#[derive(FromPyObject)]
+pub(crate) struct Own {
+    pub(crate) attach: Py<PyAny>,
+    pub(crate) decorate: Py<PyAny>,
+    pub(crate) get_ident: Py<PyAny>,
+    pub(crate) hub: Py<PyAny>,
+    pub(crate) instead_of: Py<PyAny>,
+    pub(crate) logger: Py<PyAny>,
+    pub(crate) make_known: Py<PyAny>,
+    pub(crate) reduced_client: Py<PyAny>,
+    pub(crate) reduced_lock: Py<PyAny>,
+    pub(crate) reduced_name: Py<PyAny>,
+    pub(crate) refuse_bare: Py<PyAny>,
+    pub(crate) settings: Py<PyAny>,
+    pub(crate) stand_in: Py<PyAny>,
+    pub(crate) start_delivery: Py<PyAny>,
+    pub(crate) wait_lost: Py<PyAny>,
+    pub(crate) warn: Py<PyAny>,
+    pub(crate) warn_of_template: Py<PyAny>,
+}
+
+static OWN: PyOnceLock<Own> = PyOnceLock::new();
+
+/// Takes the helpers; called once, when the package is imported.
+#[pyfunction(name = "_use")]
+#[pyo3(signature = (helpers, /))]
+pub(crate) fn use_helpers(py: Python<'_>, helpers: Own) {
+    let _ = OWN.set(py, helpers);
+}
+
+/// Calls one of them.
 pub(crate) fn call<'py>(
     py: Python<'py>,
-    module: &str,
-    function: &str,
+    chosen: fn(&Own) -> &Py<PyAny>,
     arguments: impl PyCallArgs<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let _visit = Visit::begin(py)?;
-    py.import(format!("locktender.{module}"))?.call_method1(function, arguments)
+    let own = OWN.get(py).ok_or_else(|| PyImportError::new_err("locktender isn't imported yet"))?;
+    chosen(own).bind(py).call1(arguments)
 }

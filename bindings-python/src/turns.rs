@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::host::{Driver, Watch};
-use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::PyClass;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::bridge::Drain;
 use crate::guarded::Guarded;
 
 /// What one loop watches: the connections of every client its tasks have used.
@@ -41,27 +40,37 @@ impl Turns {
         self.watches.with(|watches| watches.iter().for_each(Watch::send));
     }
 
-    fn attend(&self, id: u64) {
+    /// Reads what is there.
+    pub(crate) fn attend(&self, id: u64) {
         self.watches.with(|watches| watches.iter().filter(|watch| watch.id() == id).for_each(Watch::attend));
     }
 
-    /// Has the loop watch what `driver` drives, unless it does.
+    /// Has the loop watch what `driver` drives, unless it does; it calls what `turn` makes of its number.
     #[cfg(unix)]
-    pub(crate) fn watch(&self, event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>, driver: Driver) -> PyResult<()> {
+    pub(crate) fn watch<'py, T: PyClass>(
+        &self,
+        event_loop: &Bound<'py, PyAny>,
+        driver: Driver,
+        turn: impl FnOnce(u64) -> PyResult<Bound<'py, T>>,
+    ) -> PyResult<()> {
         let id = driver.id();
         if self.watches.with(|watches| watches.iter().any(|watch| watch.id() == id)) {
             return Ok(());
         }
         self.forget_what_is_over(event_loop)?;
         let watch = driver.watch();
-        let turn = Bound::new(drain.py(), Turn { drain: drain.clone().unbind(), id })?;
-        event_loop.call_method1(intern!(drain.py(), "add_reader"), (watch.descriptor(), turn))?;
+        event_loop.call_method1(intern!(event_loop.py(), "add_reader"), (watch.descriptor(), turn(id)?))?;
         self.watches.with(|watches| watches.push(watch));
         Ok(())
     }
 
     #[cfg(not(unix))]
-    pub(crate) fn watch(&self, _: &Bound<'_, PyAny>, _: &Bound<'_, Drain>, driver: Driver) -> PyResult<()> {
+    pub(crate) fn watch<'py, T: PyClass>(
+        &self,
+        _: &Bound<'py, PyAny>,
+        driver: Driver,
+        _: impl FnOnce(u64) -> PyResult<Bound<'py, T>>,
+    ) -> PyResult<()> {
         driver.send();
         Ok(())
     }
@@ -74,23 +83,5 @@ impl Turns {
             event_loop.call_method1(intern!(event_loop.py(), "remove_reader"), (watch.descriptor(),))?;
         }
         Ok(())
-    }
-}
-
-/// What the loop calls when there is something to read.
-#[pyclass(module = "locktender._native", name = "_Turn", frozen)]
-pub(crate) struct Turn {
-    drain: Py<Drain>,
-    id: u64,
-}
-
-#[pymethods]
-impl Turn {
-    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        self.drain.get().turning(py, |turns| turns.attend(self.id))
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.drain)
     }
 }

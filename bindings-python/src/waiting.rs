@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 
 use crate::context;
 use crate::errors::raised;
-use crate::exit::Visit;
 use crate::green;
+use crate::visit::Visit;
 
 /// How long a signal may go unnoticed.
 const SLICE: Duration = Duration::from_millis(50);

@@ -38,10 +38,19 @@ def test_help_says_what_the_stub_says(dotted):
     assert text and inspect.getdoc(runtime(dotted)) == text
 
 
+def options(name):
+    """The options of a `TypedDict` of the stub, its own ones first."""
+    [node] = [node for node in STUB.body if isinstance(node, ast.ClassDef) and node.name == name]
+    own = [field.target.id for field in node.body if isinstance(field, ast.AnnAssign)]
+    return own + [option for base in node.bases if base.id != "TypedDict" for option in options(base.id)]
+
+
 def parameters(node):
     spec = node.args
     kinds = [(spec.posonlyargs, "positional"), (spec.args, "either"), (spec.kwonlyargs, "keyword")]
-    return [(each.arg, kind) for listed, kind in kinds for each in listed if each.arg not in ("self", "cls")]
+    named = [(each.arg, kind) for listed, kind in kinds for each in listed if each.arg not in ("self", "cls")]
+    unpacked = getattr(spec.kwarg and spec.kwarg.annotation, "slice", None)  # of Unpack[_Options]
+    return named + [(option, "keyword") for option in (options(unpacked.id) if unpacked else [])]
 
 
 KINDS = {

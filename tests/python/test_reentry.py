@@ -57,8 +57,8 @@ PROGRAM = """
     sys.meta_path.insert(0, Finder())
 
     async def main():
-        async with client.lock(name + ":async"):
-            pass
+        async with client.lock(name + ":async") as held:
+            await held.wait_lost(0.01)
 
     def first_uses():
         with client.lock(name) as held:
@@ -68,7 +68,8 @@ PROGRAM = """
         import asyncio
         asyncio.run(main())
         try:
-            with client.lock(name + ":failed"):
+            with client.lock(name + ":failed", max_hold=0.05) as held:
+                held.wait_lost(10)
                 raise ValueError("of the body")
         except ValueError:
             pass

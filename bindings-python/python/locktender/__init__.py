@@ -7,6 +7,7 @@
         write(row, fence=held.fence)
 """
 
+from . import _used_by_native as _used_by_native
 from ._children import settle_in as _settle_in
 from ._native import (
     AsyncHeld,

@@ -8,7 +8,7 @@ import string
 from collections.abc import Callable
 from typing import Any
 
-from ._native import Lock
+from ._native import Lock, _Around
 from ._not_run import refuse_function, refuse_result
 from ._ran import Ran
 from .errors import InvalidArgumentError, LockLostError
@@ -45,7 +45,7 @@ def _around_call(named: Callable[..., Lock], function: Callable[..., Any], tries
         ended = False
         result = None
         try:
-            with named(*args, **kwargs)._around(tries_once) as held:
+            with _Around(named(*args, **kwargs), tries_once) as held:
                 if held is None:
                     return answer(False)
                 result = function(*args, **kwargs)

@@ -4,11 +4,12 @@ All times are seconds: ``float``, ``int`` or ``datetime.timedelta`` where you gi
 """
 
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from os import PathLike
-from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, final, overload
+from types import ModuleType, TracebackType
+from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, final, overload, type_check_only
+
+from typing_extensions import Unpack
 
 from ._ran import Ran
 from .errors import LockLostError
@@ -19,7 +20,36 @@ _R = TypeVar("_R")
 _Seconds: TypeAlias = float | timedelta
 _OnLost: TypeAlias = Literal["cancel", "flag"] | Callable[[LockLostError], object]
 _Server: TypeAlias = str | ScriptedServer
+_Servers: TypeAlias = _Server | Iterable[_Server]
 _Path: TypeAlias = str | PathLike[str]
+
+@type_check_only
+class _LockOptions(TypedDict, total=False):
+    """Those of :meth:`Client.lock`."""
+
+    ttl: _Seconds | None
+    wait: _Seconds | None
+    renew: bool | None
+    max_hold: _Seconds | None
+    fair: bool | None
+    on_lost: _OnLost | None
+
+@type_check_only
+class _ClientOptions(_LockOptions, total=False):
+    """Those of :class:`Client`."""
+
+    name: str | None
+    prefix: str | None
+    app: str | None
+    connect_timeout: _Seconds | None
+    response_timeout: _Seconds | None
+    unavailable_after: _Seconds | None
+    max_ttl: _Seconds | None
+    tls_ca: _Path | None
+    tls_cert: _Path | None
+    tls_key: _Path | None
+    on_event: Callable[[Event], object] | None
+    log_holds: bool | None
 
 __all__ = [
     "AsyncHeld",
@@ -35,10 +65,12 @@ __all__ = [
     "ScriptedServer",
     "Seen",
     "ServerReport",
+    "_Around",
     "__version__",
     "_close_all",
     "_forked",
     "_next_events",
+    "_use",
     "configure",
     "lock",
     "safe_name",
@@ -46,16 +78,7 @@ __all__ = [
 
 __version__: str
 
-def lock(
-    name: str | Callable[..., str],
-    *,
-    ttl: _Seconds | None = None,
-    wait: _Seconds | None = None,
-    renew: bool | None = None,
-    max_hold: _Seconds | None = None,
-    fair: bool | None = None,
-    on_lost: _OnLost | None = None,
-) -> Lock:
+def lock(name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Lock:
     """A lock of the default client: see :meth:`Client.lock`.
 
     The default client is made at the first operation, from what :func:`configure` was given or else from the environment's
@@ -77,28 +100,7 @@ def safe_name(text: str, /) -> str:
         with client.lock(safe_name(user)) as held: ...
     """
 
-def configure(
-    servers: _Server | Iterable[_Server] | None = None,
-    *,
-    name: str | None = None,
-    prefix: str | None = None,
-    app: str | None = None,
-    connect_timeout: _Seconds | None = None,
-    response_timeout: _Seconds | None = None,
-    unavailable_after: _Seconds | None = None,
-    max_ttl: _Seconds | None = None,
-    tls_ca: _Path | None = None,
-    tls_cert: _Path | None = None,
-    tls_key: _Path | None = None,
-    ttl: _Seconds | None = None,
-    wait: _Seconds | None = None,
-    renew: bool | None = None,
-    max_hold: _Seconds | None = None,
-    fair: bool | None = None,
-    on_lost: _OnLost | None = None,
-    on_event: Callable[[Event], object] | None = None,
-    log_holds: bool | None = None,
-) -> None:
+def configure(servers: _Servers | None = None, **options: Unpack[_ClientOptions]) -> None:
     """Sets the default client, from the next operation on: the arguments are those of :class:`Client`."""
 
 @final
@@ -146,54 +148,9 @@ class Client:
     Raises :exc:`InvalidArgumentError` for a wrong option or URL.
     """
 
-    def __new__(
-        cls,
-        servers: _Server | Iterable[_Server] | None = None,
-        *,
-        name: str | None = None,
-        prefix: str | None = None,
-        app: str | None = None,
-        connect_timeout: _Seconds | None = None,
-        response_timeout: _Seconds | None = None,
-        unavailable_after: _Seconds | None = None,
-        max_ttl: _Seconds | None = None,
-        tls_ca: _Path | None = None,
-        tls_cert: _Path | None = None,
-        tls_key: _Path | None = None,
-        ttl: _Seconds | None = None,
-        wait: _Seconds | None = None,
-        renew: bool | None = None,
-        max_hold: _Seconds | None = None,
-        fair: bool | None = None,
-        on_lost: _OnLost | None = None,
-        on_event: Callable[[Event], object] | None = None,
-        log_holds: bool | None = None,
-    ) -> Client: ...
+    def __new__(cls, servers: _Servers | None = None, **options: Unpack[_ClientOptions]) -> Client: ...
     @classmethod
-    def from_redis(
-        cls,
-        redis: object,
-        /,
-        *,
-        name: str | None = None,
-        prefix: str | None = None,
-        app: str | None = None,
-        connect_timeout: _Seconds | None = None,
-        response_timeout: _Seconds | None = None,
-        unavailable_after: _Seconds | None = None,
-        max_ttl: _Seconds | None = None,
-        tls_ca: _Path | None = None,
-        tls_cert: _Path | None = None,
-        tls_key: _Path | None = None,
-        ttl: _Seconds | None = None,
-        wait: _Seconds | None = None,
-        renew: bool | None = None,
-        max_hold: _Seconds | None = None,
-        fair: bool | None = None,
-        on_lost: _OnLost | None = None,
-        on_event: Callable[[Event], object] | None = None,
-        log_holds: bool | None = None,
-    ) -> Client:
+    def from_redis(cls, redis: object, /, **options: Unpack[_ClientOptions]) -> Client:
         """A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
 
         Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, or of a connection pool; valkey-py's count
@@ -206,27 +163,20 @@ class Client:
         a password, and TLS settings that have no counterpart.
         """
 
-    def lock(
-        self,
-        name: str | Callable[..., str],
-        *,
-        ttl: _Seconds | None = None,
-        wait: _Seconds | None = None,
-        renew: bool | None = None,
-        max_hold: _Seconds | None = None,
-        fair: bool | None = None,
-        on_lost: _OnLost | None = None,
-    ) -> Lock:
+    def lock(self, name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Lock:
         """The lock ``name``. No I/O.
+
+        Options that aren't given are the client's. So are those that are ``None``, but for ``wait`` (then for ever) and ``max_hold``
+        (then no limit).
 
         ``ttl``
             How long the key lives without a renewal. Default 10 s.
         ``wait``
-            How long an acquire waits for a busy lock; 0 is one attempt, ``None`` for ever. Default for ever.
+            How long an acquire waits for a busy lock; 0 is one attempt. Default for ever.
         ``renew``
             Whether a held lock is renewed in the background. Default true.
         ``max_hold``
-            The longest it is held, counted from the grant; ``None`` for no limit. Default none.
+            The longest it is held, counted from the grant. Default no limit.
         ``fair``
             Whether to queue by principle: strictly first come, first served among all that do, in every process. Default
             false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
@@ -245,18 +195,7 @@ class Client:
         by the first operation.
         """
 
-    def adopt(
-        self,
-        ticket: str,
-        *,
-        or_acquire: bool = False,
-        ttl: _Seconds | None = None,
-        wait: _Seconds | None = None,
-        renew: bool | None = None,
-        max_hold: _Seconds | None = None,
-        fair: bool | None = None,
-        on_lost: _OnLost | None = None,
-    ) -> Held:
+    def adopt(self, ticket: str, *, or_acquire: bool = False, **options: Unpack[_LockOptions]) -> Held:
         """Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
         larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
 
@@ -266,18 +205,7 @@ class Client:
         text, or if this client's prefix differs from that of the other client.
         """
 
-    def adopt_async(
-        self,
-        ticket: str,
-        *,
-        or_acquire: bool = False,
-        ttl: _Seconds | None = None,
-        wait: _Seconds | None = None,
-        renew: bool | None = None,
-        max_hold: _Seconds | None = None,
-        fair: bool | None = None,
-        on_lost: _OnLost | None = None,
-    ) -> Coroutine[Any, Any, AsyncHeld]:
+    def adopt_async(self, ticket: str, *, or_acquire: bool = False, **options: Unpack[_LockOptions]) -> Coroutine[Any, Any, AsyncHeld]:
         """:meth:`adopt`, under asyncio."""
 
     def initialize_quorum(self) -> None:
@@ -418,8 +346,6 @@ class Lock:
     def __copy__(self) -> Lock: ...
     def __deepcopy__(self, memo: object, /) -> Lock: ...
     def _named(self, name: str) -> Lock: ...
-    def _around(self, tries_once: bool) -> AbstractContextManager[Held | None]: ...
-    def _opened(self, held: AsyncHeld) -> None: ...
 
 @final
 class Held:
@@ -535,13 +461,6 @@ class AsyncHeld:
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> Coroutine[Any, Any, None]: ...
-    def _enter(self) -> None: ...
-    def _leave(self) -> Coroutine[Any, Any, None]: ...
-    def _give_back(self) -> None: ...
-    def _watch(self, body: object, told: Callable[[], object]) -> int | None: ...
-    def _unwatch(self, number: int) -> None: ...
-    @property
-    def _cancels(self) -> bool: ...
 
 @final
 class Release:
@@ -832,6 +751,15 @@ class Seen:
     def owner(self) -> str | None:
         """On whose behalf."""
 
+@final
+class _Around:
+    def __new__(cls, lock: Lock, tries_once: bool) -> _Around: ...
+    def __enter__(self) -> Held | None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+def _use(helpers: ModuleType, /) -> None: ...
 def _next_events() -> list[tuple[Callable[..., object] | None, Event | tuple[str, dict[str, Any]]]] | None: ...
 def _close_all() -> None: ...
 def _forked() -> None: ...

@@ -1,0 +1,20 @@
+//! Signatures of what takes options, as `help()` shows them: Python reads a signature at the beginning of a docstring.
+
+/// The signature that begins with `$first`, and has a lock's options at its end: what isn't given (`...`) is the client's.
+macro_rules! with_lock_options {
+    ($first:literal) => {
+        concat!($first, ", ttl=..., wait=..., renew=..., max_hold=..., fair=..., on_lost=...)\n--\n")
+    };
+}
+
+/// The same with a client's options, those of its locks among them.
+macro_rules! with_client_options {
+    ($first:literal) => {
+        concat!(
+            $first,
+            ", name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, unavailable_after=None, max_ttl=None, ",
+            "tls_ca=None, tls_cert=None, tls_key=None, on_event=None, log_holds=None, ",
+            "ttl=None, wait=None, renew=None, max_hold=None, fair=None, on_lost=None)\n--\n"
+        )
+    };
+}

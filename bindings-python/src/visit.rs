@@ -1,0 +1,99 @@
+//! Visits: the stays of threads in this module during which Python code may run, and what the exit of the interpreter means to them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use locktender::host::Process;
+use pyo3::prelude::*;
+
+use crate::guarded::Guarded;
+
+/// Set when the exit begins.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+/// The daemon threads of the exit: whoever else was there when it began had already ended.
+static DAEMONS: Guarded<Option<Arc<Daemons>>> = Guarded::new(None);
+
+struct Daemons {
+    get_ident: Py<PyAny>,
+    idents: HashSet<u64>,
+}
+
+/// How many threads visit this module with the interpreter: the process they are of, and their number.
+static VISITS: Guarded<Option<(Process, usize)>> = Guarded::new(None);
+
+/// Begins the exit. `get_ident` is the interpreter's own function: gevent and eventlet replace it.
+pub(crate) fn begin_exit(py: Python<'_>, get_ident: Bound<'_, PyAny>) -> PyResult<()> {
+    drop(DAEMONS.replace(Some(Arc::new(daemons(py, get_ident)?))));
+    OVER.store(true, Ordering::SeqCst);
+    Ok(())
+}
+
+/// Whether the exit has begun.
+pub(crate) fn is_over() -> bool {
+    OVER.load(Ordering::SeqCst)
+}
+
+/// Every thread but this one. The interpreter has waited for all that are no daemons.
+fn daemons(py: Python<'_>, get_ident: Bound<'_, PyAny>) -> PyResult<Daemons> {
+    let here: u64 = get_ident.call0()?.extract()?;
+    let frames: HashMap<u64, Bound<'_, PyAny>> = py.import("sys")?.call_method0("_current_frames")?.extract()?;
+    let idents = frames.into_keys().filter(|ident| *ident != here).collect();
+    Ok(Daemons { get_ident: get_ident.unbind(), idents })
+}
+
+/// Whether this thread is one of them; found out without running any Python code, in which it could be interrupted.
+fn is_daemon(py: Python<'_>) -> PyResult<bool> {
+    let Some(daemons) = DAEMONS.get(py) else { return Ok(false) };
+    Ok(daemons.idents.contains(&daemons.get_ident.bind(py).call0()?.extract()?))
+}
+
+/// A thread's stay in here during which Python code may run.
+///
+/// An interpreter that ends unwinds the stacks of daemon threads that run Python code, and aborts if there is Rust on them. So
+/// the exit waits for visits to end, and once it has begun no daemon thread begins another: it would only print errors that
+/// nobody can act on. Such a thread sleeps until the process is gone.
+pub(crate) struct Visit {
+    of: Process,
+}
+
+impl Visit {
+    pub(crate) fn begin(py: Python<'_>) -> PyResult<Self> {
+        if is_over() && is_daemon(py)? {
+            py.detach(|| {
+                loop {
+                    thread::park();
+                }
+            });
+        }
+        let of = Process::current();
+        VISITS.with(|visits| {
+            // In a forked child the parent's visitors aren't there.
+            let others = visits.filter(|(process, _)| *process == of).map_or(0, |(_, number)| number);
+            *visits = Some((of, others + 1));
+        });
+        Ok(Self { of })
+    }
+
+    /// Goes on, unless the exit has begun meanwhile.
+    pub(crate) fn go_on(self, py: Python<'_>) -> PyResult<Self> {
+        drop(self);
+        Self::begin(py)
+    }
+
+    pub(crate) fn is_any() -> bool {
+        VISITS.with(|visits| visits.is_some_and(|(process, number)| number > 0 && process.is_current()))
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        VISITS.with(|visits| {
+            if let Some((_, number)) = visits.as_mut().filter(|(process, _)| *process == self.of) {
+                *number -= 1;
+            }
+        });
+    }
+}
