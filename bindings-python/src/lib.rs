@@ -10,7 +10,7 @@
 //! | the background | `events`, `losses`, `exit` |
 //! | what threads share | `guarded` |
 //! | the package's Python | `own` |
-//! | for users' tests | `scripted` |
+//! | for users' tests | `scripted`, `clock` |
 //!
 //! Three rules keep it from hanging: no thread of the core touches a Python object or waits for the interpreter, nothing that a
 //! thread of the core may lock is locked in a forked child, and no Python code runs while something is locked or initialized
@@ -23,6 +23,7 @@ mod around;
 mod async_held;
 mod bridge;
 mod client;
+mod clock;
 mod context;
 mod default;
 mod entries;
@@ -55,6 +56,8 @@ mod _native {
     use crate::async_held::AsyncHeld;
     #[pymodule_export]
     use crate::client::Client;
+    #[pymodule_export]
+    use crate::clock::Clock;
     #[pymodule_export]
     use crate::default::{configure, lock};
     #[pymodule_export]
