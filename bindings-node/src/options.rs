@@ -1,7 +1,7 @@
 //! Options from JavaScript. What is not given stays the core's default; what is given is checked by the core.
 
-use locktender::host::{Language, Place, milliseconds, suspicious};
-use locktender::{Error, LockOverrides, Wait};
+use locktender::host::{Language, LockOverrides, Place, milliseconds, suspicious};
+use locktender::{Error, Wait};
 use napi_derive::napi;
 
 /// The call that was given an option.

@@ -1,8 +1,8 @@
 //! Options by keyword. What is not given is left to the core, which knows the defaults.
 
 use locktender::host::Language;
-use locktender::host::{Place, instead_of, suspicious};
-use locktender::{ClientOptions, LockOptions, LockOverrides, Wait};
+use locktender::host::{LockOverrides, Place, instead_of, suspicious};
+use locktender::{ClientOptions, LockOptions, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};

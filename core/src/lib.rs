@@ -59,12 +59,12 @@ mod validity;
 mod wait;
 mod wording;
 
-pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, URL_VARIABLE, WithError};
+pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::safe_name;
 pub use op::FailureKind;
-pub use options::{ClientOptions, LockOptions, LockOverrides, Wait};
+pub use options::{ClientOptions, LockOptions, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 

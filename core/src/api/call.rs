@@ -107,6 +107,7 @@ impl<T: Send + 'static> Call<T> {
 
     /// [`Call::then`] for a thread that runs an event loop, which then has to drive what this gives, if it gives something: to
     /// have it [sent](crate::host::Watch::send), and to watch. Without a driver the operation needs none.
+    #[doc(hidden)]
     pub fn then_driven(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> (Cancel, Option<Driver>) {
         let reactor = reactor::start_on_loop(|| self.start());
         (self.hand(receive), reactor.map(Driver))
@@ -176,6 +177,7 @@ impl Cancel {
 
     /// [`Cancel::cancel`] for a thread that runs an event loop, as [`Call::then_driven`]: what undoes the operation goes the same
     /// way, after it.
+    #[doc(hidden)]
     pub fn cancel_driven(mut self) -> Option<Driver> {
         let cancel = self.0.take()?;
         reactor::start_on_loop(cancel).map(Driver)

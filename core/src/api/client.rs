@@ -264,6 +264,7 @@ impl Client {
     }
 
     /// Emits an event of kind `warning`: what a binding has seen and a person should look at.
+    #[doc(hidden)]
     pub fn warn(&self, lock: Option<&str>, message: String) {
         let mut event = Event::new(EventKind::Warning);
         event.lock = lock.map(str::to_owned);

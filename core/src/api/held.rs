@@ -1,6 +1,7 @@
 //! A held lock: one acquisition, which alone can extend or release it.
 
 mod blocking;
+mod host;
 
 use std::fmt;
 use std::sync::Arc;
@@ -134,32 +135,6 @@ impl Held {
         })
     }
 
-    /// Ends a body: gives the lock back unless that was done, and fails if it was lost meanwhile. An outcome that stays unknown
-    /// for a response timeout is no error; the release goes on in the background.
-    ///
-    /// # Cancel safety
-    /// As [`Held::release`].
-    ///
-    /// # Errors
-    /// `LOCK_LOST`; `FORKED` in a child.
-    pub fn leave(&self) -> Call<()> {
-        let actor = Arc::clone(&self.actor);
-        self.call(move |responder| actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody)))
-    }
-
-    /// As [`Held::leave`], for a language whose end of a body can't fail: a loss is no error, but a warning event unless the holder was
-    /// told of it.
-    ///
-    /// # Errors
-    /// As [`Held::leave`].
-    pub fn dispose(&self) -> Call<()> {
-        let actor = Arc::clone(&self.actor);
-        self.call(move |responder| {
-            actor.notice_unseen_loss();
-            actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
-        })
-    }
-
     /// Ends this handle without releasing, and gives a single-use string for `Client::adopt` in another process. Until then,
     /// at most for what remains of the ttl, the lock stays taken; it is no longer renewed.
     ///
@@ -168,14 +143,6 @@ impl Held {
     pub fn hand_over(&self) -> Result<String, Error> {
         let actor = Arc::clone(&self.actor);
         self.call(move |responder| actor.call(Caller::HandOver(responder), Input::HandOver)).wait()
-    }
-
-    /// Notes that a body of `task` begins under this hold, at `place`: a file and a line, say. As long as the lock is held, an
-    /// acquire by the same task (see [`Lock::context`](crate::Lock::context)) that would wait for it fails at once.
-    pub fn enter(&self, task: u64, place: Option<&str>) {
-        if !self.is_inherited() {
-            self.actor.enter(task, place);
-        }
     }
 
     /// Waits for the loss of the lock. Never ends if the lock is released before.
@@ -223,14 +190,6 @@ impl Held {
                     told(loss);
                 }
             }));
-        }
-    }
-
-    /// Stops renewing and forgets the lock without releasing it, with a warning event: what a garbage-collected handle means
-    /// in a language where the work may still be running.
-    pub fn abandon(&self) {
-        if !self.is_inherited() {
-            self.actor.send(Input::Abandon);
         }
     }
 

@@ -21,7 +21,7 @@ use crate::wording::{Part, Text};
 
 /// A name and options. Cheap, does no I/O, may be shared and used again, also at the same time.
 ///
-/// What is wrong with the name or the options is said by [`Lock::check`] and by every operation.
+/// What is wrong with the name or the options is said by [`Lock::validate`] and by every operation.
 #[derive(Clone)]
 pub struct Lock {
     client: Client,
@@ -114,6 +114,7 @@ impl Lock {
     }
 
     /// Several options at once; what is `None` stays what it was.
+    #[doc(hidden)]
     #[must_use]
     pub fn settings(self, settings: LockOverrides) -> Self {
         self.set(|current| *current = settings.or(current))

@@ -16,5 +16,4 @@ pub use call::{Call, Cancel};
 pub use client::Client;
 pub use held::Held;
 pub use lock::{Lock, WithError};
-pub use sources::URL_VARIABLE;
 pub use urls::IntoUrls;

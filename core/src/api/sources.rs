@@ -10,7 +10,7 @@ use crate::server::{Server, redis};
 use crate::wording::{Part, Text};
 
 /// The environment variable with the default client's URL or URLs.
-pub const URL_VARIABLE: &str = "LOCKTENDER_URL";
+const URL_VARIABLE: &str = "LOCKTENDER_URL";
 
 /// Where a server comes from.
 #[derive(Clone)]

@@ -152,6 +152,7 @@ impl Error {
     /// assert!(error.in_words_of(Language::Python).starts_with("max_hold: must be from 0.01 s"));
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[doc(hidden)]
     #[must_use]
     pub fn in_words_of(&self, language: Language) -> String {
         self.0.message.in_words_of(language)

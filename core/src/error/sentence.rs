@@ -25,6 +25,7 @@ impl Error {
     }
 
     /// `INVALID_ARGUMENT`: `argument` was given as `given`, and `why` that can't be.
+    #[doc(hidden)]
     #[must_use]
     pub fn invalid(argument: &str, given: impl fmt::Debug, why: impl Into<Text>) -> Self {
         let mut given = format!("{given:?}");
@@ -37,6 +38,7 @@ impl Error {
     }
 
     /// `INVALID_ARGUMENT`: the time `span` was given, told in the reader's unit.
+    #[doc(hidden)]
     #[must_use]
     pub fn invalid_time(argument: &str, span: Duration, why: impl Into<Text>) -> Self {
         Self::refused(argument, Part::Time(span), why.into())
@@ -80,6 +82,7 @@ impl Error {
     }
 
     /// `LOCK_LOST`: the lock `lock` was lost that way.
+    #[doc(hidden)]
     #[must_use]
     pub fn lost(lock: &str, loss: Loss) -> Self {
         let message = Text::new(
@@ -178,6 +181,7 @@ impl Error {
     }
 
     /// `INTERNAL`: a bug of this library.
+    #[doc(hidden)]
     #[must_use]
     pub fn internal(lock: Option<&str>, what: &str) -> Self {
         Self::new(Code::Internal, lock, Text::from(format!("internal error, please report it: {what}")))

@@ -170,6 +170,7 @@ impl Event {
 
     /// Whether it is the warning of an acquire that waits without an end for a lock which its own client holds. If the holder
     /// waits for that acquire, both wait for ever.
+    #[doc(hidden)]
     #[must_use]
     pub const fn is_self_wait(&self) -> bool {
         self.self_wait

@@ -39,9 +39,12 @@ mod state;
 pub use cut::SHOWN_BYTES;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNKNOWN_RUN_ID;
+#[doc(hidden)]
 pub use members::Members;
 pub use queue::{ALIVE_MS, CLAIM_MS, channel, claim, is_claim};
-pub use state::{Entry, Message, State, Value};
+#[doc(hidden)]
+pub use state::{Entry, Value};
+pub use state::{Message, State};
 
 use self::rules::AcquireArgs;
 use crate::error::Remaining;

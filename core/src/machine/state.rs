@@ -67,6 +67,15 @@ impl State {
         Self::default()
     }
 
+    /// What was published since it was asked for last.
+    pub fn take_published(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.published)
+    }
+}
+
+/// The keys themselves, for the scripts' rules and for tests: a server only applies operations.
+#[doc(hidden)]
+impl State {
     /// What `key` holds at `now_us`, `None` if it expired or never was.
     #[must_use]
     pub fn get(&self, key: &str, now_us: u64) -> Option<&Entry> {
@@ -144,11 +153,6 @@ impl State {
     /// Publishes a message (`PUBLISH`).
     pub fn publish(&mut self, channel: String, payload: String) {
         self.published.push(Message { channel, payload });
-    }
-
-    /// What was published since it was asked for last.
-    pub fn take_published(&mut self) -> Vec<Message> {
-        std::mem::take(&mut self.published)
     }
 
     /// Deletes every key (`FLUSHALL`): the server forgot.

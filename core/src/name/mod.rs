@@ -84,8 +84,7 @@ impl Keys {
     }
 
     /// Keys with `prefix` that no lock has, but that a user needs the same rights for.
-    #[must_use]
-    pub fn of_no_lock(prefix: &str, single_server: bool) -> Self {
+    pub(crate) fn of_no_lock(prefix: &str, single_server: bool) -> Self {
         let lock = format!("{prefix}{SIDE}probe");
         let base = if matches!(tags(&lock), Tags::One) { tagged(&lock) } else { braced(&lock) };
         Self::on(Kind::Exclusive, &base, "", lock, single_server)
@@ -135,12 +134,12 @@ impl Keys {
     }
 
     /// The four keys in the order of the scripts' `KEYS`.
-    #[must_use]
-    pub fn in_order(&self) -> [&str; 4] {
+    pub(crate) fn in_order(&self) -> [&str; 4] {
         [&self.lock, &self.fence, &self.queue, &self.marker]
     }
 
     /// The marker's key on a server of a quorum, which belongs to no lock.
+    #[doc(hidden)]
     #[must_use]
     pub const fn server_marker() -> &'static str {
         MARKER

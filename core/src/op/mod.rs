@@ -102,7 +102,7 @@ pub enum Op {
     Examine,
     /// Try what the scripts do, on keys that no lock has: the reply's `holder` has a line for each right that is missing.
     Probe {
-        /// [`Keys::of_no_lock`].
+        /// Keys that no lock has, under the client's prefix.
         keys: Arc<Keys>,
     },
     /// Write the marker as trusted since for ever: the server votes at once.

@@ -87,6 +87,7 @@ impl LockOverrides {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` naming the option and what was given.
+    #[doc(hidden)]
     pub fn over(&self, base: &LockOptions) -> Result<LockOptions, Error> {
         let merged = LockOptions {
             ttl: self.ttl.unwrap_or(base.ttl),
@@ -160,7 +161,7 @@ impl Default for ClientOptions {
 impl ClientOptions {
     /// The response timeout of a client of a single server, or of a quorum.
     #[must_use]
-    pub fn response_timeout_for(&self, single_server: bool) -> Duration {
+    pub(crate) fn response_timeout_for(&self, single_server: bool) -> Duration {
         let default = if single_server { Duration::from_secs(1) } else { Duration::from_millis(200) };
         self.response_timeout.unwrap_or(default)
     }
@@ -174,7 +175,7 @@ impl ClientOptions {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` naming the option and what was given.
-    pub fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         check_prefix(&self.prefix)?;
         if let Some(app) = self.app_name().filter(|app| app.len() > MAX_APP_BYTES || app.contains('\0')) {
             return Err(Error::invalid("app", app, format!("at most {MAX_APP_BYTES} UTF-8 bytes without NUL")));

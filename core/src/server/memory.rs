@@ -67,7 +67,7 @@ impl MemoryServer {
     }
 
     /// Tells those who listen to `channel`, in the order in which they began to. They are called here, and outside every mutex.
-    pub fn publish(&self, channel: &str, payload: &str) {
+    pub(crate) fn publish(&self, channel: &str, payload: &str) {
         let listening: Vec<Listener> = {
             let memory = self.memory();
             let mut listeners = memory.listeners.lock();

@@ -16,7 +16,7 @@ pub(crate) mod redis;
 pub mod scripted;
 
 pub use crate::clock::Tick;
-pub use crate::name::Keys;
+pub use crate::name::{Keys, Kind};
 
 /// One operation on its way to a server.
 #[derive(Clone, Debug)]

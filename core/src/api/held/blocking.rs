@@ -23,22 +23,6 @@ impl Held {
         self.release().wait()
     }
 
-    /// [`Held::leave`], blocking this thread.
-    ///
-    /// ```
-    /// # let client = locktender::Client::open("memory://docs-leave-blocking")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// held.release_blocking()?;
-    /// held.leave_blocking()?; // given back already: no error
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Held::leave`].
-    pub fn leave_blocking(&self) -> Result<(), Error> {
-        self.leave().wait()
-    }
-
     /// [`Held::extend`], blocking this thread.
     ///
     /// ```

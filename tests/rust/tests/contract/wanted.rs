@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use locktender::host::milliseconds;
-use locktender::{ClientOptions, Error, LockOverrides, Wait};
+use locktender::host::LockOverrides;
+use locktender::{ClientOptions, Error, Wait};
 use serde_json::Value;
 
 pub fn duration(wanted: &Value, key: &str) -> Result<Option<Duration>, Error> {

@@ -1,0 +1,53 @@
+//! The end of a body, and of a handle that was forgotten: what `Lock::with` and bindings need of a hold, and Rust programs do not.
+
+use std::sync::Arc;
+
+use super::Held;
+use crate::api::call::Call;
+use crate::protocol::{Input, Manner};
+use crate::session::caller::Caller;
+
+#[doc(hidden)]
+impl Held {
+    /// Ends a body: gives the lock back unless that was done, and fails if it was lost meanwhile. An outcome that stays unknown
+    /// for a response timeout is no error; the release goes on in the background.
+    ///
+    /// # Cancel safety
+    /// As [`Held::release`].
+    ///
+    /// # Errors
+    /// `LOCK_LOST`; `FORKED` in a child.
+    pub fn leave(&self) -> Call<()> {
+        let actor = Arc::clone(&self.actor);
+        self.call(move |responder| actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody)))
+    }
+
+    /// As [`Held::leave`], for a language whose end of a body can't fail: a loss is no error, but a warning event unless the holder was
+    /// told of it.
+    ///
+    /// # Errors
+    /// As [`Held::leave`].
+    pub fn dispose(&self) -> Call<()> {
+        let actor = Arc::clone(&self.actor);
+        self.call(move |responder| {
+            actor.notice_unseen_loss();
+            actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
+        })
+    }
+
+    /// Notes that a body of `task` begins under this hold, at `place`: a file and a line, say. As long as the lock is held, an
+    /// acquire by the same task (see [`Lock::caller`](crate::Lock::caller)) that would wait for it fails at once.
+    pub fn enter(&self, task: u64, place: Option<&str>) {
+        if !self.is_inherited() {
+            self.actor.enter(task, place);
+        }
+    }
+
+    /// Stops renewing and forgets the lock without releasing it, with a warning event: what a garbage-collected handle means
+    /// in a language where the work may still be running.
+    pub fn abandon(&self) {
+        if !self.is_inherited() {
+            self.actor.send(Input::Abandon);
+        }
+    }
+}
