@@ -12,7 +12,7 @@ pub use crate::error::loss::{Loss, LossReason};
 use crate::op::FailureKind;
 use crate::wording::{Language, Text};
 
-/// What went wrong, the same in every language.
+/// The code of an error, the same in every language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
@@ -89,7 +89,7 @@ pub enum Remaining {
     Forever,
 }
 
-/// Who held the lock when it was asked for.
+/// The holder of a lock that was busy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
@@ -99,7 +99,7 @@ pub struct Holder {
     pub remaining: Remaining,
 }
 
-/// What one server answered, or why it did not.
+/// The failure of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerError {
@@ -111,7 +111,7 @@ pub struct ServerError {
     pub message: String,
 }
 
-/// Any error of this crate. Cheap to clone.
+/// An error of any operation: a code to branch on, one sentence for people, and what is known beside. Cheap to clone.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -128,13 +128,34 @@ struct Inner {
 }
 
 impl Error {
-    /// The code to decide by.
+    /// The code. Branch on it, never on the message.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::{Client, Code};
+    /// # let client = Client::open("memory://docs-error-code")?;
+    /// # let held = client.lock("nightly").acquire_blocking()?;
+    /// match client.lock("nightly").wait(Duration::ZERO).acquire_blocking() {
+    ///     Err(error) if error.code() == Code::AcquireTimeout => println!("somebody else is at it"),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn code(&self) -> Code {
         self.0.code
     }
 
     /// The lock's name, where the error is about one lock.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// # let client = Client::open("memory://docs-error-lock-name")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// held.release_blocking()?;
+    /// assert_eq!(held.check().unwrap_err().lock_name(), Some("nightly"));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn lock_name(&self) -> Option<&str> {
         self.0.lock.as_deref()
@@ -158,7 +179,7 @@ impl Error {
         self.0.message.in_words_of(language)
     }
 
-    /// With `INVALID_ARGUMENT`: which option or argument is wrong, as the core spells it.
+    /// With `INVALID_ARGUMENT`: the name of the option or argument that is wrong.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -172,25 +193,63 @@ impl Error {
         self.0.argument.as_deref()
     }
 
-    /// With `ACQUIRE_TIMEOUT`: who held the lock.
+    /// With `ACQUIRE_TIMEOUT`: the holder, if a server showed one.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-error-holder")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let error = client.lock("nightly").wait(Duration::ZERO).acquire_blocking().unwrap_err();
+    /// assert_eq!(error.holder().expect("it is held").owner, held.owner());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn holder(&self) -> Option<&Holder> {
         self.0.holder.as_ref()
     }
 
-    /// With `ACQUIRE_TIMEOUT`: how many waited before this one, where the server put it in line.
+    /// With `ACQUIRE_TIMEOUT`: how many waited before this caller. `None` if it never stood in the server's queue, as with a `wait` of
+    /// zero.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-error-rank")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let error = client.lock("nightly").wait(Duration::from_millis(20)).acquire_blocking().unwrap_err();
+    /// assert_eq!(error.rank(), Some(0)); // it was the first of the queue
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn rank(&self) -> Option<u64> {
         self.0.rank
     }
 
-    /// With `LOCK_LOST`: why, to whom, and how late it was noticed.
+    /// With `LOCK_LOST`: the reason, the rival if one is known, and how late the loss was noticed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::LossReason;
+    /// # let client = locktender::Client::open("memory://docs-error-loss")?;
+    /// let held = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
+    /// held.ended_blocking()?;
+    /// assert_eq!(held.check().unwrap_err().loss().expect("it is lost").reason, LossReason::MaxHold);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn loss(&self) -> Option<&Loss> {
         self.0.loss.as_ref()
     }
 
-    /// With `UNAVAILABLE` and `DENIED`: one error per server.
+    /// With `UNAVAILABLE` and `DENIED`: one error for each server that failed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::{Client, Code, FailureKind};
+    /// let nobody = Client::builder().url("redis://127.0.0.1:1").unavailable_after(Duration::from_millis(50)).build()?;
+    /// let error = nobody.lock("nightly").acquire_blocking().unwrap_err();
+    /// assert_eq!((error.code(), error.servers()[0].kind), (Code::Unavailable, FailureKind::Refused));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn servers(&self) -> &[ServerError] {
         &self.0.servers

@@ -16,10 +16,17 @@ pub use unknown::{Place, instead_of};
 /// The longest text option, in UTF-8 bytes.
 const MAX_APP_BYTES: usize = 256;
 
-/// How long an acquire waits for a busy lock.
+/// The wait of an acquire for a busy lock: a time, or no end.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktender::Wait;
+///
+/// assert_eq!(Wait::from(Duration::from_secs(5)), Wait::For(Duration::from_secs(5)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// At most this long; zero is one attempt.
+    /// At most this long, up to 366 days; zero is one attempt.
     For(Duration),
     /// Until the lock is free.
     Forever,
@@ -31,21 +38,30 @@ impl From<Duration> for Wait {
     }
 }
 
-/// What a lock does, with every option set. [`LockOptions::default`] is where the defaults are.
+/// The options of a lock, each with a value. [`LockOptions::default`] has the defaults.
+///
+/// ```
+/// use locktender::{LockOptions, Wait};
+///
+/// let defaults = LockOptions::default();
+/// assert_eq!((defaults.ttl.as_secs(), defaults.wait, defaults.renew), (10, Wait::Forever, true));
+/// assert_eq!((defaults.max_hold, defaults.fair), (None, false));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockOptions {
-    /// How long the key lives without a renewal. Default 10 s.
+    /// The time to live: how long the key lives without a renewal. Default 10 s; from 10 ms to 24 h, on a quorum at most
+    /// [`max_ttl`](ClientOptions::max_ttl).
     pub ttl: Duration,
-    /// How long an acquire waits. Default [`Wait::Forever`]; `try_acquire` ignores it.
+    /// How long an acquire waits while the lock is busy. Default [`Wait::Forever`]; at most 366 days. `try_acquire` ignores it.
     pub wait: Wait,
-    /// Whether the core renews the hold in the background, first at a third of the ttl. Default true.
+    /// Whether the hold is renewed in the background, first when a third of the ttl has passed. Default true.
     pub renew: bool,
-    /// The longest a hold lasts, counted from the grant, whatever renews or extends it. Default none.
+    /// The longest a hold lasts, counted from the grant, whatever renews or extends it. Default none; from 10 ms to 366 days.
     pub max_hold: Option<Duration>,
-    /// Whether to queue by principle: strictly first come, first served among all that do, in every process. Default false:
-    /// a newcomer may be faster than a waiter, though nobody starves. Not on a quorum, whose servers can't agree on who is
-    /// first.
+    /// Whether callers get the lock strictly in the order in which they came, among all that set this option, in every process.
+    /// Default false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum, whose servers can't agree on
+    /// who is first.
     pub fair: bool,
 }
 
@@ -111,22 +127,33 @@ impl LockOptions {
     }
 }
 
-/// What a client does, with every option set. [`ClientOptions::default`] is where the defaults are.
+/// The options of a client, each with a value. [`ClientOptions::default`] has the defaults.
+///
+/// ```
+/// use locktender::{Client, ClientOptions};
+///
+/// let mut options = ClientOptions::default();
+/// options.prefix = "prod:".into();
+/// let client = Client::builder().url("memory://docs-options").options(options).build()?;
+/// # Ok::<(), locktender::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// Stands before every lock's name. Default empty.
+    /// The prefix of every lock's key. Default empty; at most 256 bytes of UTF-8, without NUL.
     pub prefix: String,
-    /// The application, shown in owner values. Default: the environment's `LOCKTENDER_APP`, else none.
+    /// The application's name, a part of each owner value. Default: the environment's `LOCKTENDER_APP`, else none; at most 256 bytes
+    /// of UTF-8, without NUL.
     pub app: Option<String>,
-    /// How long a connection may take. Default 1 s.
+    /// The longest that making a connection may take, TLS included. Default 1 s; from 1 ms to 366 days.
     pub connect_timeout: Duration,
-    /// How long an answer may take. Default 1 s; 200 ms with more than one server.
+    /// The longest that a server's answer may take. Default 1 s, and 200 ms with more than one server; from 1 ms to 366 days.
     pub response_timeout: Option<Duration>,
     /// How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
-    /// Default 5 s.
+    /// Default 5 s; from 1 ms to 366 days.
     pub unavailable_after: Duration,
-    /// On a quorum, the longest a hold may remain: how long a server that lost its data must not vote. Default 60 s.
+    /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
+    /// 60 s; from 10 ms to 24 h. The same for all clients of the quorum.
     pub max_ttl: Duration,
     /// A PEM file with the authorities to trust instead of the system's. Default none.
     pub tls_ca: Option<String>,
@@ -134,9 +161,9 @@ pub struct ClientOptions {
     pub tls_cert: Option<String>,
     /// A PEM file with the client certificate's key. Default none.
     pub tls_key: Option<String>,
-    /// Whether events `acquired`, `extended`, `released` and `handed_over` are at level info instead of debug. Default false.
+    /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
     pub log_holds: bool,
-    /// Defaults for this client's locks.
+    /// The options of this client's locks that have none of their own.
     pub lock: LockOptions,
 }
 

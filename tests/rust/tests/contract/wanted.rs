@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use locktender::host::milliseconds;
 use locktender::host::LockOverrides;
+use locktender::host::milliseconds;
 use locktender::{ClientOptions, Error, Wait};
 use serde_json::Value;
 
