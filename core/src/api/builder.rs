@@ -1,4 +1,4 @@
-//! The builder: what a client is put together from.
+//! The builder: the parts of a client before there is one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,9 @@ use crate::event::Sink;
 use crate::options::{ClientOptions, Wait};
 use crate::server::Server;
 
-/// Puts a [`Client`] together: servers, the client's options, and defaults for its locks.
+/// A builder of a [`Client`]: servers, the client's options, and defaults for its locks.
+///
+/// A time out of bounds and any other mistake is an error of [`ClientBuilder::build`].
 ///
 /// ```
 /// # use std::time::Duration;
@@ -37,13 +39,26 @@ impl ClientBuilder {
         Self { sources: Vec::new(), options: ClientOptions::default(), sink: None, empty_list: false }
     }
 
-    /// Adds the server at `url`.
+    /// Adds the server at `url`. More than one server is a quorum: independent servers, of which a majority decides.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// let quorum = Client::builder().url("redis://a").url("redis://b").url("redis://c").build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.sources.push(Source::url(url.into()));
         self
     }
 
-    /// Adds servers: one text, with commas between several URLs, or a list of texts. More than one server is a quorum.
+    /// Adds servers: one text with commas between several URLs, or a list of texts.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// let quorum = Client::builder().urls(["redis://a", "redis://b", "redis://c"]).build()?;
+    /// let the_same = Client::builder().urls("redis://a,redis://b,redis://c").build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn urls(mut self, urls: impl IntoUrls) -> Self {
         let urls = urls.into_urls();
         self.empty_list |= urls.is_empty();
@@ -51,19 +66,37 @@ impl ClientBuilder {
         self
     }
 
-    /// Adds a server of your own, or a scripted one.
+    /// Adds a server of your own (see [`Server`]), or a scripted one for tests.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use locktender::{Client, server::memory::MemoryServer};
+    /// let apart = Arc::new(MemoryServer::new("docs-builder-server")); // no other client can reach it
+    /// let client = Client::builder().server(apart).build()?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn server(mut self, server: Arc<dyn Server>) -> Self {
         self.sources.push(Source::Own(server));
         self
     }
 
-    /// Sets the options.
+    /// Replaces all options, also those that were set before. [`ClientOptions`] tells their defaults and bounds.
+    ///
+    /// ```
+    /// # use locktender::{Client, ClientOptions};
+    /// let mut options = ClientOptions::default();
+    /// options.prefix = "prod:".into();
+    /// options.lock.fair = true;
+    /// let client = Client::builder().url("memory://docs-builder-options").options(options).build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn options(mut self, options: ClientOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// What stands before every lock's name. Default empty.
+    /// The prefix of every lock's key: the key is the prefix and the name. Default empty; at most 256 bytes of UTF-8, without NUL.
     ///
     /// ```
     /// # use locktender::Client;
@@ -78,7 +111,8 @@ impl ClientBuilder {
         self
     }
 
-    /// The application, shown in owner values. Default: the environment's `LOCKTENDER_APP`, else none.
+    /// The application's name, a part of each owner value. Default: the environment's `LOCKTENDER_APP`, else none; at most 256 bytes
+    /// of UTF-8, without NUL.
     ///
     /// ```
     /// # use locktender::Client;
@@ -92,13 +126,20 @@ impl ClientBuilder {
         self
     }
 
-    /// How long a connection may take. Default 1 s.
+    /// The longest that making a connection may take, TLS included. Default 1 s; from 1 ms to 366 days.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("redis://far.example").connect_timeout(Duration::from_secs(3)).build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn connect_timeout(mut self, span: Duration) -> Self {
         self.options.connect_timeout = span;
         self
     }
 
-    /// How long an answer may take. Default 1 s; 200 ms with more than one server.
+    /// The longest that a server's answer may take. Default 1 s, and 200 ms with more than one server; from 1 ms to 366 days.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -117,13 +158,25 @@ impl ClientBuilder {
         self
     }
 
-    /// How long an operation keeps trying while too few servers can be reached. Default 5 s.
+    /// How long an operation keeps trying while too few servers can be reached, before it fails with `UNAVAILABLE`. Default 5 s;
+    /// from 1 ms to 366 days.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::{Client, Code};
+    /// let nobody = Client::builder().url("redis://127.0.0.1:1").unavailable_after(Duration::from_millis(50)).build()?;
+    /// assert_eq!(nobody.lock("nightly").acquire_blocking().unwrap_err().code(), Code::Unavailable);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn unavailable_after(mut self, span: Duration) -> Self {
         self.options.unavailable_after = span;
         self
     }
 
-    /// On a quorum, the longest a hold may remain: how long a server that lost its data must not vote. Default 60 s.
+    /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
+    /// 60 s; from 10 ms to 24 h. Without effect with one server.
+    ///
+    /// All clients of a quorum need the same value. A lock's [`ttl`](crate::Lock::ttl) is at most this.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -138,7 +191,7 @@ impl ClientBuilder {
         self
     }
 
-    /// A PEM file with the authorities to trust instead of the system's, for `rediss://`.
+    /// A PEM file with the authorities to trust instead of the system's, for `rediss://`. Default none.
     ///
     /// ```
     /// # use locktender::Client;
@@ -150,19 +203,31 @@ impl ClientBuilder {
         self
     }
 
-    /// A PEM file with the client's certificate; it needs [`ClientBuilder::tls_key`].
+    /// A PEM file with the client's certificate, for `rediss://`; it needs [`ClientBuilder::tls_key`]. Default none.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// let alone = Client::builder().url("rediss://db.example").tls_cert("client.pem").build();
+    /// assert_eq!(alone.unwrap_err().argument(), Some("tls_cert"));
+    /// ```
     pub fn tls_cert(mut self, file: impl Into<String>) -> Self {
         self.options.tls_cert = Some(file.into());
         self
     }
 
-    /// A PEM file with the key of the client's certificate.
+    /// A PEM file with the private key of [`ClientBuilder::tls_cert`]. Default none.
+    ///
+    /// ```no_run
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("rediss://db.example").tls_cert("client.pem").tls_key("client.key").build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn tls_key(mut self, file: impl Into<String>) -> Self {
         self.options.tls_key = Some(file.into());
         self
     }
 
-    /// Whether the events `acquired`, `extended`, `released` and `handed_over` are at level info instead of debug. Default false.
+    /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
     ///
     /// ```
     /// # use locktender::{Client, Event};
@@ -177,13 +242,22 @@ impl ClientBuilder {
         self
     }
 
-    /// The locks' default for how long a key lives without a renewal: 10 s unless set. See [`Lock::ttl`](crate::Lock::ttl).
+    /// The ttl of locks without one of their own: how long a key lives without a renewal. Default 10 s; see
+    /// [`Lock::ttl`](crate::Lock::ttl).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("memory://docs-builder-ttl").ttl(Duration::from_secs(30)).build()?;
+    /// assert!(client.lock("nightly").acquire_blocking()?.remaining() > Duration::from_secs(20));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.options.lock.ttl = ttl;
         self
     }
 
-    /// The locks' default for how long an acquire waits: for ever unless set. See [`Lock::wait`](crate::Lock::wait).
+    /// The wait of locks without one of their own: how long an acquire waits. Default for ever; see [`Lock::wait`](crate::Lock::wait).
     ///
     /// ```
     /// # use std::time::Duration;
@@ -204,42 +278,95 @@ impl ClientBuilder {
         self
     }
 
-    /// The locks' default for whether holds are renewed in the background: true unless set.
+    /// Whether holds of locks that don't say it are renewed in the background. Default true; see
+    /// [`Lock::renew`](crate::Lock::renew).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("memory://docs-builder-renew").renew(false).build()?;
+    /// let held = client.lock("nightly").ttl(Duration::from_millis(20)).acquire_blocking()?;
+    /// assert_eq!(held.ended_blocking()?.expect("nothing renews it").reason.as_str(), "expired");
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn renew(mut self, renew: bool) -> Self {
         self.options.lock.renew = renew;
         self
     }
 
-    /// The locks' default for the longest a hold lasts: no bound unless set. See [`Lock::max_hold`](crate::Lock::max_hold).
+    /// The bound of locks without one of their own: the longest a hold lasts. Default none; see
+    /// [`Lock::max_hold`](crate::Lock::max_hold).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("memory://docs-builder-max-hold").max_hold(Duration::from_millis(20)).build()?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// assert_eq!(held.ended_blocking()?.expect("it is lost after 20 ms").reason.as_str(), "max_hold");
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn max_hold(mut self, span: impl Into<Option<Duration>>) -> Self {
         self.options.lock.max_hold = span.into();
         self
     }
 
-    /// The locks' default for queueing by principle: false unless set. See [`Lock::fair`](crate::Lock::fair).
+    /// Whether locks that don't say it are strictly first come, first served. Default false; see [`Lock::fair`](crate::Lock::fair).
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("memory://docs-builder-fair").fair(true).build()?;
+    /// assert!(client.lock("tickets").validate()?.fair);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn fair(mut self, fair: bool) -> Self {
         self.options.lock.fair = fair;
         self
     }
 
-    /// Changes the options in place.
+    /// Changes the options by a function, and keeps the others.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("memory://docs-configure").configure(|options| options.log_holds = true).build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn configure(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
         change(&mut self.options);
         self
     }
 
-    /// Sends the client's events to `sink`, besides `tracing`.
+    /// Sends the client's events to `sink`, besides `tracing`. The sink may be a function. The last one that was set counts.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, mpsc};
+    /// # use locktender::{Client, Event, EventKind};
+    /// let (sender, events) = mpsc::channel();
+    /// let sink = Arc::new(move |event: &Event| drop(sender.send(event.kind)));
+    /// let client = Client::builder().url("memory://docs-sink").sink(sink).build()?;
+    /// client.lock("nightly").acquire_blocking()?;
+    /// assert!(events.iter().any(|kind| kind == EventKind::Acquired));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sink = Some(sink);
         self
     }
 
-    /// Makes the client. No I/O. Without any server it is one of what `LOCKTENDER_URL` names: now, or if that isn't set yet, when it is
-    /// first needed, so that a client may be made before the environment is complete.
+    /// Makes the client. No I/O, but for TLS files.
+    ///
+    /// Without a server it is a client of what `LOCKTENDER_URL` names. If that isn't set yet, it is read again when a server is first
+    /// needed: a client may be made before the environment is complete. Without any server the first operation fails.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::{Client, Code};
+    /// let refused = Client::builder().url("redis://localhost").ttl(Duration::ZERO).build().unwrap_err();
+    /// assert_eq!((refused.code(), refused.argument()), (Code::InvalidArgument, Some("ttl")));
+    /// ```
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a URL that is malformed or listed twice, and for bad options. That no server is named is told by the first
-    /// operation.
+    /// `INVALID_ARGUMENT`: a URL is malformed or listed twice, a list of URLs is empty, a TLS file can't be used, or an option is out
+    /// of its bounds.
     pub fn build(self) -> Result<Client, Error> {
         if self.empty_list {
             return Err(Error::invalid("url", "[]", "the list of servers is empty"));

@@ -27,9 +27,21 @@ type Canceller = Box<dyn FnOnce() + Send>;
 /// Starts an operation; gives what cancels it.
 type Starter<T> = Box<dyn FnOnce(Responder<T>) -> Option<Canceller> + Send>;
 
-/// An operation: started by the first poll, wait or [`Call::then`], cancelled by dropping it before its end.
+/// An operation under way: a future for any executor, which a thread may also wait for, or send off with a callback.
 ///
-/// What cancelling means is said by the method that made the call.
+/// It starts with the first poll, wait or [`Call::then`], and not before. Dropping it before its end cancels it. The method that
+/// made the call says under *Cancel safety* what that means.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// # let client = locktender::Client::open("memory://docs-call").unwrap();
+/// let lock = client.lock("nightly");
+/// let awaited = lock.acquire().await?.fence();
+/// let waited = lock.acquire().wait()?.fence(); // blocks the thread
+/// assert!(waited > awaited);
+/// # Ok::<(), locktender::Error>(())
+/// # }).unwrap();
+/// ```
 #[must_use = "a call does nothing unless it is awaited, waited for or sent off"]
 pub struct Call<T> {
     starter: Option<Starter<T>>,
@@ -60,9 +72,15 @@ impl<T: Send + 'static> Call<T> {
 
     /// Blocks this thread until the operation has ended.
     ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-call-wait")?;
+    /// let held = client.lock("nightly").acquire().wait()?; // the same as acquire_blocking()
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// Those of the operation; `INVALID_ARGUMENT` in code that the core calls (a sink, a callback), if there is no result at once:
-    /// this thread may be the one that has to bring it. The operation has begun, and is cancelled like one that is dropped.
+    /// Those of the operation. `INVALID_ARGUMENT` in code that the core calls (a sink, a callback), unless there is a result at once:
+    /// this thread may be the one that has to bring it. The operation has begun then, and is cancelled like one that is dropped.
     pub fn wait(mut self) -> Result<T, Error> {
         loop {
             if let Some(result) = self.wait_for(Duration::from_secs(3600)) {
@@ -71,8 +89,20 @@ impl<T: Send + 'static> Call<T> {
         }
     }
 
-    /// Blocks this thread until the operation has ended, at most `timeout`, and less if a signal arrives; `None` if it has
-    /// not. Call it again to go on waiting, drop the call to cancel: what a host language needs to look for signals in between.
+    /// Blocks this thread until the operation has ended, at most `timeout`. Gives `None` if it goes on.
+    ///
+    /// A signal may end the wait earlier. Call it again to go on waiting, or drop the call to cancel.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-call-wait-for")?;
+    /// let first = client.lock("nightly").acquire_blocking()?;
+    /// let mut second = client.lock("nightly").acquire();
+    /// assert!(second.wait_for(Duration::from_millis(10)).is_none()); // the lock is busy
+    /// first.release_blocking()?;
+    /// let second = second.wait()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn wait_for(&mut self, timeout: Duration) -> Option<Result<T, Error>> {
         let until = Instant::now() + timeout;
         if self.starter.is_some() {
@@ -98,8 +128,19 @@ impl<T: Send + 'static> Call<T> {
         result
     }
 
-    /// Sends the operation off: `receive` gets the result, on whatever thread ends it, and must not block. Gives what can
-    /// cancel it; dropping that does nothing. A panic in `receive` ends there, with a warning to `tracing`.
+    /// Sends the operation off: `receive` is called with the result. Gives a [`Cancel`], and dropping that cancels nothing.
+    ///
+    /// `receive` is called on any thread, also on this one before `then` returns, and must not block. A panic in it ends there,
+    /// with a warning to `tracing`.
+    ///
+    /// ```
+    /// # use std::sync::mpsc;
+    /// # let client = locktender::Client::open("memory://docs-call-then")?;
+    /// let (sender, receiver) = mpsc::channel();
+    /// client.lock("nightly").acquire().then(move |result| sender.send(result).unwrap());
+    /// let held = receiver.recv().unwrap()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn then(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
         self.start();
         self.hand(receive)
@@ -163,12 +204,25 @@ impl<T> fmt::Debug for Call<T> {
     }
 }
 
-/// Cancels a call that was sent off with [`Call::then`]. Its callback may still be called, if the end came first.
+/// The means to cancel a call that was sent off with [`Call::then`]. Dropping it cancels nothing.
 #[derive(Default)]
 pub struct Cancel(Option<Canceller>);
 
 impl Cancel {
-    /// Cancels it.
+    /// Cancels the operation, as dropping its call would. The callback is called all the same: with the result if the
+    /// operation ended before, or can't be cancelled; else with an error.
+    ///
+    /// ```
+    /// # use std::sync::mpsc;
+    /// # let client = locktender::Client::open("memory://docs-cancel")?;
+    /// let first = client.lock("nightly").acquire_blocking()?;
+    /// let (sender, receiver) = mpsc::channel();
+    /// let second = client.lock("nightly").acquire().then(move |result| sender.send(result.is_ok()).unwrap());
+    /// second.cancel();
+    /// first.release_blocking()?;
+    /// assert_eq!(receiver.recv(), Ok(false)); // it doesn't get the lock
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn cancel(mut self) {
         if let Some(cancel) = self.0.take() {
             at_home(cancel);

@@ -1,53 +1,50 @@
-//! A client: the connection to one server or to a quorum, plus defaults.
+//! A client: the servers that keep the locks, and what the locks have by default.
+
+mod blocking;
+mod inner;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use arc_swap::ArcSwapOption;
-
+pub(crate) use self::inner::Inner;
 use crate::api::builder::ClientBuilder;
 use crate::api::call::Call;
 use crate::api::held::Held;
 use crate::api::lock::Lock;
-use crate::api::sources::{Source, Sources, memory_name};
 use crate::api::urls::IntoUrls;
-use crate::clock::{Now, millis};
+use crate::clock::Now;
 use crate::error::Error;
-use crate::event::emitter::Emitter;
-use crate::event::{Event, EventKind, Sink};
-use crate::io::reactor::LazyReactor;
-use crate::io::runtime::Runtime;
+use crate::event::{Event, EventKind};
 use crate::name::Keys;
 use crate::op::{Adoption, Answer, Op, QuorumConfig};
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
 use crate::protocol::{Reports, ServerReport, trusted};
-use crate::server::Server;
-use crate::server::memory::MemoryServer;
-use crate::server::own::OwnServer;
-use crate::server::redis::{self, RedisServer, ServerState};
 use crate::session::Session;
 use crate::session::ask_all::AskAll;
 use crate::wording::Text;
 
-/// The connection to one lock server or to a quorum of independent ones. Cheap to clone; clones share everything.
+/// A client of one lock server, or of a quorum: several independent servers, of which a majority decides.
 ///
-/// Lazy: nothing is connected before the first operation. After a fork the child's operations connect anew.
+/// It is cheap to clone, and clones share everything. Making one does no I/O: the first operation connects. A forked child makes
+/// connections of its own with its first operation.
+///
+/// ```
+/// use locktender::Client;
+///
+/// let client = Client::open("memory://docs-client")?;
+/// let held = client.lock("orders:42").acquire_blocking()?;
+/// # Ok::<(), locktender::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
-pub(crate) struct Inner {
-    sources: Sources,
-    options: Arc<ClientOptions>,
-    emitter: Emitter,
-    session: ArcSwapOption<Session>,
-    closed: AtomicBool,
-}
-
 impl Client {
-    /// A client of the server at a URL, or of the quorum of several, with default options. Several are a list, or one text
-    /// with commas between them.
+    /// A client of the server at a URL, or of the quorum of several, with default options. No I/O.
+    ///
+    /// Several URLs are a list, or one text with commas between them. The schemes are `redis`, `valkey`, `rediss` and `valkeys` (with
+    /// TLS), `unix`, and `memory` for locks within this process.
     ///
     /// ```
     /// use locktender::Client;
@@ -63,7 +60,12 @@ impl Client {
         Self::builder().urls(urls).build()
     }
 
-    /// A client of what `LOCKTENDER_URL` names.
+    /// A client of the servers that the environment's `LOCKTENDER_URL` names: one URL, or several with commas between them.
+    ///
+    /// ```no_run
+    /// let client = locktender::Client::from_env()?; // LOCKTENDER_URL=redis://localhost
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if it is not set, or as [`Client::open`].
@@ -73,22 +75,55 @@ impl Client {
         Ok(client)
     }
 
-    /// A client by parts.
+    /// A builder, for a client with options.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("memory://docs-client-builder").ttl(Duration::from_secs(30)).build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn builder() -> ClientBuilder {
         ClientBuilder::new()
     }
 
-    /// The lock `name`. No I/O.
+    /// The lock `name`, with the client's options. No I/O.
+    ///
+    /// A name has 1 to 1,024 bytes of UTF-8, without NUL, and at most one `{tag}`; [`safe_name`](crate::safe_name) makes one of any
+    /// text. A name that can't be a lock's is an error of each operation.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-client-lock")?;
+    /// let orders = client.lock("orders:42");
+    /// let held = orders.acquire_blocking()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     pub fn lock(&self, name: impl Into<String>) -> Lock {
         Lock::new(self.clone(), name.into(), None)
     }
 
-    /// Takes a lock over from another process, by the string its `hand_over` gave. The hold is a new one: new owner, larger fence.
+    /// Takes a lock over from another process, by the ticket that its [`Held::hand_over`] gave.
+    ///
+    /// The hold is a new one, with another owner and a larger fence. The lock was never free in between.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-adopt").unwrap();
+    /// let ticket = client.lock("report").acquire().await?.hand_over()?; // in one process
+    /// let held = client.adopt(&ticket).await?; // in another
+    /// held.release().await?;
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`]. The ticket may be used up.
     ///
     /// # Errors
-    /// `LOCK_LOST`, with the reason [`LossReason::Ended`](crate::LossReason::Ended), if that hold has ended or was adopted before, also
-    /// by an attempt of this call that lost its answer; see [`Lock::or_acquire`]. `INVALID_ARGUMENT` if the string is none of
-    /// `hand_over`, or of a lock that has another key here, because the prefix differs; otherwise as [`Lock::acquire`].
+    /// * `LOCK_LOST`, with the reason [`Ended`](crate::LossReason::Ended): that hold has ended, or was adopted before. An attempt of
+    ///   this call that lost its answer may have adopted it. See [`Lock::or_acquire`].
+    /// * `INVALID_ARGUMENT`: no `hand_over` gave that string, or its lock has another key here, because the prefix differs.
+    /// * Otherwise as [`Lock::acquire`].
     pub fn adopt(&self, ticket: &str) -> Call<Held> {
         match self.adoption(ticket) {
             Ok(lock) => lock.acquire(),
@@ -96,27 +131,19 @@ impl Client {
         }
     }
 
-    /// [`Client::adopt`], blocking this thread.
+    /// The lock that [`Client::adopt`] acquires, to set options on it. Its ttl is that of the hold that was handed over. No I/O.
     ///
     /// ```
-    /// # let client = locktender::Client::open("memory://docs-adopt-blocking")?;
-    /// let held = client.lock("report").acquire_blocking()?;
-    /// let text = held.hand_over()?; // send it to another process
-    /// let mine = client.adopt_blocking(&text)?;
-    /// assert!(mine.fence() > held.fence());
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-adoption")?;
+    /// let ticket = client.lock("report").acquire_blocking()?.hand_over()?;
+    /// let held = client.adoption(&ticket)?.max_hold(Duration::from_secs(3600)).acquire_blocking()?;
+    /// assert_eq!(held.name(), "report");
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Client::adopt`].
-    pub fn adopt_blocking(&self, ticket: &str) -> Result<Held, Error> {
-        self.adopt(ticket).wait()
-    }
-
-    /// The lock that [`Client::adopt`] acquires, to set options on it.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` if the string is none of `hand_over`, or of a lock that has another key here, because the prefix differs.
+    /// `INVALID_ARGUMENT` as [`Client::adopt`].
     pub fn adoption(&self, ticket: &str) -> Result<Lock, Error> {
         let fields = Fields::parse(ticket);
         let refuse = || Error::invalid("ticket", ticket, Text::new("is no text that {hand_over}() gave", []));
@@ -133,14 +160,29 @@ impl Client {
         Ok(Lock::new(self.clone(), name, Some(adopt)).ttl(ttl))
     }
 
-    /// Marks the servers of a quorum as trusted, so that they vote at once instead of after `max_ttl`.
+    /// Marks the servers of a quorum as trusted, so that they vote at once instead of after
+    /// [`max_ttl`](ClientBuilder::max_ttl). Does nothing with one server.
     ///
-    /// Only for servers that are new, and only while no lock of this quorum may be held anywhere: a server that lost its data
-    /// is kept from voting exactly because it may have forgotten a hold. Does nothing with one server.
+    /// Call it only for new servers, and only while no lock of this quorum may be held anywhere. A server that lost its data doesn't
+    /// vote for `max_ttl` because it may have forgotten a hold; this call ends that protection.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let urls = ["memory://docs-new-1", "memory://docs-new-2", "memory://docs-new-3"];
+    /// let client = locktender::Client::open(urls)?;
+    /// client.initialize_quorum().await?; // these servers are new, and nobody holds a lock on them
+    /// let held = client.lock("nightly").acquire().await?; // without it: after max_ttl, a minute
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Once started it goes on.
     ///
     /// # Errors
-    /// `UNAVAILABLE` if a server doesn't answer (those that did are trusted), `INVALID_ARGUMENT` if one belongs to a quorum
-    /// of another size or `max_ttl`, `CLOSED`.
+    /// * `UNAVAILABLE`: a server doesn't answer. Those that did are trusted.
+    /// * `INVALID_ARGUMENT`: a server belongs to a quorum of another size or `max_ttl`.
+    /// * `CLOSED`: the client is closed.
     pub fn initialize_quorum(&self) -> Call<()> {
         if let Err(error) = self.0.sources() {
             return Call::ready(Err(error));
@@ -151,51 +193,33 @@ impl Client {
         })
     }
 
-    /// [`Client::initialize_quorum`], blocking this thread.
+    /// Reports what each server guarantees: version, role, persistence, eviction, clock, the rights of this client's user, and
+    /// warnings for a person to read.
+    ///
+    /// A server that doesn't answer has an error in its report. The rights are tried on a key that no lock has,
+    /// `<prefix>:~lt:probe`.
     ///
     /// ```
-    /// # let urls = ["memory://docs-new-1", "memory://docs-new-2", "memory://docs-new-3"];
-    /// let client = locktender::Client::open(urls)?;
-    /// client.initialize_quorum_blocking()?; // these servers are new, and nobody holds a lock on them
-    /// let held = client.lock("nightly").acquire_blocking()?; // without it: after max_ttl, a minute
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-report").unwrap();
+    /// for report in client.report().await? {
+    ///     println!("{}: {:?}", report.server, report.warnings);
+    /// }
     /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
     /// ```
     ///
-    /// # Errors
-    /// As [`Client::initialize_quorum`].
-    pub fn initialize_quorum_blocking(&self) -> Result<(), Error> {
-        self.initialize_quorum().wait()
-    }
-
-    /// What each server really guarantees: version, role, persistence, eviction, clock, the rights of this client's user, and
-    /// what is worth a warning. A server that doesn't answer has an error in its report.
-    ///
-    /// The rights are tried on a key that no lock has, `<prefix>:~lt:probe`.
+    /// # Cancel safety
+    /// Dropping the call changes nothing.
     ///
     /// # Errors
-    /// `CLOSED`.
+    /// `CLOSED`; `INVALID_ARGUMENT` if no server is named.
     pub fn report(&self) -> Call<Vec<ServerReport>> {
         let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.quorum_config().is_none()));
         self.inquire(vec![Op::Examine, Op::Probe { keys }], |servers| {
             let reports = Reports::of(servers);
             move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)
         })
-    }
-
-    /// [`Client::report`], blocking this thread.
-    ///
-    /// ```
-    /// # let client = locktender::Client::open("memory://docs-check")?;
-    /// for report in client.report_blocking()? {
-    ///     println!("{}: {:?}", report.server, report.warnings);
-    /// }
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Client::report`].
-    pub fn report_blocking(&self) -> Result<Vec<ServerReport>, Error> {
-        self.report().wait()
     }
 
     /// Asks every server all of `ops`. Nobody waits for a lock here: a server may take its time to connect.
@@ -217,11 +241,26 @@ impl Client {
         })
     }
 
-    /// Closes the client: acquires under way fail with `CLOSED`, held locks are lost (reason `closed`) and released, then
-    /// connections are let go. Takes at most a response timeout or so. Closing twice does nothing.
+    /// Closes the client and all its clones. Takes about a response timeout at most.
+    ///
+    /// Acquires under way fail with `CLOSED`. Held locks are lost, with the reason [`Closed`](crate::LossReason::Closed), and
+    /// released. Then the connections are closed. Closing twice does nothing.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use locktender::{Client, Code};
+    /// # let client = Client::open("memory://docs-client-close").unwrap();
+    /// client.close().await?;
+    /// assert_eq!(client.lock("nightly").acquire().await.unwrap_err().code(), Code::Closed);
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
     ///
     /// # Cancel safety
     /// Once started it goes on.
+    ///
+    /// # Errors
+    /// None but `INTERNAL`.
     pub fn close(&self) -> Call<()> {
         let inner = Arc::clone(&self.0);
         Call::new(move |responder| {
@@ -241,23 +280,15 @@ impl Client {
         })
     }
 
-    /// [`Client::close`], blocking this thread.
+    /// Whether [`Client::close`] was called, on this client or a clone.
     ///
     /// ```
-    /// # let client = locktender::Client::open("memory://docs-close")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// # let client = locktender::Client::open("memory://docs-is-closed")?;
+    /// let clone = client.clone();
     /// client.close_blocking()?;
-    /// assert!(client.is_closed() && !held.is_valid());
+    /// assert!(clone.is_closed());
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// None but `INTERNAL`.
-    pub fn close_blocking(&self) -> Result<(), Error> {
-        self.close().wait()
-    }
-
-    /// Whether [`Client::close`] was called.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.closed.load(Ordering::SeqCst)
@@ -272,7 +303,14 @@ impl Client {
         self.0.emitter.emit(&event);
     }
 
-    /// The options.
+    /// The client's options, with the defaults for its locks in [`lock`](ClientOptions::lock).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-client-options")?;
+    /// assert_eq!(client.options().unavailable_after, Duration::from_secs(5));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn options(&self) -> &ClientOptions {
         &self.0.options
@@ -304,7 +342,7 @@ impl Client {
             // The parent's: dropping it here would close what the parent uses.
             std::mem::forget(session);
         }
-        let made = Arc::new(self.make_live()?);
+        let made = Arc::new(self.0.make_session()?);
         let previous = self.0.session.rcu(|current| match current {
             Some(session) if !session.is_inherited() => Arc::clone(session),
             _ => Arc::clone(&made),
@@ -313,77 +351,6 @@ impl Client {
         crate::testing::note(&made);
         std::mem::forget(previous.filter(|session| session.is_inherited()));
         self.0.session.load_full().ok_or_else(|| Error::closed(lock))
-    }
-
-    fn make_live(&self) -> Result<Session, Error> {
-        let runtime = Runtime::current()?;
-        let quorum_config = self.0.quorum_config();
-        let reactor = Arc::default();
-        let servers = self.0.sources()?.iter().map(|source| self.0.connect(source, &runtime, &reactor));
-        let servers = servers.collect::<Result<Vec<_>, Error>>()?;
-        Ok(Session::new(runtime, servers, Arc::clone(&self.0.options), quorum_config, self.0.emitter.clone()))
-    }
-}
-
-impl Inner {
-    pub(crate) fn new(sources: Sources, options: ClientOptions, sink: Option<Arc<dyn Sink>>) -> Self {
-        Self {
-            sources,
-            emitter: Emitter::new(sink, options.log_holds),
-            options: Arc::new(options),
-            session: ArcSwapOption::const_empty(),
-            closed: AtomicBool::new(false),
-        }
-    }
-
-    fn sources(&self) -> Result<&[Source], Error> {
-        self.sources.known(&self.options)
-    }
-
-    fn server_count(&self) -> usize {
-        self.sources().map_or(1, <[_]>::len)
-    }
-
-    fn quorum_config(&self) -> Option<QuorumConfig> {
-        let servers = u32::try_from(self.server_count()).unwrap_or(u32::MAX);
-        (servers > 1).then(|| QuorumConfig { servers, max_ttl_ms: millis(self.options.max_ttl) })
-    }
-
-    fn connect(&self, source: &Source, runtime: &Runtime, reactor: &Arc<LazyReactor>) -> Result<Arc<dyn Server>, Error> {
-        match source {
-            Source::Own(server) => Ok(Arc::new(OwnServer::new(Arc::clone(server), self.emitter.clone()))),
-            Source::Url(url) => match memory_name(url) {
-                Some(name) => Ok(MemoryServer::named(name)),
-                None => {
-                    let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
-                    let (quorum_config, host) = (self.quorum_config(), runtime.handle());
-                    let timeout = self.options.response_timeout_for(quorum_config.is_none());
-                    let tell = move |state: ServerState| emitter.emit(&server_event(&address, state));
-                    let server = RedisServer::driven(url, &self.options, timeout, quorum_config, host, reactor, tell)?;
-                    Ok(server)
-                }
-            },
-        }
-    }
-}
-
-fn server_event(address: &str, state: ServerState) -> Event {
-    let (kind, message) = match state {
-        ServerState::Failed(failure) => (EventKind::ServerFailed, Some(failure.message)),
-        ServerState::Recovered => (EventKind::ServerRecovered, None),
-    };
-    let mut event = Event::new(kind);
-    event.server = Some(address.to_owned());
-    event.message = message;
-    event
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // In a forked child what the parent made is the parent's.
-        if let Some(session) = self.session.swap(None).filter(|session| session.is_inherited()) {
-            std::mem::forget(session);
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod host;
+mod loss;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,17 +10,18 @@ use std::time::Duration;
 
 use crate::api::call::{Call, Responder};
 use crate::clock::Tick;
-use crate::error::{Error, Loss};
+use crate::error::Error;
 use crate::io::runtime::at_home;
 use crate::protocol::{Amount, Grant, Input, Manner, Release};
 use crate::session::actor::LockActor;
 use crate::session::caller::Caller;
 
-/// A lock that is ours: until it is released, handed over, or lost.
+/// A hold: the lock is ours until it is released, handed over, or lost.
 ///
-/// It is renewed in the background (unless `renew` is off) on the core's own thread, so neither a blocked executor nor a busy
-/// one lets it expire. It isn't tied to a task or thread: any may extend or release it. Dropping it releases it in the
-/// background, without waiting.
+/// The core's own thread renews it in the background, unless [`renew`](crate::Lock::renew) is off. So a blocked or busy executor
+/// doesn't let it expire. It isn't tied to a task or thread: any may extend or release it.
+///
+/// Dropping it releases the lock in the background, without waiting for the outcome.
 pub struct Held {
     actor: Arc<LockActor>,
     grant: Grant,
@@ -30,26 +32,59 @@ impl Held {
         Self { actor, grant }
     }
 
-    /// The lock's name.
+    /// The lock's name, without the client's prefix.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-held-name")?;
+    /// assert_eq!(client.lock("nightly").acquire_blocking()?.name(), "nightly");
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn name(&self) -> &str {
         self.actor.recipe.keys.name()
     }
 
-    /// The value on the servers, unique to this acquisition and readable in `redis-cli`.
+    /// The owner value: the value of the key on the servers, unique to this hold. A person can read it in `redis-cli`.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-owner")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let fields = locktender::OwnerFields::parse(held.owner()).expect("it is ours");
+    /// assert_eq!(fields.pid, Some(std::process::id()));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn owner(&self) -> &str {
         &self.grant.owner
     }
 
-    /// The fencing token: larger than that of every earlier hold of this name. Hand it to the resource, and let the
-    /// resource refuse smaller ones.
+    /// The fencing token: larger than that of every earlier hold of this name. Send it with each write, and let the resource
+    /// refuse a token smaller than the largest that it has seen.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-fence")?;
+    /// let first = client.lock("orders:42").with_blocking(|held| held.fence())?;
+    /// let second = client.lock("orders:42").with_blocking(|held| held.fence())?;
+    /// assert!(second > first);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn fence(&self) -> u64 {
         self.grant.fence
     }
 
-    /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
+    /// Whether the lock is held now. No I/O.
+    ///
+    /// Never true after the key has expired on the servers. It may be false a little earlier.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-is-valid")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// assert!(held.is_valid());
+    /// held.release_blocking()?;
+    /// assert!(!held.is_valid());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn is_valid(&self) -> bool {
         let valid = !self.is_inherited() && Tick::now() < self.actor.valid_until();
@@ -60,6 +95,14 @@ impl Held {
     }
 
     /// How long the lock is surely held if nothing renews it; zero if it is not held. No I/O.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-remaining")?;
+    /// let held = client.lock("nightly").ttl(Duration::from_secs(10)).acquire_blocking()?;
+    /// assert!(held.remaining() > Duration::from_secs(5) && held.remaining() <= Duration::from_secs(10));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn remaining(&self) -> Duration {
         let remaining = if self.is_inherited() { Duration::ZERO } else { self.actor.valid_until().since(Tick::now()) };
@@ -69,7 +112,17 @@ impl Held {
         remaining
     }
 
-    /// Fails unless the lock is held now. No I/O.
+    /// Fails unless the lock is held now: [`Held::is_valid`] with a reason. No I/O.
+    ///
+    /// ```
+    /// # use locktender::{Client, Code};
+    /// # let client = Client::open("memory://docs-held-check")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// held.check()?;
+    /// held.release_blocking()?;
+    /// assert_eq!(held.check().unwrap_err().code(), Code::NotHeld);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `LOCK_LOST`, `NOT_HELD` after a release or a hand-over, `FORKED` in a forked child.
@@ -82,7 +135,11 @@ impl Held {
         checked
     }
 
-    /// Makes at least `ttl` remain. An extension never shortens.
+    /// Extends the hold now, so that at least `ttl` remains. An extension never shortens.
+    ///
+    /// `ttl` is from 10 ms to 24 h, on a quorum at most the client's [`max_ttl`](crate::ClientBuilder::max_ttl).
+    ///
+    /// It goes no further than [`max_hold`](crate::Lock::max_hold). Later renewals have the lock's own ttl again.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -97,19 +154,58 @@ impl Held {
     /// Dropping the call doesn't take the extension back.
     ///
     /// # Errors
-    /// `LOCK_LOST`, `NOT_HELD`, `INVALID_ARGUMENT`, `FORKED`; `UNAVAILABLE` if no majority answered for `unavailable_after`,
-    /// told a response timeout later at the latest (the lock is still held while [`Held::is_valid`] says so).
+    /// * `LOCK_LOST`: the lock was lost before; see [`Error::loss`].
+    /// * `NOT_HELD`: the lock was released or handed over before.
+    /// * `UNAVAILABLE`: no majority answered for the client's [`unavailable_after`](crate::ClientBuilder::unavailable_after), and a
+    ///   response timeout. The lock is still held as long as [`Held::is_valid`].
+    /// * `INVALID_ARGUMENT`: more would remain than is allowed.
+    /// * `FORKED`: this is a forked child, and the lock is its parent's.
     pub fn extend(&self, ttl: Duration) -> Call<()> {
         self.extend_to(Amount::To(ttl))
     }
 
-    /// Makes at least the lock's own ttl remain; see [`Held::extend`].
+    /// Renews the hold now, instead of in the background: [`Held::extend`] with the lock's own [`ttl`](crate::Lock::ttl).
+    ///
+    /// For a hold without background renewal, or to know that a majority of the servers agrees at this moment.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-renew-now").unwrap();
+    /// let held = client.lock("report").ttl(Duration::from_secs(30)).renew(false).acquire().await?;
+    /// held.renew_now().await?; // 30 s from now
+    /// assert!(held.remaining() > Duration::from_secs(28));
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Held::extend`].
+    ///
+    /// # Errors
+    /// As [`Held::extend`].
     pub fn renew_now(&self) -> Call<()> {
         self.extend_to(Amount::Own)
     }
 
-    /// Makes what remains now and `more` remain: [`Held::remaining`] grows by `more`, as far as `max_hold` allows. See
-    /// [`Held::extend`].
+    /// Extends the hold now by `more`: [`Held::remaining`] grows by it, as far as [`max_hold`](crate::Lock::max_hold) allows.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-extend-by").unwrap();
+    /// let held = client.lock("report").ttl(Duration::from_secs(10)).acquire().await?;
+    /// held.extend_by(Duration::from_secs(60)).await?;
+    /// assert!(held.remaining() > Duration::from_secs(65));
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Held::extend`].
+    ///
+    /// # Errors
+    /// As [`Held::extend`].
     pub fn extend_by(&self, more: Duration) -> Call<()> {
         self.extend_to(Amount::By(more))
     }
@@ -119,14 +215,27 @@ impl Held {
         self.call(move |responder| actor.call(Caller::Extend(responder), |call| Input::Extend(call, amount)))
     }
 
-    /// Gives the lock back, and tells what was found: released, expired, or taken by a rival.
+    /// Gives the lock back, and tells what the servers had: the lock was still ours, it had expired, or a rival had taken it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use locktender::{Client, Outcome};
+    /// # let client = Client::open("memory://docs-release").unwrap();
+    /// let held = client.lock("nightly").acquire().await?;
+    /// assert_eq!(held.release().await?.outcome, Outcome::Released);
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
     ///
     /// # Cancel safety
     /// Once started the release goes on, also if the call is dropped.
     ///
     /// # Errors
-    /// `UNAVAILABLE` if the outcome is still unknown after `unavailable_after`: the release goes on in the background, and
-    /// may be called again to learn the outcome. `NOT_HELD` if it was released or handed over before, `FORKED` in a child.
+    /// * `UNAVAILABLE`: the outcome is still unknown after the client's
+    ///   [`unavailable_after`](crate::ClientBuilder::unavailable_after). The release goes on in the background. Call it again to learn
+    ///   the outcome.
+    /// * `NOT_HELD`: the lock was released or handed over before.
+    /// * `FORKED`: this is a forked child, and the lock is its parent's.
     pub fn release(&self) -> Call<Release> {
         let actor = Arc::clone(&self.actor);
         self.call(move |responder| {
@@ -135,62 +244,27 @@ impl Held {
         })
     }
 
-    /// Ends this handle without releasing, and gives a single-use string for `Client::adopt` in another process. Until then,
-    /// at most for what remains of the ttl, the lock stays taken; it is no longer renewed.
+    /// Hands the lock over to another process: gives a ticket, a string for one use by [`Client::adopt`](crate::Client::adopt). No
+    /// I/O.
+    ///
+    /// This handle ends without a release. The lock is no longer renewed: it stays taken until it is adopted, at most for what
+    /// remains of it.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-hand-over")?;
+    /// let held = client.lock("report").acquire_blocking()?;
+    /// let ticket = held.hand_over()?; // send it to another process
+    /// assert!(!held.is_valid());
+    /// let theirs = client.adopt_blocking(&ticket)?;
+    /// assert!(theirs.fence() > held.fence());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// `LOCK_LOST`, `NOT_HELD`, `FORKED`.
+    /// `LOCK_LOST`; `NOT_HELD` after a release or a hand-over; `FORKED` in a forked child.
     pub fn hand_over(&self) -> Result<String, Error> {
         let actor = Arc::clone(&self.actor);
         self.call(move |responder| actor.call(Caller::HandOver(responder), Input::HandOver)).wait()
-    }
-
-    /// Waits for the loss of the lock. Never ends if the lock is released before.
-    pub fn lost(&self) -> Call<Loss> {
-        let told = |responder: Responder<Loss>, loss| match loss {
-            Some(loss) => responder.respond(Ok(loss)),
-            None => responder.never(),
-        };
-        self.watching(told)
-    }
-
-    /// Waits for the end of the lock, however it comes: the loss, or `None` once it was released or handed over.
-    ///
-    /// # Cancel safety
-    /// Dropping the call changes nothing.
-    ///
-    /// # Errors
-    /// `FORKED` in a child.
-    pub fn ended(&self) -> Call<Option<Loss>> {
-        self.watching(|responder, loss| responder.respond(Ok(loss)))
-    }
-
-    fn watching<T: Send + 'static>(&self, told: fn(Responder<T>, Option<Loss>)) -> Call<T> {
-        if let Err(error) = self.own() {
-            return Call::ready(Err(error));
-        }
-        let actor = Arc::clone(&self.actor);
-        Call::new(move |responder| {
-            let watcher = actor.watch(Box::new(move |loss| told(responder, loss)))?;
-            let actor = Arc::downgrade(&actor);
-            Some(Box::new(move || {
-                if let Some(actor) = actor.upgrade() {
-                    actor.unwatch(watcher);
-                }
-            }))
-        })
-    }
-
-    /// Calls `told` once, when the lock is lost: on any thread, at once if it is lost already. Must not block. A panic in it ends
-    /// there, with an event of kind `warning`.
-    pub fn on_lost(&self, told: impl FnOnce(Loss) + Send + 'static) {
-        if !self.is_inherited() {
-            self.actor.watch(Box::new(|loss| {
-                if let Some(loss) = loss {
-                    told(loss);
-                }
-            }));
-        }
     }
 
     fn call<T: Send + 'static>(&self, start: impl FnOnce(Responder<T>) + Send + 'static) -> Call<T> {

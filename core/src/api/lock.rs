@@ -1,9 +1,13 @@
 //! A lock: the recipe for holds.
 
+mod blocking;
+mod options;
+mod with_error;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
+pub use self::with_error::WithError;
 use crate::api::call::{Call, Responder};
 use crate::api::client::Client;
 use crate::api::held::Held;
@@ -11,7 +15,7 @@ use crate::clock::millis;
 use crate::error::Error;
 use crate::name::{Keys, Kind};
 use crate::op::{Adoption, Op};
-use crate::options::{LockOptions, LockOverrides, Wait, wire_millis};
+use crate::options::{LockOptions, LockOverrides, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::session::Session;
 use crate::session::actor::LockActor;
@@ -19,9 +23,10 @@ use crate::session::ask_all::AskAll;
 use crate::session::caller::Acquirer;
 use crate::wording::{Part, Text};
 
-/// A name and options. Cheap, does no I/O, may be shared and used again, also at the same time.
+/// A lock, as a name and options: what a caller acquires, inspects, and acquires again.
 ///
-/// What is wrong with the name or the options is said by [`Lock::validate`] and by every operation.
+/// It is cheap, and made without I/O. It may be shared and cloned; each acquire makes a [`Held`] of its own, also at the same time.
+/// A mistake in the name or the options is an error of every operation, and of [`Lock::validate`], which does no I/O.
 #[derive(Clone)]
 pub struct Lock {
     client: Client,
@@ -59,88 +64,31 @@ impl Lock {
         self
     }
 
-    /// Of a lock that [`Client::adoption`](crate::Client::adoption) gave: whether to acquire it like any other if what was handed over
-    /// is gone. Off by default: a text that was used before, or came too late, is `LOCK_LOST`. With it the acquire waits, and what the
-    /// old hold protected may be half done. For any other lock it says nothing new.
-    #[must_use]
-    pub fn or_acquire(self, or_acquire: bool) -> Self {
-        let mut lock = self.set(|_| ());
-        if let Some(adopt) = &mut lock.adopt {
-            adopt.or_acquire = or_acquire;
-        }
-        lock
-    }
-
-    /// How long the key lives without a renewal.
-    #[must_use]
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.set(|settings| settings.ttl = Some(ttl))
-    }
-
-    /// How long an acquire waits: a duration, or [`Wait::Forever`].
-    #[must_use]
-    pub fn wait(self, wait: impl Into<Wait>) -> Self {
-        self.set(|settings| settings.wait = Some(wait.into()))
-    }
-
-    /// Whether holds are renewed in the background.
-    #[must_use]
-    pub fn renew(self, renew: bool) -> Self {
-        self.set(|settings| settings.renew = Some(renew))
-    }
-
-    /// The longest a hold lasts, counted from the grant, whatever renews or extends it. `None` takes a default of the client
-    /// back.
+    /// The name, without the client's prefix.
     ///
     /// ```
-    /// # use std::time::Duration;
-    /// # let client = locktender::Client::open("memory://docs-max-hold")?;
-    /// let held = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
-    /// let loss = held.ended_blocking()?.expect("it is lost after 20 ms");
-    /// assert_eq!(loss.reason.as_str(), "max_hold");
-    /// let endless = client.lock("other").max_hold(None).acquire_blocking()?;
+    /// # let client = locktender::Client::open("memory://docs-lock-name")?;
+    /// assert_eq!(client.lock("nightly").name(), "nightly");
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    #[must_use]
-    pub fn max_hold(self, span: impl Into<Option<Duration>>) -> Self {
-        let span = span.into();
-        self.set(|settings| settings.max_hold = Some(span))
-    }
-
-    /// Whether to queue by principle: strictly first come, first served. See [`LockOptions::fair`].
-    #[must_use]
-    pub fn fair(self, fair: bool) -> Self {
-        self.set(|settings| settings.fair = Some(fair))
-    }
-
-    /// Several options at once; what is `None` stays what it was.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn settings(self, settings: LockOverrides) -> Self {
-        self.set(|current| *current = settings.or(current))
-    }
-
-    /// Tells tasks apart: any number will do that is the same for one task and differs between tasks.
-    ///
-    /// An acquire that would wait for a lock that this task holds in a body ([`Held::enter`]) fails at once, with
-    /// `INVALID_ARGUMENT`. A task that waits for a lock it holds without a body gets a warning event: somebody else may release
-    /// it. Said more than once, the task is inside of all of them, and the last number is its own.
-    #[must_use]
-    pub fn caller(mut self, task: u64) -> Self {
-        self.contexts.push(task);
-        self
-    }
-
-    /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The options, with the client's defaults filled in. No I/O.
+    /// The options, checked, with the client's defaults filled in. No I/O.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-validate")?;
+    /// let options = client.lock("nightly").ttl(Duration::from_secs(3)).validate()?.clone();
+    /// assert_eq!((options.ttl, options.renew), (Duration::from_secs(3), true));
+    /// assert_eq!(client.lock("").validate().unwrap_err().argument(), Some("name"));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`: says which option, or that the name can't be a lock's.
+    /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
     pub fn validate(&self) -> Result<&LockOptions, Error> {
         self.prepared().map(|prepared| &prepared.options)
     }
@@ -190,35 +138,52 @@ impl Lock {
         Ok((session, Arc::new(recipe)))
     }
 
-    /// Acquires the lock, waiting for it at most `wait`.
+    /// Acquires the lock, waiting at most [`Lock::wait`] while it is busy.
     ///
     /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # use locktender::{Client, Code};
     /// # use std::time::Duration;
     /// # let client = Client::open("memory://docs-acquire").unwrap();
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// let second = client.lock("nightly").wait(Duration::from_millis(20)).acquire_blocking();
+    /// let held = client.lock("nightly").acquire().await?;
+    /// let second = client.lock("nightly").wait(Duration::from_millis(20)).acquire().await;
     /// assert_eq!(second.unwrap_err().code(), Code::AcquireTimeout);
-    /// assert!(held.is_valid());
+    /// held.release().await?;
     /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
     /// ```
     ///
     /// # Cancel safety
     /// Dropping the call gives the attempt up: what it may have written on a server is deleted in the background.
     ///
     /// # Errors
-    /// `ACQUIRE_TIMEOUT`, `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
+    /// * `ACQUIRE_TIMEOUT`: the lock was busy for all of [`Lock::wait`]; see [`Error::holder`].
+    /// * `UNAVAILABLE`: too few servers could be reached for the client's
+    ///   [`unavailable_after`](crate::ClientBuilder::unavailable_after).
+    /// * `DENIED`: the servers refuse the credentials, or the rights that a lock needs.
+    /// * `KEY_CONFLICT`: a key of the lock holds something that no lock writes.
+    /// * `INVALID_ARGUMENT`: the name or an option is wrong, or the caller would wait for itself ([`Lock::caller`]).
+    /// * `CLOSED`: the client is closed.
     pub fn acquire(&self) -> Call<Held> {
         self.begin(false, Acquirer::Must)
     }
 
-    /// Tries once to acquire the lock: `None` if it is busy.
+    /// Tries once to acquire the lock: `None` if it is busy. [`Lock::wait`] doesn't count here.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-try-acquire").unwrap();
+    /// let held = client.lock("nightly").try_acquire().await?.expect("nobody has it");
+    /// assert!(client.lock("nightly").try_acquire().await?.is_none());
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
     ///
     /// # Cancel safety
     /// As [`Lock::acquire`].
     ///
     /// # Errors
-    /// As [`Lock::acquire`], but `ACQUIRE_TIMEOUT`.
+    /// As [`Lock::acquire`], without `ACQUIRE_TIMEOUT`.
     pub fn try_acquire(&self) -> Call<Option<Held>> {
         self.begin(true, Acquirer::Try)
     }
@@ -242,23 +207,7 @@ impl Lock {
         })
     }
 
-    /// [`Lock::acquire`], blocking this thread.
-    ///
-    /// # Errors
-    /// As [`Lock::acquire`].
-    pub fn acquire_blocking(&self) -> Result<Held, Error> {
-        self.acquire().wait()
-    }
-
-    /// [`Lock::try_acquire`], blocking this thread.
-    ///
-    /// # Errors
-    /// As [`Lock::try_acquire`].
-    pub fn try_acquire_blocking(&self) -> Result<Option<Held>, Error> {
-        self.try_acquire().wait()
-    }
-
-    /// Runs `body` while holding the lock.
+    /// Acquires the lock, runs `body`, and releases the lock on every way out. Gives what the body gave.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -273,23 +222,13 @@ impl Lock {
     /// Dropping the future drops the body and releases the lock in the background.
     ///
     /// # Errors
-    /// Those of [`Lock::acquire`], without a result; `LOCK_LOST` with the body's result if the lock was lost meanwhile.
+    /// A [`WithError`]. If the body didn't run: the error of [`Lock::acquire`]. If the lock was lost while it ran: `LOCK_LOST`, with
+    /// the body's result.
     pub async fn with<T>(&self, body: impl AsyncFnOnce(&Held) -> T) -> Result<T, WithError<T>> {
         let held = self.acquire().await.map_err(WithError::before)?;
         self.enter(&held);
         let result = body(&held).await;
         WithError::settle(held.leave().await, result)
-    }
-
-    /// [`Lock::with`], blocking this thread.
-    ///
-    /// # Errors
-    /// As [`Lock::with`].
-    pub fn with_blocking<T>(&self, body: impl FnOnce(&Held) -> T) -> Result<T, WithError<T>> {
-        let held = self.acquire_blocking().map_err(WithError::before)?;
-        self.enter(&held);
-        let result = body(&held);
-        WithError::settle(held.leave().wait(), result)
     }
 
     fn enter(&self, held: &Held) {
@@ -298,7 +237,20 @@ impl Lock {
         }
     }
 
-    /// Looks who holds the lock: `None` if nobody does. Changes nothing.
+    /// Looks at the lock: its holder, how long the hold remains, and the first waiters. `None` if nobody holds it. Changes nothing.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-inspect").unwrap();
+    /// let held = client.lock("nightly").acquire().await?;
+    /// let info = client.lock("nightly").inspect().await?.expect("it is held");
+    /// assert_eq!((info.owner.as_str(), info.fence, info.waiters), (held.owner(), held.fence(), 0));
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Dropping the call changes nothing.
     ///
     /// # Errors
     /// `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
@@ -317,55 +269,10 @@ impl Lock {
             None
         })
     }
-
-    /// [`Lock::inspect`], blocking this thread.
-    ///
-    /// # Errors
-    /// As [`Lock::inspect`].
-    pub fn inspect_blocking(&self) -> Result<Option<LockInfo>, Error> {
-        self.inspect().wait()
-    }
 }
 
 impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lock").field("name", &self.name).field("settings", &self.settings).finish_non_exhaustive()
-    }
-}
-
-/// The failure of a `with`, and what the body had come to if it ran.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct WithError<T> {
-    /// What went wrong with the lock.
-    pub error: Error,
-    /// The body's result, if the body ran: the lock was lost before it ended.
-    pub result: Option<T>,
-}
-
-impl<T> WithError<T> {
-    fn before(error: Error) -> Self {
-        Self { error, result: None }
-    }
-
-    fn settle(left: Result<(), Error>, result: T) -> Result<T, Self> {
-        match left {
-            Ok(()) => Ok(result),
-            Err(error) => Err(Self { error, result: Some(result) }),
-        }
-    }
-}
-
-impl<T> fmt::Display for WithError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl<T: fmt::Debug> std::error::Error for WithError<T> {}
-
-impl<T> From<WithError<T>> for Error {
-    fn from(failed: WithError<T>) -> Self {
-        failed.error
     }
 }

@@ -1,4 +1,4 @@
-//! Errors: the code is the contract, and the message is one sentence on which a person can act.
+//! Errors: the code is the contract, the text is one sentence a person can act on.
 
 pub(crate) mod loss;
 pub(crate) mod quoted;
@@ -16,17 +16,17 @@ use crate::wording::{Language, Text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// `wait` ended while the lock was held.
+    /// `wait` ran out while somebody held the lock.
     AcquireTimeout,
-    /// The hold was lost.
+    /// The lock was ours and no longer is.
     LockLost,
     /// The handle was already released or handed over.
     NotHeld,
     /// No majority of the servers could be reached for `unavailable_after`.
     Unavailable,
-    /// The servers refused the credentials, or a right that a lock needs.
+    /// The servers refused the credentials, or the rights to what a lock needs.
     Denied,
-    /// The key holds a value that isn't a string.
+    /// The key holds something that isn't a string.
     KeyConflict,
     /// An option, a name or a URL is wrong.
     InvalidArgument,
@@ -53,7 +53,7 @@ impl Code {
         Self::Internal,
     ];
 
-    /// The code's name, the same in every language.
+    /// The code as it is spelled in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// The remaining time of a key on a server.
+/// How long a key remains on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Remaining {
     /// There is no key.
@@ -89,17 +89,17 @@ pub enum Remaining {
     Forever,
 }
 
-/// The holder of a lock that another client asked for.
+/// The holder of a lock that was busy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The value of the key, up to its first 1,024 bytes: a readable owner value, or the value of another library.
+    /// The value of the key: a readable owner of ours, or whatever another library wrote, up to its first 1,024 bytes.
     pub owner: String,
-    /// The remaining time of the key.
+    /// How long it remained.
     pub remaining: Remaining,
 }
 
-/// The failure of one server: why it gave no usable answer.
+/// The failure of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerError {
@@ -111,14 +111,14 @@ pub struct ServerError {
     pub message: String,
 }
 
-/// Any error of this crate. Cheap to clone.
+/// An error of any operation: a code to branch on, one sentence for people, and what is known beside. Cheap to clone.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
 struct Inner {
     code: Code,
     message: Text,
-    /// The argument's name in the core.
+    /// As the core spells it.
     argument: Option<Box<str>>,
     lock: Option<String>,
     holder: Option<Holder>,
@@ -129,19 +129,40 @@ struct Inner {
 
 impl Error {
     /// The code. Branch on it, never on the message.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::{Client, Code};
+    /// # let client = Client::open("memory://docs-error-code")?;
+    /// # let held = client.lock("nightly").acquire_blocking()?;
+    /// match client.lock("nightly").wait(Duration::ZERO).acquire_blocking() {
+    ///     Err(error) if error.code() == Code::AcquireTimeout => println!("somebody else is at it"),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// The lock's name, if the error is about one lock.
+    /// The lock's name, where the error is about one lock.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// # let client = Client::open("memory://docs-error-lock-name")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// held.release_blocking()?;
+    /// assert_eq!(held.check().unwrap_err().lock_name(), Some("nightly"));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn lock_name(&self) -> Option<&str> {
         self.0.lock.as_deref()
     }
 
-    /// The message in the words of a language: with its names of options and methods, and times in its unit. `Display` gives
-    /// Rust's words.
+    /// The message in the words of a language: with its names of options and verbs, and times in its unit. Displayed, an error
+    /// speaks Rust.
     ///
     /// ```
     /// use locktender::host::Language;
@@ -158,7 +179,7 @@ impl Error {
         self.0.message.in_words_of(language)
     }
 
-    /// With `INVALID_ARGUMENT`: the name of the wrong option or argument in the core.
+    /// With `INVALID_ARGUMENT`: the name of the option or argument that is wrong.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -172,25 +193,63 @@ impl Error {
         self.0.argument.as_deref()
     }
 
-    /// With `ACQUIRE_TIMEOUT`: the holder of the lock.
+    /// With `ACQUIRE_TIMEOUT`: the holder, if a server showed one.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-error-holder")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let error = client.lock("nightly").wait(Duration::ZERO).acquire_blocking().unwrap_err();
+    /// assert_eq!(error.holder().expect("it is held").owner, held.owner());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn holder(&self) -> Option<&Holder> {
         self.0.holder.as_ref()
     }
 
-    /// With `ACQUIRE_TIMEOUT`: the number of waiters before this one, if the server put it into the queue.
+    /// With `ACQUIRE_TIMEOUT`: how many waited before this caller. `None` if it never stood in the server's queue, as with a `wait` of
+    /// zero.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-error-rank")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let error = client.lock("nightly").wait(Duration::from_millis(20)).acquire_blocking().unwrap_err();
+    /// assert_eq!(error.rank(), Some(0)); // it was the first of the queue
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn rank(&self) -> Option<u64> {
         self.0.rank
     }
 
-    /// With `LOCK_LOST`: the loss.
+    /// With `LOCK_LOST`: the reason, the rival if one is known, and how late the loss was noticed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::LossReason;
+    /// # let client = locktender::Client::open("memory://docs-error-loss")?;
+    /// let held = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
+    /// held.ended_blocking()?;
+    /// assert_eq!(held.check().unwrap_err().loss().expect("it is lost").reason, LossReason::MaxHold);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn loss(&self) -> Option<&Loss> {
         self.0.loss.as_ref()
     }
 
-    /// With `UNAVAILABLE` and `DENIED`: one error per server.
+    /// With `UNAVAILABLE` and `DENIED`: one error for each server that failed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::{Client, Code, FailureKind};
+    /// let nobody = Client::builder().url("redis://127.0.0.1:1").unavailable_after(Duration::from_millis(50)).build()?;
+    /// let error = nobody.lock("nightly").acquire_blocking().unwrap_err();
+    /// assert_eq!((error.code(), error.servers()[0].kind), (Code::Unavailable, FailureKind::Refused));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
     #[must_use]
     pub fn servers(&self) -> &[ServerError] {
         &self.0.servers

@@ -1,4 +1,4 @@
-//! Options: plain data, with every default in one place, validated here for all languages.
+//! Options: plain data, every default in one place, validated here for all languages.
 
 mod span;
 mod unknown;
@@ -16,10 +16,17 @@ pub use unknown::{Place, instead_of};
 /// The longest text option, in UTF-8 bytes.
 const MAX_APP_BYTES: usize = 256;
 
-/// The wait of an acquire for a busy lock.
+/// The wait of an acquire for a busy lock: a time, or no end.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktender::Wait;
+///
+/// assert_eq!(Wait::from(Duration::from_secs(5)), Wait::For(Duration::from_secs(5)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// At most this time; zero is one attempt.
+    /// At most this long, up to 366 days; zero is one attempt.
     For(Duration),
     /// Until the lock is free.
     Forever,
@@ -31,21 +38,30 @@ impl From<Duration> for Wait {
     }
 }
 
-/// The options of a lock, all set. [`LockOptions::default`] contains the defaults.
+/// The options of a lock, each with a value. [`LockOptions::default`] has the defaults.
+///
+/// ```
+/// use locktender::{LockOptions, Wait};
+///
+/// let defaults = LockOptions::default();
+/// assert_eq!((defaults.ttl.as_secs(), defaults.wait, defaults.renew), (10, Wait::Forever, true));
+/// assert_eq!((defaults.max_hold, defaults.fair), (None, false));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockOptions {
-    /// The time for which the key lives without a renewal. Default 10 s.
+    /// The time to live: how long the key lives without a renewal. Default 10 s; from 10 ms to 24 h, on a quorum at most
+    /// [`max_ttl`](ClientOptions::max_ttl).
     pub ttl: Duration,
-    /// The wait of an acquire. Default [`Wait::Forever`]; `try_acquire` ignores it.
+    /// How long an acquire waits while the lock is busy. Default [`Wait::Forever`]; at most 366 days. `try_acquire` ignores it.
     pub wait: Wait,
-    /// Whether the core renews the hold in the background, first at a third of the ttl. Default true.
+    /// Whether the hold is renewed in the background, first when a third of the ttl has passed. Default true.
     pub renew: bool,
-    /// The maximum time of a hold, counted from the grant. No renewal or extension goes beyond it. Default none.
+    /// The longest a hold lasts, counted from the grant, whatever renews or extends it. Default none; from 10 ms to 366 days.
     pub max_hold: Option<Duration>,
-    /// Whether all waiters with this option, in every process, are served strictly first come, first served. Default false: a
-    /// newcomer may be faster than a waiter, but no waiter starves. It is refused on a quorum, whose servers can't agree on which
-    /// waiter is first.
+    /// Whether callers get the lock strictly in the order in which they came, among all that set this option, in every process.
+    /// Default false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum, whose servers can't agree on
+    /// who is first.
     pub fair: bool,
 }
 
@@ -55,7 +71,7 @@ impl Default for LockOptions {
     }
 }
 
-/// The options that a user gave for one lock; for `None` the client's default holds.
+/// The options a user gave for one lock; what is `None` comes from the client's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockOverrides {
@@ -65,14 +81,14 @@ pub struct LockOverrides {
     pub wait: Option<Wait>,
     /// See [`LockOptions::renew`].
     pub renew: Option<bool>,
-    /// See [`LockOptions::max_hold`]; `Some(None)` removes a client's default.
+    /// See [`LockOptions::max_hold`]; `Some(None)` takes a client's default back.
     pub max_hold: Option<Option<Duration>>,
     /// See [`LockOptions::fair`].
     pub fair: Option<bool>,
 }
 
 impl LockOverrides {
-    /// These options, completed by those of `others`.
+    /// These settings, and `others` where nothing is given.
     pub(crate) fn or(self, others: &Self) -> Self {
         Self {
             ttl: self.ttl.or(others.ttl),
@@ -83,7 +99,7 @@ impl LockOverrides {
         }
     }
 
-    /// These options over `base`, checked.
+    /// These settings over `base`, checked.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` naming the option and what was given.
@@ -111,32 +127,43 @@ impl LockOptions {
     }
 }
 
-/// The options of a client, all set. [`ClientOptions::default`] contains the defaults.
+/// The options of a client, each with a value. [`ClientOptions::default`] has the defaults.
+///
+/// ```
+/// use locktender::{Client, ClientOptions};
+///
+/// let mut options = ClientOptions::default();
+/// options.prefix = "prod:".into();
+/// let client = Client::builder().url("memory://docs-options").options(options).build()?;
+/// # Ok::<(), locktender::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// The prefix of every lock's name. Default empty.
+    /// The prefix of every lock's key. Default empty; at most 256 bytes of UTF-8, without NUL.
     pub prefix: String,
-    /// The application, shown in owner values. Default: the environment's `LOCKTENDER_APP`, else none.
+    /// The application's name, a part of each owner value. Default: the environment's `LOCKTENDER_APP`, else none; at most 256 bytes
+    /// of UTF-8, without NUL.
     pub app: Option<String>,
-    /// The time limit for a connection. Default 1 s.
+    /// The longest that making a connection may take, TLS included. Default 1 s; from 1 ms to 366 days.
     pub connect_timeout: Duration,
-    /// The time limit for an answer. Default 1 s; 200 ms with more than one server.
+    /// The longest that a server's answer may take. Default 1 s, and 200 ms with more than one server; from 1 ms to 366 days.
     pub response_timeout: Option<Duration>,
-    /// The time for which an operation continues while no majority can be reached. Time while this process is stopped doesn't
-    /// count. Default 5 s.
+    /// How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+    /// Default 5 s; from 1 ms to 366 days.
     pub unavailable_after: Duration,
-    /// On a quorum, the maximum remaining time of a hold. For so long a server that lost its data must not vote. Default 60 s.
+    /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
+    /// 60 s; from 10 ms to 24 h. The same for all clients of the quorum.
     pub max_ttl: Duration,
-    /// A PEM file with the certificate authorities to trust instead of the system's. Default none.
+    /// A PEM file with the authorities to trust instead of the system's. Default none.
     pub tls_ca: Option<String>,
     /// A PEM file with the client's certificate. Default none.
     pub tls_cert: Option<String>,
     /// A PEM file with the client certificate's key. Default none.
     pub tls_key: Option<String>,
-    /// Whether events `acquired`, `extended`, `released` and `handed_over` are at level info instead of debug. Default false.
+    /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
     pub log_holds: bool,
-    /// Defaults for this client's locks.
+    /// The options of this client's locks that have none of their own.
     pub lock: LockOptions,
 }
 

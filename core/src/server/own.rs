@@ -17,6 +17,13 @@ impl OwnServer {
         Self { server, emitter }
     }
 
+    /// Does what may panic, and tells it.
+    fn told(&self, act: impl FnOnce()) {
+        if let Err(panic) = caught(act) {
+            self.panicked(&panic);
+        }
+    }
+
     fn panicked(&self, panic: &Panic) {
         let mut warning = panic.warning("the server's own code");
         warning.server = caught(|| self.server.address().to_owned()).ok();
@@ -32,9 +39,11 @@ impl Server for OwnServer {
 
     /// An operation whose submission panics has an unknown outcome: its completion is dropped.
     fn submit(&self, request: Request, completion: Completion) {
-        if let Err(panic) = caught(|| self.server.submit(request, completion)) {
-            self.panicked(&panic);
-        }
+        self.told(|| self.server.submit(request, completion));
+    }
+
+    fn warm(&self) {
+        self.told(|| self.server.warm());
     }
 
     fn listen(&self, channel: &str, listener: Listener) -> bool {
@@ -49,9 +58,51 @@ impl Server for OwnServer {
         caught(|| self.server.moves_with_clock()).unwrap_or(false)
     }
 
+    fn give_up(&self) {
+        self.told(|| self.server.give_up());
+    }
+
     fn close(&self) {
-        if let Err(panic) = caught(|| self.server.close()) {
-            self.panicked(&panic);
+        self.told(|| self.server.close());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::Mutex;
+
+    #[derive(Default)]
+    struct Noting(Mutex<Vec<&'static str>>);
+
+    impl Server for Noting {
+        fn address(&self) -> &str {
+            "noting://"
         }
+
+        fn submit(&self, _: Request, _: Completion) {}
+
+        fn warm(&self) {
+            self.0.lock().push("warm");
+        }
+
+        fn give_up(&self) {
+            self.0.lock().push("give up");
+            panic!("a fault of the server's own code");
+        }
+
+        fn close(&self) {
+            self.0.lock().push("close");
+        }
+    }
+
+    #[test]
+    fn a_server_of_a_users_own_is_told_of_a_renewal_to_come_and_of_a_close() {
+        let noting = Arc::new(Noting::default());
+        let own = OwnServer::new(Arc::clone(&noting) as Arc<dyn Server>, Emitter::new(None, false));
+        own.warm();
+        own.give_up();
+        own.close();
+        assert_eq!(*noting.0.lock(), ["warm", "give up", "close"]);
     }
 }

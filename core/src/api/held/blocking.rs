@@ -44,7 +44,7 @@ impl Held {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # let client = locktender::Client::open("memory://docs-extend-again-blocking")?;
+    /// # let client = locktender::Client::open("memory://docs-renew-now-blocking")?;
     /// let held = client.lock("report").ttl(Duration::from_secs(30)).renew(false).acquire_blocking()?;
     /// held.renew_now_blocking()?; // 30 s from now
     /// # Ok::<(), locktender::Error>(())

@@ -1,0 +1,73 @@
+//! Blocking twins of what a client can do, for code without an executor.
+
+use super::Client;
+use crate::api::held::Held;
+use crate::error::Error;
+use crate::protocol::ServerReport;
+
+impl Client {
+    /// [`Client::adopt`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-adopt-blocking")?;
+    /// let held = client.lock("report").acquire_blocking()?;
+    /// let ticket = held.hand_over()?; // send it to another process
+    /// let mine = client.adopt_blocking(&ticket)?;
+    /// assert!(mine.fence() > held.fence());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Client::adopt`].
+    pub fn adopt_blocking(&self, ticket: &str) -> Result<Held, Error> {
+        self.adopt(ticket).wait()
+    }
+
+    /// [`Client::initialize_quorum`], blocking this thread.
+    ///
+    /// ```
+    /// # let urls = ["memory://docs-blocking-1", "memory://docs-blocking-2", "memory://docs-blocking-3"];
+    /// let client = locktender::Client::open(urls)?;
+    /// client.initialize_quorum_blocking()?; // these servers are new, and nobody holds a lock on them
+    /// let held = client.lock("nightly").acquire_blocking()?; // without it: after max_ttl, a minute
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Client::initialize_quorum`].
+    pub fn initialize_quorum_blocking(&self) -> Result<(), Error> {
+        self.initialize_quorum().wait()
+    }
+
+    /// [`Client::report`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-report-blocking")?;
+    /// for report in client.report_blocking()? {
+    ///     println!("{}: {:?}", report.server, report.warnings);
+    /// }
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Client::report`].
+    pub fn report_blocking(&self) -> Result<Vec<ServerReport>, Error> {
+        self.report().wait()
+    }
+
+    /// [`Client::close`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-close")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// client.close_blocking()?;
+    /// assert!(client.is_closed() && !held.is_valid());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None but `INTERNAL`.
+    pub fn close_blocking(&self) -> Result<(), Error> {
+        self.close().wait()
+    }
+}

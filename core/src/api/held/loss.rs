@@ -1,0 +1,95 @@
+//! The loss of a hold: how a holder learns of it.
+
+use std::sync::Arc;
+
+use super::Held;
+use crate::api::call::{Call, Responder};
+use crate::error::Loss;
+
+impl Held {
+    /// Waits for the loss of the lock, for a `select!` beside the work. Never ends if the lock is released or handed over before;
+    /// [`Held::ended`] does.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-lost").unwrap();
+    /// let held = client.lock("report").ttl(Duration::from_millis(20)).renew(false).acquire().await?;
+    /// assert_eq!(held.lost().await?.reason.as_str(), "expired"); // nothing renews it
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Dropping the call changes nothing.
+    ///
+    /// # Errors
+    /// `FORKED` in a forked child.
+    pub fn lost(&self) -> Call<Loss> {
+        let told = |responder: Responder<Loss>, loss| match loss {
+            Some(loss) => responder.respond(Ok(loss)),
+            None => responder.never(),
+        };
+        self.watching(told)
+    }
+
+    /// Waits for the end of the hold: gives the loss, or `None` once the lock was released or handed over.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-ended").unwrap();
+    /// let held = client.lock("report").acquire().await?;
+    /// held.release().await?;
+    /// assert_eq!(held.ended().await?, None);
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Dropping the call changes nothing.
+    ///
+    /// # Errors
+    /// `FORKED` in a forked child.
+    pub fn ended(&self) -> Call<Option<Loss>> {
+        self.watching(|responder, loss| responder.respond(Ok(loss)))
+    }
+
+    fn watching<T: Send + 'static>(&self, told: fn(Responder<T>, Option<Loss>)) -> Call<T> {
+        if let Err(error) = self.own() {
+            return Call::ready(Err(error));
+        }
+        let actor = Arc::clone(&self.actor);
+        Call::new(move |responder| {
+            let watcher = actor.watch(Box::new(move |loss| told(responder, loss)))?;
+            let actor = Arc::downgrade(&actor);
+            Some(Box::new(move || {
+                if let Some(actor) = actor.upgrade() {
+                    actor.unwatch(watcher);
+                }
+            }))
+        })
+    }
+
+    /// Registers `told`, which is called once if the lock is lost, and at once if it is lost already.
+    ///
+    /// It is called on any thread, and must not block. A panic in it ends there, with an event of kind `warning`.
+    ///
+    /// ```
+    /// # use std::{sync::mpsc, time::Duration};
+    /// # let client = locktender::Client::open("memory://docs-on-lost")?;
+    /// let held = client.lock("report").max_hold(Duration::from_millis(20)).acquire_blocking()?;
+    /// let (sender, stop) = mpsc::channel();
+    /// held.on_lost(move |loss| sender.send(loss).unwrap());
+    /// assert_eq!(stop.recv().unwrap().reason.as_str(), "max_hold");
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn on_lost(&self, told: impl FnOnce(Loss) + Send + 'static) {
+        if !self.is_inherited() {
+            self.actor.watch(Box::new(|loss| {
+                if let Some(loss) = loss {
+                    told(loss);
+                }
+            }));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Blocking twins of what a lock can do, for code without an executor.
+
+use super::{Lock, WithError};
+use crate::api::held::Held;
+use crate::error::Error;
+use crate::protocol::LockInfo;
+
+impl Lock {
+    /// [`Lock::acquire`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-acquire-blocking")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// println!("write with fence {}", held.fence());
+    /// held.release_blocking()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`].
+    pub fn acquire_blocking(&self) -> Result<Held, Error> {
+        self.acquire().wait()
+    }
+
+    /// [`Lock::try_acquire`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-try-acquire-blocking")?;
+    /// let lock = client.lock("nightly");
+    /// let held = lock.try_acquire_blocking()?.expect("nobody has it");
+    /// assert!(lock.try_acquire_blocking()?.is_none());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Lock::try_acquire`].
+    pub fn try_acquire_blocking(&self) -> Result<Option<Held>, Error> {
+        self.try_acquire().wait()
+    }
+
+    /// [`Lock::with`], blocking this thread. The lock is also released if the body panics.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-with-blocking")?;
+    /// let fence = client.lock("orders:42").with_blocking(|held| held.fence())?;
+    /// assert!(fence > 0);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Lock::with`].
+    pub fn with_blocking<T>(&self, body: impl FnOnce(&Held) -> T) -> Result<T, WithError<T>> {
+        let held = self.acquire_blocking().map_err(WithError::before)?;
+        self.enter(&held);
+        let result = body(&held);
+        WithError::settle(held.leave().wait(), result)
+    }
+
+    /// [`Lock::inspect`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-inspect-blocking")?;
+    /// let lock = client.lock("nightly");
+    /// assert_eq!(lock.inspect_blocking()?, None);
+    /// let held = lock.acquire_blocking()?;
+    /// assert_eq!(lock.inspect_blocking()?.expect("it is held").owner, held.owner());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Lock::inspect`].
+    pub fn inspect_blocking(&self) -> Result<Option<LockInfo>, Error> {
+        self.inspect().wait()
+    }
+}

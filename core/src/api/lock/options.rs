@@ -1,0 +1,148 @@
+//! Options of a lock: what a caller sets before it acquires. What isn't set comes from the client.
+
+use std::time::Duration;
+
+use super::Lock;
+use crate::options::{LockOverrides, Wait};
+
+impl Lock {
+    /// The time to live: how long the key lives on the servers without a renewal, and so how long a dead holder blocks the others.
+    ///
+    /// Default 10 s; from 10 ms to 24 h, on a quorum at most the client's [`max_ttl`](crate::ClientBuilder::max_ttl). Work may take
+    /// longer: a hold is renewed in the background.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-ttl")?;
+    /// let held = client.lock("nightly").ttl(Duration::from_secs(3)).acquire_blocking()?;
+    /// assert!(held.remaining() <= Duration::from_secs(3));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.set(|settings| settings.ttl = Some(ttl))
+    }
+
+    /// How long an acquire waits while the lock is busy: a `Duration`, or [`Wait::Forever`].
+    ///
+    /// Default [`Wait::Forever`]; at most 366 days. Zero is one attempt, which fails with `ACQUIRE_TIMEOUT` if the lock is busy.
+    /// [`Lock::try_acquire`] never waits for a busy lock.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::{Client, Code, Wait};
+    /// # let client = Client::open("memory://docs-wait")?;
+    /// let held = client.lock("nightly").wait(Wait::Forever).acquire_blocking()?;
+    /// let second = client.lock("nightly").wait(Duration::from_millis(20)).acquire_blocking();
+    /// assert_eq!(second.unwrap_err().code(), Code::AcquireTimeout);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn wait(self, wait: impl Into<Wait>) -> Self {
+        self.set(|settings| settings.wait = Some(wait.into()))
+    }
+
+    /// Whether the hold is renewed in the background: first when a third of its ttl has passed.
+    ///
+    /// Default true. Without renewal the hold is lost after one ttl, unless [`Held::extend`](crate::Held::extend) is called in time.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-renew")?;
+    /// let lock = client.lock("nightly").ttl(Duration::from_millis(20)).renew(false);
+    /// let loss = lock.acquire_blocking()?.ended_blocking()?.expect("nothing renews it");
+    /// assert_eq!(loss.reason.as_str(), "expired");
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn renew(self, renew: bool) -> Self {
+        self.set(|settings| settings.renew = Some(renew))
+    }
+
+    /// The longest a hold lasts, counted from the grant. Neither a renewal nor an extension goes beyond it.
+    ///
+    /// Default: no bound; from 10 ms to 366 days. Then the hold is lost, with the reason
+    /// [`MaxHold`](crate::LossReason::MaxHold). `None` removes a bound that the client has set.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-max-hold")?;
+    /// let held = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
+    /// let loss = held.ended_blocking()?.expect("it is lost after 20 ms");
+    /// assert_eq!(loss.reason.as_str(), "max_hold");
+    /// let endless = client.lock("other").max_hold(None).acquire_blocking()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn max_hold(self, span: impl Into<Option<Duration>>) -> Self {
+        let span = span.into();
+        self.set(|settings| settings.max_hold = Some(span))
+    }
+
+    /// Whether callers get the lock strictly in the order in which they came, among all that set this option, in every process.
+    ///
+    /// Default false: a newcomer may be faster than a waiter, though nobody starves. With more than one server every operation
+    /// fails with `INVALID_ARGUMENT`, because independent servers can't agree on who is first.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-fair")?;
+    /// let tickets = client.lock("tickets").fair(true);
+    /// let held = tickets.acquire_blocking()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn fair(self, fair: bool) -> Self {
+        self.set(|settings| settings.fair = Some(fair))
+    }
+
+    /// Several options at once; what is `None` stays what it was.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn settings(self, settings: LockOverrides) -> Self {
+        self.set(|current| *current = settings.or(current))
+    }
+
+    /// For a lock of [`Client::adoption`](crate::Client::adoption): whether to acquire it like any other if the hold that was handed
+    /// over is gone.
+    ///
+    /// Default false: a ticket that was used before, or came too late, is `LOCK_LOST`. With true the acquire waits for the lock,
+    /// and the work of the old hold may be half done. Any other lock ignores this option.
+    ///
+    /// ```
+    /// # use locktender::{Client, Code};
+    /// # let client = Client::open("memory://docs-or-acquire")?;
+    /// let ticket = client.lock("report").acquire_blocking()?.hand_over()?;
+    /// client.adopt_blocking(&ticket)?.release_blocking()?;
+    /// assert_eq!(client.adopt_blocking(&ticket).unwrap_err().code(), Code::LockLost); // a ticket is for one use
+    /// let held = client.adoption(&ticket)?.or_acquire(true).acquire_blocking()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn or_acquire(self, or_acquire: bool) -> Self {
+        let mut lock = self.set(|_| ());
+        if let Some(adopt) = &mut lock.adopt {
+            adopt.or_acquire = or_acquire;
+        }
+        lock
+    }
+
+    /// The caller's task, as a number: the same for one task, and different for others. It lets a task that waits for itself fail.
+    ///
+    /// Default: none. An acquire that would wait for a lock which the same task holds in [`Lock::with`] fails at once, with
+    /// `INVALID_ARGUMENT`. If the task holds it otherwise there is a warning event instead, because another task may release it.
+    /// With several numbers the task counts as inside of all of them, and the last one is its own.
+    ///
+    /// ```
+    /// # use locktender::{Client, Code, Error};
+    /// # let client = Client::open("memory://docs-caller")?;
+    /// let lock = client.lock("orders:42").caller(7);
+    /// let again = lock.with_blocking(|_| lock.acquire_blocking().unwrap_err())?;
+    /// assert_eq!(again.code(), Code::InvalidArgument); // instead of a deadlock
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn caller(mut self, task: u64) -> Self {
+        self.contexts.push(task);
+        self
+    }
+}
