@@ -27,8 +27,22 @@
 //!   others for one ttl, not for the length of the job.
 //! * [`Held::is_valid`] and [`Held::remaining`] need no I/O and are never wrong on the unsafe side; [`Held::lost`] tells a loss.
 //!
-//! Where things live: [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s. A [`server`] carries out what they decide; servers
-//! of your own implement its trait. Errors have a [`Code`], everything that happens is an [`Event`].
+//! # Modules
+//!
+//! | module | inside |
+//! | --- | --- |
+//! | `api` | the types at the top of this crate: [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s, their verbs are [`Call`]s |
+//! | `session` | a client's running parts: the registry of acquisitions, an actor around each, wake-ups |
+//! | `protocol` | one acquisition over N servers, as a pure state machine |
+//! | `wait` | the waiters of this process, and when each tries again |
+//! | [`op`] | operations on one server, and their answers |
+//! | [`machine`] | the rules of one server, as pure functions: the specification of the scripts |
+//! | [`server`] | the trait of a lock server, and the servers: Redis, in memory, scripted, your own |
+//! | `io` | the I/O thread, timers, the reactor of blocked threads |
+//! | [`error`], [`event`] | errors with their [`Code`], and [`Event`]s |
+//! | `testing` | with the feature `testing`: a clock that tests can move |
+//!
+//! `docs/architecture.md` in the repository shows how they work together.
 #![forbid(unsafe_code)]
 
 mod api;
