@@ -11,7 +11,8 @@ from locktender import AcquireTimeoutError, Client, InvalidArgumentError, LockLo
 from locktender.testing import Clock, ScriptedServer
 from support.observe import PATIENCE, until
 
-TTL = 10
+# Tests stay ten seconds away from its end: a machine may stall.
+TTL = 60
 HOUR = 3600
 
 
@@ -35,10 +36,10 @@ def waits(client):
 def test_a_hold_that_nobody_renews_expires_and_its_holder_is_told(clock, client):
     told = threading.Event()
     held = client.lock("orders", renew=False, on_lost=lambda _error: told.set()).acquire()
-    clock.advance(9)
+    clock.advance(50)
     assert held.is_valid() and not told.is_set()
     assert client.lock("orders").try_acquire() is None
-    clock.advance(timedelta(seconds=1))
+    clock.advance(timedelta(seconds=10))
     assert not held.is_valid() and told.wait(PATIENCE)
     with pytest.raises(LockLostError) as lost:
         held.check()
@@ -54,9 +55,9 @@ def test_a_waiter_has_the_lock_of_a_client_that_died_once_its_key_expires(clock,
     waiter = threading.Thread(target=lambda: granted.append(client.lock("orders").acquire()))
     waiter.start()
     waits(client)
-    clock.advance(9)
+    clock.advance(50)
     assert not granted
-    clock.advance(2)
+    clock.advance(11)
     waiter.join(PATIENCE)
     assert granted[0].is_valid()
     granted[0].release()
@@ -83,7 +84,7 @@ def test_a_heartbeat_keeps_a_long_job_alive_over_an_hour(clock, name, servers):
         client.initialize_quorum()
         with client.lock("orders") as held:
             clock.advance(HOUR)
-            assert held.is_valid() and held.remaining() > 6
+            assert held.is_valid() and held.remaining() > 35
             assert client.lock("orders").try_acquire() is None
 
 
@@ -92,16 +93,16 @@ def test_a_wait_times_out(clock, client):
 
     def wait():
         with pytest.raises(AcquireTimeoutError) as error:
-            client.lock("orders", wait=30).acquire()
+            client.lock("orders", wait=60).acquire()
         errors.append(error.value)
 
     with client.lock("orders") as held:
         waiter = threading.Thread(target=wait)
         waiter.start()
         waits(client)
-        clock.advance(29)
+        clock.advance(50)
         assert not errors
-        clock.advance(1)
+        clock.advance(10)
         waiter.join(PATIENCE)
         assert errors[0].holder == held.owner
 
@@ -119,7 +120,7 @@ def test_a_task_times_out_and_a_body_is_cancelled(clock, client):
                 await asyncio.sleep(0.005)
             while not await client.lock("report").inspect_async():
                 await asyncio.sleep(0.005)
-            await asyncio.to_thread(clock.advance, 30)
+            await asyncio.to_thread(clock.advance, TTL)
             with pytest.raises(AcquireTimeoutError):
                 await wait
             with pytest.raises(LockLostError):
@@ -132,9 +133,9 @@ def test_a_server_that_stops_answering_loses_a_hold_at_the_end_of_its_ttl(clock)
     server = ScriptedServer("always extend: silence")
     with Client(server, ttl=TTL) as client:
         held = client.lock("orders").acquire()
-        clock.advance(9)
+        clock.advance(50)
         assert held.is_valid()
-        clock.advance(1)
+        clock.advance(10)
         assert held.wait_lost(PATIENCE).reason == "expired"
     assert sum(seen.op == "extend" for seen in server.seen) > 2
 
@@ -142,7 +143,7 @@ def test_a_server_that_stops_answering_loses_a_hold_at_the_end_of_its_ttl(clock)
 def test_the_patience_with_a_dead_server_keeps_to_the_clock(clock):
     server = ScriptedServer("always any: silence")
     failed = threading.Event()
-    with Client(server, ttl=TTL) as client:
+    with Client(server, unavailable_after=60) as client:
 
         def work():
             with pytest.raises(UnavailableError):
@@ -152,18 +153,18 @@ def test_the_patience_with_a_dead_server_keeps_to_the_clock(clock):
         worker = threading.Thread(target=work)
         worker.start()
         until(lambda: server.seen)
-        clock.advance(4)
-        assert not failed.is_set(), "five seconds is how long an outage is borne with"
-        clock.advance(2)
+        clock.advance(50)
+        assert not failed.is_set()
+        clock.advance(11)
         assert failed.wait(PATIENCE)
         worker.join(PATIENCE)
 
 
 def test_the_longest_hold_ends_at_its_time(clock, client):
     held = client.lock("orders", max_hold=600).acquire()
-    clock.advance(599)
+    clock.advance(590)
     assert held.is_valid()
-    clock.advance(1)
+    clock.advance(10)
     with pytest.raises(LockLostError) as lost:
         held.check()
     assert lost.value.reason == "max_hold"
