@@ -7,14 +7,19 @@ mod place;
 mod scene;
 mod subscriber;
 
+use std::env;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use locktender_tests::{PATIENCE, RealServer};
+use locktender_tests::{PATIENCE, RealServer, eventually};
 
 use self::place::Place;
-use self::scene::{Act, Scene};
+use self::scene::{Act, EXIT_CODE, Scene};
+
+/// Names the place in a program that ends there.
+const EXITS_IN: &str = "LOCKTENDER_TEST_EXITS_IN";
 
 /// Plays `act` in every place, one after the other.
 fn one_after_the_other(act: Act) {
@@ -79,4 +84,35 @@ fn code_that_closes_its_client() {
 #[test]
 fn code_that_drops_a_hold() {
     everywhere(Act::Drops);
+}
+
+#[test]
+fn code_that_runs_a_program() {
+    everywhere(Act::Forks);
+}
+
+#[test]
+fn code_that_ends_the_process() {
+    // This test is also the program, for one place.
+    if let Ok(own) = env::var(EXITS_IN) {
+        let place = Place::ALL.into_iter().find(|place| format!("{place:?}") == own).unwrap();
+        return one_place(place);
+    }
+    let programs = Place::ALL.map(|place| {
+        let mut program = Command::new(env::current_exe().unwrap());
+        program.args(["--exact", "code_that_ends_the_process"]).env(EXITS_IN, format!("{place:?}"));
+        (place, program.stdout(Stdio::null()).spawn().unwrap())
+    });
+    for (place, mut program) in programs {
+        let mut status = None;
+        eventually(&format!("{place:?} that ends the process"), 2 * PATIENCE, || {
+            status = program.try_wait().unwrap();
+            status.is_some()
+        });
+        assert_eq!(status.unwrap().code(), Some(EXIT_CODE), "{place:?}");
+    }
+}
+
+fn one_place(place: Place) {
+    plays(&Arc::new(RealServer::start()), place, Act::Exits);
 }

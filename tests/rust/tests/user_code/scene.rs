@@ -1,5 +1,7 @@
 //! A client whose user's code does something in one place, and another client that has nothing to do with it.
 
+use std::os::unix::process::CommandExt;
+use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
@@ -11,6 +13,9 @@ use locktender_tests::{Events, PATIENCE, RealServer, TTL, eventually};
 use crate::place::{OwnServer, Place};
 use crate::subscriber;
 
+/// How a process ends that the code ended.
+pub const EXIT_CODE: i32 = 7;
+
 /// What the code does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
@@ -21,6 +26,10 @@ pub enum Act {
     SendsOff,
     Closes,
     Drops,
+    /// Runs a program, which begins as a copy of the process.
+    Forks,
+    /// Ends the process.
+    Exits,
 }
 
 pub struct Scene {
@@ -37,6 +46,8 @@ pub struct Scene {
     spare: Mutex<Option<Held>>,
     /// What the code was told when it asked for a lock.
     answer: Mutex<Option<Result<(), Code>>>,
+    /// How many connections a program had that the code ran.
+    inherited: Mutex<Option<String>>,
 }
 
 impl Scene {
@@ -51,6 +62,7 @@ impl Scene {
             calls: AtomicUsize::new(0),
             spare: Mutex::default(),
             answer: Mutex::default(),
+            inherited: Mutex::default(),
         });
         let builder = if place == Place::Server {
             Client::builder().server(Arc::new(OwnServer::new(&scene)))
@@ -90,7 +102,18 @@ impl Scene {
                 let _ = self.client().close_blocking();
             }
             Act::Drops => drop(self.spare.lock().unwrap().take()),
+            Act::Forks => self.forks(),
+            Act::Exits => process::exit(EXIT_CODE),
         }
+    }
+
+    /// Notes how many connections the program inherited.
+    fn forks(&self) {
+        let mut program = Command::new("/bin/sh");
+        // A program of another user is started by a copy of the process, also where it is the same user.
+        program.uid(rustix::process::getuid().as_raw()).args(["-c", "ls -l /proc/self/fd | grep -c socket"]);
+        let said = program.stdin(Stdio::null()).stderr(Stdio::null()).output().unwrap().stdout;
+        *self.inherited.lock().unwrap() = Some(String::from_utf8(said).unwrap().trim().to_owned());
     }
 
     fn answered(&self, held: Result<Held, locktender::Error>) {
@@ -138,7 +161,11 @@ impl Scene {
                 free(self.named("asked"));
             }
             Act::Closes | Act::Drops => free(self.named("spare")),
-            Act::Blocks => (),
+            Act::Forks => {
+                eventually("the program ended", PATIENCE, || self.inherited.lock().unwrap().is_some());
+                assert_eq!(self.inherited.lock().unwrap().as_deref(), Some("0"), "{}", self.name);
+            }
+            Act::Blocks | Act::Exits => (),
         }
         let lives = [other.lock(self.named("lost")), other.lock(self.named("kept"))];
         let [lost, kept] = lives.map(|lock| lock.ttl(TTL).acquire_blocking().unwrap());
