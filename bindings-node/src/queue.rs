@@ -2,7 +2,7 @@
 //!
 //! Whatever thread ends a call puts its result here. The first one wakes JavaScript, which takes all that has come together
 //! in one go: so a wake-up, which costs more than a call, is shared by what ends at the same time. The wake-up keeps the
-//! environment alive only while calls are under way. Where Node's own loop reads the answers (see [`crate::host`]) nothing has to
+//! environment alive only while calls are under way. Where Node's own loop reads the answers (see host.rs) nothing has to
 //! be woken: what has come is taken out right there. When the environment ends, the queue closes: results that come later
 //! are dropped, which gives granted locks back.
 
