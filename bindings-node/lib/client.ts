@@ -69,7 +69,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     enrol(this.#native.id, this)
     suspect(this.#native, null, own, new.target)
     const hear = (name: string) => {
-      if (ofNormalLife(name)) this.#native.hear(true)
+      if (ofNormalLife(name)) this.#native.hear()
     }
     super.on('newListener' as never, hear as never)
   }
@@ -166,7 +166,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   #hear(): void {
-    if (diagnostics.hasSubscribers) this.#native.hear(true)
+    if (diagnostics.hasSubscribers) this.#native.hear()
   }
 }
 

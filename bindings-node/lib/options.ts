@@ -179,11 +179,8 @@ export function workersOwn(variable: string): string[] {
   return value ? [value] : []
 }
 
-/** The signal of an acquire's options. @internal */
+/** The signal of an acquire's options, which are checked already. @internal */
 export function signalOf(options: AcquireOptions | undefined): AbortSignal | undefined {
-  if (options !== undefined && (typeof options !== 'object' || options === null)) {
-    throw InvalidArgumentError.of('options', options, 'must be an object')
-  }
   const signal: unknown = options?.signal
   if (signal !== undefined && !isAbortSignal(signal)) throw InvalidArgumentError.of('signal', signal, 'must be an AbortSignal')
   return signal

@@ -1,9 +1,8 @@
-import type * as native from '../native/index.js'
+import { Kind, type Failure, type Release } from '../native/index.js'
 import { onAbort } from './aborts.js'
 import { addon } from './addon.js'
 import { errorOf, type LockError } from './errors.js'
 import { deliver, type LockEvent } from './events.js'
-import type { Release } from './held.js'
 
 // The kinds of items of the native queue. An item is three numbers: kind, number and value. Other results come beside them.
 const [DONE, HELD, RELEASED, RESOLVED, REJECTED, ENDED] = [0, 1, 2, 3, 4, 5]
@@ -18,9 +17,9 @@ export interface Granted {
 
 /** A failure on its way to the function that waits. The error is made there, so that its stack shows that function. */
 class Refused {
-  readonly failure: native.Failure
+  readonly failure: Failure
 
-  constructor(failure: native.Failure) {
+  constructor(failure: Failure) {
     this.failure = failure
   }
 }
@@ -51,9 +50,9 @@ function drain(): void {
     for (let item = 0, at = 1; item < count; item += 1, at += NUMBERS) {
       const kind = numbers[at] as number
       const number = numbers[at + 1] as number
-      const value = kind < RESOLVED ? numbers[at + 2] : rich?.[next++]
-      if (kind < ENDED) settle(number, outcomeOf(kind, number, value))
-      else if (kind === ENDED) ended(number, value as native.Failure | null)
+      const value = kind < Kind.Resolved ? numbers[at + 2] : rich?.[next++]
+      if (kind < Kind.Ended) settle(number, outcomeOf(kind, number, value))
+      else if (kind === Kind.Ended) ended(number, value as Failure | null)
       else deliver(number, value as LockEvent, numbers[at + 2] === 1)
     }
   }
@@ -61,14 +60,14 @@ function drain(): void {
 
 function outcomeOf(kind: number, number: number, value: unknown): unknown {
   switch (kind) {
-    case DONE:
+    case Kind.Done:
       return undefined
-    case HELD:
+    case Kind.Held:
       return { hold: number, fence: value as number } satisfies Granted
-    case RELEASED:
+    case Kind.Released:
       return { outcome: 'released', rival: null, rivalFence: null, overrunMs: value as number } satisfies Release
-    case REJECTED:
-      return new Refused(value as native.Failure)
+    case Kind.Rejected:
+      return new Refused(value as Failure)
     default:
       return value
   }
@@ -80,7 +79,7 @@ function settle(number: number, outcome: unknown): void {
   resolve?.(outcome)
 }
 
-function ended(number: number, loss: native.Failure | null): void {
+function ended(number: number, loss: Failure | null): void {
   const told = watching.get(number)
   watching.delete(number)
   told?.(loss ? errorOf(loss) : undefined)

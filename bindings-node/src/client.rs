@@ -12,12 +12,11 @@ use napi_derive::napi;
 
 use crate::error::{Failure, ms};
 use crate::event::{Forward, LockEvent};
-use crate::held::{LockInfo, Release};
 use crate::host::Host;
 use crate::lock::Lock;
 use crate::options::{ClientOptions, LockOptions};
 use crate::queue::{Item, Queue, Value};
-use crate::report::ServerReport;
+use crate::results::{LockInfo, Release, ServerReport};
 use crate::scripted::ScriptedServer;
 
 /// A server: a URL, a text with several URLs, or a scripted server.
@@ -184,8 +183,8 @@ impl Client {
 
     /// Whether there are listeners to the events of a normal hold.
     #[napi]
-    pub fn hear(&self, heard: bool) {
-        self.heard.store(heard, Ordering::Relaxed);
+    pub fn hear(&self) {
+        self.heard.store(true, Ordering::Relaxed);
     }
 
     /// Emits an event of kind `warning`.

@@ -9,7 +9,7 @@ use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::client::CompletionQueue;
-use crate::error::{Failure, ms, remaining_ms};
+use crate::error::{Failure, ms};
 use crate::queue::{Item, Value};
 
 /// The functions that JavaScript calls on a hold: see `Held` in lib/held.ts. A hold is identified by the number of the call that
@@ -104,61 +104,6 @@ impl CompletionQueue {
     pub fn abandon(&self, hold: i64) {
         if let Some(held) = self.queue.forget_hold(hold) {
             held.abandon();
-        }
-    }
-}
-
-/// The result of a release.
-#[napi(object, object_from_js = false, use_nullable = true)]
-pub(crate) struct Release {
-    pub outcome: String,
-    pub rival: Option<String>,
-    pub rival_fence: Option<f64>,
-    pub overrun_ms: f64,
-}
-
-impl From<locktender::Release> for Release {
-    fn from(release: locktender::Release) -> Self {
-        let locktender::Release { outcome, rival, rival_fence, overrun, .. } = release;
-        let rival_fence = rival_fence.map(|fence| fence as f64);
-        Self { outcome: outcome.as_str().to_owned(), rival, rival_fence, overrun_ms: ms(overrun) }
-    }
-}
-
-/// The result of an inspection.
-#[napi(object, object_from_js = false, use_nullable = true)]
-pub(crate) struct LockInfo {
-    pub owner: String,
-    pub fields: Option<OwnerFields>,
-    pub remaining_ms: Option<f64>,
-    pub fence: f64,
-    pub waiters: f64,
-    pub queue: Vec<String>,
-}
-
-/// The fields of an owner value.
-#[napi(object, object_from_js = false, use_nullable = true)]
-pub(crate) struct OwnerFields {
-    pub app: Option<String>,
-    pub host: Option<String>,
-    pub pid: Option<u32>,
-    pub at: Option<String>,
-    pub id: Option<String>,
-}
-
-impl From<locktender::LockInfo> for LockInfo {
-    fn from(info: locktender::LockInfo) -> Self {
-        let fields = |fields: locktender::OwnerFields| {
-            let locktender::OwnerFields { app, host, pid, at, id, .. } = fields;
-            OwnerFields { app, host, pid, at, id }
-        };
-        Self {
-            fields: info.fields.map(fields),
-            remaining_ms: remaining_ms(info.remaining),
-            fence: info.fence as f64,
-            waiters: info.waiters as f64,
-            queue: info.queue,
-            owner: info.owner,
         }
     }
 }

@@ -12,5 +12,5 @@ mod host;
 mod lock;
 mod options;
 mod queue;
-mod report;
+mod results;
 mod scripted;

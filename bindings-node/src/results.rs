@@ -1,0 +1,90 @@
+//! Results: what a release, an inspection and a report of the servers find.
+
+use napi_derive::napi;
+
+use crate::error::{ServerFailure, ms, remaining_ms};
+
+/// What one server really guarantees.
+#[napi(object, object_from_js = false, use_nullable = true)]
+pub(crate) struct ServerReport {
+    pub server: String,
+    pub error: Option<ServerFailure>,
+    pub version: Option<String>,
+    pub role: Option<String>,
+    pub persistence: Option<String>,
+    pub eviction: Option<String>,
+    pub clock_offset_ms: Option<i64>,
+    pub denied: Option<Vec<String>>,
+    pub warnings: Vec<String>,
+}
+
+impl From<locktender::ServerReport> for ServerReport {
+    fn from(report: locktender::ServerReport) -> Self {
+        Self {
+            error: report.error.as_ref().map(ServerFailure::from),
+            server: report.server,
+            version: report.version,
+            role: report.role,
+            persistence: report.persistence,
+            eviction: report.eviction,
+            clock_offset_ms: report.clock_offset_ms,
+            denied: report.denied,
+            warnings: report.warnings,
+        }
+    }
+}
+
+/// What a release found.
+#[napi(object, object_from_js = false, use_nullable = true)]
+pub(crate) struct Release {
+    pub outcome: String,
+    pub rival: Option<String>,
+    pub rival_fence: Option<f64>,
+    pub overrun_ms: f64,
+}
+
+impl From<locktender::Release> for Release {
+    fn from(release: locktender::Release) -> Self {
+        let locktender::Release { outcome, rival, rival_fence, overrun, .. } = release;
+        let rival_fence = rival_fence.map(|fence| fence as f64);
+        Self { outcome: outcome.as_str().to_owned(), rival, rival_fence, overrun_ms: ms(overrun) }
+    }
+}
+
+/// What an inspection found.
+#[napi(object, object_from_js = false, use_nullable = true)]
+pub(crate) struct LockInfo {
+    pub owner: String,
+    pub fields: Option<OwnerFields>,
+    pub remaining_ms: Option<f64>,
+    pub fence: f64,
+    pub waiters: f64,
+    pub queue: Vec<String>,
+}
+
+/// The fields of an owner value.
+#[napi(object, object_from_js = false, use_nullable = true)]
+pub(crate) struct OwnerFields {
+    pub app: Option<String>,
+    pub host: Option<String>,
+    pub pid: Option<u32>,
+    pub at: Option<String>,
+    pub id: Option<String>,
+}
+
+impl From<locktender::LockInfo> for LockInfo {
+    fn from(info: locktender::LockInfo) -> Self {
+        let fields = |fields: locktender::OwnerFields| {
+            let locktender::OwnerFields { app, host, pid, at, id, .. } = fields;
+            OwnerFields { app, host, pid, at, id }
+        };
+        Self {
+            fields: info.fields.map(fields),
+            remaining_ms: remaining_ms(info.remaining),
+            fence: info.fence as f64,
+            waiters: info.waiters as f64,
+            queue: info.queue,
+            owner: info.owner,
+        }
+    }
+}
