@@ -41,7 +41,7 @@ impl Rules for Exclusive {
             Err(conflict) => return conflict,
         };
         if args.comes_too_late(found.holder.as_deref()) {
-            return found.reply(Verdict::No);
+            return found.no();
         }
         if found.holder.is_none() && (args.single_server || mutant!(QuorumBars)) {
             let head = queue::first(state, keys, now_us);
@@ -54,9 +54,12 @@ impl Rules for Exclusive {
                 };
             }
         }
-        if found.holder.as_deref().is_some_and(|holder| !args.counts_as_free(holder)) {
+        if let Some(holder) = found.holder.as_deref().filter(|holder| !args.counts_as_free(holder)) {
             let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
-            return Reply { queued, ..found.reply(Verdict::Held) };
+            return Reply {
+                queued,
+                ..found.reply(Verdict::Held { holder: cut(holder).to_owned(), remaining: found.remaining() })
+            };
         }
         let vote = match found.holder {
             Some(_) if mutant!(OldFence) => found.fence,
@@ -68,7 +71,7 @@ impl Rules for Exclusive {
         take(state, keys, args.owner, remains, now_us);
         fence::write(state, keys.fence(), vote, remains, now_us);
         let queued = args.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, now_us));
-        Reply { queued, ..ours(Verdict::Vote, vote, args.owner, remains, now_us) }
+        Reply { queued, ..Reply::new(Verdict::Vote, now_us, vote) }
     }
 
     fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, token: u64, now_us: u64) -> Reply {
@@ -78,10 +81,10 @@ impl Rules for Exclusive {
         };
         let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
         if !ours || (found.fence > token && !mutant!(ConfirmOlder)) {
-            return found.reply(Verdict::No);
+            return found.no();
         }
         fence::write(state, keys.fence(), token, found.left_ms.unwrap_or(0), now_us);
-        Found { fence: token, ..found }.reply(Verdict::Ok)
+        Reply::new(Verdict::Ok, now_us, token)
     }
 
     fn extend(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply {
@@ -90,9 +93,9 @@ impl Rules for Exclusive {
             Err(conflict) => return conflict,
         };
         if found.holder.as_deref() != Some(&**owner) || (found.fence > token && !mutant!(ExtendOlder)) {
-            return found.reply(Verdict::No);
+            return found.no();
         }
-        keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
+        keep(state, keys, ttl_ms, token, found.left_ms, now_us)
     }
 
     fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply {
@@ -101,12 +104,12 @@ impl Rules for Exclusive {
             Err(conflict) => return conflict,
         };
         if found.holder.as_deref().is_some_and(|holder| holder != &**owner) || found.fence > token {
-            return found.reply(Verdict::No);
+            return found.no();
         }
         if found.holder.is_none() {
             take(state, keys, owner, ttl_ms, now_us);
         }
-        keep(state, keys, owner, ttl_ms, token, found.left_ms, now_us)
+        keep(state, keys, ttl_ms, token, found.left_ms, now_us)
     }
 
     fn release(
@@ -128,14 +131,14 @@ impl Rules for Exclusive {
         if found.holder.as_deref() != Some(owner) && !mutant!(ReleaseUnowned) {
             return match leave {
                 Some(entry) => pass_on(state, keys, entry, found, single_server),
-                None => found.reply(Verdict::No),
+                None => found.no(),
             };
         }
         state.remove(keys.lock());
         if !mutant!(ReleaseTellsNobody) {
             queue::wake(state, keys, single_server, false, now_us);
         }
-        Reply::new(Verdict::Ok, now_us, found.fence, None, Remaining::Gone)
+        found.reply(Verdict::Ok)
     }
 
     fn leave(&self, state: &mut State, keys: &Keys, entry: &str, single_server: bool, now_us: u64) -> Reply {
@@ -148,7 +151,10 @@ impl Rules for Exclusive {
 
     fn inspect(&self, state: &State, keys: &Keys, now_us: u64) -> Reply {
         match look(state, keys, now_us) {
-            Ok(found) => Reply { queued: queue::view(state, keys, now_us), ..found.reply(Verdict::Info) },
+            Ok(found) => {
+                let verdict = Verdict::Seen { holder: found.shown(), remaining: found.remaining() };
+                Reply { queued: queue::view(state, keys, now_us), ..found.reply(verdict) }
+            }
             Err(conflict) => conflict,
         }
     }
@@ -164,13 +170,25 @@ struct Found {
 }
 
 impl Found {
-    fn reply(self, verdict: Verdict) -> Reply {
-        let remaining = match (&self.holder, self.left_ms) {
+    fn no(&self) -> Reply {
+        self.reply(Verdict::No { holder: self.shown(), remaining: self.remaining() })
+    }
+
+    fn reply(&self, verdict: Verdict) -> Reply {
+        Reply::new(verdict, self.now_us, self.fence)
+    }
+
+    /// As much of the holder as anybody is told.
+    fn shown(&self) -> Option<String> {
+        self.holder.as_ref().map(|holder| cut(holder).to_owned())
+    }
+
+    fn remaining(&self) -> Remaining {
+        match (&self.holder, self.left_ms) {
             (None, _) => Remaining::Gone,
             (Some(_), None) => Remaining::Forever,
             (Some(_), Some(left)) => Remaining::For(Duration::from_millis(left)),
-        };
-        Reply::new(verdict, self.now_us, self.fence, self.holder.map(|holder| cut(&holder).to_owned()), remaining)
+        }
     }
 }
 
@@ -203,11 +221,11 @@ fn pass_on(state: &mut State, keys: &Keys, entry: &str, mut found: Found, single
     if found.holder.is_none() && !mutant!(LeaverKeepsHint) {
         queue::wake(state, keys, single_server, false, found.now_us);
     }
-    found.reply(Verdict::No)
+    found.no()
 }
 
 fn conflict(fence: u64, found: String, now_us: u64) -> Reply {
-    Reply::new(Verdict::Conflict, now_us, fence, Some(found), Remaining::Gone)
+    Reply::new(Verdict::Conflict { found }, now_us, fence)
 }
 
 fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u64) {
@@ -215,7 +233,7 @@ fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u
 }
 
 /// Raises the expiry of our lock where less remains, and the fence to our token.
-fn keep(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, token: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
+fn keep(state: &mut State, keys: &Keys, ttl_ms: u64, token: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
     let remains = match left_ms {
         Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,
         _ => {
@@ -224,11 +242,7 @@ fn keep(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, token: u64, le
         }
     };
     fence::write(state, keys.fence(), token, remains, now_us);
-    ours(Verdict::Ok, token, owner, remains, now_us)
-}
-
-fn ours(verdict: Verdict, fence: u64, owner: &str, left_ms: u64, now_us: u64) -> Reply {
-    Reply::new(verdict, now_us, fence, Some(owner.to_owned()), Remaining::For(Duration::from_millis(left_ms)))
+    Reply::new(Verdict::Ok, now_us, token)
 }
 
 #[cfg(test)]

@@ -78,6 +78,12 @@ impl Bench {
         self.now_us += ms * 1_000;
     }
 
+    /// Who has the lock, and for how many milliseconds.
+    fn holder(&self) -> (Option<&str>, Option<u64>) {
+        let entry = self.state.get(self.keys.lock(), self.now_us);
+        (entry.and_then(|entry| entry.text()), entry.and_then(|entry| entry.left_ms(self.now_us)))
+    }
+
     fn keys_now(&self) -> Vec<(String, Option<u64>)> {
         self.state.iter(self.now_us).map(|(key, entry)| (key.to_owned(), entry.left_ms(self.now_us))).collect()
     }
@@ -94,7 +100,7 @@ fn text(value: &str) -> Value {
 #[test]
 fn a_free_lock_is_granted_with_the_proposal_as_its_fence() {
     let mut bench = Bench::new();
-    assert_eq!(bench.acquire("a", T + 5), Reply::new(Verdict::Vote, T, T + 5, Some("a".into()), ms(TTL)));
+    assert_eq!(bench.acquire("a", T + 5), Reply::new(Verdict::Vote, T, T + 5));
     assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), Some(TTL + FENCE_KEPT_MS))]);
 }
 
@@ -104,7 +110,7 @@ fn a_held_lock_teaches_the_fence_the_holder_and_what_remains() {
     bench.acquire("a", T);
     bench.pass(4_000);
     let before = bench.keys_now();
-    assert_eq!(bench.acquire("b", T), Reply::new(Verdict::Held, bench.now_us, T, Some("a".into()), ms(6_000)));
+    assert_eq!(bench.acquire("b", T), Reply::new(Verdict::Held { holder: "a".into(), remaining: ms(6_000) }, bench.now_us, T));
     assert_eq!(bench.keys_now(), before);
 }
 
@@ -113,7 +119,8 @@ fn a_repeated_acquire_votes_again_and_never_returns_the_old_fence() {
     let mut bench = Bench::new();
     bench.acquire("a", T);
     bench.pass(9_000);
-    assert_eq!(bench.acquire("a", T), Reply::new(Verdict::Vote, bench.now_us, bench.now_us, Some("a".into()), ms(TTL)));
+    assert_eq!(bench.acquire("a", T), Reply::new(Verdict::Vote, bench.now_us, bench.now_us));
+    assert_eq!(bench.holder(), (Some("a"), Some(TTL)));
 }
 
 #[test]
@@ -122,21 +129,22 @@ fn a_repeated_acquire_never_shortens_what_an_extension_left() {
     let token = bench.acquire("a", T).fence;
     bench.extend("a", 6 * TTL, token);
     bench.pass(1_000);
-    let again = bench.acquire("a", T);
-    assert_eq!((again.verdict, again.remaining), (Verdict::Vote, ms(6 * TTL - 1_000)));
-    assert_eq!(bench.acquire_adopting("b", T, "a", true).remaining, ms(TTL), "an adopted hold has a ttl of its own");
+    assert_eq!(bench.acquire("a", T).verdict, Verdict::Vote);
+    assert_eq!(bench.holder(), (Some("a"), Some(6 * TTL - 1_000)));
+    bench.acquire_adopting("b", T, "a", true);
+    assert_eq!(bench.holder(), (Some("b"), Some(TTL)), "an adopted hold has a ttl of its own");
 }
 
 #[test]
 fn only_the_adopted_owner_counts_as_free() {
     let mut bench = Bench::new();
     bench.acquire("a", T);
-    assert_eq!(bench.acquire_adopting("b", T, "c", true).verdict, Verdict::Held);
+    assert_eq!(bench.acquire_adopting("b", T, "c", true).holder(), Some("a"));
     let adopted = bench.acquire_adopting("b", T, "a", true);
-    assert_eq!((adopted.verdict, adopted.fence, adopted.holder.as_deref()), (Verdict::Vote, T + 1, Some("b")));
-    assert_eq!(bench.release("a").verdict, Verdict::No);
+    assert_eq!((adopted.verdict, adopted.fence, bench.holder().0), (Verdict::Vote, T + 1, Some("b")));
+    assert_eq!(bench.release("a").holder(), Some("b"));
     bench.put_lock(text(""), None);
-    assert_eq!(bench.acquire_adopting("b", T, "", true).verdict, Verdict::Held, "nobody hands over an empty owner");
+    assert_eq!(bench.acquire_adopting("b", T, "", true).holder(), Some(""), "nobody hands over an empty owner");
 }
 
 #[cfg(feature = "mutants")]
@@ -150,17 +158,17 @@ fn an_adoption_that_takes_a_free_lock_is_noticed() {
 fn only_what_was_handed_over_is_taken_unless_more_is_asked_for() {
     let mut bench = Bench::new();
     let no = |bench: &Bench, fence, holder: Option<&str>, remaining| {
-        Reply::new(Verdict::No, bench.now_us, fence, holder.map(str::to_owned), remaining)
+        Reply::new(Verdict::No { holder: holder.map(str::to_owned), remaining }, bench.now_us, fence)
     };
     assert_eq!(bench.acquire_adopting("b", T, "a", false), no(&bench, 0, None, Remaining::Gone), "a free lock stays free");
     bench.acquire("a", T);
     assert_eq!(bench.acquire_adopting("b", T, "c", false), no(&bench, T, Some("a"), ms(TTL)));
     let adopted = bench.acquire_adopting("b", T, "a", false);
-    assert_eq!((adopted.verdict, adopted.fence, adopted.holder.as_deref()), (Verdict::Vote, T + 1, Some("b")));
+    assert_eq!((adopted.verdict, adopted.fence, bench.holder().0), (Verdict::Vote, T + 1, Some("b")));
     assert_eq!(bench.acquire_adopting("b", T, "a", false).verdict, Verdict::Vote, "a resend finds its own value");
-    assert_eq!(bench.acquire_adopting("c", T, "a", false).verdict, Verdict::No, "a text adopts once");
+    assert!(matches!(bench.acquire_adopting("c", T, "a", false).verdict, Verdict::No { .. }), "a text adopts once");
     bench.release("b");
-    assert_eq!(bench.acquire_adopting("c", T, "a", false).verdict, Verdict::No);
+    assert!(matches!(bench.acquire_adopting("c", T, "a", false).verdict, Verdict::No { .. }));
     bench.put_lock(text(""), None);
     let fence = bench.inspect().fence;
     let forever = no(&bench, fence, Some(""), Remaining::Forever);
@@ -172,12 +180,10 @@ fn a_lock_of_another_library_without_expiry_is_a_holder_like_any_other() {
     let mut bench = Bench::new();
     bench.put_lock(text("redis-py"), None);
     let reply = bench.acquire("a", T);
-    assert_eq!((reply.verdict, reply.fence, reply.remaining), (Verdict::Held, 0, Remaining::Forever));
+    let (holder, remaining) = ("redis-py".to_owned(), Remaining::Forever);
+    assert_eq!(reply, Reply::new(Verdict::Held { holder: holder.clone(), remaining }, T, 0));
     for reply in [bench.confirm("a", T), bench.extend("a", TTL, T), bench.heal("a", TTL, T), bench.release("a")] {
-        assert_eq!(
-            (reply.verdict, reply.holder.as_deref(), reply.remaining),
-            (Verdict::No, Some("redis-py"), Remaining::Forever)
-        );
+        assert_eq!(reply.verdict, Verdict::No { holder: Some(holder.clone()), remaining });
     }
     assert_eq!(bench.keys_now(), [("orders:42".into(), None)]);
 }
@@ -196,7 +202,7 @@ fn what_is_no_lock_is_a_conflict_and_stays_as_it_is() {
         bench.release("a"),
         bench.inspect(),
     ] {
-        assert_eq!(reply, Reply::new(Verdict::Conflict, T, 7, Some("list".into()), Remaining::Gone));
+        assert_eq!(reply, Reply::new(Verdict::Conflict { found: "list".into() }, T, 7));
     }
     assert_eq!(bench.keys_now(), before);
 }
@@ -210,10 +216,10 @@ fn what_is_no_fence_is_a_conflict_but_never_keeps_a_lock_from_being_released() {
         for reply in
             [bench.acquire("a", T), bench.confirm("a", T), bench.extend("a", TTL, T), bench.heal("a", TTL, T), bench.inspect()]
         {
-            let found = Some("string at {orders:42}:~lt:fence".to_owned());
-            assert_eq!(reply, Reply::new(Verdict::Conflict, T, 0, found, Remaining::Gone), "{garbage}");
+            let found = "string at {orders:42}:~lt:fence".to_owned();
+            assert_eq!(reply, Reply::new(Verdict::Conflict { found }, T, 0), "{garbage}");
         }
-        assert_eq!(bench.release("a"), Reply::new(Verdict::Ok, T, 0, None, Remaining::Gone));
+        assert_eq!(bench.release("a"), Reply::new(Verdict::Ok, T, 0));
         assert_eq!(bench.keys_now(), [("{orders:42}:~lt:fence".into(), None)]);
     }
 }
@@ -222,10 +228,11 @@ fn what_is_no_fence_is_a_conflict_but_never_keeps_a_lock_from_being_released() {
 fn confirm_raises_the_fence_unless_a_newer_vote_was_cast() {
     let mut bench = Bench::new();
     bench.acquire("a", T);
-    assert_eq!(bench.confirm("a", T - 1).verdict, Verdict::No);
-    assert_eq!(bench.confirm("b", T + 9).verdict, Verdict::No);
+    assert_eq!(bench.confirm("a", T - 1).holder(), Some("a"));
+    assert_eq!(bench.confirm("b", T + 9).holder(), Some("a"));
     bench.pass(1_000);
-    assert_eq!(bench.confirm("a", T + 9), Reply::new(Verdict::Ok, bench.now_us, T + 9, Some("a".into()), ms(9_000)));
+    assert_eq!(bench.confirm("a", T + 9), Reply::new(Verdict::Ok, bench.now_us, T + 9));
+    assert_eq!(bench.holder(), (Some("a"), Some(9_000)));
     assert_eq!(bench.inspect().fence, T + 9);
 }
 
@@ -233,21 +240,25 @@ fn confirm_raises_the_fence_unless_a_newer_vote_was_cast() {
 fn an_extension_never_shortens() {
     let mut bench = Bench::new();
     bench.acquire("a", T);
-    assert_eq!(bench.extend("a", 60_000, T).remaining, ms(60_000));
-    assert_eq!(bench.extend("a", TTL, T).remaining, ms(60_000));
-    assert_eq!(bench.heal("a", TTL, T).remaining, ms(60_000));
+    bench.extend("a", 60_000, T);
+    assert_eq!(bench.holder(), (Some("a"), Some(60_000)));
+    bench.extend("a", TTL, T);
+    assert_eq!(bench.holder(), (Some("a"), Some(60_000)));
+    bench.heal("a", TTL, T);
+    assert_eq!(bench.holder(), (Some("a"), Some(60_000)));
     bench.pass(55_000);
-    assert_eq!(bench.extend("a", TTL, T).remaining, ms(TTL));
+    bench.extend("a", TTL, T);
+    assert_eq!(bench.holder(), (Some("a"), Some(TTL)));
 }
 
 #[test]
 fn an_extension_is_refused_to_a_stranger_on_a_missing_key_and_under_a_newer_fence() {
     let mut bench = Bench::new();
-    assert_eq!(bench.extend("a", TTL, T), Reply::new(Verdict::No, T, 0, None, Remaining::Gone));
+    assert_eq!(bench.extend("a", TTL, T), Reply::new(Verdict::No { holder: None, remaining: Remaining::Gone }, T, 0));
     bench.acquire("a", T);
-    assert_eq!(bench.extend("b", TTL, T).holder.as_deref(), Some("a"));
+    assert_eq!(bench.extend("b", TTL, T).holder(), Some("a"));
     let before = bench.keys_now();
-    assert_eq!(bench.extend("a", 60_000, T - 1), Reply::new(Verdict::No, T, T, Some("a".into()), ms(TTL)));
+    assert_eq!(bench.extend("a", 60_000, T - 1), Reply::new(Verdict::No { holder: Some("a".into()), remaining: ms(TTL) }, T, T));
     assert_eq!(bench.keys_now(), before);
 }
 
@@ -255,18 +266,18 @@ fn an_extension_is_refused_to_a_stranger_on_a_missing_key_and_under_a_newer_fenc
 fn an_extension_repairs_a_lock_without_expiry_and_a_lost_fence() {
     let mut bench = Bench::new();
     bench.put_lock(text("a"), None);
-    assert_eq!(bench.extend("a", TTL, T), Reply::new(Verdict::Ok, T, T, Some("a".into()), ms(TTL)));
+    assert_eq!(bench.extend("a", TTL, T), Reply::new(Verdict::Ok, T, T));
     assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), Some(TTL + FENCE_KEPT_MS))]);
 }
 
 #[test]
 fn heal_writes_a_lost_key_again_but_over_nobody() {
     let mut bench = Bench::new();
-    assert_eq!(bench.heal("a", TTL, T), Reply::new(Verdict::Ok, T, T, Some("a".into()), ms(TTL)));
-    assert_eq!(bench.heal("b", TTL, T + 1).holder.as_deref(), Some("a"));
+    assert_eq!(bench.heal("a", TTL, T), Reply::new(Verdict::Ok, T, T));
+    assert_eq!(bench.heal("b", TTL, T + 1).holder(), Some("a"));
     bench.release("a");
-    assert_eq!(bench.heal("a", TTL, T - 1), Reply::new(Verdict::No, T, T, None, Remaining::Gone));
-    assert_eq!(bench.inspect().holder, None);
+    assert_eq!(bench.heal("a", TTL, T - 1), Reply::new(Verdict::No { holder: None, remaining: Remaining::Gone }, T, T));
+    assert_eq!(bench.inspect().holder(), None);
 }
 
 #[test]
@@ -284,9 +295,10 @@ fn heal_works_in_quarantine_and_is_no_vote() {
         place: None,
         quorum_config,
     };
-    assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);
+    let quarantine = Verdict::Quarantine { left: Duration::from_secs(60) };
+    assert_eq!(bench.apply(&acquire).verdict, quarantine);
     assert_eq!(bench.heal("a", TTL, T).verdict, Verdict::Ok);
-    assert_eq!(bench.apply(&acquire).verdict, Verdict::Quarantine);
+    assert_eq!(bench.apply(&acquire).verdict, quarantine);
     bench.pass(60_000);
     assert_eq!(bench.apply(&acquire).verdict, Verdict::Vote);
 }
@@ -295,11 +307,11 @@ fn heal_works_in_quarantine_and_is_no_vote() {
 fn a_release_deletes_its_own_lock_only_and_the_fence_stays_for_a_day_after_the_locks_expiry() {
     let mut bench = Bench::new();
     bench.acquire("a", T);
-    assert_eq!(bench.release("b"), Reply::new(Verdict::No, T, T, Some("a".into()), ms(TTL)));
+    assert_eq!(bench.release("b"), Reply::new(Verdict::No { holder: Some("a".into()), remaining: ms(TTL) }, T, T));
     bench.pass(5_000);
-    assert_eq!(bench.release("a"), Reply::new(Verdict::Ok, bench.now_us, T, None, Remaining::Gone));
+    assert_eq!(bench.release("a"), Reply::new(Verdict::Ok, bench.now_us, T));
     assert_eq!(bench.keys_now(), [("{orders:42}:~lt:fence".into(), Some(TTL - 5_000 + FENCE_KEPT_MS))]);
-    assert_eq!(bench.release("a"), Reply::new(Verdict::No, bench.now_us, T, None, Remaining::Gone));
+    assert_eq!(bench.release("a"), Reply::new(Verdict::No { holder: None, remaining: Remaining::Gone }, bench.now_us, T));
 }
 
 #[test]

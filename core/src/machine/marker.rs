@@ -12,7 +12,6 @@ use super::Env;
 use super::cut::cut;
 use super::fence;
 use super::state::{State, Value};
-use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::{QuorumConfig, Reply, Verdict};
@@ -103,17 +102,17 @@ fn refusal(standing: Standing, config: &QuorumConfig, env: &Env<'_>) -> Reply {
         Standing::Votes => plain(Verdict::Ok, env),
         Standing::Anew => quarantine(env, config.max_ttl_ms),
         Standing::Waits(left) => quarantine(env, left),
-        Standing::Elsewhere(config) => Reply { holder: Some(cut(&config).to_owned()), ..plain(Verdict::Mismatch, env) },
-        Standing::Unreadable(found) => Reply { holder: Some(found), ..plain(Verdict::Conflict, env) },
+        Standing::Elsewhere(quorum) => plain(Verdict::Mismatch { quorum: cut(&quorum).to_owned() }, env),
+        Standing::Unreadable(found) => plain(Verdict::Conflict { found }, env),
     }
 }
 
 fn quarantine(env: &Env<'_>, left_ms: u64) -> Reply {
-    Reply { remaining: Remaining::For(Duration::from_millis(left_ms)), ..plain(Verdict::Quarantine, env) }
+    plain(Verdict::Quarantine { left: Duration::from_millis(left_ms) }, env)
 }
 
 fn plain(verdict: Verdict, env: &Env<'_>) -> Reply {
-    Reply::new(verdict, env.now_us, 0, None, Remaining::Gone)
+    Reply::new(verdict, env.now_us, 0)
 }
 
 fn write(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>, since: u64) {
@@ -156,13 +155,13 @@ mod tests {
         Env { now_us, run_id }
     }
 
-    fn admits(state: &mut State, now_us: u64, run_id: &str) -> Option<(Verdict, Remaining)> {
+    fn admits(state: &mut State, now_us: u64, run_id: &str) -> Option<Verdict> {
         let reply = admit(state, Keys::server_marker(), &CONFIG, &env(now_us, run_id))?;
-        Some((reply.verdict, reply.remaining))
+        Some(reply.verdict)
     }
 
-    fn waits(ms: u64) -> Option<(Verdict, Remaining)> {
-        Some((Verdict::Quarantine, Remaining::For(Duration::from_millis(ms))))
+    fn waits(ms: u64) -> Option<Verdict> {
+        Some(Verdict::Quarantine { left: Duration::from_millis(ms) })
     }
 
     #[test]
@@ -209,7 +208,7 @@ mod tests {
             Some(trust(&mut state, &CONFIG, &env(NOW, "a"))),
         ];
         for reply in replies.into_iter().flatten() {
-            assert_eq!((reply.verdict, reply.holder.as_deref()), (Verdict::Mismatch, Some("n=5 max_ttl=60000")));
+            assert_eq!(reply.verdict, Verdict::Mismatch { quorum: "n=5 max_ttl=60000".into() });
         }
         let after: Vec<_> = state.iter(NOW).map(|(key, entry)| (key.to_owned(), entry.clone())).collect();
         assert_eq!(before, after);
@@ -220,7 +219,7 @@ mod tests {
         let state = State::new();
         assert_eq!(greet(&state, None, &env(NOW, "a")).verdict, Verdict::Ok);
         let reply = greet(&state, Some(&CONFIG), &env(NOW, "a"));
-        assert_eq!(Some((reply.verdict, reply.remaining)), waits(60_000));
+        assert_eq!(Some(reply.verdict), waits(60_000));
         assert_eq!(state.iter(NOW).count(), 0);
     }
 
@@ -232,7 +231,7 @@ mod tests {
         {
             state.put(Keys::server_marker(), Value::Text(text.into()), 0, None);
             let reply = trust(&mut state, &CONFIG, &env(NOW, "a"));
-            assert_eq!((reply.verdict, reply.holder.as_deref()), (Verdict::Conflict, Some("string at {~lt}:marker")), "{text:?}");
+            assert_eq!(reply.verdict, Verdict::Conflict { found: "string at {~lt}:marker".into() }, "{text:?}");
         }
         state.put(Keys::server_marker(), Value::Text("n=3 max_ttl=60000 run=a since=0 later=1".into()), 0, None);
         assert_eq!(admits(&mut state, NOW, "a"), None, "fields of later versions are skipped");

@@ -47,8 +47,7 @@ pub use state::{Entry, Value};
 pub use state::{Message, State};
 
 use self::rules::AcquireArgs;
-use crate::error::Remaining;
-use crate::op::{Op, Reply, Verdict};
+use crate::op::{Op, Reply, ServerFacts, Verdict};
 
 /// What a server knows beside its keys.
 #[derive(Clone, Copy, Debug)]
@@ -87,13 +86,14 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),
         Op::Examine => examine(env),
         // Nobody is denied anything here.
-        Op::Probe { .. } => Reply::new(Verdict::Info, env.now_us, 0, None, Remaining::Gone),
+        Op::Probe { .. } => Reply::new(Verdict::Probed { missing: Vec::new() }, now_us, 0),
         Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
     }
 }
 
 /// What this machine can say of the server it describes.
 fn examine(env: &Env<'_>) -> Reply {
-    let text = "version=memory role=master persistence=none eviction=noeviction";
-    Reply::new(Verdict::Info, env.now_us, 0, Some(text.to_owned()), Remaining::Gone)
+    let [version, role, persistence, eviction] = ["memory", "master", "none", "noeviction"].map(str::to_owned);
+    let facts = ServerFacts { version, role, persistence, eviction, in_cluster: false };
+    Reply::new(Verdict::Described(Box::new(facts)), env.now_us, 0)
 }

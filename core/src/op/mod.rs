@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use self::failure::{Failure, FailureKind};
-pub use self::reply::{Queued, Reply, Verdict};
+pub use self::reply::{Queued, Reply, ServerFacts, Verdict};
 use crate::mutant::mutant;
 use crate::name::Keys;
 
@@ -98,9 +98,9 @@ pub enum Op {
         /// The quorum the client believes in; `None` for a client of one server.
         quorum_config: Option<QuorumConfig>,
     },
-    /// Tell what the server is: the reply's `holder` has the fields version, role, persistence, eviction, and cluster for a node of one.
+    /// Tell what the server is.
     Examine,
-    /// Try what the scripts do, on keys that no lock has: the reply's `holder` has a line for each right that is missing.
+    /// Try what the scripts do, on keys that no lock has, and tell which rights are missing.
     Probe {
         /// Keys that no lock has, under the client's prefix.
         keys: Arc<Keys>,

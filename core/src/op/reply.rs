@@ -1,33 +1,81 @@
 //! Replies: what a server answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::Remaining;
 use crate::machine;
 
-/// What the server decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the server decided, with what belongs to that. What somebody else may have written (a holder, what was found, a quorum) is
+/// shown up to its first [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Acquire: the lock is ours here, `fence` is the vote.
+    /// Acquire: the lock is ours here, and the reply's fence is the vote.
     Vote,
-    /// Acquire: the lock is `holder`'s.
-    Held,
+    /// Acquire: the lock is another's.
+    Held {
+        /// The value of the lock's key.
+        holder: String,
+        /// How long the key remains.
+        remaining: Remaining,
+    },
     /// Done.
     Ok,
-    /// The lock is not ours (see `holder`), or its fence is newer than ours.
-    No,
-    /// A key holds something else than it should; `holder` names the type found.
-    Conflict,
-    /// Acquire: the server is new or lost its data, and votes after `remaining`.
-    Quarantine,
-    /// The marker says another quorum; `holder` is its `n=… max_ttl=…`.
-    Mismatch,
-    /// Inspect, examine: this is what there is.
-    Info,
+    /// The lock is not ours, or its fence is newer than ours.
+    No {
+        /// The value of the lock's key, if there is one.
+        holder: Option<String>,
+        /// How long the key remains.
+        remaining: Remaining,
+    },
+    /// A key holds something else than it should.
+    Conflict {
+        /// The type of the lock's key, or the type and the name of another key.
+        found: String,
+    },
+    /// The server is new or lost its data.
+    Quarantine {
+        /// When it votes.
+        left: Duration,
+    },
+    /// The marker says another quorum.
+    Mismatch {
+        /// That quorum, as a [`QuorumConfig`](crate::op::QuorumConfig) is written: `n=… max_ttl=…`.
+        quorum: String,
+    },
+    /// Inspect: this is what there is.
+    Seen {
+        /// The value of the lock's key, if there is one.
+        holder: Option<String>,
+        /// How long the key remains.
+        remaining: Remaining,
+    },
+    /// Examine: this is what the server is.
+    Described(Box<ServerFacts>),
+    /// Probe: these rights are missing, a line for each.
+    Probed {
+        /// Such as `PEXPIRE of :~lt:probe, to renew and extend a lock`.
+        missing: Vec<String>,
+    },
 }
 
-/// A server's answer. One shape for all operations; what a verdict doesn't use is empty.
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// The product and its version.
+    pub version: String,
+    /// `master` or `slave`, as the server calls itself.
+    pub role: String,
+    /// `aof`, `rdb` or `none`.
+    pub persistence: String,
+    /// The policy for a full memory, such as `noeviction`.
+    pub eviction: String,
+    /// Whether it is a node of a cluster.
+    pub in_cluster: bool,
+}
+
+/// A server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reply {
@@ -37,11 +85,6 @@ pub struct Reply {
     pub time_us: u64,
     /// The lock's fence counter after the operation, 0 if there is none.
     pub fence: u64,
-    /// The value of the lock key after the operation, if there is one; of another's no more than the first
-    /// [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
-    pub holder: Option<String>,
-    /// How long the key remains.
-    pub remaining: Remaining,
     /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
     pub run_id: Option<Arc<str>>,
     /// Whether the operation was also sent on a connection that broke, and may have been done then.
@@ -53,13 +96,23 @@ pub struct Reply {
 impl Reply {
     /// A reply.
     #[must_use]
-    pub fn new(verdict: Verdict, time_us: u64, fence: u64, holder: Option<String>, remaining: Remaining) -> Self {
-        Self { verdict, time_us, fence, holder, remaining, run_id: None, repeated: false, queued: Queued::Nothing }
+    pub fn new(verdict: Verdict, time_us: u64, fence: u64) -> Self {
+        Self { verdict, time_us, fence, run_id: None, repeated: false, queued: Queued::Nothing }
+    }
+
+    /// The value of the lock's key, where the reply shows one that may not be ours.
+    #[must_use]
+    pub fn holder(&self) -> Option<&str> {
+        match &self.verdict {
+            Verdict::Held { holder, .. } => Some(holder),
+            Verdict::No { holder, .. } | Verdict::Seen { holder, .. } => holder.as_deref(),
+            _ => None,
+        }
     }
 
     /// Who has the lock instead of whoever asked; nobody has one that is kept for a waiter.
     pub(crate) fn rival(&self) -> Option<&str> {
-        self.holder.as_deref().filter(|holder| !machine::is_claim(holder))
+        self.holder().filter(|holder| !machine::is_claim(holder))
     }
 }
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
-use crate::error::Remaining;
 use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verdict};
 use crate::options::{LockOptions, Wait};
-use crate::protocol::waiting::tests::{at, ms, recipe};
+use crate::protocol::waiting::tests::{at, gone, held, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
 use crate::wait::{Hint, LeaveReason, LocalQueues, Role, Seat};
 
@@ -35,12 +34,12 @@ impl Acquire {
 
     pub(in crate::protocol) fn answer(&mut self, verdict: Verdict, queued: Queued) -> Vec<Command> {
         let tag = Tag { round: self.round, step: Step::Acquire, sent: self.now };
-        let reply = Reply::new(verdict, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
+        let reply = Reply::new(verdict, 0, 7);
         self.bring(Input::Answer { server: 0, tag, answer: Ok(Reply { queued, ..reply }) })
     }
 
     pub(in crate::protocol) fn held(&mut self) -> Vec<Command> {
-        self.answer(Verdict::Held, Queued::At { rank: 2, arrival: 9 })
+        self.answer(held(), Queued::At { rank: 2, arrival: 9 })
     }
 }
 
@@ -100,7 +99,7 @@ fn an_acquire_that_nobody_lined_up_has_nothing_to_take_off() {
     let (_lines, seats) = seats(1, false);
     let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
     acquire.bring(Input::Start);
-    acquire.answer(Verdict::Held, Queued::Nothing);
+    acquire.answer(held(), Queued::Nothing);
     let ended = acquire.bring(Input::Cancel);
     assert_eq!((reason(&ended), leaving(&ended)), (Some(LeaveReason::GaveUp), vec![]));
 }
@@ -207,15 +206,15 @@ fn who_gives_up_takes_off_the_place_that_another_of_its_process_had_lined_up() {
 #[test]
 fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a_release() {
     // What the third server answers when the others have decided, and how long the waiter then trusts its hint alone.
-    for (late, soonest, latest) in [(Verdict::Held, 1, 6), (Verdict::Vote, 700, 1_001)] {
+    for (late, soonest, latest) in [(held(), 1, 6), (Verdict::Vote, 700, 1_001)] {
         let mut queues = LocalQueues::new("c", "", 3);
         let seat = queues.join("l", 1, false);
         let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(seat), 1, Now { tick: at(0), wall_us: 0 });
         let mut bring = |input| machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut Vec::new());
         bring(Input::Start);
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
-        for (server, verdict) in [(0, Verdict::Held), (1, Verdict::Held), (2, late)] {
-            let reply = Reply::new(verdict, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
+        for (server, verdict) in [(0, held()), (1, held()), (2, late.clone())] {
+            let reply = Reply::new(verdict, 0, 7);
             let reply = Reply { queued: Queued::At { rank: 0, arrival: 9 }, ..reply };
             bring(Input::Answer { server, tag, answer: Ok(reply) });
         }
@@ -235,7 +234,7 @@ fn bugs_planted_in_an_acquire_are_noticed() {
 fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
     let lost = || Err(Failure::unknown(FailureKind::Disconnected, "it broke"));
     let lined_up = || {
-        let reply = Reply::new(Verdict::Held, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
+        let reply = Reply::new(held(), 0, 7);
         Ok(Reply { queued: Queued::At { rank: 0, arrival: 9 }, ..reply })
     };
     // The server may read it all the same; or it has, and says so late.
@@ -259,7 +258,7 @@ fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
                     asked.clear();
                     acquire.round = 0;
                 }
-                let answer = Ok(Reply::new(Verdict::No, 0, 7, None, Remaining::Gone));
+                let answer = Ok(Reply::new(gone(), 0, 7));
                 acquire.bring(Input::Answer { server, tag, answer });
             }
             if asked.is_empty() && acquire.round > 0 && acquire.machine.wake_at() != Tick::NEVER {
@@ -279,7 +278,7 @@ fn an_acquire_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_tha
 #[test]
 fn an_acquire_that_ends_without_the_lock_tells_how_and_how_long_it_waited() {
     let denied = || Err(Failure::not_applied(FailureKind::Denied, "NOPERM"));
-    let held = || Ok(Reply::new(Verdict::Held, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000))));
+    let held = || Ok(Reply::new(held(), 0, 7));
     for (input, answer, kind, rival, message) in [
         (None, held as fn() -> Answer, "timed_out", Some("id=x"), false),
         (None, denied, "failed", None, true),

@@ -209,7 +209,7 @@ impl Acquisition {
 
     /// An answer to a round that is over: a success of it is deleted again.
     fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
-        if let (State::Acquiring(acquiring), Ok(Reply { verdict: Verdict::Held, .. })) = (&mut self.state, answer) {
+        if let (State::Acquiring(acquiring), Ok(Reply { verdict: Verdict::Held { .. }, .. })) = (&mut self.state, answer) {
             acquiring.waiting.late_refusal(server);
         }
         let Some(removal) = self.removals.iter_mut().find(|removal| removal.round == tag.round) else { return };

@@ -160,8 +160,10 @@ impl Say {
     }
 
     fn no(reply: &Reply, owner: &str) -> Self {
+        if let Verdict::Conflict { found } = &reply.verdict {
+            return Self::Conflict(found.clone());
+        }
         match reply.rival() {
-            _ if reply.verdict == Verdict::Conflict => Self::Conflict(reply.holder.clone().unwrap_or_default()),
             None => Self::Missing,
             Some(holder) if holder == owner => Self::Superseded,
             Some(holder) => Self::Taken(holder.to_owned()),
@@ -175,8 +177,12 @@ mod tests {
     use crate::error::Remaining;
     use crate::op::Failure;
 
-    fn reply(verdict: Verdict, holder: Option<&str>) -> Answer {
-        Ok(Reply::new(verdict, 0, 1, holder.map(str::to_owned), Remaining::Gone))
+    fn reply(verdict: Verdict) -> Answer {
+        Ok(Reply::new(verdict, 0, 1))
+    }
+
+    fn no(holder: Option<&str>) -> Answer {
+        reply(Verdict::No { holder: holder.map(str::to_owned), remaining: Remaining::Gone })
     }
 
     fn unknown() -> Answer {
@@ -196,12 +202,12 @@ mod tests {
 
     #[test]
     fn refused_is_loss_at_once_and_unknown_is_not() {
-        let yes = || reply(Verdict::Ok, Some("me"));
-        let missing = || reply(Verdict::No, None);
-        let taken = || reply(Verdict::No, Some("rival"));
-        let kept = || reply(Verdict::No, Some("claim b:c:1 host=h pid=1"));
-        let newer = || reply(Verdict::No, Some("me"));
-        let forged = || reply(Verdict::Conflict, Some("string at f"));
+        let yes = || reply(Verdict::Ok);
+        let missing = || no(None);
+        let taken = || no(Some("rival"));
+        let kept = || no(Some("claim b:c:1 host=h pid=1"));
+        let newer = || no(Some("me"));
+        let forged = || reply(Verdict::Conflict { found: "string at f".into() });
         for (answers, expected) in [
             (vec![yes()], Progress::Confirmed),
             (vec![missing()], Progress::Refused(LossReason::Missing, None)),
@@ -224,7 +230,7 @@ mod tests {
     fn a_server_whose_clock_jumped_counts_only_when_it_confirms_again() {
         let quorum = Quorum::of(1);
         let at = |ms: u64| Tick::from_micros(ms * 1_000);
-        let time = |ms: u64| Ok(Reply::new(Verdict::Ok, ms * 1_000, 1, Some("me".into()), Remaining::Gone));
+        let time = |ms: u64| Ok(Reply::new(Verdict::Ok, ms * 1_000, 1));
         let mut readings = vec![Some(Reading { sent: at(0), server_us: 1_000_000 })];
         let mut first = Extension::new(1, at(100), Duration::from_secs(1), Tick::NEVER, quorum);
         assert_eq!(first.answer(0, at(101), "me", time(6_000), &mut readings), Progress::Unknown);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Now, Tick};
-use crate::error::{Code, Error, Loss, Remaining};
+use crate::error::{Code, Error, Loss};
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::waiting::tests::{at, ms};
@@ -18,7 +18,7 @@ pub(in crate::protocol) fn recipe(servers: usize, ttl: Duration) -> Recipe {
 }
 
 pub(in crate::protocol) fn yes(verdict: Verdict) -> Answer {
-    Ok(Reply::new(verdict, 0, 7, Some("us".into()), Remaining::Gone))
+    Ok(Reply::new(verdict, 0, 7))
 }
 
 fn refused() -> Answer {

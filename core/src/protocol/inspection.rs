@@ -29,7 +29,7 @@ pub struct LockInfo {
 pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Option<Result<Option<LockInfo>, Error>> {
     let quorum = Quorum::of(answers.len());
     let answered = answers.iter().filter_map(|answer| answer.as_ref()?.as_ref().ok());
-    let (conflicts, replies): (Vec<&Reply>, Vec<&Reply>) = answered.partition(|reply| reply.verdict == Verdict::Conflict);
+    let (conflicts, replies): (Vec<&Reply>, Vec<&Reply>) = answered.partition(|reply| found(reply).is_some());
     // A server may lag behind a release or an acquire that a majority has done: while the rest could tell, it is waited for.
     let pending = answers.iter().filter(|answer| answer.is_none()).count();
     if replies.len() >= quorum.needed() && (pending == 0 || is_clear(&replies, pending, quorum)) {
@@ -43,23 +43,36 @@ pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Op
         return Some(Err(Error::invalid("servers", servers, other.message.clone())));
     }
     let denied = failed.iter().filter(|error| error.kind == FailureKind::Denied).count();
-    Some(Err(match conflicts.first() {
+    Some(Err(match conflicts.first().and_then(|conflict| found(conflict)) {
         _ if !quorum.blocked_by(conflicts.len() + denied) => Error::unavailable(Some(name), answers.len(), failed),
-        Some(conflict) if conflicts.len() > denied => Error::key_conflict(name, conflict.holder.as_deref().unwrap_or_default()),
+        Some(found) if conflicts.len() > denied => Error::key_conflict(name, found),
         _ => Error::denied(Some(name), failed),
     }))
 }
 
+/// The value of the lock's key, and how long it remains.
+fn holder(reply: &Reply) -> Option<(&str, Remaining)> {
+    match &reply.verdict {
+        Verdict::Seen { holder, remaining } => Some((holder.as_deref()?, *remaining)),
+        _ => None,
+    }
+}
+
+/// What a key holds that is no lock's.
+fn found(reply: &Reply) -> Option<&str> {
+    if let Verdict::Conflict { found } = &reply.verdict { Some(found) } else { None }
+}
+
 /// Whether a majority shows one holder, or none can any more.
 fn is_clear(replies: &[&Reply], pending: usize, quorum: Quorum) -> bool {
-    let holders = || replies.iter().filter_map(|reply| reply.holder.as_deref());
+    let holders = || replies.iter().filter_map(|reply| Some(holder(reply)?.0));
     let most = holders().map(|owner| holders().filter(|other| *other == owner).count()).max().unwrap_or(0);
     most >= quorum.needed() || most + pending < quorum.needed()
 }
 
 /// The holder that most servers show, if a majority could.
 fn shown(replies: &[&Reply], quorum: Quorum) -> Option<LockInfo> {
-    let holders = || replies.iter().filter_map(|reply| Some((reply.holder.as_deref()?, reply.remaining)));
+    let holders = || replies.iter().filter_map(|reply| holder(reply));
     let shown_by = |owner: &str| holders().filter(|(holder, _)| *holder == owner).count();
     let (owner, _) = holders().max_by_key(|(owner, _)| shown_by(owner))?;
     let unasked = quorum.servers() - replies.len();
@@ -99,7 +112,7 @@ mod tests {
 
     fn reply(holder: Option<&str>, fence: u64) -> Option<Answer> {
         let remaining = if holder.is_some() { Remaining::For(Duration::from_secs(1)) } else { Remaining::Gone };
-        Some(Ok(Reply::new(Verdict::Info, 0, fence, holder.map(str::to_owned), remaining)))
+        Some(Ok(Reply::new(Verdict::Seen { holder: holder.map(str::to_owned), remaining }, 0, fence)))
     }
 
     fn failed() -> Option<Answer> {
@@ -107,7 +120,7 @@ mod tests {
     }
 
     fn conflict() -> Option<Answer> {
-        Some(Ok(Reply::new(Verdict::Conflict, 0, 0, Some("list".into()), Remaining::Gone)))
+        Some(Ok(Reply::new(Verdict::Conflict { found: "list".into() }, 0, 0)))
     }
 
     fn denied() -> Option<Answer> {

@@ -70,12 +70,12 @@ mod tests {
     fn an_answer_shows_a_jump_also_where_it_says_that_the_key_is_gone() {
         let readings = [None, Some(Reading { sent: at(0), server_us: 1_000_000 })];
         let tag = Tag { round: 2, step: Step::Extend, sent: at(100) };
-        let answer = |verdict, ms: u64| Ok(Reply::new(verdict, ms * 1_000, 1, None, Remaining::Gone));
+        let answer = |verdict, ms: u64| Ok(Reply::new(verdict, ms * 1_000, 1));
         let jump = |by| Some(Jump { server: 1, by: ms(by), since: at(0), seen: at(100) });
         for (server, answer, expected) in [
             (1, answer(Verdict::Ok, 1_101), None),
             (1, answer(Verdict::Ok, 6_101), jump(5_000)),
-            (1, answer(Verdict::No, 61_101), jump(60_000)),
+            (1, answer(Verdict::No { holder: None, remaining: Remaining::Gone }, 61_101), jump(60_000)),
             (1, answer(Verdict::Ok, 500), None),
             (1, Err(Failure::unknown(FailureKind::Timeout, "late")), None),
             (0, answer(Verdict::Ok, 61_101), None),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::clock::Now;
-use crate::error::{Code, Error, Remaining};
+use crate::error::{Code, Error};
 use crate::name::{Keys, Kind};
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::options::{LockOptions, Wait};
@@ -21,7 +21,7 @@ const fn at(n: u64) -> Tick {
 }
 
 fn say(verdict: Verdict) -> Answer {
-    Ok(Reply::new(verdict, 0, 7, Some("x".into()), Remaining::For(ms(60_000))))
+    Ok(Reply::new(verdict, 0, 7))
 }
 
 fn disconnected() -> Answer {

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use crate::clock::Now;
-use crate::error::Remaining;
 use crate::op::{Failure, FailureKind, Queued, Reply, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::acquiring::tests::{Acquire, leaving, reason, seats};
 use crate::protocol::removal::STRAGGLER;
-use crate::protocol::waiting::tests::{at, ms, recipe};
+use crate::protocol::waiting::tests::{at, gone, held, recipe};
 use crate::protocol::{Acquisition, Input, Step, Tag};
 use crate::wait::{LeaveReason, LocalQueues, Role};
 
@@ -31,7 +30,7 @@ fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
         };
         bring(&mut machine, Input::Start);
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
-        let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
+        let vote = || Ok(Reply::new(Verdict::Vote, 0, 7));
         bring(&mut machine, Input::Answer { server: 0, tag, answer: vote() });
         let granted = bring(&mut machine, Input::Answer { server: 1, tag, answer: vote() });
         assert!(reason(&granted).is_some());
@@ -39,7 +38,7 @@ fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
             queues.join("l", 2, false);
         }
         queues.quit("l", 1, LeaveReason::Granted { until: at(9_998), stays: false });
-        let held = Reply::new(Verdict::Held, 0, 7, Some("id=x".into()), Remaining::For(ms(60_000)));
+        let held = Reply::new(held(), 0, 7);
         let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
         assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
     }
@@ -68,7 +67,7 @@ fn a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_gra
             bring(Input::Start);
             hears(1);
             let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
-            let vote = || Ok(Reply::new(Verdict::Vote, 0, 7, None, Remaining::For(ms(10_000))));
+            let vote = || Ok(Reply::new(Verdict::Vote, 0, 7));
             let mut granted = bring(Input::Answer { server: 0, tag, answer: vote() });
             if servers > 1 {
                 hears(2);
@@ -112,7 +111,7 @@ fn an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back() {
         assert!(slot.has_arrived_at(0), "{stays}");
         second.now = second.machine.wake_at().max(at(2));
         second.bring(Input::Role(Role::First, None));
-        second.answer(Verdict::Held, Queued::At { rank: 0, arrival: 30 });
+        second.answer(held(), Queued::At { rank: 0, arrival: 30 });
         assert_eq!((second.round, slot.place(0).arrival), (2, 30), "{stays}");
     }
 }
@@ -135,7 +134,7 @@ fn a_place_that_nobody_uses_any_more_is_left_with_what_an_earlier_round_is_asked
         let lost = Err(Failure::unknown(FailureKind::Timeout, "no answer"));
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
         first.bring(Input::Answer { server: 0, tag, answer: lost });
-        let gone = Ok(Reply::new(Verdict::No, 0, 7, None, Remaining::Gone));
+        let gone = Ok(Reply::new(gone(), 0, 7));
         first.bring(Input::Answer { server: 0, tag: Tag { step: Step::Release, sent: first.now, ..tag }, answer: gone });
         let asked_again = first.now.after(STRAGGLER);
         // The second one gets the lock, and its place is for the one that waits behind.

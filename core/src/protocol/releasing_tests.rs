@@ -4,9 +4,8 @@ use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
 use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
-use crate::error::Remaining;
 use crate::protocol::removal::STRAGGLER;
-use crate::protocol::waiting::tests::{at, ms, recipe};
+use crate::protocol::waiting::tests::{at, gone, ms, recipe};
 use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Step, Tag};
 
 /// Lets a majority of three servers grant a lock at the origin, which nobody renews.
@@ -50,7 +49,7 @@ impl Bench {
 }
 
 fn reply(verdict: Verdict) -> Reply {
-    Reply::new(verdict, 0, 7, None, Remaining::Gone)
+    Reply::new(verdict, 0, 7)
 }
 
 #[test]
@@ -76,12 +75,12 @@ fn a_server_whose_acquire_went_down_with_its_connection_is_asked_twice_also_afte
             let left = broke.max(lost).after(ms(40));
             bench.bring(left, Input::Release(1, Manner::EndOfBody));
             for server in 0..3 {
-                bench.answer(left, server, Step::Release, left, Ok(reply(Verdict::No)));
+                bench.answer(left, server, Step::Release, left, Ok(reply(gone())));
             }
             while bench.machine.wake_at() < Tick::NEVER {
                 let now = bench.machine.wake_at();
                 bench.bring(now, Input::Wake);
-                bench.answer(now, 2, Step::Release, now, Ok(reply(Verdict::No)));
+                bench.answer(now, 2, Step::Release, now, Ok(reply(gone())));
             }
             let times = bench.asked.iter().filter(|(_, server)| *server == 2).count();
             let unsure = maybe_applied && broke.after(STRAGGLER) > left;
@@ -94,7 +93,7 @@ fn a_heal_that_a_release_overtook_is_undone_behind_it() {
     // How the heal that was on its way to the third server ended after the release, which had found nothing there.
     for (answer, asked_again) in [
         (Ok(reply(Verdict::Ok)), true),
-        (Ok(reply(Verdict::No)), false),
+        (Ok(reply(gone())), false),
         (Err(Failure::unknown(FailureKind::Disconnected, "broke")), true),
         (Err(Failure::not_applied(FailureKind::TooLate, "too late")), false),
     ] {
@@ -103,14 +102,14 @@ fn a_heal_that_a_release_overtook_is_undone_behind_it() {
         for round in [2, 3] {
             let sent = at(u64::from(round));
             bench.bring(sent, Input::Extend(1, Amount::Own));
-            for (server, verdict) in [(2, Verdict::No), (0, Verdict::Ok), (1, Verdict::Ok)] {
+            for (server, verdict) in [(2, gone()), (0, Verdict::Ok), (1, Verdict::Ok)] {
                 let tag = Tag { round, step: Step::Extend, sent };
                 bench.bring(sent, Input::Answer { server, tag, answer: Ok(reply(verdict)) });
             }
         }
         assert_eq!(bench.heals, 1, "the second would be one more that a release may overtake");
         bench.bring(at(5), Input::Release(2, Manner::EndOfBody));
-        for (server, verdict) in [(0, Verdict::Ok), (1, Verdict::Ok), (2, Verdict::No)] {
+        for (server, verdict) in [(0, Verdict::Ok), (1, Verdict::Ok), (2, gone())] {
             bench.answer(at(6), server, Step::Release, at(5), Ok(reply(verdict)));
         }
         assert!(!bench.machine.is_finished(), "the heal has no answer so far");

@@ -7,7 +7,7 @@ use crate::clock::Tick;
 use crate::error::ServerError;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
-use crate::op::{Answer, Failure, FailureKind, Queued, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Queued, Reply, Verdict};
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, release};
 use crate::server::Request;
@@ -32,7 +32,7 @@ enum Progress {
     },
     Deleted,
     Gone,
-    Taken(String),
+    Taken(Option<String>),
 }
 
 /// The pause before a release without an answer is sent again.
@@ -203,7 +203,9 @@ impl Removal {
             // It may have come before what wrote it; or the answer to that was only read late, and somebody else took the key away.
             Ok(_) if late => Progress::Again { at: now, unsure },
             Ok(reply) if (unsure || reply.repeated) && self.within_validity => Progress::Deleted,
-            Ok(reply) => reply.rival().map_or(Progress::Gone, |rival| Progress::Taken(rival.to_owned())),
+            // Something is there that is no lock, and nobody's.
+            Ok(Reply { verdict: Verdict::Conflict { .. }, .. }) => Progress::Taken(None),
+            Ok(reply) => reply.rival().map_or(Progress::Gone, |rival| Progress::Taken(Some(rival.to_owned()))),
             Err(failure) => {
                 self.failed[server] = Some(failure.clone());
                 Progress::Again { at: now.after(RETRY), unsure: unsure || failure.maybe_applied }
@@ -268,9 +270,9 @@ impl Removal {
         if !self.quorum.blocked_by(against) {
             return None;
         }
-        let taken = |progress: &Progress| if let Progress::Taken(rival) = progress { Some(rival.clone()) } else { None };
-        let rival = self.servers.iter().find_map(taken);
-        let proved = rival.is_some() || proves(later);
+        let rival = |progress: &Progress| if let Progress::Taken(rival) = progress { rival.clone() } else { None };
+        let rival = self.servers.iter().find_map(rival);
+        let proved = count(|progress| matches!(progress, Progress::Taken(_))) > 0 || proves(later);
         // Some have voted for others since: those that were asked a moment ago may complete the proof.
         let asked = count(|progress| matches!(progress, Progress::Asked { unsure: false, .. }));
         if !proved && later > 0 && proves(later + asked) {

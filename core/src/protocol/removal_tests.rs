@@ -3,12 +3,12 @@
 use super::*;
 use crate::error::Remaining;
 use crate::op::{Op, Reply};
-use crate::protocol::waiting::tests::recipe;
+use crate::protocol::waiting::tests::{gone, recipe};
 
 const SENT: Tick = Tick::from_micros(1_000);
 
 fn say(verdict: Verdict) -> Answer {
-    Ok(Reply::new(verdict, 0, 7, None, Remaining::Gone))
+    Ok(Reply::new(verdict, 0, 7))
 }
 
 /// A release that overtook the answer to its own acquire.
@@ -35,22 +35,26 @@ fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_
     let (recipe, mut out) = (recipe(1), Vec::new());
     let mut removal = left_early(&recipe, &mut out);
     let now = Tick::from_micros(2_000);
-    removal.answer((0, SENT), now, &say(Verdict::No));
+    removal.answer((0, SENT), now, &say(gone()));
     removal.wake(&recipe, now, &mut out);
-    removal.answer((0, now), now, &say(Verdict::No));
+    removal.answer((0, now), now, &say(gone()));
     assert_eq!(removal.outcome(0, |_| false).map(|release| release.outcome), Some(Outcome::Expired));
 }
 
 #[test]
-fn a_lock_that_is_kept_for_a_waiter_was_not_taken_by_a_rival() {
-    for (found, outcome) in [("claim f:c:1 host=h", Outcome::Expired), ("them", Outcome::Taken)] {
+fn a_rival_is_who_has_the_lock_and_neither_a_waiter_nor_the_type_of_the_key() {
+    let no = |found: &str| Verdict::No { holder: Some(found.to_owned()), remaining: Remaining::Gone };
+    for (found, outcome, rival) in [
+        (no("claim f:c:1 host=h"), Outcome::Expired, None),
+        (no("them"), Outcome::Taken, Some("them")),
+        (Verdict::Conflict { found: "list".into() }, Outcome::Taken, None),
+    ] {
         let (recipe, mut out) = (recipe(1), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
-        let reply = Reply::new(Verdict::No, 0, 7, Some(found.to_owned()), Remaining::Gone);
-        removal.answer((0, SENT), SENT, &Ok(reply));
+        removal.answer((0, SENT), SENT, &say(found));
         let release = removal.outcome(0, |_| false).unwrap();
-        assert_eq!((release.outcome, release.rival.is_some()), (outcome, outcome == Outcome::Taken), "{found}");
+        assert_eq!((release.outcome, release.rival.as_deref()), (outcome, rival));
     }
 }
 
@@ -59,7 +63,7 @@ fn a_release_that_came_before_its_acquire_is_sent_again() {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let mut removal = left_early(&recipe, &mut out);
     let now = Tick::from_micros(2_000);
-    removal.answer((0, SENT), now, &say(Verdict::No));
+    removal.answer((0, SENT), now, &say(gone()));
     assert_eq!((removal.is_over(), removal.wake_at()), (false, Some(now)));
     removal.wake(&recipe, now, &mut out);
     removal.answer((0, SENT), now, &say(Verdict::Ok));
@@ -81,7 +85,7 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool)
     let value = Value { round: 1, owner: "me".into(), leaves: None };
     let mut removal = Removal::begin(&recipe, value, now, None, now, |_| Concern::Ask, &mut out);
     removal.await_writes(&recipe, |_| true, now);
-    removal.answer((0, SENT), now, &say(Verdict::No));
+    removal.answer((0, SENT), now, &say(gone()));
     let then = removal.wake_at().unwrap();
     assert_eq!(then, SENT.after(Duration::from_millis(2_500)));
     removal.wake(&recipe, then, &mut out);
@@ -101,7 +105,7 @@ fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
         let value = Value { round: 1, owner: "me".into(), leaves: leaves_at_once.then(|| Arc::clone(&entry)) };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         removal.await_writes(&recipe, |_| true, SENT);
-        removal.answer((0, SENT), SENT, &say(Verdict::No));
+        removal.answer((0, SENT), SENT, &say(gone()));
         if !leaves_at_once {
             removal.take_along(&recipe, &entry, SENT);
         }
@@ -113,7 +117,7 @@ fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
         let [Command::Send { request, .. }] = &out[..] else { panic!("{leaves_at_once}: {out:?}") };
         assert!(matches!(&request.op, Op::Release { leave: Some(leave), .. } if *leave == entry), "{request:?}");
         assert_eq!(then, now.after(STRAGGLER), "{leaves_at_once}");
-        removal.answer((0, then), then, &say(Verdict::No));
+        removal.answer((0, then), then, &say(gone()));
         assert!(removal.is_over());
     }
 }
@@ -132,7 +136,7 @@ fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
         let (recipe, mut out) = (recipe(3), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
-        (0..2).for_each(|server| removal.answer((server, SENT), SENT, &say(Verdict::No)));
+        (0..2).for_each(|server| removal.answer((server, SENT), SENT, &say(gone())));
         if !third_is_asked {
             removal.answer((2, SENT), SENT, &Err(Failure::unknown(FailureKind::Timeout, "late")));
         }

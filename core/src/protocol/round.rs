@@ -2,11 +2,10 @@
 
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::deadline::Deadline;
-use crate::error::{Holder, Remaining};
+use crate::error::Holder;
 use crate::machine;
 use crate::mutant::mutant;
 use crate::protocol::ballot::{Ballot, Standing};
@@ -107,18 +106,17 @@ impl Round {
 
     pub(super) fn refuse(&mut self, server: usize, answer: Answer, last_fence: &mut u64) {
         self.refusals[server] = Some(match answer {
-            Ok(Reply { verdict: Verdict::Held, fence, holder, remaining, .. }) => {
+            Ok(Reply { verdict: Verdict::Held { holder, remaining }, fence, .. }) => {
                 *last_fence = (*last_fence).max(fence);
-                Refusal::Held(Holder { owner: holder.unwrap_or_default(), remaining })
+                Refusal::Held(Holder { owner: holder, remaining })
             }
-            Ok(Reply { verdict: Verdict::No, fence, holder, .. }) => {
+            Ok(Reply { verdict: Verdict::No { holder, .. }, fence, .. }) => {
                 *last_fence = (*last_fence).max(fence);
                 Refusal::Gone(holder.filter(|holder| !machine::is_claim(holder)))
             }
-            Ok(Reply { verdict: Verdict::Conflict, holder, .. }) => Refusal::Conflict(holder.unwrap_or_default()),
-            Ok(Reply { verdict: Verdict::Mismatch, holder, .. }) => Refusal::Mismatch(holder.unwrap_or_default()),
-            Ok(Reply { verdict: Verdict::Quarantine, remaining, .. }) => {
-                let left = if let Remaining::For(left) = remaining { left } else { Duration::ZERO };
+            Ok(Reply { verdict: Verdict::Conflict { found }, .. }) => Refusal::Conflict(found),
+            Ok(Reply { verdict: Verdict::Mismatch { quorum }, .. }) => Refusal::Mismatch(quorum),
+            Ok(Reply { verdict: Verdict::Quarantine { left }, .. }) => {
                 let message = format!("is new or lost its data, votes in {} s", left.as_secs() + 1);
                 Refusal::Failed(Failure::not_applied(FailureKind::Quarantine, message))
             }
@@ -131,8 +129,9 @@ impl Round {
     }
 
     pub(super) fn refuse_confirmation(&mut self, server: usize, reply: Reply) {
-        self.refusals[server] = Some(match reply.holder {
-            Some(holder) if *holder != *self.owner => Refusal::Held(Holder { owner: holder, remaining: reply.remaining }),
+        self.refusals[server] = Some(match reply.verdict {
+            Verdict::No { holder: Some(owner), remaining } if *owner != *self.owner => Refusal::Held(Holder { owner, remaining }),
+            Verdict::Conflict { found } => Refusal::Conflict(found),
             _ => {
                 let message = "lost its key, or cast a newer vote, before the fence was confirmed";
                 Refusal::Failed(Failure::not_applied(FailureKind::Other, message))
@@ -194,5 +193,18 @@ impl Round {
         let mut removal = Removal::begin(recipe, value, now, None, now, concern, out);
         removal.await_writes(recipe, |server| self.ballot.is_pending(server), now);
         removals.push(removal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::waiting::tests::{at, recipe};
+
+    #[test]
+    fn a_key_that_is_no_lock_has_no_holder_when_a_vote_is_to_be_confirmed() {
+        let mut round = Round::new(&recipe(3), 1, "us".into(), false, at(0));
+        round.refuse_confirmation(0, Reply::new(Verdict::Conflict { found: "list".into() }, 0, 0));
+        assert!(matches!(&round.refusals[0], Some(Refusal::Conflict(found)) if found == "list"));
     }
 }

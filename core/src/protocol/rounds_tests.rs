@@ -1,10 +1,10 @@
 //! Extensions on slow links, and what their rounds owe each other, in virtual time.
 
 use super::*;
-use crate::error::{LossReason, Remaining};
+use crate::error::LossReason;
 use crate::op::{Failure, FailureKind, Reply, Verdict};
 use crate::protocol::hold::tests::{Bench, recipe, yes};
-use crate::protocol::waiting::tests::{at, ms};
+use crate::protocol::waiting::tests::{at, gone, ms};
 use crate::protocol::{Amount, Quorum};
 
 /// A hold of a second whose beats are all applied, and answered so long after they were sent.
@@ -136,7 +136,7 @@ fn what_a_server_says_later_withdraws_its_earlier_yes() {
 #[test]
 fn a_clock_that_was_seen_to_jump_doesnt_count_for_rounds_before_that() {
     let mut rounds = Bare::new(3, 2);
-    let time = |ms: u64| Ok(Reply::new(Verdict::Ok, ms * 1_000, 7, Some("us".into()), Remaining::Gone));
+    let time = |ms: u64| Ok(Reply::new(Verdict::Ok, ms * 1_000, 7));
     rounds.readings = vec![Some(Reading { sent: at(0), server_us: 0 }); 3];
     assert!(matches!(rounds.say(0, 1, &time(110)), Heard::Open(Progress::Open, false)));
     assert!(matches!(rounds.say(0, 2, &time(60_000)), Heard::Open(Progress::Open, true)), "a minute in 100 ms");
@@ -152,7 +152,7 @@ fn a_round_that_every_server_failed_is_forgotten() {
 }
 
 fn no() -> Answer {
-    Ok(Reply::new(Verdict::No, 0, 7, None, Remaining::Gone))
+    Ok(Reply::new(gone(), 0, 7))
 }
 
 /// Rounds without a hold, of which all but the last have timed out.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::clock::Now;
 use crate::error::quoted::quoted;
 use crate::error::{Error, ServerError};
-use crate::op::{Answer, FailureKind, QuorumConfig, Verdict};
-use crate::owner::Fields;
+use crate::op::{Answer, FailureKind, QuorumConfig, Reply, Verdict};
 use crate::protocol::failures;
 use crate::sync::Mutex;
 
@@ -72,7 +71,7 @@ impl ServerReport {
     fn of(server: &str, answer: &Answer, now: Now) -> Self {
         let mut report = Self { server: server.to_owned(), ..Self::default() };
         match answer {
-            Ok(reply) => report.fill(&Fields::parse(reply.holder.as_deref().unwrap_or_default()), reply.time_us, now),
+            Ok(reply) => report.fill(reply, now),
             Err(failure) => {
                 let (kind, message) = (failure.kind, failure.message.clone());
                 // A refusal that came in the place of an answer, not in the place of a connection.
@@ -89,25 +88,28 @@ impl ServerReport {
     /// The same with the rights that were found.
     fn permitted(mut self, probed: &Answer) -> Self {
         self.denied = match probed {
-            Ok(reply) => Some(reply.holder.iter().flat_map(|lines| lines.lines().map(str::to_owned)).collect()),
+            Ok(Reply { verdict: Verdict::Probed { missing }, .. }) => Some(missing.clone()),
             // The script itself was denied: the server says what was missing for that.
             Err(failure) if failure.kind == FailureKind::Denied && failure.maybe_applied => Some(vec![failure.message.clone()]),
-            Err(_) => None,
+            _ => None,
         };
         self.warnings.extend(self.denied.iter().flatten().map(|missing| format!("a right is missing: {missing}")));
         self
     }
 
-    fn fill(&mut self, fields: &Fields, time_us: u64, now: Now) {
-        self.version = fields.get("version");
-        self.role = fields.get("role");
-        self.persistence = fields.get("persistence");
-        self.eviction = fields.get("eviction");
-        if time_us > 0 {
-            self.clock_offset_ms = Some((i64::try_from(time_us).unwrap_or(0) - i64::try_from(now.wall_us).unwrap_or(0)) / 1_000);
+    fn fill(&mut self, reply: &Reply, now: Now) {
+        if let Verdict::Described(facts) = &reply.verdict {
+            self.version = Some(facts.version.clone());
+            self.role = Some(facts.role.clone());
+            self.persistence = Some(facts.persistence.clone());
+            self.eviction = Some(facts.eviction.clone());
+        }
+        if reply.time_us > 0 {
+            self.clock_offset_ms =
+                Some((i64::try_from(reply.time_us).unwrap_or(0) - i64::try_from(now.wall_us).unwrap_or(0)) / 1_000);
         }
         self.warnings = self.concerns();
-        if fields.get("cluster").is_some() {
+        if matches!(&reply.verdict, Verdict::Described(facts) if facts.in_cluster) {
             let why = "it is a node of a cluster, and redis+cluster:// is not supported yet: a lock whose slot moves to another node \
                        can't be taken or renewed";
             self.warnings.push(why.to_owned());
@@ -139,12 +141,11 @@ pub fn trusted(servers: &[String], answers: &[Option<Answer>], quorum_config: Qu
         return None;
     }
     for answer in answers.iter().flatten().flatten() {
-        let found = quoted(answer.holder.as_deref().unwrap_or_default());
-        let why = match answer.verdict {
-            Verdict::Mismatch => {
-                format!("a server belongs to a quorum of {found}, this client is configured for {quorum_config}")
+        let why = match &answer.verdict {
+            Verdict::Mismatch { quorum } => {
+                format!("a server belongs to a quorum of {}, this client is configured for {quorum_config}", quoted(quorum))
             }
-            Verdict::Conflict => format!("a server's marker key holds something else: {found}"),
+            Verdict::Conflict { found } => format!("a server's marker key holds something else: {}", quoted(found)),
             _ => continue,
         };
         return Some(Err(Error::invalid("servers", servers, why)));
@@ -157,11 +158,11 @@ pub fn trusted(servers: &[String], answers: &[Option<Answer>], quorum_config: Qu
 mod tests {
     use super::*;
     use crate::clock::Tick;
-    use crate::error::Remaining;
-    use crate::op::Reply;
+    use crate::op::ServerFacts;
 
     fn answer(time_us: u64) -> Option<Answer> {
-        Some(Ok(Reply::new(Verdict::Info, time_us, 0, Some("version=x role=master".into()), Remaining::Gone)))
+        let facts = ServerFacts { role: "master".into(), eviction: "noeviction".into(), ..ServerFacts::default() };
+        Some(Ok(Reply::new(Verdict::Described(Box::new(facts)), time_us, 0)))
     }
 
     fn at(wall_us: u64) -> Now {
@@ -173,7 +174,7 @@ mod tests {
         let reports = Reports::of(["a".to_owned(), "b".to_owned()].into());
         assert_eq!(reports.take(&[answer(50_000_000), None, None, None], at(50_001_000)), None);
         let both = [answer(50_000_000), answer(58_000_000)];
-        let probed = || Some(Ok(Reply::new(Verdict::Info, 0, 0, None, Remaining::Gone)));
+        let probed = || Some(Ok(Reply::new(Verdict::Probed { missing: Vec::new() }, 0, 0)));
         assert_eq!(reports.take(&[both[0].clone(), both[1].clone(), probed(), None], at(55_000_000)), None);
         let reports = reports.take(&[both[0].clone(), both[1].clone(), probed(), probed()], at(55_500_000)).unwrap();
         let offsets: Vec<_> = reports.iter().map(|report| report.clock_offset_ms.unwrap()).collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::error::Remaining;
 use crate::name::{Keys, Kind};
-use crate::op::QuorumConfig;
+use crate::op::{QuorumConfig, Verdict};
 use crate::options::LockOptions;
 use crate::owner::Signature;
 use crate::wait::LocalQueues;
@@ -32,6 +32,16 @@ pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
         response_timeout: ms(1_000),
         unavailable_after: ms(5_000),
     }
+}
+
+/// What a server answers where the lock is nobody's.
+pub(in crate::protocol) fn gone() -> Verdict {
+    Verdict::No { holder: None, remaining: Remaining::Gone }
+}
+
+/// What a server answers to an acquire where another has the lock.
+pub(in crate::protocol) fn held() -> Verdict {
+    Verdict::Held { holder: "id=x".into(), remaining: Remaining::For(ms(60_000)) }
 }
 
 /// A waiter in a line of its own, and what it waits with.

@@ -37,7 +37,7 @@ impl Witness {
             Err(failure) if step == Step::Acquire && failure.maybe_applied && !mutant!(UnansweredVoteAccused) => {
                 self.ours[server] = u64::MAX;
             }
-            Ok(reply) if reply.verdict == Verdict::No && !is_ours(reply, owner) => {
+            Ok(reply @ Reply { verdict: Verdict::No { .. }, .. }) if !is_ours(reply, owner) => {
                 self.shown[server] = self.shown[server].max(reply.fence);
             }
             _ => (),
@@ -67,7 +67,7 @@ impl Witness {
 }
 
 fn is_ours(reply: &Reply, owner: Option<&str>) -> bool {
-    owner.is_some() && reply.holder.as_deref() == owner
+    owner.is_some() && reply.holder() == owner
 }
 
 #[cfg(test)]
@@ -76,16 +76,20 @@ mod tests {
     use crate::error::Remaining;
     use crate::op::{Failure, FailureKind};
 
-    fn reply(verdict: Verdict, fence: u64, holder: Option<&str>) -> Answer {
-        Ok(Reply::new(verdict, 0, fence, holder.map(str::to_owned), Remaining::Gone))
+    fn reply(verdict: Verdict, fence: u64) -> Answer {
+        Ok(Reply::new(verdict, 0, fence))
+    }
+
+    fn no(holder: Option<&str>) -> Verdict {
+        Verdict::No { holder: holder.map(str::to_owned), remaining: Remaining::Gone }
     }
 
     /// What is proved after our fence 7, where each server voted so for us and then answered so to a release.
     fn proved(servers: &[(u64, u64, Option<&str>)]) -> Option<u64> {
         let mut witness = Witness::new(Quorum::of(servers.len()));
         for (server, (ours, shown, holder)) in servers.iter().enumerate() {
-            witness.hear(server, Step::Acquire, &reply(Verdict::Vote, *ours, Some("us")), None);
-            witness.hear(server, Step::Release, &reply(Verdict::No, *shown, *holder), Some("us"));
+            witness.hear(server, Step::Acquire, &reply(Verdict::Vote, *ours), None);
+            witness.hear(server, Step::Release, &reply(no(*holder), *shown), Some("us"));
         }
         let none = |_: usize| false;
         witness.latest(7, none).filter(|_| witness.proves(witness.count(7, none)))
@@ -118,7 +122,7 @@ mod tests {
     #[test]
     fn whose_vote_it_is_where_our_own_may_still_come_nobody_knows() {
         let mut witness = Witness::new(Quorum::of(1));
-        witness.hear(0, Step::Release, &reply(Verdict::No, 8, None), Some("us"));
+        witness.hear(0, Step::Release, &reply(no(None), 8), Some("us"));
         assert_eq!((witness.latest(7, |_| true), witness.latest(7, |_| false)), (None, Some(8)));
     }
 
@@ -128,8 +132,8 @@ mod tests {
         for (before, expected) in [(&unanswered, None), (&refused, Some(8))] {
             let mut witness = Witness::new(Quorum::of(1));
             witness.hear(0, Step::Acquire, before, None);
-            witness.hear(0, Step::Acquire, &reply(Verdict::Vote, 7, Some("us")), None);
-            witness.hear(0, Step::Release, &reply(Verdict::No, 8, None), Some("us"));
+            witness.hear(0, Step::Acquire, &reply(Verdict::Vote, 7), None);
+            witness.hear(0, Step::Release, &reply(no(None), 8), Some("us"));
             assert_eq!(witness.latest(7, |_| false), expected);
         }
     }

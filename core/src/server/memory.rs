@@ -186,7 +186,7 @@ mod tests {
     fn clients_of_one_name_share_their_locks() {
         let here = MemoryServer::named("shared");
         assert_eq!(ask(&here, "a", Tick::NEVER).unwrap().verdict, Verdict::Vote);
-        assert_eq!(ask(&MemoryServer::named("shared"), "b", Tick::NEVER).unwrap().holder.as_deref(), Some("a"));
+        assert_eq!(ask(&MemoryServer::named("shared"), "b", Tick::NEVER).unwrap().holder(), Some("a"));
         assert_eq!(ask(&MemoryServer::named("other"), "b", Tick::NEVER).unwrap().verdict, Verdict::Vote);
     }
 

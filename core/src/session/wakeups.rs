@@ -135,8 +135,10 @@ impl Session {
     /// The waiter that a message names has left: takes it off the server's queue, so that the server wakes the next one.
     fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
         let name = hinted.lock.strip_prefix(&*self.options.prefix);
-        let is_alone = self.quorum_config.is_none();
-        let Some(Ok(keys)) = name.map(|name| Keys::new(Kind::Exclusive, &self.options.prefix, name, is_alone)) else { return };
+        let single_server = self.quorum_config.is_none();
+        let Some(Ok(keys)) = name.map(|name| Keys::new(Kind::Exclusive, &self.options.prefix, name, single_server)) else {
+            return;
+        };
         let entry = {
             let mut queues = self.wakeups.queues.lock();
             if !queues.passes_on(server, hinted, Tick::now()) {
@@ -144,8 +146,8 @@ impl Session {
             }
             queues.entry(hinted.fair, hinted.number)
         };
-        let op = Op::Leave { keys: Arc::new(keys), entry, single_server: is_alone };
-        let deadline = Tick::now().after(self.options.response_timeout_for(is_alone));
+        let op = Op::Leave { keys: Arc::new(keys), entry, single_server };
+        let deadline = Tick::now().after(self.options.response_timeout_for(single_server));
         self.server(server).submit(Request::new(op, deadline), Completion::new(|_| ()));
     }
 }

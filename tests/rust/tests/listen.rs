@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use locktender::Remaining;
 use locktender::op::{FailureKind, Op, Verdict};
 use locktender::server::{Listener, Notice, Server};
 use locktender_tests::{Binary, LENIENT, Proxy, RealServer, Reply, ServerOptions, eventually};
@@ -84,8 +85,7 @@ fn published(server: &RealServer, heard: &Heard) {
 /// Takes and gives back a lock.
 fn locks(subject: &Subject) {
     assert_eq!(subject.ask(acquire("a", "owner")).unwrap().verdict, Verdict::Vote);
-    let reply = subject.ask(release("a", "owner")).unwrap();
-    assert_eq!((reply.verdict, reply.holder), (Verdict::Ok, None));
+    assert_eq!(subject.ask(release("a", "owner")).unwrap().verdict, Verdict::Ok);
 }
 
 #[test]
@@ -112,14 +112,14 @@ fn operations_mean_the_same_beside_a_subscription() {
         heard.listens();
         let vote = subject.ask(acquire("a", "one")).unwrap();
         let held = subject.ask(acquire("a", "two")).unwrap();
-        assert_eq!((held.verdict, held.holder.as_deref(), held.fence), (Verdict::Held, Some("one"), vote.fence));
+        assert_eq!((held.holder(), held.fence), (Some("one"), vote.fence));
         assert_eq!(subject.ask(extend("a", "one", vote.fence)).unwrap().verdict, Verdict::Ok);
-        assert_eq!(subject.ask(extend("a", "two", vote.fence)).unwrap().verdict, Verdict::No);
+        assert_eq!(subject.ask(extend("a", "two", vote.fence)).unwrap().holder(), Some("one"));
         assert_eq!(subject.ask(release("a", "one")).unwrap().verdict, Verdict::Ok);
-        let gone = subject.ask(release("a", "one")).unwrap();
-        assert_eq!((gone.verdict, gone.holder), (Verdict::No, None));
-        let info = subject.ask(Op::Examine).unwrap().holder.unwrap();
-        assert!(info.contains(&binary.version) && info.contains("role=master"), "{info}");
+        let gone = Verdict::No { holder: None, remaining: Remaining::Gone };
+        assert_eq!(subject.ask(release("a", "one")).unwrap().verdict, gone);
+        let Verdict::Described(facts) = subject.ask(Op::Examine).unwrap().verdict else { panic!("no facts") };
+        assert!(facts.version.contains(&binary.version) && facts.role == "master", "{facts:?}");
         server.command(&["SCRIPT", "FLUSH"]);
         locks(&subject);
     }

@@ -7,21 +7,21 @@ use super::step::{Say, Step};
 use crate::error::Remaining;
 use crate::machine::{self, Env, State, Value};
 use crate::name::Keys;
-use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Op, QuorumConfig, Reply, Verdict};
 use crate::server::memory::MemoryServer;
 
 /// What the server answers. Its keys change at once, however late the answer is.
 pub(super) fn answer(memory: &MemoryServer, op: &Op, step: &Step) -> Answer {
-    let refused = |verdict, holder: Option<String>, remaining| Ok(plain(memory, op, verdict, holder, remaining));
+    let refused = |verdict| Ok(plain(memory, op, verdict));
     match &step.say {
         Say::Real => memory.apply(op),
         Say::Granted { fence } => Ok(memory.with(|state, env| granted(state, op, *fence, env))),
-        Say::Busy { owner, remaining } => refused(busy(op), Some(owner.to_string()), *remaining),
-        Say::Gone => refused(busy(op), None, Remaining::Gone),
-        Say::Conflict { found } => refused(Verdict::Conflict, Some(found.to_string()), Remaining::Gone),
-        Say::Quarantine { left } => refused(Verdict::Quarantine, None, Remaining::For(*left)),
+        Say::Busy { owner, remaining } => refused(busy(op, owner.to_string(), *remaining)),
+        Say::Gone => refused(gone(op)),
+        Say::Conflict { found } => refused(Verdict::Conflict { found: found.to_string() }),
+        Say::Quarantine { left } => refused(Verdict::Quarantine { left: *left }),
         Say::Mismatch { servers, max_ttl_ms } => {
-            refused(Verdict::Mismatch, Some(format!("n={servers} max_ttl={max_ttl_ms}")), Remaining::Gone)
+            refused(Verdict::Mismatch { quorum: QuorumConfig { servers: *servers, max_ttl_ms: *max_ttl_ms }.to_string() })
         }
         Say::Fail { kind, applied } => failed(memory, op, *kind, *applied),
         Say::Nothing { applied } => failed(memory, op, FailureKind::Timeout, *applied),
@@ -38,19 +38,27 @@ fn failed(memory: &MemoryServer, op: &Op, kind: FailureKind, applied: bool) -> A
     Err(if applied || unknown { Failure::unknown(kind, message) } else { Failure::not_applied(kind, message) })
 }
 
-const fn busy(op: &Op) -> Verdict {
+fn busy(op: &Op, holder: String, remaining: Remaining) -> Verdict {
     match op {
-        Op::Acquire { .. } => Verdict::Held,
-        Op::Inspect { .. } => Verdict::Info,
-        _ => Verdict::No,
+        Op::Acquire { .. } => Verdict::Held { holder, remaining },
+        Op::Inspect { .. } => Verdict::Seen { holder: Some(holder), remaining },
+        _ => Verdict::No { holder: Some(holder), remaining },
+    }
+}
+
+fn gone(op: &Op) -> Verdict {
+    let (holder, remaining) = (None, Remaining::Gone);
+    match op {
+        Op::Inspect { .. } => Verdict::Seen { holder, remaining },
+        _ => Verdict::No { holder, remaining },
     }
 }
 
 /// A refusal that touches nothing, with the fence there is.
-fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict, holder: Option<String>, remaining: Remaining) -> Reply {
+fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict) -> Reply {
     memory.with(|state, env| {
         let look = op.keys().map(|keys| machine::apply(state, &Op::Inspect { keys: Arc::clone(keys) }, env));
-        Reply::new(verdict, env.now_us, look.map_or(0, |look| look.fence), holder, remaining)
+        Reply::new(verdict, env.now_us, look.map_or(0, |look| look.fence))
     })
 }
 
@@ -107,7 +115,7 @@ type Clear<'a> = &'a dyn Fn(&mut State);
 fn insist(state: &mut State, op: &Op, env: &Env<'_>, clear: &[Clear<'_>]) -> Reply {
     let mut reply = machine::apply(state, op, env);
     for clear in clear {
-        if matches!(reply.verdict, Verdict::Vote | Verdict::Ok | Verdict::Info) {
+        if matches!(reply.verdict, Verdict::Vote | Verdict::Ok | Verdict::Seen { .. }) {
             break;
         }
         clear(state);

@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, channel};
 use super::*;
 use crate::error::Remaining;
 use crate::name::{Keys, Kind};
-use crate::op::{Answer, FailureKind, Reply, Verdict};
+use crate::op::{Answer, FailureKind, Verdict};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(10);
@@ -43,16 +43,15 @@ fn ask(server: &ScriptedServer, op: Op) -> Answer {
     submit(server, op).recv_timeout(LONG).unwrap()
 }
 
-fn verdict(answer: Answer) -> (Verdict, Option<String>, Remaining) {
-    let Reply { verdict, holder, remaining, .. } = answer.unwrap();
-    (verdict, holder, remaining)
+fn verdict(answer: Answer) -> Verdict {
+    answer.unwrap().verdict
 }
 
 #[test]
 fn without_a_script_it_behaves() {
     let server = ScriptedServer::new("t");
     assert_eq!(ask(&server, acquire("a")).unwrap().verdict, Verdict::Vote);
-    assert_eq!(ask(&server, acquire("b")).unwrap().holder.as_deref(), Some("a"));
+    assert_eq!(ask(&server, acquire("b")).unwrap().holder(), Some("a"));
     assert_eq!(ask(&server, release("a")).unwrap().verdict, Verdict::Ok);
 }
 
@@ -61,11 +60,11 @@ fn each_operation_has_its_own_queue_and_then_its_always() {
     let server = ScriptedServer::new("t");
     server.play("acquire: busy ttl=500\n\n always release: gone \n any: fail refused\n extend: granted").unwrap();
     assert_eq!(server.unplayed(), 3);
-    let busy = (Verdict::Held, Some("somebody".into()), Remaining::For(Duration::from_millis(500)));
+    let busy = Verdict::Held { holder: "somebody".into(), remaining: Remaining::For(Duration::from_millis(500)) };
     assert_eq!(verdict(ask(&server, acquire("a"))), busy);
-    assert_eq!(verdict(ask(&server, extend("a"))).0, Verdict::Ok);
+    assert_eq!(verdict(ask(&server, extend("a"))), Verdict::Ok);
     assert_eq!(ask(&server, release("a")).unwrap_err().kind, FailureKind::Refused);
-    assert_eq!(verdict(ask(&server, release("a"))), (Verdict::No, None, Remaining::Gone));
+    assert_eq!(verdict(ask(&server, release("a"))), Verdict::No { holder: None, remaining: Remaining::Gone });
     assert_eq!(server.unplayed(), 0);
     let seen: Vec<_> =
         server.seen().iter().map(|seen| (seen.op, seen.lock.clone().unwrap(), seen.owner.clone().unwrap())).collect();
@@ -97,7 +96,7 @@ fn a_cut_after_apply_leaves_the_lock_and_an_open_outcome() {
     let server = ScriptedServer::new("t");
     server.next("acquire", Step::fail(FailureKind::Disconnected).applied()).unwrap();
     assert!(ask(&server, acquire("a")).unwrap_err().maybe_applied);
-    assert_eq!(ask(&server, acquire("b")).unwrap().holder.as_deref(), Some("a"));
+    assert_eq!(ask(&server, acquire("b")).unwrap().holder(), Some("a"));
     server.next("release", Step::fail(FailureKind::ReadOnly)).unwrap();
     assert!(!ask(&server, release("a")).unwrap_err().maybe_applied);
 }
@@ -108,7 +107,7 @@ fn a_late_answer_does_not_hold_up_the_next() {
     server.next("acquire", Step::real().after(Duration::from_secs(2))).unwrap();
     let start = Tick::now();
     let late = submit(&server, acquire("a"));
-    assert_eq!(submit(&server, acquire("b")).try_recv().unwrap().unwrap().holder.as_deref(), Some("a"));
+    assert_eq!(submit(&server, acquire("b")).try_recv().unwrap().unwrap().holder(), Some("a"));
     assert!(late.try_recv().is_err());
     assert_eq!(late.recv_timeout(LONG).unwrap().unwrap().verdict, Verdict::Vote);
     assert!(Tick::now().since(start) >= Duration::from_secs(2));

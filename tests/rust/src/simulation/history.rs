@@ -120,13 +120,13 @@ impl History {
 impl World {
     /// A server has done an operation.
     pub(super) fn applied(&mut self, server: usize, op: &Op, reply: &Reply, orphan: bool) {
-        if let (Op::Acquire { owner, .. } | Op::Confirm { owner, .. }, Verdict::Vote | Verdict::Ok) = (op, reply.verdict) {
+        if let (Op::Acquire { owner, .. } | Op::Confirm { owner, .. }, Verdict::Vote | Verdict::Ok) = (op, &reply.verdict) {
             self.history.attested.entry((owner.clone(), reply.fence)).or_default().insert(server);
         }
-        if let (Op::Heal { owner, .. }, Verdict::Ok) = (op, reply.verdict) {
+        if let (Op::Heal { owner, .. }, Verdict::Ok) = (op, &reply.verdict) {
             self.history.healed.insert((server, owner.clone()));
         }
-        if let (Op::Acquire { owner, .. }, Verdict::Vote, false) = (op, reply.verdict, orphan)
+        if let (Op::Acquire { owner, .. }, Verdict::Vote, false) = (op, &reply.verdict, orphan)
             && self.history.healed.contains(&(server, owner.clone()))
         {
             self.violate(format!("s{server}: a heal overtook the acquire of {owner}"));
@@ -135,7 +135,7 @@ impl World {
             self.history.written.insert((server, owner.clone()), (self.now, orphan));
         }
         // Nothing is taken off a server that a valid hold counts on.
-        if let (Op::Release { owner, .. }, Verdict::Ok) = (op, reply.verdict) {
+        if let (Op::Release { owner, .. }, Verdict::Ok) = (op, &reply.verdict) {
             let Some(Whose { client, slot, .. }) = self.history.whose(owner) else { return };
             let entry = &self.processes[client].slots[slot];
             let tick = self.read_clocks(client).tick;

@@ -273,9 +273,7 @@ impl World {
         let (op, tag) = (lane.jobs[job].request.op.clone(), lane.jobs[job].tag);
         let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
         let (reply, verdict) = self.nodes[server].apply(&op, self.now);
-        self.trace(|| {
-            format!("  c{client}>s{server} {} -> {:?} fence={} {:?}", brief(&op), reply.verdict, reply.fence, reply.remaining)
-        });
+        self.trace(|| format!("  c{client}>s{server} {} -> {:?} fence={}", brief(&op), reply.verdict, reply.fence));
         if let Err(why) = verdict {
             self.violate(why);
         }

@@ -69,8 +69,8 @@ impl World {
         let Some(place) = place.as_ref().filter(|_| *fair) else { return };
         let order = self.watch.order.entry(name).or_default();
         let at = order.iter().position(|entry| *entry == place.entry);
-        match (reply.verdict, &reply.queued) {
-            (Verdict::Held, Queued::At { .. }) if at.is_none() && !self.watch.served.contains(&place.entry) => {
+        match (&reply.verdict, &reply.queued) {
+            (Verdict::Held { .. }, Queued::At { .. }) if at.is_none() && !self.watch.served.contains(&place.entry) => {
                 order.push(Arc::clone(&place.entry));
             }
             (Verdict::Vote, _) => {

@@ -84,7 +84,7 @@ impl World {
             // Not the answers to undoing rounds before the grant.
             let granted = self.processes[client].slots[slot].grant.is_some();
             let ours = granted && *sent >= self.granted_tick(client, slot);
-            self.processes[client].slots[slot].release_refused |= ours && reply.verdict == Verdict::No;
+            self.processes[client].slots[slot].release_refused |= ours && matches!(reply.verdict, Verdict::No { .. });
         }
         if let Input::Answer { tag: Tag { step: Step::Acquire, .. }, answer: Err(failure), .. } = &input {
             self.processes[client].slots[slot].unanswered |= failure.maybe_applied;
@@ -233,7 +233,7 @@ impl World {
 fn told(input: &Input) -> String {
     match input {
         Input::Answer { server, tag, answer: Ok(reply) } => {
-            format!("s{server} {:?} r{}: {:?} fence={} {:?}", tag.step, tag.round, reply.verdict, reply.fence, reply.remaining)
+            format!("s{server} {:?} r{}: {:?} fence={}", tag.step, tag.round, reply.verdict, reply.fence)
         }
         Input::Answer { server, tag, answer: Err(failure) } => {
             format!("s{server} {:?} r{}: {:?} maybe_applied={}", tag.step, tag.round, failure.kind, failure.maybe_applied)

@@ -117,7 +117,7 @@ impl Standing {
     /// Where who asked stands afterwards.
     fn puts(&self, place: &Place, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
         let stands = match reply.verdict {
-            Verdict::Held => true,
+            Verdict::Held { .. } => true,
             Verdict::Vote => place.stays,
             _ => return Ok(()),
         };
@@ -133,7 +133,10 @@ impl Standing {
             return Err(format!("{} is at {rank} since {arrival}, and was told {:?}", place.entry, reply.queued));
         }
         let tail = self.line.iter().map(|(_, at)| at + 1).fold(self.now_us, u64::max);
-        let before = self.arrival(&place.entry).or(Some(place.arrival)).filter(|at| reply.verdict == Verdict::Held && *at > 0);
+        let before = self
+            .arrival(&place.entry)
+            .or(Some(place.arrival))
+            .filter(|at| matches!(reply.verdict, Verdict::Held { .. }) && *at > 0);
         let at_tail = arrival >= self.now_us && arrival > last;
         let right = match before {
             // One that was dead may have been dropped just before it came.

@@ -1,6 +1,7 @@
 //! Twins: a real server and the machine, which get the same operations.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -11,7 +12,7 @@ use locktender::Remaining;
 use locktender::internals::clock::Tick;
 use locktender::internals::redis::RedisServer;
 use locktender::machine::{self, Env, State, Value};
-use locktender::op::{Op, Queued, QuorumConfig, Reply};
+use locktender::op::{Op, Queued, QuorumConfig, Reply, Verdict};
 use locktender::server::{Completion, Listener, Notice, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
@@ -182,7 +183,7 @@ impl Twins {
             && heard.iter().zip(&published).all(|(one, other)| one.0 == other.channel && one.1 == other.payload);
         assert!(same, "{} on {op:?}\nheard     {heard:?}\npublished {published:?}", self.name);
         assert!(heard.iter().all(|(_, payload)| payload.len() <= LONGEST_VALUE + 100), "{} on {op:?}", self.name);
-        self.verdicts.insert(format!("{} {:?}", op.name(), scripts.verdict));
+        self.verdicts.insert(format!("{} {}", op.name(), name(&scripts.verdict)));
         self.now_us = scripts.time_us;
         if scripts.fence > 0 {
             self.fences.push(scripts.fence);
@@ -265,14 +266,33 @@ fn size(reply: &Reply) -> usize {
         Queued::Untold(error) => error.len(),
         _ => 0,
     };
-    queued + reply.holder.as_ref().map_or(0, String::len)
+    queued
+        + match &reply.verdict {
+            Verdict::Conflict { found: text } | Verdict::Mismatch { quorum: text } => text.len(),
+            _ => reply.holder().map_or(0, str::len),
+        }
 }
 
 /// Everything but the expiry's milliseconds is the same.
 fn agree(one: &Reply, other: &Reply) -> bool {
-    let mut timeless = one.clone();
-    timeless.remaining = other.remaining;
-    timeless == *other && close(one.remaining, other.remaining)
+    let ((one, left), (other, other_left)) = (timeless(one), timeless(other));
+    one == other && close(left, other_left)
+}
+
+/// A reply without its time, and that.
+fn timeless(reply: &Reply) -> (Reply, Remaining) {
+    let mut reply = reply.clone();
+    let left = match &mut reply.verdict {
+        Verdict::Held { remaining, .. } | Verdict::No { remaining, .. } | Verdict::Seen { remaining, .. } => take(remaining),
+        Verdict::Quarantine { left } => Remaining::For(take(left)),
+        _ => Remaining::Gone,
+    };
+    (reply, left)
+}
+
+/// A verdict without its data.
+fn name(verdict: &Verdict) -> String {
+    format!("{verdict:?}").split(' ').next().unwrap_or_default().to_owned()
 }
 
 fn close(one: Remaining, other: Remaining) -> bool {

@@ -164,28 +164,20 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let mut fields = fields.into_iter();
     // Fields after the seventh belong to later versions.
     let mut next = || fields.next().unwrap_or(Value::Nil);
-    let (tag, time, fence, holder, remaining) = (next(), next(), next(), next(), next());
+    let (tag, time, fence, fourth, remaining) = (next(), next(), next(), next(), next());
     let queued = queued(op, next(), next());
-    let Some(verdict) = text(&tag).and_then(|word| verdict(op, word)) else { return Err(unreadable(op, &tag)) };
     let (Some(time_us), Some(fence), Some(remaining)) = (count(&time), count(&fence), number(&remaining)) else {
-        return Err(unreadable(op, &Value::Array(vec![tag, time, fence, holder, remaining])));
+        return Err(unreadable(op, &Value::Array(vec![tag, time, fence, fourth, remaining])));
     };
-    let holder = match holder {
+    let fourth = match fourth {
         Value::Nil => None,
         Value::BulkString(bytes) => Some(shown(bytes)),
         Value::SimpleString(text) => Some(text),
         other => return Err(unreadable(op, &other)),
     };
-    let remaining = match u64::try_from(remaining) {
-        Ok(ms) => Remaining::For(Duration::from_millis(ms)),
-        Err(_) if remaining == -1 => Remaining::Forever,
-        Err(_) => Remaining::Gone,
-    };
-    let holder = match op {
-        Op::Probe { keys } => holder.and_then(|failed| rights::missing(&failed, keys, refusal::is_denial)),
-        _ => holder,
-    };
-    Ok(Reply { queued, ..Reply::new(verdict, time_us, fence, holder, remaining) })
+    let verdict = text(&tag).and_then(|word| verdict(op, word, fourth, remaining));
+    let Some(verdict) = verdict else { return Err(unreadable(op, &tag)) };
+    Ok(Reply { queued, ..Reply::new(verdict, time_us, fence) })
 }
 
 /// What the fields after the fifth say of the queue.
@@ -240,18 +232,29 @@ pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
     }
 }
 
-/// The verdict of a tag, if it can be one of this operation's.
-fn verdict(op: &Op, tag: &str) -> Option<Verdict> {
+/// The verdict of a tag, if it can be one of this operation's, with the fourth and the fifth field.
+fn verdict(op: &Op, tag: &str, fourth: Option<String>, fifth: i64) -> Option<Verdict> {
+    let left = || u64::try_from(fifth).map(Duration::from_millis);
+    let remaining = || match left() {
+        Ok(left) => Remaining::For(left),
+        Err(_) if fifth == -1 => Remaining::Forever,
+        Err(_) => Remaining::Gone,
+    };
     Some(match (tag, op) {
         ("vote", Op::Acquire { .. }) => Verdict::Vote,
-        ("held", Op::Acquire { .. }) => Verdict::Held,
-        ("quarantine", Op::Acquire { .. } | Op::Greet { .. }) => Verdict::Quarantine,
-        ("mismatch", Op::Acquire { .. } | Op::Greet { .. } | Op::Trust { .. }) => Verdict::Mismatch,
-        ("info", Op::Inspect { .. } | Op::Probe { .. }) => Verdict::Info,
+        ("held", Op::Acquire { .. }) => Verdict::Held { holder: fourth.unwrap_or_default(), remaining: remaining() },
+        ("quarantine", Op::Acquire { .. } | Op::Greet { .. }) => Verdict::Quarantine { left: left().unwrap_or_default() },
+        ("mismatch", Op::Acquire { .. } | Op::Greet { .. } | Op::Trust { .. }) => {
+            Verdict::Mismatch { quorum: fourth.unwrap_or_default() }
+        }
+        ("info", Op::Inspect { .. }) => Verdict::Seen { holder: fourth, remaining: remaining() },
+        ("info", Op::Probe { keys }) => {
+            Verdict::Probed { missing: rights::missing(&fourth.unwrap_or_default(), keys, refusal::is_denial) }
+        }
         ("ok", Op::Acquire { .. } | Op::Inspect { .. } | Op::Probe { .. }) => return None,
         ("ok", _) => Verdict::Ok,
-        ("no", op) if op.owner().is_some() => Verdict::No,
-        ("conflict", _) => Verdict::Conflict,
+        ("no", op) if op.owner().is_some() => Verdict::No { holder: fourth, remaining: remaining() },
+        ("conflict", _) => Verdict::Conflict { found: fourth.unwrap_or_default() },
         _ => return None,
     })
 }

@@ -126,13 +126,13 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
 fn an_answer_is_read_field_by_field() {
     let held = |remaining| Value::Array(vec![bulk("held"), Value::Int(5), bulk("7"), bulk("you"), remaining, bulk("later")]);
     let read = |value| reply(&acquire(), value).unwrap();
-    let expected = |remaining| Reply::new(Verdict::Held, 5, 7, Some("you".into()), remaining);
+    let expected = |remaining| Reply::new(Verdict::Held { holder: "you".into(), remaining }, 5, 7);
     assert_eq!(read(held(Value::Int(250))), expected(Remaining::For(Duration::from_millis(250))));
     assert_eq!(read(held(Value::Int(-1))), expected(Remaining::Forever));
     assert_eq!(read(held(Value::Int(-2))), expected(Remaining::Gone));
     let foreign = |bytes: &[u8]| {
         let fields = vec![bulk("held"), Value::Int(5), Value::Int(0), Value::BulkString(bytes.into()), Value::Int(1)];
-        read(Value::Array(fields)).holder.unwrap()
+        read(Value::Array(fields)).holder().unwrap().to_owned()
     };
     assert_eq!(foreign(&[b'a', 0xff]), "a\u{fffd}");
     // The scripts cut at a number of bytes, here in the middle of a letter.

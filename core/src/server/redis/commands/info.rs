@@ -2,9 +2,7 @@
 
 use redis::Value;
 
-use crate::error::Remaining;
-use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
-use crate::owner::escape;
+use crate::op::{Answer, Failure, FailureKind, Reply, ServerFacts, Verdict};
 
 /// One field of an `INFO` reply.
 pub(crate) fn field(info: &str, name: &str) -> Option<String> {
@@ -27,15 +25,15 @@ pub(crate) fn examined(value: Value) -> Answer {
         (_, None | Some("0")) => "none",
         _ => "rdb",
     };
-    let cluster = if get("cluster_enabled").as_deref() == Some("1") { " cluster=1" } else { "" };
-    let text = format!(
-        "version={} role={} persistence={persistence} eviction={}{cluster}",
-        escape(&version),
-        escape(&get("role").unwrap_or_default()),
-        escape(&get("maxmemory_policy").unwrap_or_default()),
-    );
+    let facts = ServerFacts {
+        version,
+        role: get("role").unwrap_or_default(),
+        persistence: persistence.to_owned(),
+        eviction: get("maxmemory_policy").unwrap_or_default(),
+        in_cluster: get("cluster_enabled").as_deref() == Some("1"),
+    };
     let time_us = get("server_time_usec").and_then(|time| time.parse().ok()).unwrap_or(0);
-    Ok(Reply::new(Verdict::Info, time_us, 0, Some(text), Remaining::Gone))
+    Ok(Reply::new(Verdict::Described(Box::new(facts)), time_us, 0))
 }
 
 #[cfg(test)]
@@ -47,10 +45,11 @@ mod tests {
         let info = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nserver_time_usec:1795227730123456\r\n\
                     maxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrdb_saves:3\r\nrole:master\r\nrun_id:abc\r\n";
         let reply = examined(Value::BulkString(info.into())).unwrap();
-        let expected = "version=valkey%209.1.2 role=master persistence=rdb eviction=allkeys-lru";
-        assert_eq!((reply.holder.as_deref(), reply.time_us), (Some(expected), 1_795_227_730_123_456));
+        let [version, role, persistence, eviction] = ["valkey 9.1.2", "master", "rdb", "allkeys-lru"].map(str::to_owned);
+        let facts = ServerFacts { version, role, persistence, eviction, in_cluster: false };
+        assert_eq!((reply.verdict, reply.time_us), (Verdict::Described(Box::new(facts.clone())), 1_795_227_730_123_456));
         let node = examined(Value::BulkString(format!("{info}cluster_enabled:1\r\n").into())).unwrap();
-        assert_eq!(node.holder.unwrap(), expected.to_owned() + " cluster=1");
+        assert_eq!(node.verdict, Verdict::Described(Box::new(ServerFacts { in_cluster: true, ..facts })));
         assert_eq!(field(info, "run_id").as_deref(), Some("abc"));
         assert_eq!(field(info, "run"), None);
         assert!(examined(Value::Nil).is_err());

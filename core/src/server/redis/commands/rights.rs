@@ -63,15 +63,14 @@ pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
 }
 
 /// What is missing, a line each: `PEXPIRE of :~lt:probe, to renew and extend a lock`. `failed` is what the script found.
-pub(crate) fn missing(failed: &str, keys: &Keys, is_denial: impl Fn(&str) -> bool) -> Option<String> {
-    let lines: Vec<String> = failed
+pub(crate) fn missing(failed: &str, keys: &Keys, is_denial: impl Fn(&str) -> bool) -> Vec<String> {
+    failed
         .lines()
         .filter_map(|line| line.split_once(' '))
         .filter(|(_, error)| is_denial(error))
         .filter_map(|(number, _)| RIGHTS.get(number.parse::<usize>().ok()?.checked_sub(1)?))
         .map(|right| described(right, keys))
-        .collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
+        .collect()
 }
 
 /// Names a key too, because it may be the key that is denied.
@@ -116,12 +115,15 @@ mod tests {
     fn what_is_missing_is_told_in_words_and_other_errors_are_nobodys_fault() {
         let keys = Keys::of_no_lock("prod:", false);
         let found = "1 denied\n6 other\n9 denied\n20 denied\n99 denied\nunreadable";
-        let lines = missing(found, &keys, |error| error == "denied").unwrap();
+        let lines = missing(found, &keys, |error| error == "denied");
         assert_eq!(
             lines,
-            "TIME, to tell the server's time\nPEXPIRE of prod::~lt:probe, to renew and extend a lock\n\
-             SET of {~lt}:marker, to mark a server that is new"
+            [
+                "TIME, to tell the server's time",
+                "PEXPIRE of prod::~lt:probe, to renew and extend a lock",
+                "SET of {~lt}:marker, to mark a server that is new"
+            ]
         );
-        assert_eq!(missing("5 other", &keys, |error| error == "denied"), None);
+        assert!(missing("5 other", &keys, |error| error == "denied").is_empty());
     }
 }

@@ -243,8 +243,8 @@ fn repeats(text: &str, target: &Target) -> bool {
 fn greeted(value: Value) -> Result<(), Failure> {
     let reply = codec::reply(&Op::Greet { quorum_config: None }, value)
         .map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
-    if reply.verdict == Verdict::Mismatch {
-        let theirs = quoted(&reply.holder.unwrap_or_default());
+    if let Verdict::Mismatch { quorum } = reply.verdict {
+        let theirs = quoted(&quorum);
         let message = format!("this client has one server, but the server belongs to a quorum: {theirs}");
         return Err(Failure::not_applied(FailureKind::Mismatch, message));
     }
