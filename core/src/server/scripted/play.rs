@@ -46,7 +46,7 @@ const fn busy(op: &Op) -> Verdict {
     }
 }
 
-/// A refusal that changes nothing, with the present fence.
+/// A refusal that touches nothing, with the fence there is.
 fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict, holder: Option<String>, remaining: Remaining) -> Reply {
     memory.with(|state, env| {
         let look = op.keys().map(|keys| machine::apply(state, &Op::Inspect { keys: Arc::clone(keys) }, env));
