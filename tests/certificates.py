@@ -1,4 +1,4 @@
-"""Makes the certificates of the TLS tests: certificates.py DIRECTORY.
+"""Certificates: it makes those of the TLS tests. certificates.py DIRECTORY
 
 ca.pem signed all of them: server (localhost and 127.0.0.1), elsewhere (the name of another host), expired, and
 client. Each has NAME.pem and NAME.key. stranger.pem is a certificate authority that signed none.

@@ -1,4 +1,4 @@
-"""Ends: builds the crate with the lowest and the newest release of redis that its Cargo.toml allows.
+"""Ends: it builds the crate with the lowest and the newest release of redis that its Cargo.toml allows.
 
     python3 tests/ends.py                    compile with each, in a copy of the workspace; Cargo.lock stays as it is
     python3 tests/ends.py test               and run the core's tests and those of its connections

@@ -1,4 +1,4 @@
-"""Builds locktender for three languages and runs its tests: all the logic behind tests/run.
+"""The runner: it builds locktender for three languages and runs its tests. All the logic of tests/run is here.
 
 Everything is installed inside the checkout: .venv (Python packages, server binaries, certificates), node_modules and
 target. A step whose inputs haven't changed since it last succeeded is skipped.

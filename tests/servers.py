@@ -1,4 +1,4 @@
-"""Finds every Redis and Valkey server binary the tests can use and lists them in .venv/servers.json.
+"""Servers: it finds every Redis and Valkey server binary for the tests, and lists them in .venv/servers.json.
 
 Each entry: name ("valkey-9.1"), kind ("redis" or "valkey"), version and path.
 Those on PATH come first, then the wheels of servers.txt in that order; the first entry is the tests' default.

@@ -1,4 +1,4 @@
-"""Runs a command on a machine that stalls: it and all it starts stand still for a moment, again and again, while time goes on.
+"""Stalls: it runs a command and stops all its processes for a moment, again and again, while time continues.
 
     tests/stalls.py EVERY FOR COMMAND...
 

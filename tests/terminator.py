@@ -1,4 +1,4 @@
-"""Speaks TLS in front of a port: terminator.py PORT CERTIFICATE [mutual].
+"""The terminator: it speaks TLS in front of a port. terminator.py PORT CERTIFICATE [mutual]
 
 The servers in the wheels are built without TLS, so the tests put this before them. CERTIFICATE names one that
 certificates.py made; `mutual` demands a client's that ca.pem signed. Prints its own port; ends with standard input.

@@ -1,4 +1,4 @@
-//! What users give, as what the core takes: text, seconds, switches. Everything else is refused by its name.
+//! Arguments: users' values as the core takes them: text, seconds, switches. Any other value is refused by its name.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What of this package is written in Python and called from here: `_helpers.py` says what each takes and gives.
+//! Own Python code of this package, called from here: `_helpers.py` says what each function takes and returns.
 
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyImportError;

@@ -1,4 +1,4 @@
-//! What a client was made of: it pickles as that, because connections can't move to another process.
+//! Parts: the arguments of a client. It pickles as these, because connections can't move to another process.
 
 use locktender::ClientBuilder;
 use pyo3::gc::{PyTraverseError, PyVisit};

@@ -1,4 +1,4 @@
-//! What operations return: plain values.
+//! Values: the plain results of operations.
 
 use locktender::LossReason;
 use locktender::event::Event as CoreEvent;

@@ -1,4 +1,5 @@
-//! How a thread of the core wakes an event loop without touching the interpreter: a file descriptor the loop watches.
+//! Wake-up: a thread of the core wakes an event loop without touching the interpreter, by a file descriptor that the loop
+//! watches.
 
 use std::io;
 

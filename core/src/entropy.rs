@@ -1,4 +1,4 @@
-//! Randomness of the operating system.
+//! Entropy: random numbers of the operating system.
 //!
 //! A generator in the process's own memory is copied with the process: clones of a snapshot (SnapStart, CRIU, a virtual machine) go
 //! on with the same numbers. So what has to be unique everywhere is drawn from the system each time, and nothing is kept for the

@@ -1,7 +1,7 @@
-//! What a binding to another language needs and a Rust program does not: the words of its language, processes that fork, and the
-//! I/O of its own event loop. It may change in any release.
+//! Host: functions for a binding to another language. They are the words of its language, processes that fork, and the I/O of its
+//! own event loop. It may change in any release.
 //!
-//! Verbs that only bindings need are hidden methods of the public types: `Held::enter`, `Call::then_driven`, `Client::warn`, …
+//! Methods that only bindings need are hidden methods of the public types: `Held::enter`, `Call::then_driven`, `Client::warn`, …
 
 pub use crate::io::watch::{Driver, Watch};
 pub use crate::options::{LockOverrides, Place, instead_of, milliseconds, seconds, suspicious};

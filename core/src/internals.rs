@@ -1,4 +1,5 @@
-//! The decisions without their I/O, for the simulation, the model and the differential test. It may change in any release.
+//! Internals: the decisions without their I/O, for the simulation, the model and the differential test. It may change in any
+//! release.
 
 pub mod clock {
     pub use crate::clock::*;

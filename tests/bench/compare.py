@@ -1,4 +1,4 @@
-"""Measures locktender against a floor or a peer: `.venv/bin/python tests/bench/compare.py [GROUP …]`.
+"""The benchmark: it compares locktender with a floor or another library. `.venv/bin/python tests/bench/compare.py [GROUP …]`.
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts what was

@@ -1,4 +1,4 @@
-"""The private servers the sides talk to: one, five, five of which one is gone, five of which one is stopped."""
+"""Fleets: the private servers of the sides. There are one, five, five of which one is down, and five of which one is stopped."""
 
 import json
 import signal

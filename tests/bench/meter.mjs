@@ -1,4 +1,4 @@
-// What a Node side measures: pairs of acquire and release, after a warm-up; the fields of core/benches/sides/meter.rs.
+// The meter of a Node side: pairs of acquire and release, after a warm-up, with the fields of core/benches/sides/meter.rs.
 const WARM_UP_MS = 300
 
 /** Runs `pair(name)` over and over in `callers` tasks for so many seconds, and prints what was counted. */

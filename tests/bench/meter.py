@@ -1,4 +1,4 @@
-"""What a Python side measures: pairs of acquire and release, after a warm-up; the fields of core/benches/sides/meter.rs."""
+"""The meter of a Python side: pairs of acquire and release, after a warm-up, with the fields of core/benches/sides/meter.rs."""
 
 import asyncio
 import threading

@@ -1,5 +1,5 @@
-// Takes a lock at every line `acquire` of its standard input, gives it back at every other, and prints when that was (ns of the
-// monotonic clock): `node node_holder.mjs <locktender|redlock|redis-semaphore|simple-redis-mutex> <url>`.
+// A holder in Node: it acquires a lock at every line `acquire` of its standard input, and releases it at every other line. It prints
+// the times (ns of the monotonic clock): `node node_holder.mjs <locktender|redlock|redis-semaphore|simple-redis-mutex> <url>`.
 
 import { createInterface } from 'node:readline'
 

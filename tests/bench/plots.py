@@ -1,4 +1,4 @@
-"""Plots of what a table of docs/performance.md says, as Mermaid, which GitHub draws."""
+"""Plots of the tables of docs/performance.md, as Mermaid, which GitHub draws."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Takes a lock at every line `acquire` of its standard input, gives it back at every other, and prints when that was (ns of the
-monotonic clock): `python python_holder.py <locktender|asyncio|redis-py|python-redis-lock> <url>`."""
+"""A holder in Python: it acquires a lock at every line `acquire` of its standard input, and releases it at every other line. It prints
+the times (ns of the monotonic clock): `python python_holder.py <locktender|asyncio|redis-py|python-redis-lock> <url>`."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""What is compared, and what it shall come to."""
+"""Rows: the comparisons, and the aim of each."""
 
 from dataclasses import dataclass
 

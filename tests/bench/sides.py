@@ -1,4 +1,4 @@
-"""The programs behind the sides: each runs in a process of its own and prints `name=value` fields."""
+"""Sides: the programs of a comparison. Each runs in its own process and prints `name=value` fields."""
 
 import json
 import math

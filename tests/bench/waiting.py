@@ -1,4 +1,4 @@
-"""How fast a lock is handed over, and what its waiters cost."""
+"""Waiting: how fast a lock is handed over, and the cost of its waiters."""
 
 import random
 import statistics

@@ -1,4 +1,4 @@
-"""A place without a compiler, without Rust and without the checkout: what users have."""
+"""Clean systems: no compiler, no Rust and no checkout, as users have them."""
 
 import os
 import shutil

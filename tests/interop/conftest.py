@@ -1,4 +1,4 @@
-"""The server, the peers, and a lock name nobody else uses."""
+"""Fixtures: the server, the peers, and a lock name that no other test uses."""
 
 import uuid
 from collections.abc import Iterator

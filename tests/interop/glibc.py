@@ -1,4 +1,4 @@
-"""Refuses binaries that need a newer glibc than is promised: `python3 tests/interop/glibc.py 2.17 FILE…`. Releases are checked by it."""
+"""The glibc check: it refuses binaries that need a newer glibc than promised. `python3 tests/interop/glibc.py 2.17 FILE…`."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-// locktender's Node as a peer; README.md says what it is asked.
+// A peer that uses locktender in Node; README.md lists its commands.
 
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'

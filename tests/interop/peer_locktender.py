@@ -1,4 +1,4 @@
-"""locktender's Python as a peer; README.md says what it is asked."""
+"""A peer that uses locktender in Python; README.md lists its commands."""
 
 import json
 import sys

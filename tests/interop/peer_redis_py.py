@@ -1,4 +1,4 @@
-"""redis-py's Lock as a peer; README.md says what it is asked."""
+"""A peer that uses redis-py's Lock; README.md lists its commands."""
 
 import json
 import sys

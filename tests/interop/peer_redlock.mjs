@@ -1,4 +1,4 @@
-// npm redlock as a peer; README.md says what it is asked.
+// A peer that uses npm redlock; README.md lists its commands.
 
 import { createInterface } from 'node:readline'
 

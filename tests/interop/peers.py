@@ -1,4 +1,4 @@
-"""The peers as values."""
+"""Peers: the other programs as values."""
 
 import json
 import subprocess

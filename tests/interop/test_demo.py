@@ -1,4 +1,4 @@
-"""The demo runs, and its check fails where it must."""
+"""The demo: it runs, and its check fails where it must."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Whoever holds a name, in whatever language and by whatever library, excludes all others."""
+"""Exclusion between languages and libraries: the holder of a name excludes all others."""
 
 from itertools import permutations
 from pathlib import Path

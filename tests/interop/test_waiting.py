@@ -1,4 +1,4 @@
-"""Waiters of three languages in one line, and holders of other libraries, which tell nobody."""
+"""Waiters of three languages in one queue, and holders of other libraries, which announce no release."""
 
 import random
 import time

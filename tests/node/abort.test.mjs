@@ -1,4 +1,4 @@
-// AbortSignals that end an acquire: in every state it can be in, and leaving nothing behind.
+// AbortSignals that end an acquire in every state; nothing remains on the server.
 
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'

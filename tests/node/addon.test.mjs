@@ -1,4 +1,4 @@
-// The compiled half of the package: what is said where it is missing.
+// The compiled half of the package: the error if it is missing.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

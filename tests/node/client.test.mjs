@@ -1,4 +1,4 @@
-// Clients: what they are made of, the default one, and how they close.
+// Clients: their arguments, the default one, and how they close.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'

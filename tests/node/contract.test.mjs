@@ -1,4 +1,4 @@
-// What every language must do alike: the cases of tests/contract.
+// The contract: the cases of tests/contract, which every language must pass.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'

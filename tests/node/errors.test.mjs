@@ -1,4 +1,4 @@
-// Errors: a class for each code, the fields it carries, and every argument that is refused.
+// Errors: a class for each code, the fields that it carries, and every argument that is refused.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'

@@ -1,4 +1,4 @@
-// Every Node example runs, on a real server.
+// Examples: every Node example runs, on a real server.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

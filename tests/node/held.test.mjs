@@ -1,4 +1,4 @@
-// A held lock: its data, extending, losing, giving back, handing over.
+// A hold: its data, extension, loss, release and hand-over.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

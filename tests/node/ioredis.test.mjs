@@ -1,4 +1,4 @@
-// A client that is made of an ioredis client: it leads to the same place.
+// A client made of an ioredis client: it uses the same server.
 
 import assert from 'node:assert/strict'
 import test from 'node:test'

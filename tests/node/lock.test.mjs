@@ -1,4 +1,4 @@
-// A lock is a recipe: acquiring it, once or with patience, and running a body under it.
+// A lock is a recipe: an acquire of it, with one attempt or a wait, and a body that runs under it.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

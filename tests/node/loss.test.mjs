@@ -1,4 +1,4 @@
-// What a holder is told of a loss, and what is told of a holder that never looked.
+// Loss: how a holder is notified, and the warning about a holder that never checked.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'

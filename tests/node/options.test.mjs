@@ -1,4 +1,4 @@
-// Options: how they are read, and what a first guess at a constructor's arguments is answered.
+// Options: how they are read, and the answers to likely mistakes in a constructor's arguments.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'

@@ -1,4 +1,4 @@
-// The package as others get it: two module systems, one set of classes, and every file that is named.
+// The package as users get it: two module systems, one set of classes, and every file that is named.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

@@ -1,4 +1,4 @@
-// What the README shows in JavaScript is run as it stands there.
+// The README's JavaScript: it runs unchanged.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

@@ -1,4 +1,4 @@
-// What is allowed and looks like a mistake is warned about, once a place: a ttl in seconds, a name that nobody filled in.
+// Likely mistakes: a ttl in seconds, or a name that was not filled in, causes one warning for each place in the program.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

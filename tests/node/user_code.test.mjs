@@ -1,4 +1,4 @@
-// Code of the application wherever the library calls it, and what becomes of the locks of its process when that code misbehaves.
+// Code of the application that the library calls: its misbehaviour does not affect the locks of the process.
 
 import assert from 'node:assert/strict'
 import test from 'node:test'

@@ -1,4 +1,4 @@
-// Worker threads: each has clients of its own, and may end at any moment.
+// Worker threads: each has its own clients, and may end at any moment.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-"""Fixtures: one shared server, servers and proxies of a test's own, and a lock name nobody else uses."""
+"""Fixtures: one shared server, servers and proxies of one test, and a lock name that no other test uses."""
 
 import uuid
 from collections.abc import Callable, Iterator

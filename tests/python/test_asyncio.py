@@ -1,4 +1,4 @@
-"""The same under asyncio: coroutines, cancelled tasks, loops that come and go."""
+"""asyncio: the same tests with coroutines, cancelled tasks, and loops that start and end."""
 
 import asyncio
 import inspect

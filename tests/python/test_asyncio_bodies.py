@@ -1,4 +1,4 @@
-"""The body of an `async with`: what a loss, a cancellation and an error do to each other."""
+"""The body of an `async with`: a loss, a cancellation and an error, and their combinations."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Threads that do their own I/O: one drives for all, and may be interrupted, forked or closed at any moment."""
+"""Threads that do their own I/O: one thread drives for all, and may be interrupted, forked or closed at any moment."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""What every language must do alike: the cases of tests/contract, by blocking calls and under asyncio."""
+"""The contract: the cases of tests/contract, by blocking calls and under asyncio."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What `help()` shows: every public name has a docstring, the one of the stub, and the stub's parameters."""
+"""Docstrings: for `help()`, every public name has the stub's docstring and the stub's parameters."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""The examples run."""
+"""Examples: every Python example runs."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The fixtures do what they say."""
+"""The fixtures: they do what they say."""
 
 import os
 import socket

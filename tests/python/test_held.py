@@ -1,4 +1,4 @@
-"""Held locks: extending, releasing, losing, handing over; the end of a body."""
+"""Holds: extension, release, loss and hand-over; the end of a body."""
 
 import pickle
 import threading

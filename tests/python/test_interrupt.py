@@ -1,4 +1,4 @@
-"""Ctrl-C, wherever it strikes. The numbers are those of tests/faults/README.md."""
+"""Ctrl-C at any moment. The numbers are those of tests/faults/README.md."""
 
 import itertools
 import signal

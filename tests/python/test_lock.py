@@ -1,4 +1,4 @@
-"""Locks: acquiring, trying, inspecting, and the bookkeeping of `with lock`."""
+"""Locks: acquire, try, inspect, and the entries of `with lock`."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Event loops: several, and closed ones; and frameworks that have threads of their own."""
+"""Event loops: several, and closed ones; and frameworks with their own threads."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""`on_lost`: a callable that hears of a loss at once, also where nothing can be cancelled."""
+"""`on_lost`: a callable that gets a loss at once, also if nothing can be cancelled."""
 
 import asyncio
 import gc

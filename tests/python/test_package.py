@@ -1,4 +1,4 @@
-"""The package as others get it."""
+"""The package as users get it."""
 
 from pathlib import Path
 

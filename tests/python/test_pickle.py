@@ -1,4 +1,4 @@
-"""Locks and clients pickle by their configuration; holds don't."""
+"""Pickles: locks and clients pickle by their configuration; holds don't."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""A client of several servers."""
+"""A quorum: a client of several servers."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What the README and the pages of docs/ show is run; what they point at is there."""
+"""The README and the pages of docs/: their code runs, and their links lead somewhere."""
 
 import os
 import re

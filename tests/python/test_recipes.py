@@ -1,4 +1,4 @@
-"""The recipes of docs/guarantees.md, as they stand there: a resource refuses what an older holder sends."""
+"""The recipes of docs/guarantees.md, unchanged: a resource refuses the writes of an older holder."""
 
 import io
 import itertools

@@ -1,4 +1,4 @@
-"""What looks like a mistake: a bare decorator is refused; a name nobody filled in and a ttl in milliseconds are warned about."""
+"""Likely mistakes: a bare decorator is refused; a name that was not filled in and a ttl in milliseconds cause a warning."""
 
 import asyncio
 import inspect

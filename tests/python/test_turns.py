@@ -1,4 +1,4 @@
-"""A loop's share of the I/O: it sends and reads by itself, and leaves to the core's thread what it can't do."""
+"""A loop's share of the I/O: it sends and reads by itself, and the core's thread does the rest."""
 
 import asyncio
 import gc

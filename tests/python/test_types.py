@@ -1,4 +1,4 @@
-"""The types are those of the module, and users' code type-checks strictly."""
+"""Types: they are those of the module, and users' code type-checks strictly."""
 
 import ast
 import json

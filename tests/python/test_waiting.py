@@ -1,4 +1,4 @@
-"""Waiting: what a waiter sees, and that one which no longer waits leaves nothing in the line."""
+"""Waiting: the values that a waiter sees. A waiter that gives up leaves nothing in the queue."""
 
 import asyncio
 import pickle

@@ -1,4 +1,4 @@
-"""What users write, for `mypy --strict` (see test_types.py). Never run."""
+"""Typing cases: users' code for `mypy --strict` (see test_types.py). It never runs."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-//! The counter of fencing tokens beside a lock.
+//! Fence: the counter beside a lock, which every hold increases.
 
 use std::sync::Arc;
 

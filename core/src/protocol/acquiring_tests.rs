@@ -1,4 +1,4 @@
-//! A waiting acquire in virtual time: what it sends, whom it tells, and how it leaves its line.
+//! A waiting acquire in virtual time: its requests, its notices, and how it is removed from its queue.
 
 use std::sync::Arc;
 

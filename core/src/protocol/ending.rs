@@ -1,4 +1,4 @@
-//! Endings: what is told of an acquire that ends without the lock.
+//! Endings: the error of an acquire that ends without the lock.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The user's extends that wait for their turn, or for an answer.
+//! Extend requests: the user's extends that wait for an earlier one, or for an answer.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! One extension round over N servers: the heartbeat's beat or a user's extend.
+//! Extension: one extension round over N servers, for a renewal or for a user's extend.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Looking at a lock over N servers: what a majority shows.
+//! Inspection: the state of a lock that a majority of N servers shows.
 
 use std::time::Duration;
 

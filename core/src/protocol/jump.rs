@@ -1,4 +1,4 @@
-//! Jump: a server's clock goes forward faster than time, as a hold sees it, and as its client tells of it.
+//! Jump: a server's clock that goes forward faster than time, as a hold sees it, and as its client reports it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How long an acquire bears with servers of which no majority answers.
+//! Outage: how long an acquire tolerates that no majority of the servers answers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The release: what it found.
+//! Release: the outcome that its caller gets.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A hold being given back, and what its user is told of that.
+//! Releasing: a hold while it is released, and the outcome for its user.
 
 use std::sync::Arc;
 use std::time::Duration;

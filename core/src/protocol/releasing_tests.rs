@@ -1,4 +1,4 @@
-//! A hold that is given back, in virtual time: how often a server is asked.
+//! A hold that is released, in virtual time: how often a server is asked.
 
 use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Giving a lock back on N servers, and undoing a round: delete our value wherever it is or may be.
+//! Removal: a release on N servers, or the undo of a round, deletes our value wherever it is or may be.
 
 use std::sync::Arc;
 use std::time::Duration;

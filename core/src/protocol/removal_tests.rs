@@ -1,4 +1,4 @@
-//! Values being taken off one server, in virtual time.
+//! The removal of values from one server, in virtual time.
 
 use super::*;
 use crate::error::Remaining;

@@ -1,4 +1,4 @@
-//! One round of an acquire over all servers: what was sent, and what came back.
+//! Round: one round of an acquire over all servers, with its requests and its answers.
 
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the servers of a client are, and what they can promise.
+//! Server reports: what each server of a client is, and what it can guarantee.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How far an acquisition has come.
+//! State: the progress of an acquisition.
 
 use std::sync::Arc;
 

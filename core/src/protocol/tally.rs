@@ -1,4 +1,4 @@
-//! What a round failed of.
+//! Tally: the reasons why a round failed.
 
 use std::time::Duration;
 

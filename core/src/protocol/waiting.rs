@@ -1,4 +1,4 @@
-//! A waiter between two rounds: what it was told, and when it tries again.
+//! Waiting: a waiter between two rounds, its notices, and the time of its next try.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A waiter in virtual time: when it tries again, and when it doesn't.
+//! A waiter in virtual time: when it tries again, and when it does not.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A server in this process's memory: the state machine behind a mutex, and who listens to it.
+//! Memory server: the state machine behind a mutex, and the listeners of its channels.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,21 +30,21 @@ pub struct MemoryServer {
     memory: PerProcess<Memory>,
 }
 
-/// What a server has in one process. In a child it would be a copy that another thread may have locked.
+/// The data of a server in one process. A child would inherit a copy whose mutex another thread may have locked.
 #[derive(Default)]
 struct Memory {
     state: Mutex<State>,
     listeners: Mutex<HashMap<String, Vec<WeakListener>>>,
 }
 
-/// Servers by their names.
+/// The servers by their names.
 type Servers = Mutex<HashMap<String, Arc<MemoryServer>>>;
 
 /// Every named server of this process. They are kept for ever, as a server's data outlives its clients.
 static SERVERS: PerProcess<Servers> = PerProcess::new();
 
 impl MemoryServer {
-    /// A server of its own, which no other client can reach.
+    /// A separate server, which no other client can reach.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self::at(format!("memory://{name}"))
@@ -54,7 +54,7 @@ impl MemoryServer {
         Self { address, clock: ServerClock::start(), memory: PerProcess::new() }
     }
 
-    /// The process's server of this name, made when it is first asked for.
+    /// The process's server of this name, made at the first call.
     #[must_use]
     pub fn named(name: &str) -> Arc<Self> {
         let servers = SERVERS.get_or_make(Servers::default);
@@ -66,13 +66,14 @@ impl MemoryServer {
         self.memory.get_or_make(Memory::default)
     }
 
-    /// Tells those who listen to `channel`, in the order in which they began to. They are called here, and outside every mutex.
+    /// Notifies the listeners of `channel`, in the order in which they began to listen. They are called here, and outside of
+    /// every mutex.
     pub(crate) fn publish(&self, channel: &str, payload: &str) {
         let listening: Vec<Listener> = {
             let memory = self.memory();
             let mut listeners = memory.listeners.lock();
             let Some(here) = listeners.get_mut(channel) else { return };
-            // The server outlives its clients: what they kept no longer is forgotten.
+            // The server outlives its clients, so it forgets listeners that they no longer keep.
             here.retain(|listener| listener.strong_count() > 0);
             let listening = here.iter().filter_map(WeakListener::upgrade).collect();
             if here.is_empty() {
@@ -85,7 +86,7 @@ impl MemoryServer {
         }
     }
 
-    /// Delivers what the operations so far have published.
+    /// Delivers the messages that the operations so far have published.
     pub(crate) fn deliver(&self) {
         let messages = self.with(|state, _| state.take_published());
         for message in messages {
@@ -97,7 +98,7 @@ impl MemoryServer {
         Ok(self.with(|state, env| machine::apply(state, op, env)))
     }
 
-    /// Looks at the keys, or changes them, as one operation.
+    /// Reads the keys, or changes them, as one operation.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State, &Env<'_>) -> T) -> T {
         let memory = self.memory();
         let mut state = memory.state.lock();
@@ -141,7 +142,7 @@ impl fmt::Debug for MemoryServer {
     }
 }
 
-/// A wall clock that is read once, and then runs on with the boot clock: expiry must not follow a wall clock that is set.
+/// A wall clock that is read once, and then continues with the boot clock: expiry must not follow a change of the wall clock.
 #[derive(Clone, Copy, Debug)]
 struct ServerClock {
     wall_us: u64,

@@ -1,8 +1,8 @@
-//! One independent lock server.
+//! Server: the interface of one independent lock server.
 //!
-//! A server is one method: [`Server::submit`] takes an operation and calls a completion once. Who drives the I/O, and what
-//! kind of waiter stands behind the completion (a task's waker, a parked thread, a host language's queue, a simulation),
-//! is not the protocol's concern. The operations mean what [`machine`](crate::machine) says, whatever the transport.
+//! A server is one method: [`Server::submit`] takes an operation and calls a completion once. The protocol doesn't know who
+//! drives the I/O. It doesn't know the kind of waiter behind the completion either: a task's waker, a parked thread, a host
+//! language's queue, or a simulation. [`machine`](crate::machine) defines the operations for every transport.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -22,9 +22,9 @@ pub use crate::name::{Keys, Kind};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// What to do.
+    /// The operation.
     pub op: Op,
-    /// Not to be sent (or sent again) after this instant.
+    /// The instant after which it is not sent (or sent again).
     pub deadline: Tick,
 }
 
@@ -67,22 +67,23 @@ impl fmt::Debug for Completion {
     }
 }
 
-/// What a server tells its listener.
+/// A notice of a server for its listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// From now on messages are heard. Said anew after every reconnect: what was published before then may be missed.
+    /// From now on messages arrive. This comes again after every reconnect: earlier messages may be lost.
     Listening,
-    /// Messages don't come: the connection broke, or the server doesn't allow it. `Listening` may follow.
+    /// No messages arrive: the connection broke, or the server doesn't allow it. `Listening` may follow.
     Deaf(Failure),
     /// A message on the channel.
     Message(String),
 }
 
-/// Receives what a server publishes. Called on any thread, also inside [`Server::listen`]; must not block.
+/// Receives the messages that a server publishes. It is called on any thread, also inside of [`Server::listen`], and must not
+/// block.
 pub type Listener = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// A listener that belongs to who listens.
+/// A listener that its caller keeps.
 pub(crate) type WeakListener = Weak<dyn Fn(Notice) + Send + Sync>;
 
 /// One independent lock server. Implement it to bring your own.
@@ -96,32 +97,32 @@ pub trait Server: Send + Sync + 'static {
     /// Starts an operation.
     fn submit(&self, request: Request, completion: Completion);
 
-    /// Makes ready what operations of the background will use, such as a connection: a hold is renewed soon. Must not block.
+    /// Prepares for operations of the background, for example by opening a connection: a hold is renewed soon. Must not block.
     fn warm(&self) {}
 
-    /// Starts to hear what is published on `channel`. Asked for once at most by each client.
+    /// Starts to listen to `channel`. Each client calls it once at most.
     ///
-    /// The server holds the listener weakly: who listens keeps it, and hears nothing more after dropping it, or after the
-    /// server was closed or dropped.
+    /// The server holds the listener weakly. The caller keeps it, and gets no more messages after it has dropped it. The same
+    /// holds after the server was closed or dropped.
     ///
-    /// Returns whether there is such a thing here; without it, waiters poll.
+    /// Returns whether this server has channels; without them, waiters poll.
     fn listen(&self, channel: &str, listener: Listener) -> bool {
         let _ = (channel, listener);
         false
     }
 
-    /// Whether the server tells the time by this process's clock, which a test may move ([`testing::Clock`](crate::testing::Clock)).
+    /// Whether the server uses this process's clock, which a test may move ([`testing::Clock`](crate::testing::Clock)).
     #[cfg(feature = "testing")]
     fn moves_with_clock(&self) -> bool {
         false
     }
 
-    /// Takes nothing but releases from now on: a close has begun. Operations under way are completed with [`FailureKind::Closed`],
-    /// but for the releases; what an acquire or a heal among them may have written is taken back ([`Op::undo`]), on its own
-    /// connection, where nothing overtakes it.
+    /// Accepts only releases from now on: a close has begun. Other operations under way are completed with
+    /// [`FailureKind::Closed`]. An acquire or a heal among them may have written a value. It is removed ([`Op::undo`]) on the
+    /// same connection, where no request overtakes it.
     fn give_up(&self) {}
 
-    /// Lets go of connections. Operations still under way are completed with [`FailureKind::Closed`], after the releases
-    /// among them had a moment to leave.
+    /// Closes the connections. First the releases under way get a moment to be sent. Operations that are still under way are
+    /// completed with [`FailureKind::Closed`].
     fn close(&self) {}
 }

@@ -1,4 +1,4 @@
-//! A server of a user's own: its panics end where it is called, and are told.
+//! Own servers: a server that a user wrote, whose panics end where it is called, and are reported.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::event::callback::{Panic, caught};
 use crate::event::emitter::Emitter;
 use crate::server::{Completion, Listener, Request, Server};
 
-/// The server, with where its panics are told.
+/// The server, and the emitter that reports its panics.
 pub(crate) struct OwnServer {
     server: Arc<dyn Server>,
     emitter: Emitter,
@@ -31,7 +31,7 @@ impl OwnServer {
     }
 }
 
-/// What the server calls meanwhile (completions, listeners) is the core's, so nothing is called here as a user's callback is.
+/// The server calls completions and listeners, which are code of the core. So it is not called as a user's callback is.
 impl Server for OwnServer {
     fn address(&self) -> &str {
         self.server.address()

@@ -1,4 +1,4 @@
-//! A server for tests that says what it is told to: the fault, the rival or the delay that a real one shows too rarely.
+//! Scripted server: a server whose answers a test prescribes: a fault, a rival or a delay that a real server shows too rarely.
 
 mod delay;
 mod play;
@@ -23,13 +23,14 @@ use crate::sync::Mutex;
 const OPERATIONS: [&str; 9] = ["acquire", "confirm", "extend", "heal", "release", "inspect", "greet", "trust", ANY];
 const ANY: &str = "any";
 
-/// How long a silent server is waited for, unless set.
+/// The default time limit for a silent server.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A lock server whose answers are said in advance, for tests of code that uses locks.
+/// A lock server whose answers a test prescribes, for tests of code that uses locks.
 ///
-/// Each kind of operation has a queue of [`Step`]s; when it is empty the step set with [`always`](Self::always) is taken,
-/// and without one the server behaves like a [`MemoryServer`] of its own. What it was asked is kept, see [`seen`](Self::seen).
+/// Each kind of operation has a queue of [`Step`]s. If it is empty, the step set with [`always`](Self::always) is used. Without
+/// such a step the server behaves like a separate [`MemoryServer`]. It keeps the operations that it received, see
+/// [`seen`](Self::seen).
 ///
 /// ```
 /// use locktender::server::scripted::ScriptedServer;
@@ -63,22 +64,22 @@ struct Script {
     seen: Vec<Seen>,
 }
 
-/// One operation the server was asked for.
+/// An operation that the server received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen {
     /// Its kind: `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `greet` or `trust`.
     pub op: &'static str,
-    /// The lock's name, for what is about a lock.
+    /// The lock's name, if the operation is about a lock.
     pub lock: Option<String>,
-    /// On whose behalf, if on anybody's.
+    /// The owner value of the caller, if there is one.
     pub owner: Option<String>,
     /// All of it.
     pub request: Op,
 }
 
 impl ScriptedServer {
-    /// A server without a script: it behaves until told otherwise. `name` tells it apart in messages.
+    /// A server without a script: it behaves like a memory server until it gets steps. `name` distinguishes it in messages.
     #[must_use]
     pub fn new(name: &str) -> Arc<Self> {
         Arc::new(Self {
@@ -88,7 +89,7 @@ impl ScriptedServer {
         })
     }
 
-    /// Adds what the next operation of a kind without a step gets; `any` stands for all kinds, after their own queues.
+    /// Adds the step for the next operation of a kind that has no step left. `any` stands for all kinds, after their own queues.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a kind that doesn't exist, or a step that can't be its answer.
@@ -98,7 +99,7 @@ impl ScriptedServer {
         Ok(())
     }
 
-    /// Sets what operations of a kind get when their queue is empty.
+    /// Sets the step for operations of a kind whose queue is empty.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -111,7 +112,7 @@ impl ScriptedServer {
     /// Does the same from text, one step a line: `acquire: busy ttl=500`, or `always extend: silence`. [`Step::parse`] lists the steps.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for what it can't read; the lines before are in effect.
+    /// `INVALID_ARGUMENT` for a line that it can't read; the lines before it are in effect.
     pub fn play(&self, script: &str) -> Result<(), Error> {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let Some((operation, step)) = line.split_once(':') else {
@@ -126,18 +127,18 @@ impl ScriptedServer {
         Ok(())
     }
 
-    /// How long a silent server is waited for before the outcome is unknown; one second unless set.
+    /// The time limit for a silent server, after which the outcome is unknown; one second by default.
     pub fn set_response_timeout(&self, timeout: Duration) {
         self.script.lock().timeout = Some(timeout);
     }
 
-    /// Everything asked so far, in order.
+    /// All operations received so far, in order.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
         self.script.lock().seen.clone()
     }
 
-    /// How many queued steps nobody has asked for yet.
+    /// The number of queued steps that are not used yet.
     #[must_use]
     pub fn unplayed(&self) -> usize {
         self.script.lock().queues.values().map(VecDeque::len).sum()
@@ -156,7 +157,7 @@ fn fitting(operation: &str, step: &Step) -> Result<&'static str, Error> {
 }
 
 impl Script {
-    /// The step for an operation. One meant for any operation is passed over where it can't be the answer.
+    /// The step for an operation. A step for any operation is skipped if it can't be the answer.
     fn take(&mut self, operation: &'static str) -> Step {
         if let Some(step) = self.queues.get_mut(operation).and_then(VecDeque::pop_front) {
             return step;
@@ -211,7 +212,7 @@ impl Server for ScriptedServer {
         true
     }
 
-    /// Ends what is delayed or unanswered. The server can still be used: other clients may share it.
+    /// Ends delayed and unanswered operations. The server can still be used: other clients may share it.
     fn close(&self) {
         self.delayed.end_all();
     }

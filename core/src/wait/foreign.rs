@@ -1,4 +1,4 @@
-//! Holders of other libraries: they announce no release.
+//! Foreign holders: they use another library, and announce no release.
 
 use crate::machine::is_claim;
 use crate::owner::Fields;

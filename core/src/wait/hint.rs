@@ -1,4 +1,4 @@
-//! What a server tells a waiter.
+//! Hints: the notices of servers to a waiter.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The waiters of one client, lock by lock.
+//! Local queues: the waiters of one client, lock by lock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
-//! Waiting for a busy or unreachable lock.
+//! Waiting: how acquires wait for a busy or unreachable lock.
 //!
-//! A waiter lines up in the lock's queue on the servers, and is told when its turn comes; what it is told is a hint, and a
-//! timer stands behind every one. The waiters of one process on one lock form a [line](LocalQueues): only its front talks to the
-//! servers, on behalf of all. Pure: the shells and the simulation drive the same code.
+//! A waiter joins the lock's queue on the servers, and is notified when the lock is free or kept for it. A notice is a hint, and
+//! behind every hint there is a timer. The waiters of one process on one lock form a [local queue](LocalQueues): only its first
+//! waiter talks to the servers, on behalf of all. Pure: the shells and the simulation drive the same code.
 
 mod foreign;
 mod hint;

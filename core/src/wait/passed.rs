@@ -1,4 +1,4 @@
-//! Passed turns: for which locks a waiter that is gone was told lately, and the next one in its stead.
+//! Passed notices: for which locks a notice to a waiter that has given up was passed on lately.
 
 use std::collections::HashMap;
 use std::time::Duration;

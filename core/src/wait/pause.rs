@@ -1,4 +1,4 @@
-//! When to try again.
+//! Pauses: when a waiter tries again.
 
 use std::time::Duration;
 

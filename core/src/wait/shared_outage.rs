@@ -1,4 +1,4 @@
-//! What the waiters of one line know of an outage.
+//! Shared outage: the begin of an outage, known to all waiters of one local queue.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! One place in a lock's queue on the servers, and who in this process it belongs to.
+//! Slot: one place in a lock's queue on the servers, and the waiter in this process to which it belongs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-// The servers that cases are played on.
+// Places: the servers on which cases are played.
 
 import { once } from 'node:events'
 import net from 'node:net'

@@ -1,4 +1,4 @@
-// One case being played.
+// A scene: one case while it is played.
 
 import { once } from 'node:events'
 import os from 'node:os'

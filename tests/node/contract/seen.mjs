@@ -1,4 +1,4 @@
-// What a step sees, as the cases write it.
+// Seen values: the results of a step, in the form of the cases.
 
 import assert from 'node:assert/strict'
 

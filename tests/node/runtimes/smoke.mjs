@@ -1,4 +1,4 @@
-// What every JavaScript runtime has to do, in its own words; runtimes.test.mjs runs it in each. `await using` is the language's own here.
+// A smoke test for every JavaScript runtime; runtimes.test.mjs runs it in each. `await using` is the language's own here.
 
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'

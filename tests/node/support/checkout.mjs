@@ -1,4 +1,4 @@
-// Where things lie in the checkout.
+// The checkout: its root, and paths of its files.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-// Waiting for what a test observes, instead of sleeping and hoping.
+// Observation: a test waits until it sees a condition, instead of sleeping and hoping.
 
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-// Programs that end with the test, however the test ends.
+// Programs that end with their test, also if the test is killed.
 
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// A network between client and server that fails on command.
+// Proxy: a network between client and server that fails on command.
 
 import { prepared } from './checkout.mjs'
 import { Program } from './program.mjs'

@@ -1,4 +1,4 @@
-// Node programs in processes of their own: what happens at exit, on a signal, while the event loop is blocked.
+// Node programs in separate processes: their exit, signals, and a blocked event loop.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

@@ -1,4 +1,4 @@
-// A real server as a value.
+// Server: a real server as a value.
 
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'

@@ -1,1 +1,1 @@
-"""Plays the cases of tests/contract; tests/contract/README.md explains them."""
+"""The contract: the cases of tests/contract; tests/contract/README.md explains them."""

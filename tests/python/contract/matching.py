@@ -1,4 +1,4 @@
-"""What a step says, with its variables filled in, and whether what was seen is what it expects."""
+"""Matching: a step's values with their variables filled in, and whether the seen values are the expected ones."""
 
 import re
 from typing import Any

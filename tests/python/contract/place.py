@@ -1,4 +1,4 @@
-"""The servers that cases are played on."""
+"""Places: the servers on which cases are played."""
 
 import functools
 import itertools

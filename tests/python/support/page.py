@@ -1,4 +1,4 @@
-"""A page of the documentation, taken apart."""
+"""A page of the documentation: its blocks, links and anchors."""
 
 import re
 from typing import NamedTuple

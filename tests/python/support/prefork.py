@@ -1,4 +1,4 @@
-"""Servers and workers that fork: run as modules, ended in order."""
+"""Servers and workers that fork: they run as modules, and end normally."""
 
 import http.client
 import os

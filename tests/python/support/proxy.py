@@ -1,4 +1,4 @@
-"""A network between client and server that fails on command."""
+"""Proxy: a network between client and server that fails on command."""
 
 from types import TracebackType
 

@@ -1,4 +1,4 @@
-"""Python programs in processes of their own: what happens at exit, after a fork, on a signal."""
+"""Python programs in separate processes: their exit, forks and signals."""
 
 import os
 import signal

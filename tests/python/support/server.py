@@ -1,4 +1,4 @@
-"""A real server as a value."""
+"""Server: a real server as a value."""
 
 import shutil
 import socket

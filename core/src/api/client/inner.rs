@@ -1,4 +1,5 @@
-//! What a client's clones share: its servers, its options, and the session that the first operation makes.
+//! Inner: the data that a client's clones share. These are its servers, its options, and the session that the first operation
+//! makes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

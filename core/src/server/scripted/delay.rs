@@ -10,7 +10,7 @@ use crate::op::{Answer, Failure, FailureKind};
 use crate::server::Completion;
 use crate::sync::Mutex;
 
-/// Completions to be called at their time. Dropping it ends them all.
+/// The completions to call at their times. Dropping it ends them all.
 #[derive(Default)]
 pub(super) struct Delayed(Mutex<BTreeMap<u64, Arc<Late>>>);
 
@@ -31,7 +31,7 @@ impl Delayed {
         runtime.set_alarm(due, id, alarm);
     }
 
-    /// Ends them in the order in which they were submitted.
+    /// Ends the completions in the order in which their operations were submitted.
     pub(super) fn end_all(&self) {
         let waiting = std::mem::take(&mut *self.0.lock());
         for late in waiting.into_values() {

@@ -1,4 +1,4 @@
-//! From a step to an answer, by way of the keys in memory.
+//! Play: the answer of a step, by a change of the keys in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::name::Keys;
 use crate::op::{Answer, Failure, FailureKind, Op, QuorumConfig, Reply, Verdict};
 use crate::server::memory::MemoryServer;
 
-/// What the server answers. Its keys change at once, however late the answer is.
+/// The server's answer. Its keys change at once, however late the answer is.
 pub(super) fn answer(memory: &MemoryServer, op: &Op, step: &Step) -> Answer {
     let refused = |verdict| Ok(plain(memory, op, verdict));
     match &step.say {
@@ -30,7 +30,7 @@ pub(super) fn answer(memory: &MemoryServer, op: &Op, step: &Step) -> Answer {
 
 fn failed(memory: &MemoryServer, op: &Op, kind: FailureKind, applied: bool) -> Answer {
     let message = format!("scripted: {}", kind.as_str());
-    // Of these the client can't know how far the operation came.
+    // After these failures the client can't know whether the operation was executed.
     let unknown = matches!(kind, FailureKind::Timeout | FailureKind::Disconnected | FailureKind::Protocol | FailureKind::Other);
     if applied {
         memory.apply(op)?;
@@ -62,11 +62,11 @@ fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict) -> Reply {
     })
 }
 
-/// Clears away what would refuse the operation, one thing after the other, and does it.
+/// Removes each reason to refuse the operation, one after the other, and executes it.
 fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Reply {
     match op {
         Op::Acquire { keys, owner, ttl_ms, proposal, .. } => {
-            // No quorum is asked for: the marker has no say.
+            // Without a quorum the marker has no effect.
             let op = Op::Acquire {
                 keys: Arc::clone(keys),
                 owner: Arc::clone(owner),
@@ -101,13 +101,13 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             }
             machine::apply(state, op, env)
         }
-        // Nothing can be in the way of these.
+        // Nothing can prevent these operations.
         Op::Leave { .. } | Op::Examine | Op::Probe { .. } => machine::apply(state, op, env),
         Op::Trust { .. } => insist(state, op, env, &[&|state| state.remove(Keys::server_marker())]),
     }
 }
 
-/// What remains of a lock that was written only so that an operation on it succeeds.
+/// The remaining time of a lock that was written only so that an operation on it succeeds.
 const HELD_MS: u64 = Duration::from_secs(10).as_millis() as u64;
 
 type Clear<'a> = &'a dyn Fn(&mut State);

@@ -1,4 +1,4 @@
-//! What a scripted server answers, as a value and as text.
+//! Steps: the answers of a scripted server, as a value and as text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::error::{Error, Remaining};
 use crate::op::FailureKind;
 use crate::owner::{Fields, escape};
 
-/// What a scripted server says to one operation. The default is to behave like a real server.
+/// The answer of a scripted server to one operation. The default is to behave like a real server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     pub(super) say: Say,
@@ -48,7 +48,7 @@ pub(super) enum Say {
     },
 }
 
-/// Operations that only ask about a lock of ours.
+/// The operations that only ask about the caller's own lock.
 const OURS: [&str; 4] = ["confirm", "extend", "heal", "release"];
 
 impl Say {
@@ -73,7 +73,7 @@ impl Step {
         Self::default()
     }
 
-    /// The operation succeeds, whatever would be in its way.
+    /// The operation succeeds, in any state.
     #[must_use]
     pub fn granted() -> Self {
         Say::Granted { fence: None }.into()
@@ -85,19 +85,19 @@ impl Step {
         Say::Granted { fence: Some(fence) }.into()
     }
 
-    /// Somebody else has the lock; the server's own keys stay as they are.
+    /// Another holder has the lock; the server's own keys stay unchanged.
     #[must_use]
     pub fn busy(owner: &str, remaining: Remaining) -> Self {
         Say::Busy { owner: owner.into(), remaining }.into()
     }
 
-    /// Nobody has the lock: the answer to a holder whose key is gone.
+    /// The lock is free: the answer to a holder whose key no longer exists.
     #[must_use]
     pub fn gone() -> Self {
         Say::Gone.into()
     }
 
-    /// The key holds something else, named by its type.
+    /// The key holds a value of another type, which is named.
     #[must_use]
     pub fn conflict(found: &str) -> Self {
         Say::Conflict { found: found.into() }.into()
@@ -121,19 +121,19 @@ impl Step {
         Say::Fail { kind, applied: false }.into()
     }
 
-    /// There is no answer at all: the response timeout decides.
+    /// There is no answer at all: the response timeout ends the wait.
     #[must_use]
     pub fn silence() -> Self {
         Say::Nothing { applied: false }.into()
     }
 
-    /// The answer comes this much later. What the server does, it does at once.
+    /// The answer comes later by this time. The server executes the operation at once.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// A failure or silence after the server has done what it was asked: the link was cut before the answer.
+    /// A failure or silence after the server has executed the operation: the link was cut before the answer.
     #[must_use]
     pub fn applied(mut self) -> Self {
         if let Say::Fail { applied, .. } | Say::Nothing { applied } = &mut self.say {
@@ -146,17 +146,17 @@ impl Step {
     ///
     /// | text | the server |
     /// | --- | --- |
-    /// | `real` | behaves |
-    /// | `granted`, `granted fence=7` | grants, whatever is in the way |
-    /// | `busy`, `busy owner=x ttl=500`, `busy ttl=none` | says that somebody else has the lock |
-    /// | `gone` | says that nobody has it |
+    /// | `real` | behaves like a memory server |
+    /// | `granted`, `granted fence=7` | grants, in any state |
+    /// | `busy`, `busy owner=x ttl=500`, `busy ttl=none` | says that another holder has the lock |
+    /// | `gone` | says that the lock is free |
     /// | `conflict type=list` | says that the key is no lock |
     /// | `quarantine ttl=500` | is new and doesn't vote yet |
     /// | `mismatch n=5 max_ttl=60000` | belongs to another quorum |
     /// | `fail refused`, `fail disconnected applied` | fails, before or after having done it; the kinds are those of [`FailureKind`] |
     /// | `silence`, `silence applied` | never answers |
     ///
-    /// Every one but the last can be late: `busy delay=200`.
+    /// Every step but the last can be late: `busy delay=200`.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for anything else.
@@ -202,7 +202,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// The words of a step's text; each is taken once, and none may be left.
+/// The words of a step's text; each is used once, and no word may remain.
 struct Words<'a> {
     text: &'a str,
     plain: Vec<&'a str>,

@@ -1,4 +1,4 @@
-//! What a server tells of itself by `INFO`: pure.
+//! Info: the facts about a server in its answer to `INFO`. Pure.
 
 use redis::Value;
 

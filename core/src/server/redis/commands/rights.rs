@@ -1,4 +1,4 @@
-//! What a user has to be permitted, as data, and what a server says of it.
+//! Rights: the commands and keys that a user needs, as data, and the report of a server on them.
 
 use crate::name::Keys;
 

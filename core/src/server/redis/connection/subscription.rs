@@ -1,4 +1,4 @@
-//! What the answers to both subscriptions mean: pure.
+//! Subscription: the meaning of the answers to both subscriptions. Pure.
 
 use crate::op::Failure;
 

@@ -1,4 +1,4 @@
-//! What a server's URL says, and how to show it without its password.
+//! URL: the parts of a server's URL, and a form of it without its password.
 
 use std::fmt;
 use std::path::PathBuf;
