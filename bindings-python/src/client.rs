@@ -81,11 +81,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client of `servers`; without any of what the environment names.
-    pub(crate) fn open(
-        py: Python<'_>,
-        servers: Option<&Bound<'_, PyAny>>,
-        options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
+    fn open(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let choice = ClientChoice::parse(py, options)?;
         let parts = Parts::new(py, servers, options)?;
         let number = clients::next_number();
@@ -100,7 +96,7 @@ impl Client {
     }
 
     /// Has the exit of the interpreter close the client, and makes its name known.
-    pub(crate) fn enrolled(client: &Bound<'_, Self>) -> PyResult<()> {
+    fn enrol(client: &Bound<'_, Self>) -> PyResult<()> {
         let (py, own_client) = (client.py(), client.get());
         if let Some(text) = &own_client.suspicion {
             own::call(py, |own| &own.warn, (client, py.None(), text))?;
@@ -144,9 +140,13 @@ impl Client {
 impl Client {
     #[new]
     #[pyo3(signature = (servers=None, **options), text_signature = None)]
-    fn new(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        servers: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Self>> {
         let client = Bound::new(py, Self::open(py, servers, options)?)?;
-        Self::enrolled(&client)?;
+        Self::enrol(&client)?;
         Ok(client.unbind())
     }
 
