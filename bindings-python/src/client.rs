@@ -189,6 +189,8 @@ impl Client {
     /// Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
     /// larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
     ///
+    ///     held = client.adopt(ticket)  # what hand_over() returned
+    ///
     /// Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
     /// this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
     /// hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
@@ -228,6 +230,8 @@ impl Client {
 
     /// Marks the servers of a quorum as trusted, so that they vote at once instead of after ``max_ttl``.
     ///
+    ///     client.initialize_quorum()  # once, when the servers are new
+    ///
     /// Only for servers that are new, and only while no lock of this quorum may be held anywhere: a server that lost its data is
     /// kept from voting exactly because it may have forgotten a hold. Does nothing with one server.
     fn initialize_quorum(&self, py: Python<'_>) -> PyResult<()> {
@@ -241,6 +245,9 @@ impl Client {
     }
 
     /// What each server really guarantees; one that doesn't answer has an ``error`` in its report.
+    ///
+    ///     for report in client.report():
+    ///         print(report.server, report.warnings)
     fn report(&self, py: Python<'_>) -> PyResult<Vec<ServerReport>> {
         let reports = waiting::block(py, self.core.report())?;
         Ok(reports.into_iter().map(ServerReport::from).collect())
@@ -257,6 +264,8 @@ impl Client {
     }
 
     /// Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.
+    ///
+    ///     client.close()  # or: with client: ...
     ///
     /// Takes at most about a response timeout. Closing twice does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -23,6 +23,8 @@ pub(crate) fn client(py: Python<'_>) -> PyResult<Py<Client>> {
 
 #[doc = with_client_options!("configure(servers=None, *")]
 /// Sets the default client, from the next operation on: the arguments are those of :class:`Client`.
+///
+///     configure("redis://localhost", prefix="billing:", wait=5)
 #[pyfunction]
 #[pyo3(signature = (servers=None, **options), text_signature = None)]
 pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
