@@ -4,6 +4,7 @@
 //! No promise is made here: a call returns a number, and its result comes out of the [`queue`] under that number.
 
 mod client;
+mod clock;
 mod error;
 mod event;
 mod held;

@@ -102,6 +102,7 @@ mod planted {
                         Self::HigherFenceIgnored,
                         Self::AdoptsAnything,
                         Self::LateCompanionKept,
+                        Self::UnusedPlaceKept,
                         Self::UsedPlaceNamed,
                         Self::HealForgotten,
                         Self::LongerRoundForgotten,
@@ -293,6 +294,8 @@ mod planted {
         CloseLeavesSent,
         /// A waiter that gives up stays where an earlier round, without an answer so far, lines it up.
         LeaverOvertaken,
+        /// A place that nobody uses any more stays where an earlier round, without an answer so far, lines it up.
+        UnusedPlaceKept,
         /// A waiter that gives up is looked for in the queues for a ttl, and may be lined up later.
         PlaceExpiresWithKey,
         /// A server that lines a waiter up after its grant keeps it.

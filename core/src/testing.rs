@@ -5,6 +5,7 @@
 //! (`memory://`, scripted ones) tell the time by the same clock. A real server doesn't: its locks would expire at another time.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -15,9 +16,9 @@ use crate::error::Error;
 use crate::io::runtime::Runtime;
 use crate::io::timers::Timers;
 use crate::options::check_span;
-use crate::process::PerProcess;
+use crate::process::{PerProcess, Process};
 use crate::session::Session;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// How long to wait for another thread that is at work on an acquisition.
 const WORK: Duration = Duration::from_millis(1);
@@ -44,13 +45,17 @@ const WORK: Duration = Duration::from_millis(1);
 /// assert!(!left.is_valid());
 /// # Ok::<(), locktender::Error>(())
 /// ```
-pub struct Clock(Arc<Taken>);
+pub struct Clock {
+    of: Process,
+    taken: Arc<Taken>,
+    given_back: AtomicBool,
+}
 
 /// Which thread's test has the clock.
 #[derive(Default)]
 struct Taken {
     by: Mutex<Option<ThreadId>>,
-    given_back: Condvar,
+    free: Condvar,
 }
 
 static TAKEN: PerProcess<Taken> = PerProcess::new();
@@ -70,11 +75,9 @@ impl Clock {
             if *by == Some(thread::current().id()) {
                 return Err(Error::clock_is_taken());
             }
-            by = taken.given_back.wait(by);
+            by = taken.free.wait(by);
         }
-        *by = Some(thread::current().id());
-        drop(by);
-        Ok(Self(taken))
+        Ok(Self::of(&taken, by))
     }
 
     /// [`Clock::take`] without waiting.
@@ -83,13 +86,16 @@ impl Clock {
     /// `INVALID_ARGUMENT` if another test has it.
     pub fn try_take() -> Result<Self, Error> {
         let taken = TAKEN.get_or_make(Taken::default);
-        let mut by = taken.by.lock();
+        let by = taken.by.lock();
         if by.is_some() {
             return Err(Error::clock_is_taken());
         }
+        Ok(Self::of(&taken, by))
+    }
+
+    fn of(taken: &Arc<Taken>, mut by: MutexGuard<'_, Option<ThreadId>>) -> Self {
         *by = Some(thread::current().id());
-        drop(by);
-        Ok(Self(taken))
+        Self { of: Process::current(), taken: Arc::clone(taken), given_back: AtomicBool::new(false) }
     }
 
     /// Moves the clock forward by `span`. Everything that is due until then has happened when it ends, each at its time: renewals,
@@ -100,11 +106,11 @@ impl Clock {
     /// Once started the clock goes on to its end, also if the call is dropped.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for more than 366 days, and while a lock is held or waited for on a server that has a clock of its own: the
-    /// clock stands then where it was found.
+    /// `INVALID_ARGUMENT` for more than 366 days, after [`close`](Self::close), and while a lock is held or waited for on a server
+    /// that has a clock of its own, which may show on the way.
     pub fn advance(&self, span: Duration) -> Call<()> {
-        let ready = check_span("span", span).and_then(|()| Runtime::current());
-        let runtime = match ready {
+        let own = if self.given_back.load(Ordering::Relaxed) { Err(Error::clock_is_closed()) } else { Ok(()) };
+        let runtime = match own.and_then(|()| check_span("span", span)).and_then(|()| Runtime::current()) {
             Ok(runtime) => runtime,
             Err(error) => return Call::ready(Err(error)),
         };
@@ -126,12 +132,20 @@ impl Clock {
     pub fn advance_blocking(&self, span: Duration) -> Result<(), Error> {
         self.advance(span).wait()
     }
+
+    /// Gives the clock back, as dropping it does: another test may take it. Time goes on from where it is.
+    pub fn close(&self) {
+        // A forked child's copy may be locked for ever.
+        if self.of.is_current() && !self.given_back.swap(true, Ordering::Relaxed) {
+            *self.taken.by.lock() = None;
+            self.taken.free.notify_one();
+        }
+    }
 }
 
 impl Drop for Clock {
     fn drop(&mut self) {
-        *self.0.by.lock() = None;
-        self.0.given_back.notify_one();
+        self.close();
     }
 }
 

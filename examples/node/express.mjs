@@ -1,5 +1,5 @@
-// One request at a time for each order, whatever the number of processes: the others are told to come back.
-// A handler whose client hangs up, or whose lock is lost, is told by a signal.
+// An Express service that serves one request at a time for each order, in any number of processes. Other requests get 409.
+// A signal notifies a handler whose client closes the connection, or whose lock is lost.
 import { once } from 'node:events'
 
 import express from 'express'

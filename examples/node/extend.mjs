@@ -1,8 +1,8 @@
-// Extends a lock from inside the work instead of having it renewed. LOCKTENDER_URL=redis://localhost node extend.mjs
+// A lock that the work itself extends, without renewal in the background. LOCKTENDER_URL=redis://localhost node extend.mjs
 
 import { lock } from 'locktender'
 
-// A short ttl, pushed out whenever the work has got somewhere: work that hangs loses its lock.
+// A short ttl, extended after each step of the work: work that hangs loses its lock.
 const held = await lock('import', { ttlMs: 2_000, renew: false }).acquire()
 for (const batch of 'abc') {
   console.log(`batch ${batch}: ${(held.remainingMs() / 1_000).toFixed(1)} s remain`)

@@ -1,4 +1,5 @@
-// A line of waiters that are served in the order in which they came, in whatever process. LOCKTENDER_URL=redis://localhost node fair.mjs
+// A fair lock, whose waiters are served in the order in which they came, across all processes.
+// LOCKTENDER_URL=redis://localhost node fair.mjs
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -11,7 +12,7 @@ const held = await counter.acquire()
 const customers = []
 for (let number = 1; number <= 3; number++) {
   customers.push(client.withLock('example:counter', { fair: true }, () => console.log(`customer ${number} is served`)))
-  while ((await counter.inspect()).waiters < number) await sleep(10) // let each take its place before the next one comes
+  while ((await counter.inspect()).waiters < number) await sleep(10) // let each customer take a place before the next one comes
 }
 console.log('in line:', ...(await counter.inspect()).queue)
 await held.release()

@@ -1,4 +1,4 @@
-// A holder that stood still for too long writes, and the resource refuses it. LOCKTENDER_URL=redis://localhost node fencing.mjs
+// A resource that refuses the write of a holder that was paused for too long. LOCKTENDER_URL=redis://localhost node fencing.mjs
 
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,7 +20,7 @@ class Account {
 
 const account = new Account()
 
-// Without renewal the lock runs out, as it would for a process that is paused.
+// Without renewal the lock expires, as the lock of a paused process does.
 const slow = await lock('account:7', { ttlMs: 200, renew: false }).acquire()
 const { signal } = slow
 await sleep(300)

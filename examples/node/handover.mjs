@@ -1,4 +1,5 @@
-// Hands a held lock to another process, as a web request does to a background job. LOCKTENDER_URL=redis://localhost node handover.mjs
+// A held lock that moves to another process, as from a web request to a background job.
+// LOCKTENDER_URL=redis://localhost node handover.mjs
 
 import { Client, lock } from 'locktender'
 

@@ -1,8 +1,8 @@
-// Holds a lock around some work. LOCKTENDER_URL=redis://localhost node hello.mjs
+// A lock that is held around some work. LOCKTENDER_URL=redis://localhost node hello.mjs
 
 import { lock, withLock } from 'locktender'
 
-// Renewed in the background for as long as the body takes; AcquireTimeoutError after 5 s.
+// Renewed in the background until the body ends; AcquireTimeoutError after 5 s.
 const total = await withLock('orders:42', { ttlMs: 10_000, waitMs: 5_000 }, async (held) => {
   console.log(`${held.name} is held with fence ${held.fence}`)
   console.log(`somebody else gets ${await lock('orders:42').tryAcquire()}`)

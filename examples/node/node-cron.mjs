@@ -1,4 +1,4 @@
-// A job that every replica has in its schedule, and one of them runs each time: node-cron asks a coordinator.
+// A scheduled job that one of several replicas runs each time: a coordinator of node-cron takes the lock.
 import cron from 'node-cron'
 import { Client } from 'locktender'
 
@@ -15,19 +15,19 @@ class LockCoordinator {
 
   async shouldRun(key, ttlMs) {
     const held = await this.#client.lock(`cron:${key}`, { ttlMs: Math.max(ttlMs, 1_000), renew: false }).tryAcquire()
-    held?.handOver()                                           // no longer ours to release, also not by close()
+    held?.handOver()                                           // from now on neither release nor close() frees it
     return held !== null
   }
 }
 
 const client = new Client()                                    // LOCKTENDER_URL
 let runs = 0
-const names = ['replica 1', 'replica 2', 'replica 3']          // each is a process of its own in real life
+const names = ['replica 1', 'replica 2', 'replica 3']          // in a real service each is a separate process
 const tasks = names.map((name) =>
   cron.schedule('* * * * * *', () => { runs += 1; console.log(`${name} runs the job`) }, {
     name: 'report',
     distributed: true,
-    suppressMissedWarning: true,                               // a machine that was busy for a second is not worth a word here
+    suppressMissedWarning: true,                               // a machine that was busy for a second is no problem here
     runCoordinator: new LockCoordinator(client),
   }))
 

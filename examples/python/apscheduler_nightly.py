@@ -1,4 +1,4 @@
-"""A nightly job in every replica of a service, run by one of them: APScheduler fires it everywhere, the lock lets one in."""
+"""A nightly job that one of several replicas runs: APScheduler starts it in each replica, and the lock admits one."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ done = threading.Barrier(3)
 
 @client.lock("example:nightly", ttl=10).skip
 def nightly(replica: str) -> str:
-    # As long as clocks may differ, or a late replica would find the lock free again and run a second time.
+    # As long as clocks may differ. Otherwise a late replica would find the lock free and run the job a second time.
     time.sleep(1)
     return f"{replica} ran the nightly job"
 

@@ -1,7 +1,7 @@
-"""A Celery task that many may ask for and one at a time does.
+"""A Celery task that many clients may request, and that one worker at a time runs.
 
     celery --app celery_report worker      # in this directory
-    python celery_report.py                # asks three times
+    python celery_report.py                # requests it three times
 
 The broker is CELERY_BROKER_URL, else the server of the locks.
 """
@@ -19,7 +19,7 @@ client = Client()  # made before the worker forks; every child connects by itsel
 
 
 @app.task
-@client.lock("example:report:{day}").skip  # nothing to wait for: whoever has the lock makes the report
+@client.lock("example:report:{day}").skip  # no wait: the holder of the lock makes the report
 def report(day: str) -> str:
     time.sleep(0.5)
     return f"process {os.getpid()} made the report of {day}"

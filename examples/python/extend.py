@@ -1,4 +1,4 @@
-"""A lock without a heartbeat, pushed out from inside the work: it ends soon after the work gets stuck."""
+"""A lock that the work itself extends, without renewal in the background: it expires soon after the work hangs."""
 
 from locktender import LockLostError, lock
 
@@ -7,7 +7,7 @@ work = lock("example:extend", ttl=1, renew=False)
 try:
     with work as held:
         for page in range(5):
-            held.extend(1)  # a second from now, if less remains
+            held.extend(1)  # until a second from now, if less remains
             print(f"page {page}: {held.remaining():.1f} s remain")
         held.extend(by=2)
         print(f"two more for the summary: {held.remaining():.1f} s remain")

@@ -1,4 +1,4 @@
-"""A line of waiters that are served in the order in which they came, in whatever process. LOCKTENDER_URL=redis://localhost"""
+"""A fair lock, whose waiters are served in the order in which they came, across all processes."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def main() -> None:
         for number in range(1, 4):
             customers.append(asyncio.create_task(customer(client, number)))
             while (info := await counter.inspect_async()) is None or info.waiters < number:
-                await asyncio.sleep(0.01)  # let each take its place before the next one comes
+                await asyncio.sleep(0.01)  # let each customer take a place before the next one comes
         print("in line:", *info.queue, sep="\n  ")
         await held.release()
         await asyncio.gather(*customers)

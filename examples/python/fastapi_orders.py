@@ -1,4 +1,4 @@
-"""A FastAPI service that pays an order once at a time: `uvicorn fastapi_orders:app`, or run this file to see two requests meet."""
+"""A FastAPI service with one payment at a time for each order: `uvicorn fastapi_orders:app`, or run this file for two requests."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ app = FastAPI(lifespan=lifespan)
 @app.post("/orders/{order}/pay")
 async def pay(order: int, request: Request) -> dict[str, int]:
     try:
-        # A request whose client goes away is cancelled, and so is its wait; a lock that is lost cancels the payment.
+        # If the client closes the connection, its request and the wait are cancelled. A lost lock cancels the payment.
         async with request.app.state.locks.lock(f"example:order:{order}", wait=5) as held:
             await asyncio.sleep(0.1)  # the payment; the database refuses older fences
             return {"order": order, "fence": held.fence}

@@ -1,10 +1,10 @@
-"""A resource that refuses what comes from an older holder: the one protection against a holder that is late."""
+"""A resource that refuses the writes of an older holder: the only protection against a late holder."""
 
 from locktender import lock
 
 
 class Account:
-    """Stands for a table with a column `fence`: UPDATE ... WHERE fence <= :fence."""
+    """A stand-in for a table with a column `fence`: UPDATE ... WHERE fence <= :fence."""
 
     def __init__(self) -> None:
         self.balance, self.fence = 100, 0

@@ -1,4 +1,4 @@
-"""A lock that moves to another process without being free in between."""
+"""A held lock that moves to another process, and is never free in between."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""One lock, held while something is done: `LOCKTENDER_URL=redis://localhost python hello.py`."""
+"""A lock that is held around some work: `LOCKTENDER_URL=redis://localhost python hello.py`."""
 
 from locktender import AcquireTimeoutError, lock
 

@@ -1,4 +1,5 @@
-//! Extends a lock from inside the work instead of having it renewed. LOCKTENDER_URL=redis://localhost cargo run --example extend
+//! A lock that the work itself extends, without renewal in the background.
+//! LOCKTENDER_URL=redis://localhost cargo run --example extend
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::time::Duration;
@@ -7,7 +8,7 @@ use locktender::{Client, Error};
 
 fn main() -> Result<(), Error> {
     let client = Client::from_env()?;
-    // A short ttl, pushed out whenever the work has got somewhere: work that hangs loses its lock.
+    // A short ttl, extended after each step of the work: work that hangs loses its lock.
     let held = client.lock("import").ttl(Duration::from_secs(2)).renew(false).acquire_blocking()?;
     for batch in ["a", "b", "c"] {
         println!("batch {batch}: {:.1} s remain", held.remaining().as_secs_f64());

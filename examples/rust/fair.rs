@@ -1,4 +1,4 @@
-//! A line of waiters that are served in the order in which they came, in whatever process.
+//! A fair lock, whose waiters are served in the order in which they came, across all processes.
 //! LOCKTENDER_URL=redis://localhost cargo run --example fair
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Error> {
     for number in 1..=3 {
         let counter = counter.clone();
         customers.spawn(async move { counter.with(async |_| println!("customer {number} is served")).await });
-        // Let each take its place before the next one comes.
+        // Let each customer take a place before the next one comes.
         while counter_line(&client).await?.len() < number {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -1,4 +1,4 @@
-//! A holder that stood still for too long writes, and the resource refuses it.
+//! A resource that refuses the write of a holder that was paused for too long.
 //! LOCKTENDER_URL=redis://localhost cargo run --example fencing
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use locktender::{Client, Error};
 
-/// What the lock protects. It remembers the largest fence it has seen, and refuses smaller ones.
+/// The resource that the lock protects. It remembers the largest fence it has seen, and refuses smaller ones.
 #[derive(Default)]
 struct Account {
     balance: i64,
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Error> {
     let client = Client::from_env()?;
     let mut account = Account::default();
 
-    // Without renewal the lock runs out, as it would for a process that is paused.
+    // Without renewal the lock expires, as the lock of a paused process does.
     let slow = client.lock("account:7").ttl(Duration::from_millis(200)).renew(false).acquire().await?;
     println!("the slow holder was lost: {}", slow.lost().await?.reason);
 

@@ -1,4 +1,4 @@
-//! Hands a held lock to another process, as a web request does to a background job.
+//! A held lock that moves to another process, as from a web request to a background job.
 //! LOCKTENDER_URL=redis://localhost cargo run --example handover
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

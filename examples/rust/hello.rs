@@ -1,4 +1,4 @@
-//! Holds a lock around some work. LOCKTENDER_URL=redis://localhost cargo run --example hello
+//! A lock that is held around some work. LOCKTENDER_URL=redis://localhost cargo run --example hello
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ async fn main() -> Result<(), Error> {
     let client = Client::from_env()?;
     let orders = client.lock("orders:42").ttl(Duration::from_secs(10)).wait(Duration::from_secs(5));
 
-    // Renewed in the background for as long as the body takes; ACQUIRE_TIMEOUT after 5 s.
+    // Renewed in the background until the body ends; ACQUIRE_TIMEOUT after 5 s.
     let total = orders
         .with(async |held| {
             println!("{} is held with fence {}", held.name(), held.fence());

@@ -1,4 +1,4 @@
-"""Runs the fight and judges it: the exit code is 1 if two held the sweetroll at once, or a fence did not rise."""
+"""The fight and its check: the exit code is 1 if two processes held the sweetroll at once, or a fence did not rise."""
 
 import argparse
 import asyncio
@@ -25,7 +25,7 @@ def arguments() -> argparse.Namespace:
 
 
 def verdict(history: History) -> int:
-    """Says whether the lock did what it promises."""
+    """Says whether the lock kept its promise."""
     violations = history.violations()
     for violation in violations:
         print(f"VIOLATED: {violation}")

@@ -12,19 +12,19 @@ NAME = "Diego"
 
 
 def tell(event: str, **details: object) -> None:
-    """For the stage, which shows it."""
+    """Sends a notice to the stage, which shows it."""
     print(json.dumps({"event": event, **details}), flush=True)
 
 
 def write(shared: Path, held: Held, event: str, since: float, checked: float, until: float) -> None:
-    """Appends to the file that all share. Its readers refuse a line whose fence is smaller than one before it."""
+    """Appends a line to the shared file. Its readers refuse a line whose fence is smaller than an earlier one."""
     line = {"fence": held.fence, "who": NAME, "event": event, "since": since, "checked": checked, "until": until, "at": time.time()}
     with shared.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
 def eat(held: Held, shared: Path, ttl: float, since: float) -> None:
-    """What must happen while the lock is held."""
+    """The work that must happen while the lock is held."""
     for bite in range(random.randint(2, 6)):
         if bite == 2:
             held.extend(by=ttl / 2)
@@ -33,8 +33,8 @@ def eat(held: Held, shared: Path, ttl: float, since: float) -> None:
         until = checked + held.remaining()
         held.check()
         tell("bites")
-        # The work. If this process stands still here for too long, the check above is worth nothing any more, and only
-        # the fence in the line below keeps it from doing harm.
+        # The work. If this process is paused here for too long, the check above is outdated. Then only the fence in the
+        # line below prevents damage.
         time.sleep(0.1)
         write(shared, held, "bites", since, checked, until)
     now = time.time()
@@ -44,7 +44,7 @@ def eat(held: Held, shared: Path, ttl: float, since: float) -> None:
 def main() -> None:
     urls, shared, ttl, end = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
     tell("enters")
-    # Two ttls: more than a hold ever has left here, and how long a server that died keeps from voting.
+    # Two ttls: more than the remaining time of any hold here. A server that was killed does not vote for so long.
     with Client(urls, app=NAME, ttl=ttl, max_ttl=2 * ttl) as client:
         while (left := end - time.time()) > 0:
             tell("waits")

@@ -35,8 +35,8 @@ async function eat(held, shared, ttlMs, since) {
     const until = checked + held.remainingMs() / 1e3
     held.check()
     tell('bites')
-    // The work. If this process stands still here for too long, the check above is worth nothing any more, and only the
-    // fence in the line below keeps it from doing harm.
+    // The work. If this process is paused here for too long, the check above is outdated. Then only the fence in the line
+    // below prevents damage.
     await sleep(100)
     write(shared, held, 'bites', since, checked, until)
   }
@@ -47,7 +47,7 @@ async function eat(held, shared, ttlMs, since) {
 const [urls, shared, ttl, end] = process.argv.slice(2)
 const ttlMs = Number(ttl) * 1e3
 tell('enters')
-// Two ttls: more than a hold ever has left here, and how long a server that died keeps from voting.
+// Two ttls: more than the remaining time of any hold here. A server that was killed does not vote for so long.
 const client = new Client(urls, { app: NAME, ttlMs, maxTtlMs: 2 * ttlMs })
 for (let left; (left = Number(end) - time()) > 0; ) {
   tell('waits')

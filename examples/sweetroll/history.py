@@ -1,11 +1,11 @@
-"""The shared file, read back: who held the sweetroll when, and whether that was right.
+"""The history: every hold of the sweetroll in the shared file, and whether the lock kept its promise.
 
-Each line was appended by the process that held the lock, or believed so:
+Each line was appended by a process that held the lock, or believed that it held it:
 
     {"fence": 1795227730123456, "who": "Gorn", "event": "bites", "since": 1.25, "checked": 1.31, "until": 2.3, "at": 1.42}
 
-`since` is when the hold was granted, `checked` when its process last looked, `until` how long the lock was then known to be
-valid, `at` when the line was written. All by the wall clock of one machine, in seconds.
+`since` is the time of the grant, `checked` the time of the last check, `until` the end of validity as known then, and `at` the
+time at which the line was written. All are seconds by the wall clock of one machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Line(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """One acquisition: valid from `since` to `until`, as far as its process was told."""
+    """One acquisition: valid from `since` to `until`, as far as its process knew."""
 
     fence: int
     who: str
@@ -37,7 +37,7 @@ class Hold(NamedTuple):
 
 
 class Stale(NamedTuple):
-    """A line that its reader must refuse: a larger fence stands before it."""
+    """A line that its reader must refuse: an earlier line has a larger fence."""
 
     line: Line
     newest: int
@@ -62,13 +62,13 @@ class History(NamedTuple):
         holds: dict[int, Hold] = {}
         for line in self.lines:
             hold = holds.setdefault(line.fence, Hold(line.fence, line.who, line.since, line.since))
-            # Who leaves ends its hold then and there; everything else is believed until the end it named.
+            # A process that leaves ends its hold at once. Any other line extends the hold until the end that it names.
             until = min(hold.until, line.at) if line.event == LEAVES else max(hold.until, line.until)
             holds[line.fence] = hold._replace(until=until)
         return sorted(holds.values(), key=lambda hold: hold.since)
 
     def stale(self) -> list[Stale]:
-        """What the resource's fence check refuses: lines behind a line with a larger fence."""
+        """The lines that the resource's fence check refuses: an earlier line has a larger fence."""
         stale, newest = [], 0
         for line in self.lines:
             if line.fence < newest:
@@ -77,7 +77,7 @@ class History(NamedTuple):
         return stale
 
     def violations(self) -> list[str]:
-        """What must never happen."""
+        """The violations: events that must never happen."""
         found = []
         holds = self.holds()
         for earlier, later in zip(holds, holds[1:], strict=False):

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     tell("enters", "");
     let options = |options: &mut ClientOptions| {
         options.app = Some(NAME.into());
-        // More than a hold ever has left here, and how long a server that died keeps from voting.
+        // More than the remaining time of any hold here. A server that was killed does not vote for so long.
         options.max_ttl = 2 * ttl;
         options.lock.ttl = ttl;
     };
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             tell("takes", format_args!(r#", "fence": {fence}, "waited": {waited:.3}"#));
             eat(held, &shared, ttl, time())
         });
-        // What went wrong with the lock, or else what the body came to.
+        // The error of the lock, or else the result of the body.
         match eaten.map_err(|failed| failed.error.into()).and_then(|eaten| eaten) {
             Ok(()) => tell("leaves", ""),
             Err(error) => match error.downcast_ref::<locktender::Error>().map(locktender::Error::code) {
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What must happen while the lock is held.
+/// The work that must happen while the lock is held.
 fn eat(held: &Held, shared: &Path, ttl: Duration, since: f64) -> Result<(), Box<dyn Error>> {
     for bite in 0..fastrand::u32(2..=6) {
         if bite == 2 {
@@ -61,8 +61,8 @@ fn eat(held: &Held, shared: &Path, ttl: Duration, since: f64) -> Result<(), Box<
         let until = checked + held.remaining().as_secs_f64();
         held.check()?;
         tell("bites", "");
-        // The work. If this process stands still here for too long, the check above is worth nothing any more, and only
-        // the fence in the line below keeps it from doing harm.
+        // The work. If this process is paused here for too long, the check above is outdated. Then only the fence in the
+        // line below prevents damage.
         sleep(Duration::from_millis(100));
         write(shared, held, "bites", since, checked, until)?;
     }
@@ -70,7 +70,7 @@ fn eat(held: &Held, shared: &Path, ttl: Duration, since: f64) -> Result<(), Box<
     write(shared, held, "leaves", since, now, now + held.remaining().as_secs_f64())
 }
 
-/// Appends to the file that all share. Its readers refuse a line whose fence is smaller than one before it.
+/// Appends a line to the shared file. Its readers refuse a line whose fence is smaller than an earlier one.
 fn write(shared: &Path, held: &Held, event: &str, since: f64, checked: f64, until: f64) -> Result<(), Box<dyn Error>> {
     let line = format!(
         r#"{{"fence": {}, "who": "{NAME}", "event": "{event}", "since": {since:.6}, "checked": {checked:.6}, "until": {until:.6}, "at": {:.6}}}"#,
@@ -81,8 +81,8 @@ fn write(shared: &Path, held: &Held, event: &str, since: f64, checked: f64, unti
     Ok(())
 }
 
-/// For the stage, which shows it.
-#[allow(clippy::print_stdout, reason = "this is how it is told")]
+/// Sends a notice to the stage, which shows it.
+#[allow(clippy::print_stdout, reason = "the stage reads the standard output")]
 fn tell(event: &str, details: impl Display) {
     println!(r#"{{"event": "{event}"{details}}}"#);
 }

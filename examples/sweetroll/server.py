@@ -1,4 +1,4 @@
-"""Private lock servers: real ones, on free ports, gone with this process."""
+"""Private lock servers: real ones, on free ports, which end with this process."""
 
 import json
 import os
@@ -16,13 +16,13 @@ STARTUP = 10.0
 
 
 class PrivateServer:
-    """A server that can be killed, and revived at the same address."""
+    """A server that can be killed and restarted at the same address."""
 
     def __init__(self, binary: str, directory: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self._port = probe.getsockname()[1]
         self._directory = directory
-        # It writes down what it does, so that it can come back with what it knew.
+        # It writes its data to disk, so that it can restart with its data.
         self._command = [binary, "--port", str(self._port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]
         self._command += ["--appendfsync", "always", "--dir", str(directory)]
         self.url = f"redis://127.0.0.1:{self._port}"
@@ -30,7 +30,7 @@ class PrivateServer:
 
     def _start(self) -> None:
         self._directory.mkdir(exist_ok=True)
-        # The tether kills the server when its standard input closes: when we are done, and also if we are killed.
+        # The tether kills the server when its standard input closes: at the end of this process, also if it is killed.
         tether = [ROOT / "tests/tether", self._directory, *self._command]
         self._tether = subprocess.Popen(tether, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._tether.stdout is not None
@@ -39,12 +39,12 @@ class PrivateServer:
 
     def kill(self) -> None:
         os.kill(self._pid, signal.SIGKILL)
-        # Before its input closes, which would have it remove the directory.
+        # Before its input closes, because then the tether would remove the directory.
         self._tether.wait()
         self.close()
 
     def revive(self, empty: bool) -> None:
-        """Starts it again, with what it knew or with nothing."""
+        """Starts it again, with its data or empty."""
         if empty:
             shutil.rmtree(self._directory)
         self._start()

@@ -1,4 +1,4 @@
-"""The three processes, and what befalls them."""
+"""The stage: it runs the three processes, and kills or pauses them."""
 
 import asyncio
 import json
@@ -21,21 +21,21 @@ FIGHTERS: dict[str, tuple[str, list[str | Path]]] = {
     "Milten": ("Rust", [ROOT / ".venv/bin/milten"]),
 }
 
-# When fate strikes, as parts of the fight: whoever then bites is killed, or paused.
+# When a process is killed or paused, as parts of the fight: the next process that bites.
 KILL_AT, PAUSE_AT = 0.25, 0.6
-# How long the killed and the paused are gone, in ttls. Twice what a hold may have left: somebody else gets the lock meanwhile.
+# For how many ttls a killed or paused process is gone: longer than any hold remains, so another process gets the lock.
 GONE_FOR = 3
 
-# With several servers: when two of them are killed together, and when these come back, as parts of the fight. The second time
-# the lock depends on the two that were gone before.
+# With several servers: when two of them are killed together, and when these restart, as parts of the fight. The second time
+# the lock depends on the two that were killed before.
 OUTAGES = [(0.4, 0.5, (0, 1)), (0.75, 0.85, (2, 3))]
 SERVERS = "Servers"
-# How long a server that was killed doesn't vote, in ttls: no hold of this fight ever remains for longer.
+# For how many ttls a server that was killed doesn't vote: no hold of this fight ever remains for longer.
 QUARANTINE = 2
 
 
 class Notice(NamedTuple):
-    """Something a process said or that happened to it."""
+    """A notice of a process, or an event that happened to it."""
 
     at: float
     who: str
@@ -45,7 +45,7 @@ class Notice(NamedTuple):
 
 @dataclass
 class Tally:
-    """What a process came to, by what it said."""
+    """The results of a process, by its notices."""
 
     acquisitions: int = 0
     waits: int = 0
@@ -64,18 +64,18 @@ class Stage:
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self._readers: list[asyncio.Task[None]] = []
         self._show: Callable[[Notice], None] = lambda notice: None
-        # Who bites next is struck.
+        # The next process that bites is killed or paused.
         self._struck: asyncio.Future[str] | None = None
         self.tallies = {who: Tally() for who in FIGHTERS}
         self.failed = 0
 
     @property
     def rows(self) -> list[str]:
-        """Whom notices are about."""
+        """The names that notices are about."""
         return [*FIGHTERS, SERVERS] if len(self._servers) > 1 else [*FIGHTERS]
 
     async def play(self, show: Callable[[Notice], None]) -> None:
-        """Has them fight, telling `show` what happens."""
+        """Runs the fight, and passes each notice to `show`."""
         self._show = show
         self._began = time.time()
         outages = []
@@ -87,14 +87,14 @@ class Stage:
         await asyncio.gather(*self._readers)
 
     async def _vouch(self) -> None:
-        """Has the servers vote at once: they are new, so nobody can hold anything there."""
+        """Lets the servers vote at once: they are new, so no client can hold a lock there."""
         from locktender import Client  # here, because --check needs nothing installed
 
         with Client(self._urls, ttl=self._ttl, max_ttl=self._ttl * QUARANTINE) as client:
             await client.initialize_quorum_async()
 
     async def _befall(self) -> None:
-        """What befalls the three."""
+        """Kills and pauses processes and servers."""
         await self._kill()
         await self._pause()
 
@@ -103,7 +103,7 @@ class Stage:
         return max(0.0, self._began + self._seconds * part - time.time())
 
     async def _enter(self, who: str) -> None:
-        """Starts a process that fights for what is left of the time."""
+        """Starts a process that fights for the remaining time."""
         _, command = FIGHTERS[who]
         arguments = [*self._arguments, str(self._ttl), str(self._began + self._seconds)]
         process = await asyncio.create_subprocess_exec(*command, *arguments, stdout=asyncio.subprocess.PIPE)
@@ -121,7 +121,7 @@ class Stage:
             self.failed = 1
 
     def _notice(self, notice: Notice) -> None:
-        # What happens to servers counts for nobody.
+        # Events of servers are counted for no process.
         tally = self.tallies.get(notice.who, Tally())
         match notice.event:
             case "waits":
@@ -136,7 +136,7 @@ class Stage:
         self._show(notice)
 
     async def _strike(self, part: float, sign: signal.Signals, event: str) -> str | None:
-        """Waits until so much of the fight is over, then signals whoever bites next: its check is done, its write is not."""
+        """Waits until so much of the fight is over, then signals the next process that bites: after its check, before its write."""
         await asyncio.sleep(self._moment(part))
         self._struck = asyncio.get_running_loop().create_future()
         try:
@@ -162,7 +162,7 @@ class Stage:
             self._processes[who].send_signal(signal.SIGCONT)
 
     async def _outage(self, from_part: float, to_part: float, numbers: tuple[int, int]) -> None:
-        """Kills two servers at once, a minority; one comes back with what it knew, the other empty."""
+        """Kills two servers at once, a minority. One restarts with its data, the other empty."""
         await asyncio.sleep(self._moment(from_part))
         kept, emptied = (self._servers[number] for number in numbers)
         kept.kill()

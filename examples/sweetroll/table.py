@@ -1,4 +1,4 @@
-"""What each of the three came to."""
+"""The table: the results of each of the three processes."""
 
 from collections import Counter
 

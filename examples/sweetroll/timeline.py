@@ -1,4 +1,4 @@
-"""Shows the fight while it goes on: three rows that grow on a terminal, else one line for each thing that happens."""
+"""The timeline of the fight: three growing rows on a terminal, else one line for each event."""
 
 import shutil
 import time
@@ -8,7 +8,7 @@ from stage import Notice
 
 COLUMN = 0.1  # seconds
 HOLDS, WAITS, LOST, NOTHING = "█", "·", "x", " "
-# What a row shows from an event on, and in the column of the event itself.
+# The symbol that a row shows after an event, and the one in the event's own column.
 MARKS = {
     "enters": (NOTHING, NOTHING),
     "waits": (WAITS, WAITS),
@@ -27,7 +27,7 @@ LEGEND = f"{HOLDS} holds  {WAITS} waits  + extends  x loses  K killed  R back  P
 
 
 def timeline(rows: list[str], plain: bool) -> Callable[[Notice], None]:
-    """What to call with each notice, about one of `rows`."""
+    """The function to call with each notice, about one of `rows`."""
     return Plain() if plain else Rows(rows)
 
 

@@ -10,7 +10,7 @@ import uuid
 import locktender
 import pytest
 import redis
-from locktender.testing import ScriptedServer
+from locktender.testing import Clock, ScriptedServer
 from test_docstrings import DOCUMENTED
 
 
@@ -32,7 +32,10 @@ def needs_one(dotted):
 
 
 def test_every_verb_has_an_example():
-    assert [dotted for dotted in DOCUMENTED if needs_one(dotted) and dotted not in EXAMPLES] == []
+    """Its own, or its class's."""
+    shown = {dotted: EXAMPLES.get(dotted.partition(".")[0], "") for dotted in DOCUMENTED}
+    without = [dotted for dotted in DOCUMENTED if needs_one(dotted) and dotted not in EXAMPLES]
+    assert [dotted for dotted in without if f".{dotted.rpartition('.')[2]}(" not in shown[dotted]] == []
 
 
 def program(url, text):
@@ -46,6 +49,7 @@ def program(url, text):
         "configure": lambda *servers, **options: locktender.Client(url, **options).close(),
         "safe_name": locktender.safe_name,
         "ScriptedServer": ScriptedServer,
+        "Clock": Clock,
         "server": ScriptedServer(),
         "threading": threading,
         "redis": redis,
@@ -56,6 +60,8 @@ def program(url, text):
     }
     if "held." in text and "held =" not in text and "as held" not in text:
         given["held"] = client.lock("orders").acquire()
+    if text.startswith("clock."):
+        given["clock"] = Clock()
     if "ticket)" in text:
         given["ticket"] = client.lock("orders").acquire().hand_over()
     return given

@@ -19,7 +19,7 @@ from locktender import (
     configure,
     lock,
 )
-from locktender.testing import ScriptedServer
+from locktender.testing import Clock, ScriptedServer
 from typing_extensions import assert_type
 
 client = Client("redis://localhost", ttl=timedelta(seconds=10), wait=None, tls_ca=Path("ca.pem"), on_event=print)
@@ -116,6 +116,13 @@ def refused() -> None:
     client.lock("a", ttl="5")  # type: ignore[arg-type]
     client.lock(7)  # type: ignore[arg-type]
     client.lock("a", on_lost="explode")  # type: ignore[arg-type]
+
+
+def testing() -> None:
+    with Clock() as clock:
+        clock.advance(30)
+        clock.advance(timedelta(hours=1))
+        clock.advance("30")  # type: ignore[arg-type]
 
 
 def watching(event: Event) -> None:

@@ -54,6 +54,7 @@ class _ClientOptions(_LockOptions, total=False):
 __all__ = [
     "AsyncHeld",
     "Client",
+    "Clock",
     "Event",
     "Held",
     "Lock",
@@ -752,6 +753,38 @@ class ScriptedServer:
     @property
     def unplayed(self) -> int:
         """How many steps nobody has asked for yet."""
+
+@final
+class Clock:
+    """The clock of every lock in this process, in the hands of one test: it moves time forward for ``memory://`` and scripted servers.
+
+    Time goes on by itself, too, and is never moved back. One test has the clock at a time: making a second one before the first is
+    closed raises :exc:`InvalidArgumentError`.
+
+        with Clock() as clock, client.lock("report") as held:
+            clock.advance(3600)
+            assert held.is_valid()  # its ttl is 10 s, and it was renewed for an hour
+    """
+
+    def __new__(cls) -> Clock: ...
+    def advance(self, seconds: _Seconds) -> None:
+        """Moves the clock forward. Everything that is due until then has happened when this returns, each at its time: renewals, retries,
+        the end of waits and of holds, late answers of scripted servers. What your own threads, tasks and callbacks do about it they
+        do in their own time. It blocks for a moment: ``await asyncio.to_thread(clock.advance, 3600)`` lets tasks run meanwhile.
+
+        Raises :exc:`InvalidArgumentError` while a lock is held or waited for on a real server, which has a clock of its own.
+        """
+
+    def close(self) -> None:
+        """Gives the clock back: another test may take it. Time goes on from where it is.
+
+            clock.close()  # or: with Clock() as clock: ...
+        """
+
+    def __enter__(self) -> Clock: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
 
 @final
 class Seen:

@@ -1,14 +1,16 @@
-"""A lock server for your own tests, whose answers you say in advance.
+"""For your own tests: a lock server whose answers you say in advance, and a clock that you move.
 
     from locktender import Client
-    from locktender.testing import ScriptedServer
+    from locktender.testing import Clock, ScriptedServer
 
     server = ScriptedServer("acquire: busy owner=somebody ttl=500")  # the first acquire; then it behaves
     client = Client(server)
     assert client.lock("orders").try_acquire() is None
-    assert client.lock("orders").try_acquire() is not None
+    with Clock() as clock, client.lock("orders") as held:
+        clock.advance(3600)
+        assert held.is_valid()
 """
 
-from ._native import ScriptedServer, Seen
+from ._native import Clock, ScriptedServer, Seen
 
-__all__ = ["ScriptedServer", "Seen"]
+__all__ = ["Clock", "ScriptedServer", "Seen"]

@@ -171,6 +171,12 @@ impl Error {
         Self::new(Code::InvalidArgument, None, text.into())
     }
 
+    /// `INVALID_ARGUMENT`: a test gave the clock back before.
+    #[cfg(feature = "testing")]
+    pub(crate) fn clock_is_closed() -> Self {
+        Self::new(Code::InvalidArgument, None, "the clock was given back: take it again to move it".into())
+    }
+
     /// `INTERNAL`: a bug of this library.
     #[must_use]
     pub fn internal(lock: Option<&str>, what: &str) -> Self {

@@ -1,9 +1,9 @@
-//! The I/O that blocked threads do themselves.
+//! Reactor: the I/O that blocked threads do themselves, by the leader/followers pattern.
 //!
-//! A thread that waits for an operation drives the connections of its client until its own result is there: it sleeps in the
-//! poller instead of on a condition, so nobody has to be woken between the server's answer and the caller. One thread drives
-//! at a time, for all; whoever else waits is parked, is woken by its result alone, and takes over when the driver leaves. If
-//! nobody is left to wait while an answer is still to come, the I/O thread looks in on it.
+//! A thread that waits for an operation drives the connections of its client until its own result is there. It sleeps in the
+//! poller instead of on a condition, so nobody has to be woken between the server's answer and the caller. One thread at a time is
+//! the *driver*, for all. The other waiting threads are parked, and each is woken by its own result alone. When the driver leaves,
+//! a parked thread is promoted. If no thread waits while an answer is still to come, the I/O thread polls for it.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -26,13 +26,13 @@ use crate::sync::Mutex;
 /// The token of the waker; those of connections count from zero.
 const WAKE: Token = Token(usize::MAX);
 
-/// How often the I/O thread looks in while nobody drives: what it looks for is nobody's answer any more.
+/// How often the I/O thread polls while no thread drives: no caller waits for such an answer any more.
 const POLL_PAUSE: Duration = Duration::from_millis(5);
 
 /// The same while event loops watch: one of them may be blocked, or closed by now.
 const POLL_PAUSE_ON_LOOPS: Duration = Duration::from_millis(50);
 
-/// What is driven: a connection, or what will be one.
+/// Something to drive: a connection, or what will be one.
 pub(crate) trait Handler: Send + Sync {
     /// Takes note of the poller's news.
     fn notice(&self, event: &mio::event::Event);
@@ -40,7 +40,7 @@ pub(crate) trait Handler: Send + Sync {
     /// Does what can be done without waiting.
     fn attend(&self);
 
-    /// When it has to be attended to, whatever the poller says.
+    /// When it has to be attended to without news from the poller.
     fn due(&self) -> Tick;
 
     /// Whether an answer is to come that somebody waits for.
@@ -61,18 +61,18 @@ pub(crate) struct Reactor {
     poller: Mutex<Poller>,
     /// Until when the driver sleeps, if it does.
     asleep_until: AtomicU64,
-    /// When the I/O thread will look in.
+    /// When the I/O thread will poll.
     alarm_at: AtomicU64,
     /// How many event loops watch the poller.
     watches: AtomicUsize,
 }
 
-/// A drive that is made when a thread first blocks.
+/// A reactor that is made when a thread first blocks.
 #[derive(Default)]
 pub(crate) struct LazyReactor(OnceLock<Option<Arc<Reactor>>>);
 
 impl LazyReactor {
-    /// The drive; `None` if the system has no poller left.
+    /// The reactor; `None` if the system has no poller left.
     pub(crate) fn get(&self) -> Option<&Arc<Reactor>> {
         let make = || Runtime::current().and_then(Reactor::new).ok();
         self.0.get_or_init(make).as_ref()
@@ -94,7 +94,7 @@ impl WaitingThreads {
     }
 }
 
-/// The time of a driver: whatever ends it, another thread can drive then.
+/// The time of a driver. However it ends, another thread can drive then.
 struct Driving<'a>(&'a Reactor);
 
 impl Drop for Driving<'_> {
@@ -109,7 +109,7 @@ struct Poller {
 }
 
 thread_local! {
-    /// The drive that the operation which is being started belongs to.
+    /// The reactor of the operation that is being started on this thread.
     static NOTED: RefCell<Option<Arc<Reactor>>> = const { RefCell::new(None) };
 }
 
@@ -265,7 +265,7 @@ impl Reactor {
         let now = Tick::now();
         let sleep_until = now.after(timeout).min(self.due());
         self.asleep_until.store(sleep_until.as_micros(), Ordering::SeqCst);
-        // Whoever made something due earlier meanwhile saw nobody asleep.
+        // A thread that made something due earlier meanwhile saw nobody asleep.
         let sleep_until = sleep_until.min(self.due());
         let polled = poll.poll(events, Some(sleep_until.since(now)));
         self.asleep_until.store(0, Ordering::SeqCst);
@@ -316,14 +316,14 @@ impl Reactor {
         }
     }
 
-    /// Attends to what there is, unless somebody drives: who does finds it.
+    /// Attends to what there is, unless a thread drives: then that one finds it.
     pub(crate) fn poll_now(self: &Arc<Self>) {
         let mut waiting = self.waiting.lock();
         if waiting.driver.is_none() {
             waiting.driver = Some(thread::current().id());
             drop(waiting);
             let _driving = Driving(self);
-            // What fails here fails again for whoever waits next.
+            // What fails here fails again for the next thread that waits.
             let _ = self.turn(Duration::ZERO);
         } else {
             drop(waiting);
@@ -365,7 +365,7 @@ impl Reactor {
         std::os::fd::AsRawFd::as_raw_fd(&self.registry)
     }
 
-    /// Sees to it that somebody drives, if need be: one of the parked threads, else the I/O thread.
+    /// Promotes a parked thread to the driver if one is needed; without a parked thread the I/O thread polls soon.
     pub(crate) fn promote_next(self: &Arc<Self>) {
         if !self.is_needed() {
             return;
@@ -389,7 +389,7 @@ impl Reactor {
     }
 }
 
-/// The I/O thread looks in.
+/// The I/O thread polls.
 impl Alarm for Reactor {
     fn ring(self: Arc<Self>) {
         self.alarm_at.store(u64::MAX, Ordering::SeqCst);
@@ -402,3 +402,7 @@ impl fmt::Debug for Reactor {
         f.write_str("Reactor")
     }
 }
+
+#[cfg(test)]
+#[path = "reactor_tests.rs"]
+mod tests;

@@ -1,8 +1,8 @@
-//! The core's own I/O thread.
+//! Runtime: the core's own I/O thread.
 //!
-//! One thread a process, started by the first operation and keyed by the process: after a fork the child's first operation
-//! starts its own, because threads don't survive a fork and a runtime without its thread hangs whoever waits for it. Renewals
-//! and the end of validity run here, whatever the host's threads, event loops and interpreter locks do.
+//! There is one such thread in a process, started by the first operation. After a fork the child's first operation starts its own:
+//! threads don't survive a fork, and a runtime without its thread hangs every caller. Renewals and the end of validity run here,
+//! so a blocked event loop or a held interpreter lock can't stop them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::process::Process;
 /// How long the I/O thread rests after a panic.
 const REST: Duration = Duration::from_millis(1);
 
-/// Who does the I/O that a thread asks for.
+/// The thread that does the I/O which a thread asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doer {
     /// The runtime of the task that runs on the thread, else the I/O thread.

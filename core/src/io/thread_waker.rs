@@ -1,8 +1,8 @@
-//! What ends the sleep of the I/O thread.
+//! Thread waker: the end of the I/O thread's sleep.
 //!
-//! On Linux it is a timer of the kernel's, which any thread can bring forward without waking the sleeper to tell it so: most
-//! operations set an alarm that nobody needs by the time it is due, and a thread woken for it would take the processor from
-//! the very operation. The kernel's timer counts suspend, too.
+//! On Linux it is a timer of the kernel, which any thread can bring forward without waking the sleeper. Most operations set an
+//! alarm that nobody needs by the time it is due. A thread that were woken for each would take the processor from the very
+//! operation. The kernel's timer counts suspend, too.
 
 use std::time::Duration;
 

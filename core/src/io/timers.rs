@@ -1,4 +1,4 @@
-//! The timers of the I/O thread.
+//! Timers: the alarms of the I/O thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};

@@ -1,8 +1,8 @@
-//! Event loops of other languages that do the I/O of their own operations.
+//! Watch: the event loop of another language that does the I/O of its own operations.
 //!
-//! Handing an operation to the I/O thread and being woken by it costs a loop more than the operation. So it writes the request
-//! itself, watches a descriptor, and reads the answer when that is readable. What nobody watches any more, or what takes too
-//! long, the I/O thread looks after.
+//! To hand an operation to the I/O thread, and to be woken by it, costs a loop more than the operation. So the loop writes the
+//! request itself, watches a descriptor, and reads the answer when the descriptor is readable. The I/O thread looks after answers
+//! that no loop watches any more, and after those that take too long.
 
 use std::fmt;
 use std::sync::Arc;

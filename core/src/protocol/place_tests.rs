@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::clock::Now;
 use crate::error::Remaining;
-use crate::op::{Queued, Reply, Verdict};
+use crate::op::{Failure, FailureKind, Queued, Reply, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::acquiring::tests::{Acquire, leaving, reason, seats};
+use crate::protocol::removal::STRAGGLER;
 use crate::protocol::waiting::tests::{at, ms, recipe};
 use crate::protocol::{Acquisition, Input, Step, Tag};
 use crate::wait::{LeaveReason, LocalQueues, Role};
@@ -121,10 +122,49 @@ fn who_comes_next_in_a_place_doesnt_name_the_arrival_that_was_served() {
     an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back();
 }
 
+fn a_place_that_nobody_uses_any_more_is_left_with_what_an_earlier_round_is_asked_for() {
+    for is_used in [true, false] {
+        let (mut queues, seats) = seats(1, false);
+        let entry = seats[0].slot.entry().to_string();
+        let mut first = Acquire::new(Some(seats[0].clone()), LockOptions { renew: false, ..LockOptions::default() });
+        queues.join("l", 2, false);
+        first.bring(Input::Start);
+        // The first round has no answer, and may yet be read.
+        first.now = first.machine.wake_at();
+        first.bring(Input::Wake);
+        let lost = Err(Failure::unknown(FailureKind::Timeout, "no answer"));
+        let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
+        first.bring(Input::Answer { server: 0, tag, answer: lost });
+        let gone = Ok(Reply::new(Verdict::No, 0, 7, None, Remaining::Gone));
+        first.bring(Input::Answer { server: 0, tag: Tag { step: Step::Release, sent: first.now, ..tag }, answer: gone });
+        let asked_again = first.now.after(STRAGGLER);
+        // The second one gets the lock, and its place is for the one that waits behind.
+        while first.round < 2 {
+            first.now = first.machine.wake_at();
+            first.bring(Input::Wake);
+        }
+        let granted = first.answer(Verdict::Vote, Queued::At { rank: 0, arrival: 20 });
+        let Some(reason) = reason(&granted) else { panic!("it was granted") };
+        queues.quit("l", 1, reason);
+        if !is_used {
+            queues.quit("l", 2, LeaveReason::Failed);
+        }
+        first.now = asked_again;
+        let left = leaving(&first.bring(Input::Wake));
+        assert_eq!(left, if is_used { vec![] } else { vec![entry] }, "{is_used}");
+    }
+}
+
+#[test]
+fn the_last_one_in_a_place_takes_it_out_also_behind_what_another_had_sent() {
+    a_place_that_nobody_uses_any_more_is_left_with_what_an_earlier_round_is_asked_for();
+}
+
 #[cfg(feature = "mutants")]
 #[test]
 fn what_is_left_out_of_the_places_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::UnusedPlaceKept, a_place_that_nobody_uses_any_more_is_left_with_what_an_earlier_round_is_asked_for);
     assert_noticed(Mutant::LateCompanionKept, a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant);
     assert_noticed(Mutant::UsedPlaceNamed, an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back);
 }

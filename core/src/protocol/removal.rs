@@ -57,6 +57,8 @@ pub(super) struct Removal {
     owner: Arc<str>,
     pub(super) leaves: Option<Arc<str>>,
     quorum: Quorum,
+    /// Whether a round is undone, and no hold released.
+    undoes: bool,
     /// If the first request went out within validity, what a repeated one finds was our own doing.
     within_validity: bool,
     overrun: Duration,
@@ -86,6 +88,7 @@ impl Removal {
             owner: value.owner,
             leaves: value.leaves,
             quorum: recipe.quorum(),
+            undoes: validity_end.is_none(),
             within_validity: validity_end.is_none_or(|end| now < end),
             overrun: validity_end.map_or(Duration::ZERO, |end| now.since(end)),
             deadline: kept_until,
@@ -108,9 +111,10 @@ impl Removal {
         removal
     }
 
-    /// What was written until now is gone by itself at the deadline: a key after its ttl, a place when its client is silent.
+    /// What was written until now is gone by itself at the deadline: a key after its ttl, a place when its client is silent. A
+    /// release tells its outcome when the key is gone.
     fn prolong(&mut self, recipe: &Recipe, now: Tick) {
-        let has_place = self.leaves.is_some() && !mutant!(PlaceExpiresWithKey);
+        let has_place = self.leaves.is_some() && self.undoes && !mutant!(PlaceExpiresWithKey);
         let place = if has_place { Duration::from_millis(ALIVE_MS) } else { Duration::ZERO };
         self.deadline = self.deadline.max(now.after(recipe.options.ttl.max(place)));
     }
@@ -144,8 +148,10 @@ impl Removal {
     /// The waiter leaves the queues: it goes with whatever is still to be asked for, since an acquire that has no answer so far may
     /// line it up after it left.
     pub(super) fn take_along(&mut self, recipe: &Recipe, entry: &Arc<str>, now: Tick) {
-        self.leaves.get_or_insert_with(|| Arc::clone(entry));
-        self.prolong(recipe, now);
+        if self.leaves.is_none() {
+            self.leaves = Some(Arc::clone(entry));
+            self.prolong(recipe, now);
+        }
     }
 
     /// A success of our acquire or heal arrived after all: delete that too.

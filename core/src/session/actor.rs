@@ -1,7 +1,7 @@
-//! The shell around one acquisition: carries out what the state machine decides.
+//! Actor: the shell around one acquisition, which executes what the state machine decides.
 //!
-//! Any thread may bring an input. Whoever brings one while nobody else is at it works the inbox off; the others leave
-//! theirs and go. So inputs are handled one at a time and commands are carried out in order, without a lock held while a
+//! Any thread may send an input. If no other thread handles inputs at the moment, the sender handles all that have arrived; else it
+//! leaves its input and goes. So inputs are handled one at a time and commands are executed in order, without a lock held while a
 //! server, an event sink or a caller is called.
 
 mod self_wait;
@@ -37,7 +37,7 @@ pub(crate) struct LockActor {
     valid_until: AtomicU64,
     /// Whether the holder was told that the lock is not held: by an error, a watcher or an answer.
     told: AtomicBool,
-    /// Whether an acquire of the same client that waits for this hold was told of.
+    /// Whether the warning about an acquire of the same client that waits for this hold was emitted.
     waited_for: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl LockActor {
         let id = session.next_id();
         let new = |seat| Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), seat, acquirer);
         let actor = if recipe.lines_up() {
-            // What was handed over is for whoever has the ticket, wherever it stands in line.
+            // What was handed over is for the holder of the ticket, wherever it stands in the queue.
             let adopts = recipe.adopt.is_some();
             let seat = |seat: Seat| if adopts { seat.may_try() } else { seat };
             session.join_queue(recipe.keys.lock(), id, recipe.options.fair, |given| new(Some(seat(given))))
@@ -213,7 +213,7 @@ impl LockActor {
         self.session.call_back(self.recipe.name(), "a callback for the loss of a lock", || watcher(loss));
     }
 
-    /// Brings a holder's call.
+    /// Sends a holder's call.
     pub(crate) fn call(self: &Arc<Self>, caller: Caller, input: impl FnOnce(CallId) -> Input) {
         if !matches!(caller, Caller::Extend(_)) {
             // From here on its task may wait for the lock, also while another thread is still at the inbox.
@@ -227,7 +227,7 @@ impl LockActor {
         self.send(input(call));
     }
 
-    /// Brings an input, and works the inbox off unless somebody is at it.
+    /// Sends an input, and handles the inbox unless another thread is at it.
     pub(crate) fn send(self: &Arc<Self>, input: Input) {
         let mut state = self.state.lock();
         if state.failed {

@@ -1,4 +1,4 @@
-//! Asking every server a question or two, and judging the answers as they come.
+//! Ask all: questions to every server, whose answers are judged as they come.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -5,7 +5,7 @@ use crate::api::held::Held;
 use crate::error::Error;
 use crate::protocol::Release;
 
-/// Who waits for the lock: somebody for whom busy is an error, or an answer.
+/// The caller of an acquire, for whom "busy" is an error or an answer.
 pub(crate) enum Acquirer {
     Must(Responder<Held>),
     Try(Responder<Option<Held>>),
@@ -23,7 +23,7 @@ impl Acquirer {
     }
 }
 
-/// Who waits for a call of a holder.
+/// The caller of an operation on a hold.
 pub(crate) enum Caller {
     Extend(Responder<()>),
     Release(Responder<Release>),

@@ -5,7 +5,7 @@ import { tracingChannel } from 'node:diagnostics_channel'
 import { Redis } from 'ioredis'
 import { Client, configure, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
 import type { ClientOptions, Held, Lock, LockEvent, LockInfo, LockOptions, LossReason, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
-import { ScriptedServer, type Seen } from 'locktender/testing'
+import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 /** Fails to compile unless the types are the same. */
@@ -68,6 +68,8 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const server = new ScriptedServer('always any: fail refused', { name: 'a', responseTimeoutMs: 10 }).play('acquire: real')
   const seen: Seen[] = server.seen
   seen.length + server.unplayed
+  using clock = new Clock()
+  await clock.advance(30_000)
 }
 
 export function errors(error: unknown): string | null {

@@ -55,6 +55,7 @@ const KEPT: &[(u64, &str)] = &[
         "a winner didn't leave where another of its process had lined their place up behind the vote, and was heard of first",
     ),
     (13359, "an extension that reached further than the one confirmed behind it was confirmed, and didn't count"),
+    (5751, "an acquire that had timed out lined a shared place up, when the last of its process had left that"),
     (26660, "a waiter with a short ttl left, and its acquire that had timed out lined it up again later"),
     (16470, "who got the lock after a close was expected to be named by a release that asked again for what the close had found"),
     (

@@ -259,7 +259,8 @@ fn one_test_has_the_clock_and_moves_it_forward_alone() {
     let (sender, taken) = channel();
     let second = thread::spawn(move || sender.send(Clock::take().map(drop)).unwrap());
     assert!(taken.recv_timeout(Duration::from_millis(50)).is_err());
-    drop(first);
+    first.close();
+    assert_eq!(first.advance_blocking(s(1)).unwrap_err().to_string(), "the clock was given back: take it again to move it");
     // A test beside this one may have had it in between.
     taken.recv_timeout(PATIENCE).unwrap().unwrap();
     second.join().unwrap();

@@ -1,9 +1,9 @@
 //! A Redis or Valkey server.
 //!
-//! What is decided about a connection is in `lane`; `transport` runs it as a task and by the threads that call.
-//! [`RedisServer`] only feeds them. The crate `redis` appears nowhere outside this directory.
+//! A `connection` is decided without I/O, and a `transport` opens its sockets and moves its bytes; `commands` has what is said. The
+//! `routes` choose the connection that an operation takes. [`RedisServer`] only feeds them. The crate `redis` appears nowhere
+//! outside this directory.
 
-use crate::op::{Failure, QuorumConfig};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,19 @@ use tokio::runtime::Handle;
 
 mod commands;
 mod connection;
-mod lanes;
+mod routes;
 mod settings;
 mod transport;
 
 use self::connection::health::Health;
-use self::connection::listener::Hearing;
+use self::connection::listener::ChannelListener;
 use self::connection::pipeline::Job;
-use self::lanes::Lanes;
+use self::routes::Routes;
 use self::settings::Settings;
 use self::transport::url::Target;
 use crate::error::Error;
 use crate::io::reactor::LazyReactor;
+use crate::op::{Failure, QuorumConfig};
 use crate::options::ClientOptions;
 use crate::server::{Completion, Listener, Request, Server};
 
@@ -41,7 +42,7 @@ pub enum ServerState {
 /// when it breaks.
 pub struct RedisServer {
     address: String,
-    lanes: Lanes,
+    routes: Routes,
 }
 
 impl RedisServer {
@@ -71,15 +72,15 @@ impl RedisServer {
         response_timeout: Duration,
         quorum_config: Option<QuorumConfig>,
         host: &Handle,
-        drive: &Arc<LazyReactor>,
+        reactor: &Arc<LazyReactor>,
         on_state: impl Fn(ServerState) + Send + Sync + 'static,
     ) -> Result<Arc<Self>, Error> {
         let target = Target::parse(url, options)?;
         let address = target.address.clone();
         let name = settings::name(options.app_name().as_deref());
         let settings = Settings { target, name, quorum_config, connect_timeout: options.connect_timeout, response_timeout };
-        let lanes = Lanes::new(settings, Health::new(Box::new(on_state)), host, Arc::clone(drive));
-        Ok(Arc::new(Self { address, lanes }))
+        let routes = Routes::new(settings, Health::new(on_state), host, Arc::clone(reactor));
+        Ok(Arc::new(Self { address, routes }))
     }
 }
 
@@ -104,24 +105,24 @@ impl Server for RedisServer {
     }
 
     fn submit(&self, request: Request, completion: Completion) {
-        self.lanes.submit(Job { request, completion, repeated: false });
+        self.routes.submit(Job::new(request, completion));
     }
 
     fn warm(&self) {
-        self.lanes.warm();
+        self.routes.warm();
     }
 
-    /// On the home connection where that can be RESP3, else on a second one. Without a listener nothing is subscribed.
+    /// On the connection of the background where that can be RESP3, else on a second one. Without a listener nothing is subscribed.
     fn listen(&self, channel: &str, listener: Listener) -> bool {
-        self.lanes.listen(Hearing::new(channel, &listener))
+        self.routes.listen(ChannelListener::new(channel, &listener))
     }
 
     fn give_up(&self) {
-        self.lanes.give_up();
+        self.routes.give_up();
     }
 
     fn close(&self) {
-        self.lanes.close();
+        self.routes.close();
     }
 }
 

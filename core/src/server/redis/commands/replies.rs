@@ -3,13 +3,7 @@
 //! Whatever isn't a flat list is left to the crate's parser, as soon as all of it is there. That parser alone would take as long as
 //! everything else a caller does: it clears eight kilobytes for each read, and looks at each byte through a dozen layers.
 
-use std::future::poll_fn;
-use std::io::{self, Read};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
 use redis::{RedisResult, Value};
-use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::server::redis::commands::extent::{Extent, LONGEST, VALUES};
 
@@ -28,35 +22,13 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// Reads once, and says how much; nothing is the reader's end. Its errors mean nothing to what was read before.
-    pub(crate) fn fill(&mut self, mut reader: impl Read) -> io::Result<usize> {
-        let count = reader.read(self.room())?;
-        self.end += count;
-        Ok(count)
+    /// `count` bytes were put into the [room](Replies::room).
+    pub(crate) fn filled(&mut self, count: usize) {
+        self.end = (self.end + count).min(self.buffer.len());
     }
 
-    /// The same without waiting.
-    pub(crate) fn poll_fill(&mut self, reader: Pin<&mut impl AsyncRead>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut room = ReadBuf::new(self.room());
-        ready!(reader.poll_read(context, &mut room))?;
-        let count = room.filled().len();
-        self.end += count;
-        Poll::Ready(Ok(count))
-    }
-
-    /// Waits for the next reply. Cancel safe: what was read of it stays.
-    pub(crate) async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> RedisResult<Value> {
-        loop {
-            if let Some(reply) = self.next() {
-                return reply;
-            }
-            if poll_fn(|context| self.poll_fill(Pin::new(&mut *reader), context)).await? == 0 {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-            }
-        }
-    }
-
-    fn room(&mut self) -> &mut [u8] {
+    /// Where to put what is read next: never nothing.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         if self.end == 0 && self.buffer.len() > 8 * ROOM {

@@ -1,20 +1,21 @@
-//! Operations that wait for a connection, in the order of their submission.
+//! Backlog: the operations that wait for a connection, in the order of their submission.
 
 use std::collections::VecDeque;
 
 use crate::clock::Tick;
 use crate::op::Failure;
+use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::failure::too_late;
 use crate::server::redis::connection::pipeline::Job;
 
-/// The queue, and when its first deadline passes.
-pub(crate) struct Queue {
+/// The operations, and when the first of their deadlines passes.
+pub(crate) struct Backlog {
     jobs: VecDeque<Job>,
     /// Not later than the first deadline.
     due: Tick,
 }
 
-impl Queue {
+impl Backlog {
     pub(crate) fn new() -> Self {
         Self { jobs: VecDeque::new(), due: Tick::NEVER }
     }
@@ -32,26 +33,26 @@ impl Queue {
         self.jobs.push_back(job);
     }
 
-    /// Empties the queue; `each` gets what may still be sent.
-    pub(crate) fn drain(&mut self, now: Tick, mut each: impl FnMut(Job)) {
+    /// Empties the backlog; `send` gets what may still be sent.
+    pub(crate) fn drain(&mut self, now: Tick, mut send: impl FnMut(Job), out: &mut Vec<Effect>) {
         self.due = Tick::NEVER;
         for job in self.jobs.drain(..) {
             if job.request.deadline <= now {
-                job.completion.complete(Err(too_late()));
+                out.push(job.end(Err(too_late())));
             } else {
-                each(job);
+                send(job);
             }
         }
     }
 
     /// Ends with `failure` what is unfit to wait.
-    pub(crate) fn refuse(&mut self, failure: &Failure, unfit: impl Fn(&Job) -> bool) {
+    pub(crate) fn refuse(&mut self, failure: &Failure, unfit: impl Fn(&Job) -> bool, out: &mut Vec<Effect>) {
         self.due = Tick::NEVER;
         for job in std::mem::take(&mut self.jobs) {
             if unfit(&job) {
                 // What was sent before, on a connection that broke, may have been done then.
                 let maybe_applied = failure.maybe_applied || job.repeated;
-                job.completion.complete(Err(Failure { maybe_applied, ..failure.clone() }));
+                out.push(job.end(Err(Failure { maybe_applied, ..failure.clone() })));
             } else {
                 self.push(job);
             }

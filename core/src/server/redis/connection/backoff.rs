@@ -1,4 +1,4 @@
-//! When to try to connect again.
+//! Backoff: when to try to connect again.
 
 use std::time::Duration;
 

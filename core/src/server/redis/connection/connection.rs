@@ -1,373 +1,355 @@
-//! What a way to a server decides: when to connect, what may be sent, and what becomes of it when the connection breaks.
+//! Connection: when to connect to a server, what may be sent, and what becomes of it when the socket breaks. Decided without I/O.
 //!
-//! Whoever runs a lane (a task, or the threads that call) brings it the messages and the news, and waits until it is due.
+//! A transport brings what happens as [`Input`]s, lends its sockets the [`Buffers`], and carries out the [`Effect`]s in order. After
+//! each input it writes what the buffers have for it, and it wakes the connection at [`Connection::wake_at`].
 
+use std::io;
 use std::sync::Arc;
-
-use redis::{RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::op::{Answer, Failure, FailureKind, Op};
 use crate::server::redis::commands::codec::Form;
 use crate::server::redis::commands::refusal;
-use crate::server::redis::connection::backlog::Queue;
+use crate::server::redis::connection::backlog::Backlog;
 use crate::server::redis::connection::backoff::Backoff;
-use crate::server::redis::connection::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
+use crate::server::redis::connection::buffers::Buffers;
+use crate::server::redis::connection::conversation::{Conversation, Said};
+use crate::server::redis::connection::effect::{Effect, Input, Role};
+use crate::server::redis::connection::failure::{
+    broke_by, closed, disconnected, is_servers_fault, no_answer, no_connection, too_late,
+};
+use crate::server::redis::connection::handshake::Handshake;
 use crate::server::redis::connection::health::Health;
-use crate::server::redis::connection::pipeline::{Job, Landing, Sent};
-use crate::server::redis::connection::subscriber::{Ear, Finding, Word};
+use crate::server::redis::connection::pipeline::{Job, Landing, Pipeline};
+use crate::server::redis::connection::subscriber::Subscriber;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::aside::Ending;
-use crate::server::{Completion, Request};
-
-/// A kind of connection.
-pub(crate) trait Wire: Sized {
-    /// An attempt to connect, under way.
-    type Attempt;
-
-    /// Sends an operation after those before it.
-    fn send(&mut self, job: Job, form: Form, now: Tick);
-
-    /// What is in flight.
-    fn sent(&self) -> &Sent;
-
-    /// What is in flight, to be changed.
-    fn sent_mut(&mut self) -> &mut Sent;
-
-    /// Asks something for the sake of listening. How long the answer may take is not the connection's concern. Only asked of
-    /// lanes that listen.
-    fn say(&mut self, _word: Word, _channel: &str, _now: Tick) {}
-}
 
 /// Whether there is a connection.
-pub(crate) enum State<W: Wire> {
+pub(super) enum State {
     Down,
-    Connecting(W::Attempt),
-    Up(W),
+    /// Since this instant.
+    Opening(Tick),
+    Greeting(Box<Handshake>),
+    Up(Box<Conversation>),
+    /// It is closed for good.
+    Over,
 }
 
-/// Begins an attempt to connect.
-type Connect<W> = Box<dyn Fn(&Arc<Settings>) -> <W as Wire>::Attempt + Send>;
-
-/// The lane. `waiting` is empty while the connection is up.
-pub(crate) struct Lane<W: Wire> {
-    settings: Arc<Settings>,
+/// One way to a server, over all the sockets that it takes one after the other.
+pub struct Connection {
+    pub(super) settings: Arc<Settings>,
     health: Arc<Health>,
-    connect: Connect<W>,
-    pub(crate) state: State<W>,
-    waiting: Queue,
+    pub(super) rng: fastrand::Rng,
+    pub(super) state: State,
+    /// Empty while the connection is up.
+    pub(super) backlog: Backlog,
     backoff: Backoff,
     /// Why the last attempt failed: the answer of what comes before the next one.
-    trouble: Option<Failure>,
-    /// Somebody was turned away since the last attempt, so that another one is worth it.
+    last_failure: Option<Failure>,
+    /// Something was turned away since the last attempt, so that another one is worth it.
     wanted: bool,
     /// A close has begun: nothing but releases is taken.
-    given_up: bool,
+    pub(super) given_up: bool,
     /// Set by a close: when to stop waiting for releases.
-    closing: Option<Tick>,
+    pub(super) closing: Option<Tick>,
     /// Set by the first listener.
-    pub(crate) ear: Option<Ear>,
+    pub(super) subscriber: Option<Subscriber>,
 }
 
-impl<W: Wire> Lane<W> {
-    /// A lane that connects by `connect`.
-    pub(crate) fn new(
-        settings: Arc<Settings>,
-        health: Arc<Health>,
-        connect: impl Fn(&Arc<Settings>) -> W::Attempt + Send + 'static,
-    ) -> Self {
+impl Connection {
+    /// A connection that nothing has been asked of. `seed` spreads the attempts of several to connect again.
+    #[must_use]
+    pub fn new(settings: Arc<Settings>, health: Arc<Health>, seed: u64) -> Self {
         Self {
             settings,
             health,
-            connect: Box::new(connect),
+            rng: fastrand::Rng::with_seed(seed),
             state: State::Down,
-            waiting: Queue::new(),
+            backlog: Backlog::new(),
             backoff: Backoff::default(),
-            trouble: None,
+            last_failure: None,
             wanted: false,
             given_up: false,
             closing: None,
-            ear: None,
+            subscriber: None,
         }
     }
 
-    /// The next instant at which something has to happen.
-    pub(crate) fn due(&self) -> Tick {
+    /// When [`Input::Wake`] is due.
+    #[must_use]
+    pub fn wake_at(&self) -> Tick {
         let state = match &self.state {
-            State::Up(link) => link.sent().due(),
+            State::Up(conversation) => conversation.pipeline.due(),
+            State::Greeting(handshake) => handshake.until(),
             State::Down if self.is_wanted() => self.backoff.until(),
-            State::Down | State::Connecting(_) => Tick::NEVER,
+            State::Down | State::Opening(_) => Tick::NEVER,
+            State::Over => return Tick::NEVER,
         };
-        let ear = self.ear.as_ref().map_or(Tick::NEVER, Ear::due);
-        state.min(self.waiting.due()).min(ear).min(self.closing.unwrap_or(Tick::NEVER))
+        let subscriber = self.subscriber.as_ref().map_or(Tick::NEVER, Subscriber::wake_at);
+        state.min(self.backlog.due()).min(subscriber).min(self.closing.unwrap_or(Tick::NEVER))
     }
 
-    /// Whether a close has begun.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.is_some()
+    /// Whether it is closed, and nothing is left to do.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
     }
 
-    /// Takes an operation; [`Lane::pursue`] is to be called after the last of several.
-    pub(crate) fn accept(&mut self, job: Job, now: Tick) {
+    /// Whether a socket is being opened for operations.
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self.state, State::Opening(_))
+    }
+
+    /// Whether something is to be read for which somebody waits, or something is to be written.
+    pub(crate) fn is_busy(&self) -> bool {
+        match &self.state {
+            State::Greeting(_) => true,
+            State::Up(conversation) => conversation.pipeline.is_busy() || !conversation.buffers.unwritten().is_empty(),
+            State::Down | State::Opening(_) | State::Over => false,
+        }
+    }
+
+    /// Whether an answer is to come that may say that its command has to be sent again, before any other.
+    pub(crate) fn is_probing(&self) -> bool {
+        matches!(&self.state, State::Up(conversation) if conversation.pipeline.is_probing())
+    }
+
+    /// The bytes of a socket that is open.
+    pub fn buffers(&mut self, role: Role) -> Option<&mut Buffers> {
+        match (role, &mut self.state) {
+            (Role::Listening, _) => self.subscriber.as_mut().and_then(Subscriber::buffers),
+            (Role::Operations, State::Greeting(handshake)) => Some(&mut handshake.buffers),
+            (Role::Operations, State::Up(conversation)) => Some(&mut conversation.buffers),
+            (Role::Operations, _) => None,
+        }
+    }
+
+    /// Takes one input, and appends what the transport shall do.
+    pub fn handle(&mut self, now: Tick, input: Input, out: &mut Vec<Effect>) {
+        match input {
+            Input::Submit(job) => self.submit(job, now, out),
+            Input::Warm => self.wanted |= matches!(self.state, State::Down),
+            Input::Listen(listener) => self.listen(listener),
+            Input::Opened(Role::Operations) => self.opened(out),
+            Input::Unopened(Role::Operations, failure) => {
+                if self.is_opening() {
+                    self.unconnected(&failure, now, out);
+                }
+            }
+            Input::Read(Role::Operations, count) => self.read(count, now, out),
+            Input::Closed(Role::Operations, why) => self.closed(why, now, out),
+            Input::Opened(Role::Listening) => {
+                if !self.subscriber.as_mut().is_some_and(Subscriber::opened) {
+                    out.push(Effect::Drop(Role::Listening));
+                }
+            }
+            Input::Unopened(Role::Listening, failure) => {
+                self.listen_aside(|subscriber, chance| subscriber.unopened(failure, now, chance, out));
+            }
+            Input::Read(Role::Listening, count) => {
+                self.listen_aside(|subscriber, chance| subscriber.read(count, now, chance, out));
+            }
+            Input::Closed(Role::Listening, why) => {
+                self.listen_aside(|subscriber, chance| subscriber.closed(why, now, chance, out));
+            }
+            Input::Wake => self.wake(now, out),
+            Input::GiveUp => self.give_up(now, out),
+            Input::Close => self.close(now, out),
+        }
+        self.attend(now);
+        self.pursue(now, out);
+        self.end_if_over(now, out);
+    }
+
+    fn submit(&mut self, job: Job, now: Tick, out: &mut Vec<Effect>) {
         if self.closing.is_some() || self.given_up && !job.request.op.survives_reconnect() {
-            return job.completion.complete(Err(closed(false)));
+            return out.push(job.end(Err(closed(false))));
         }
         if job.request.deadline <= now {
-            return job.completion.complete(Err(too_late()));
+            return out.push(job.end(Err(too_late())));
         }
-        match (&mut self.state, &self.trouble) {
-            (State::Up(link), _) => link.send(job, Form::BySha, now),
-            (State::Down, Some(trouble)) if now < self.backoff.until() && !waits(&job.request.op) => {
+        match (&mut self.state, &self.last_failure) {
+            (State::Up(conversation), _) => conversation.send(job, Form::BySha, now),
+            (State::Down, Some(failure)) if now < self.backoff.until() && !waits(&job.request.op) => {
                 self.wanted = true;
-                job.completion.complete(Err(trouble.clone()));
+                out.push(job.end(Err(failure.clone())));
             }
-            _ => self.waiting.push(job),
+            _ => self.backlog.push(job),
         }
-    }
-
-    /// A connection will be needed soon; [`Lane::pursue`] is to be called after that.
-    pub(crate) fn warm(&mut self) {
-        self.wanted |= matches!(self.state, State::Down);
     }
 
     /// Whether there should be a connection.
     fn is_wanted(&self) -> bool {
-        self.wanted || !self.waiting.is_empty() || self.ear.as_ref().is_some_and(Ear::wants_home)
+        self.wanted || !self.backlog.is_empty() || self.subscriber.as_ref().is_some_and(Subscriber::wants_first)
     }
 
-    /// Starts connecting, if somebody wants it and the back-off allows it.
-    pub(crate) fn pursue(&mut self, now: Tick) {
+    /// Starts connecting, if that is wanted and the back-off allows it.
+    fn pursue(&mut self, now: Tick, out: &mut Vec<Effect>) {
         // After a close only releases wait.
-        let worth_it = self.closing.is_none_or(|until| now < until && !self.waiting.is_empty());
+        let worth_it = self.closing.is_none_or(|until| now < until && !self.backlog.is_empty());
         if matches!(self.state, State::Down) && self.is_wanted() && now >= self.backoff.until() && worth_it {
             self.wanted = false;
-            self.state = State::Connecting((self.connect)(&self.settings));
+            self.state = State::Opening(now);
+            out.push(Effect::Open(Role::Operations));
         }
     }
 
-    /// An attempt to connect has ended.
-    pub(crate) fn attempted(&mut self, attempt: Result<W, Failure>) {
-        match attempt {
-            Ok(link) => self.connected(link),
-            Err(failure) => self.unconnected(failure),
+    fn opened(&mut self, out: &mut Vec<Effect>) {
+        if let State::Opening(since) = self.state {
+            let until = since.after(self.settings.connect_timeout);
+            self.state = State::Greeting(Box::new(Handshake::begin(&self.settings, Role::Operations, until)));
+        } else {
+            out.push(Effect::Drop(Role::Operations));
         }
     }
 
-    /// The command with this number has its answer, or never will.
-    pub(crate) fn landed(&mut self, number: u64, result: RedisResult<Value>) {
-        let State::Up(link) = &mut self.state else { return };
-        match link.sent_mut().land(number, result) {
-            Landing::Answered(job, answer) => self.answered(job, answer),
-            Landing::Unknown(job) => self.resend(job),
-            Landing::Heard(word, value) => self.heard(word, value),
-            Landing::Late => {}
-            Landing::Broken(error) => self.broken(Some(&error)),
+    fn read(&mut self, count: usize, now: Tick, out: &mut Vec<Effect>) {
+        if let Some(buffers) = self.buffers(Role::Operations) {
+            buffers.replies.filled(count);
+        }
+        if let State::Greeting(handshake) = &mut self.state {
+            match handshake.read() {
+                None => {}
+                Some(Ok(run_id)) => {
+                    let buffers = std::mem::take(&mut handshake.buffers);
+                    let pipeline = Pipeline::new(run_id, self.settings.response_timeout);
+                    self.connected(Box::new(Conversation { buffers, pipeline }), now, out);
+                }
+                Some(Err(failure)) => {
+                    out.push(Effect::Drop(Role::Operations));
+                    self.unconnected(&failure, now, out);
+                }
+            }
+        }
+        while let State::Up(conversation) = &mut self.state {
+            match conversation.next() {
+                None => return,
+                Some(Said::Unasked(said)) => {
+                    if let Some(subscriber) = &self.subscriber {
+                        subscriber.heard(said, out);
+                    }
+                }
+                Some(Said::Answer(answer)) => match conversation.pipeline.land(answer) {
+                    Landing::Answered(job, answer) => self.answered(job, answer, now, out),
+                    Landing::Unknown(job) if now < job.request.deadline => conversation.send(job, Form::ByText, now),
+                    Landing::Unknown(job) => out.push(job.end(Err(too_late()))),
+                    Landing::Heard(question, value) => self.heard(question, value, now, out),
+                    Landing::Late => {}
+                    Landing::Broken(error) => self.broken(&refusal::failure(&error, true), now, out),
+                },
+            }
         }
     }
 
-    fn connected(&mut self, mut link: W) {
-        let now = Tick::now();
-        self.waiting.drain(now, |job| link.send(job, Form::BySha, now));
-        self.state = State::Up(link);
+    fn connected(&mut self, mut conversation: Box<Conversation>, now: Tick, out: &mut Vec<Effect>) {
+        self.backlog.drain(now, |job| conversation.send(job, Form::BySha, now), out);
+        self.state = State::Up(conversation);
         // A replica greets like a primary; only an answer shows that it is none any more.
-        if self.trouble.take().is_none_or(|trouble| trouble.kind != FailureKind::ReadOnly) {
-            self.health.recovered();
+        if self.last_failure.take().is_none_or(|failure| failure.kind != FailureKind::ReadOnly) {
+            out.extend(self.health.recovered().map(Effect::Report));
         }
-        self.attend(now);
     }
 
-    fn unconnected(&mut self, failure: Failure) {
-        let now = Tick::now();
+    fn unconnected(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
         self.state = State::Down;
-        self.backoff.failed(now, fastrand::f64());
-        self.health.failed(&failure);
+        self.backoff.failed(now, self.rng.f64());
+        out.extend(self.health.failed(failure).map(Effect::Report));
         // A server of another quorum will not take this client's releases either.
         let hopeless = failure.kind == FailureKind::Mismatch;
-        self.waiting.refuse(&failure, |job| hopeless || !job.request.op.survives_reconnect());
-        if let Some(ear) = &mut self.ear {
-            ear.unconnected(&failure, now);
+        self.backlog.refuse(failure, |job| hopeless || !job.request.op.survives_reconnect(), out);
+        if let Some(subscriber) = &mut self.subscriber {
+            subscriber.unconnected(failure, now, out);
         }
-        self.trouble = Some(failure);
+        self.last_failure = Some(failure.clone());
     }
 
-    fn answered(&mut self, job: Job, answer: Answer) {
+    fn answered(&mut self, job: Job, answer: Answer, now: Tick, out: &mut Vec<Effect>) {
         // The state is told before the answer: who has the answer knows the state.
         let fault = match &answer {
             Ok(_) => {
-                self.health.recovered();
+                out.extend(self.health.recovered().map(Effect::Report));
                 None
             }
             Err(failure) if is_servers_fault(failure.kind) => {
-                self.health.failed(failure);
+                out.extend(self.health.failed(failure).map(Effect::Report));
                 Some(failure.clone())
             }
             Err(_) => None,
         };
-        job.completion.complete(answer);
+        out.push(job.end(answer));
         // A primary that became a replica stays one: its successor is found by resolving and connecting anew.
         if let Some(fault) = fault.filter(|fault| fault.kind == FailureKind::ReadOnly) {
-            self.leave(&fault, false);
+            self.leave(&fault, false, now, out);
         }
     }
 
-    fn resend(&mut self, job: Job) {
-        let now = Tick::now();
+    fn closed(&mut self, why: Option<io::Error>, now: Tick, out: &mut Vec<Effect>) {
         match &mut self.state {
-            State::Up(link) if now < job.request.deadline => link.send(job, Form::ByText, now),
-            _ => job.completion.complete(Err(too_late())),
+            State::Greeting(handshake) => {
+                let failure = handshake.closed(why);
+                out.push(Effect::Drop(Role::Operations));
+                self.unconnected(&failure, now, out);
+            }
+            State::Up(_) => self.broken(&broke_by(why), now, out),
+            State::Down | State::Opening(_) | State::Over => {}
         }
     }
 
-    /// The connection is of no use any more.
-    pub(crate) fn broken(&mut self, error: Option<&RedisError>) {
-        let failure = error.map_or_else(disconnected, |error| refusal::failure(error, true));
-        let State::Up(link) = &self.state else { return };
-        let useful = link.sent().answered();
-        if link.sent().is_busy() {
-            self.health.failed(&failure);
+    /// The socket is of no use any more.
+    fn broken(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
+        let State::Up(conversation) = &self.state else { return };
+        let useful = conversation.pipeline.answered();
+        if conversation.pipeline.is_busy() {
+            out.extend(self.health.failed(failure).map(Effect::Report));
         }
-        self.leave(&failure, useful);
+        self.leave(failure, useful, now, out);
     }
 
-    /// Gives the connection up. Releases wait for the next one, the outcome of the rest is unknown.
-    fn leave(&mut self, failure: &Failure, useful: bool) {
-        let State::Up(mut link) = std::mem::replace(&mut self.state, State::Down) else { return };
-        let now = Tick::now();
-        self.backoff.broke(now, useful, fastrand::f64());
-        self.trouble = Some(Failure::not_applied(failure.kind, failure.message.clone()));
+    /// Gives the socket up. Releases wait for the next one, the outcome of the rest is unknown.
+    fn leave(&mut self, failure: &Failure, useful: bool, now: Tick, out: &mut Vec<Effect>) {
+        let State::Up(mut conversation) = std::mem::replace(&mut self.state, State::Down) else { return };
+        out.push(Effect::Drop(Role::Operations));
+        self.backoff.broke(now, useful, self.rng.f64());
+        self.last_failure = Some(Failure::not_applied(failure.kind, failure.message.clone()));
         let unknown = Failure { maybe_applied: true, ..failure.clone() };
-        for job in link.sent_mut().take(|_| true) {
+        for job in conversation.pipeline.take(|_| true) {
             if job.request.op.survives_reconnect() && now < job.request.deadline {
-                self.waiting.push(Job { repeated: true, ..job });
+                self.backlog.push(Job { repeated: true, ..job });
             } else {
-                job.completion.complete(Err(unknown.clone()));
+                out.push(job.end(Err(unknown.clone())));
             }
         }
-        drop(link);
-        self.ear.take_if(|ear| ear.is_over());
-        if let Some(ear) = &mut self.ear {
-            ear.disconnected(failure);
+        self.forget_listener(out, Subscriber::is_over);
+        if let Some(subscriber) = &mut self.subscriber {
+            subscriber.disconnected(failure, now, out);
         }
-        self.pursue(now);
     }
 
     /// Does what is due.
-    pub(crate) fn overdue(&mut self, now: Tick) {
-        if now >= self.waiting.due() {
-            self.waiting.refuse(&no_connection(self.trouble.as_ref()), |job| job.request.deadline <= now);
+    fn wake(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        if let State::Greeting(handshake) = &self.state
+            && now >= handshake.until()
+        {
+            let failure = handshake.late();
+            out.push(Effect::Drop(Role::Operations));
+            self.unconnected(&failure, now, out);
+        }
+        if now >= self.backlog.due() {
+            self.backlog.refuse(&no_connection(self.last_failure.as_ref()), |job| job.request.deadline <= now, out);
         }
         let mut half_open = false;
-        if let State::Up(link) = &mut self.state {
-            let overdue = link.sent_mut().overdue(now);
+        if let State::Up(conversation) = &mut self.state {
+            let overdue = conversation.pipeline.overdue(now);
             half_open = overdue.silent;
             let failure = no_answer(self.settings.response_timeout);
             if overdue.slow {
-                self.health.failed(&failure);
+                out.extend(self.health.failed(&failure).map(Effect::Report));
             }
-            for job in overdue.late {
-                job.completion.complete(Err(failure.clone()));
-            }
+            out.extend(overdue.late.into_iter().map(|job| job.end(Err(failure.clone()))));
         }
-        if half_open | self.listens_in_vain(now) {
-            self.broken(None);
+        if half_open | self.listens_in_vain(now, out) {
+            self.broken(&disconnected(), now, out);
         }
-        self.attend(now);
-        self.pursue(now);
-    }
-
-    /// Begins to listen, as soon as there is a connection.
-    pub(crate) fn listen(&mut self, ear: Ear, now: Tick) {
-        self.ear = Some(ear);
-        self.attend(now);
-    }
-
-    /// Begins to listen on the connection, if that is what the ear waits for.
-    fn attend(&mut self, now: Tick) {
-        if let (Some(ear), State::Up(link)) = (&mut self.ear, &mut self.state) {
-            let words = ear.begin(now, link.sent().pulse());
-            words.iter().for_each(|word| link.say(*word, ear.channel(), now));
-        }
-    }
-
-    fn heard(&mut self, word: Word, value: Value) {
-        if let (Some(ear), State::Up(link)) = (&mut self.ear, &mut self.state) {
-            let now = Tick::now();
-            let words = ear.answered(word, value, now, link.sent().pulse());
-            words.iter().for_each(|word| link.say(*word, ear.channel(), now));
-        }
-    }
-
-    /// Lets the ear look at the clock; says whether it found that the connection is dead.
-    fn listens_in_vain(&mut self, now: Tick) -> bool {
-        self.ear.take_if(|ear| ear.is_over());
-        let Some(ear) = &mut self.ear else { return false };
-        let State::Up(link) = &mut self.state else {
-            ear.overdue(now, 0);
-            return false;
-        };
-        match ear.overdue(now, link.sent().pulse()) {
-            Finding::HalfOpen => true,
-            Finding::Say(words) => {
-                words.iter().for_each(|word| link.say(*word, ear.channel(), now));
-                false
-            }
-        }
-    }
-
-    /// The ear's second connection has ended.
-    pub(crate) fn end_aside(&mut self, ending: &Ending) {
-        if let Some(ear) = &mut self.ear {
-            ear.ended(ending, Tick::now());
-        }
-    }
-
-    /// From here on only releases count. What was sent and has no answer is taken back on the same connection, where nothing can
-    /// overtake it, whenever the server reads it.
-    pub(crate) fn give_up(&mut self, now: Tick) {
-        if std::mem::replace(&mut self.given_up, true) {
-            return;
-        }
-        self.waiting.refuse(&closed(false), |job| !job.request.op.survives_reconnect());
-        if let State::Up(link) = &mut self.state {
-            let (given_up, undo) = link.sent_mut().give_up();
-            for op in undo {
-                let request = Request::new(op, now.after(self.settings.response_timeout));
-                link.send(Job { request, completion: Completion::new(|_| ()), repeated: false }, Form::BySha, now);
-            }
-            for job in given_up {
-                job.completion.complete(Err(closed(true)));
-            }
-        }
-    }
-
-    /// Releases have a moment to leave, those that wait for a connection, too.
-    pub(crate) fn close(&mut self, now: Tick) {
-        if self.closing.is_some() {
-            return;
-        }
-        self.give_up(now);
-        self.closing = Some(now.after(self.settings.response_timeout));
-        self.ear = None;
-    }
-
-    /// Whether nothing is left to do after a close.
-    pub(crate) fn is_over(&self) -> bool {
-        let Some(until) = self.closing else { return false };
-        match &self.state {
-            State::Down | State::Connecting(_) => self.waiting.is_empty() || Tick::now() >= until,
-            State::Up(link) => !link.sent().is_busy() || Tick::now() >= until,
-        }
-    }
-
-    /// Lets go of the connection, and of whoever still waits.
-    pub(crate) fn end(&mut self) {
-        self.waiting.refuse(&closed(false), |_| true);
-        if let State::Up(link) = &mut self.state {
-            for job in link.sent_mut().take(|_| true) {
-                job.completion.complete(Err(closed(true)));
-            }
-        }
-        self.state = State::Down;
     }
 }
 
@@ -378,4 +360,4 @@ fn waits(op: &Op) -> bool {
 
 #[cfg(test)]
 #[path = "connection_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -1,62 +1,149 @@
-use std::cell::RefCell;
-use std::rc::Rc;
+//! What a connection decides: inputs in, effects and bytes out, without a socket.
+
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::*;
 use crate::name::{Keys, Kind};
-use crate::op::Place;
+use crate::op::{Place, Verdict};
 use crate::options::ClientOptions;
-use crate::server::redis::transport::socket::Pulse;
+use crate::server::redis::ServerState;
+use crate::server::redis::commands::script::Script;
+use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::transport::url::Target;
-use crate::server::{Completion, Request};
+use crate::server::{Completion, Listener, Notice, Request};
 
-const ENTRY: &str = "f:c:1 host=h pid=1";
+pub(in super::super) const ENTRY: &str = "f:c:1 host=h pid=1";
+pub(in super::super) const TIMEOUT: Duration = Duration::from_secs(1);
+const START: Tick = Tick::from_micros(1_000_000);
 
-/// A connection that notes what leaves on it.
-struct Wired {
-    sent: Sent,
-    left: Rc<RefCell<Vec<Op>>>,
+/// What a server that is none of a quorum answers to the first words.
+pub(in super::super) const GREETED: &str = "+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+
+/// A connection, and what it decided and wrote.
+pub(in super::super) struct Test {
+    pub(in super::super) connection: Connection,
+    pub(in super::super) now: Tick,
+    out: Vec<Effect>,
 }
 
-impl Wire for Wired {
-    type Attempt = ();
-
-    fn send(&mut self, job: Job, form: Form, now: Tick) {
-        self.left.borrow_mut().push(job.request.op.clone());
-        self.sent.push(job, form, now);
+impl Test {
+    pub(in super::super) fn new() -> Self {
+        let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
+        let settings = Settings {
+            target,
+            name: "locktender".into(),
+            quorum_config: None,
+            connect_timeout: TIMEOUT,
+            response_timeout: TIMEOUT,
+        };
+        let connection = Connection::new(Arc::new(settings), Arc::new(Health::new(|_| ())), 7);
+        Self { connection, now: START, out: Vec::new() }
     }
 
-    fn sent(&self) -> &Sent {
-        &self.sent
+    /// One that is connected.
+    pub(in super::super) fn connected() -> Self {
+        let mut test = Self::new();
+        test.bring(Input::Warm);
+        test.connect();
+        test
     }
 
-    fn sent_mut(&mut self) -> &mut Sent {
-        &mut self.sent
+    pub(in super::super) fn bring(&mut self, input: Input) {
+        self.connection.handle(self.now, input, &mut self.out);
+    }
+
+    pub(in super::super) fn submit(&mut self, op: Op) -> Receiver<Answer> {
+        self.submit_until(op, Tick::NEVER)
+    }
+
+    pub(in super::super) fn submit_until(&mut self, op: Op, deadline: Tick) -> Receiver<Answer> {
+        let (tell, told) = channel();
+        let completion = Completion::new(move |answer| drop(tell.send(answer)));
+        self.bring(Input::Submit(Job::new(Request::new(op, deadline), completion)));
+        told
+    }
+
+    /// What was decided since the last time, by the name of the effect. Operations end.
+    pub(in super::super) fn effects(&mut self) -> Vec<&'static str> {
+        let name = |effect| match effect {
+            Effect::Open(Role::Operations) => "open",
+            Effect::Drop(Role::Operations) => "drop",
+            Effect::Open(Role::Listening) => "open to listen",
+            Effect::Drop(Role::Listening) => "drop listening",
+            Effect::Complete(completion, answer) => {
+                completion.complete(answer);
+                "complete"
+            }
+            Effect::Tell(listener, notice) => {
+                listener(notice);
+                "tell"
+            }
+            Effect::Report(ServerState::Failed(_)) => "failed",
+            Effect::Report(ServerState::Recovered) => "recovered",
+        };
+        self.out.drain(..).map(name).collect()
+    }
+
+    /// Answers the attempt to connect that was begun.
+    pub(in super::super) fn connect(&mut self) {
+        assert_eq!(self.effects(), ["open"]);
+        self.bring(Input::Opened(Role::Operations));
+        assert!(self.wrote().contains("SETNAME"), "who we are is said first");
+        self.says(GREETED);
+    }
+
+    pub(in super::super) fn says(&mut self, bytes: &str) {
+        let Some(buffers) = self.connection.buffers(Role::Operations) else { panic!("there is no socket to say it on") };
+        buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
+        self.bring(Input::Read(Role::Operations, bytes.len()));
+    }
+
+    pub(in super::super) fn wrote(&mut self) -> String {
+        let Some(buffers) = self.connection.buffers(Role::Operations) else { return String::new() };
+        let written = String::from_utf8_lossy(buffers.unwritten()).into_owned();
+        buffers.wrote(written.len());
+        written
+    }
+
+    /// The operations that were written since the last time, with their owners.
+    pub(in super::super) fn sent(&mut self) -> Vec<String> {
+        let written = self.wrote();
+        let mut sent = Vec::new();
+        for command in written.split('*').skip(1) {
+            let words: Vec<&str> = command.split("\r\n").skip(2).step_by(2).collect();
+            let script = |op: &Op| {
+                let script = Script::of(op).unwrap();
+                words[1] == *script.sha() || words[1] == script.text
+            };
+            let known = [acquire(), release("", None), Op::Inspect { keys: keys() }];
+            let name = known.iter().find(|op| script(op)).map_or("?", Op::name);
+            sent.push([name].iter().chain(words[7..].iter().take(2)).copied().collect::<Vec<_>>().join(" "));
+        }
+        sent
+    }
+
+    pub(in super::super) fn after(&mut self, span: Duration) -> &mut Self {
+        self.now = self.now.after(span);
+        self
+    }
+
+    /// Lets time pass until something is due.
+    pub(in super::super) fn until_due(&mut self) -> Duration {
+        let due = self.connection.wake_at();
+        assert_ne!(due, Tick::NEVER);
+        let span = due.since(self.now);
+        self.now = self.now.max(due);
+        self.bring(Input::Wake);
+        span
     }
 }
 
-const TIMEOUT: Duration = Duration::from_secs(1);
-
-fn lane() -> Lane<Wired> {
-    let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
-    let settings =
-        Settings { target, name: "locktender".into(), quorum_config: None, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
-    Lane::new(Arc::new(settings), Arc::new(Health::new(Box::new(|_| ()))), |_| ())
-}
-
-/// Connects the lane; what leaves on the connection.
-fn connect(lane: &mut Lane<Wired>) -> Rc<RefCell<Vec<Op>>> {
-    let left = Rc::<RefCell<Vec<Op>>>::default();
-    let sent = Sent::new(Pulse::default(), None, TIMEOUT);
-    lane.attempted(Ok(Wired { sent, left: Rc::clone(&left) }));
-    left
-}
-
-fn keys() -> Arc<Keys> {
+pub(in super::super) fn keys() -> Arc<Keys> {
     Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap())
 }
 
-fn acquire() -> Op {
+pub(in super::super) fn acquire() -> Op {
     let place = Place { entry: ENTRY.into(), arrival: 0, stays: false };
     Op::Acquire {
         keys: keys(),
@@ -70,76 +157,222 @@ fn acquire() -> Op {
     }
 }
 
-fn release(owner: &str, leave: Option<&str>) -> Op {
+pub(in super::super) fn release(owner: &str, leave: Option<&str>) -> Op {
     Op::Release { keys: keys(), owner: owner.into(), leave: leave.map(Arc::from), single_server: true }
 }
 
-fn job(op: Op) -> Job {
-    Job { request: Request::new(op, Tick::NEVER), completion: Completion::new(|_| ()), repeated: false }
+/// The answer to a release of this owner.
+pub(in super::super) fn released() -> &'static str {
+    "*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$-1\r\n:-2\r\n"
+}
+
+pub(in super::super) fn kind(told: &Receiver<Answer>) -> Option<(FailureKind, bool)> {
+    told.try_recv().ok().map(|answer| answer.unwrap_err()).map(|failure| (failure.kind, failure.maybe_applied))
 }
 
 #[test]
-fn a_close_takes_back_what_was_sent_and_not_answered() {
-    let mut lane = lane();
-    let left = connect(&mut lane);
-    let now = Tick::now();
-    lane.accept(job(acquire()), now);
-    lane.accept(job(Op::Inspect { keys: keys() }), now);
-    left.borrow_mut().clear();
-    lane.close(now);
-    assert_eq!(*left.borrow(), [release("ours", Some(ENTRY))], "behind the acquire, with the waiter that it lined up");
-    assert!(!lane.is_over(), "it has a moment to leave");
+fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known() {
+    let mut test = Test::new();
+    assert_eq!((test.connection.wake_at(), test.connection.is_busy()), (Tick::NEVER, false));
+    let (one, two) = (test.submit(release("one", None)), test.submit(release("two", None)));
+    assert_eq!(test.effects(), ["open"]);
+    test.bring(Input::Opened(Role::Operations));
+    assert!(!test.wrote().contains("orders:42") && test.connection.is_busy());
+    for byte in GREETED.split_inclusive("") {
+        assert_eq!(test.sent(), [""; 0]);
+        test.says(byte);
+    }
+    assert_eq!(test.sent(), ["release one ", "release two "], "in their order");
+    for byte in (released().to_owned() + released()).split_inclusive("") {
+        test.says(byte);
+    }
+    assert_eq!(test.effects(), ["complete", "complete"]);
+    for told in [one, two] {
+        assert_eq!(told.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
+    }
+    assert!(!test.connection.is_busy());
 }
 
 #[test]
-fn a_close_takes_back_what_was_given_up_before() {
-    let mut lane = lane();
-    let left = connect(&mut lane);
-    let now = Tick::now();
-    lane.accept(job(acquire()), now);
-    // Something arrives, or the connection would count as dead.
-    let State::Up(link) = &mut lane.state else { panic!("it is connected") };
-    let late = link.sent_mut().overdue(now.after(TIMEOUT)).late;
-    assert_eq!(late.len(), 1);
-    left.borrow_mut().clear();
-    lane.close(now.after(TIMEOUT));
-    assert_eq!(*left.borrow(), [release("ours", Some(ENTRY))]);
+fn a_script_that_the_server_does_not_know_is_sent_as_text_and_only_in_time() {
+    let mut test = Test::connected();
+    for (passes, expected) in [(Duration::ZERO, 1), (TIMEOUT / 2, 0)] {
+        let told = test.submit_until(release("ours", None), test.now.after(TIMEOUT / 2));
+        let by_sha = test.wrote();
+        assert!(by_sha.contains("EVALSHA") && by_sha.len() < 700, "{by_sha}");
+        test.after(passes).says("-NOSCRIPT No matching script\r\n");
+        assert_eq!(test.wrote().matches("EVAL\r\n").count(), expected);
+        if expected == 1 {
+            test.says(released());
+            assert_eq!(test.effects(), ["complete"]);
+            assert!(told.try_recv().unwrap().is_ok());
+        } else {
+            assert_eq!(test.effects(), ["complete"]);
+            assert_eq!(kind(&told), Some((FailureKind::TooLate, false)));
+        }
+    }
 }
 
 #[test]
-fn a_release_that_waits_for_a_connection_leaves_after_a_close_too() {
-    let now = Tick::now();
-    let mut lane = lane();
-    // All of it in one go, before anybody has connected.
-    lane.accept(job(release("ours", Some(ENTRY))), now);
-    lane.close(now);
-    assert!(!lane.is_over(), "not before there was an attempt to connect");
-    lane.pursue(now);
-    assert!(matches!(lane.state, State::Connecting(())));
-    let left = connect(&mut lane);
-    assert_eq!(*left.borrow(), [release("ours", Some(ENTRY))]);
+fn a_socket_that_breaks_leaves_all_unknown_but_the_releases_which_are_repeated() {
+    let mut test = Test::connected();
+    let (acquired, one) = (test.submit(acquire()), test.submit(release("one", None)));
+    assert_eq!(test.sent(), ["acquire ours 1000", "release one "]);
+    test.bring(Input::Closed(Role::Operations, None));
+    assert_eq!(test.effects(), ["failed", "drop", "complete", "open"], "the first to be of no use is forgiven");
+    assert_eq!(kind(&acquired), Some((FailureKind::Disconnected, true)));
+    test.bring(Input::Opened(Role::Operations));
+    test.wrote();
+    let two = test.submit(release("two", None));
+    test.says(GREETED);
+    assert_eq!(test.sent(), ["release one ", "release two "]);
+    test.says(&(released().to_owned() + released()));
+    assert_eq!(test.effects(), ["recovered", "complete", "complete"]);
+    assert!(one.try_recv().unwrap().unwrap().repeated && !two.try_recv().unwrap().unwrap().repeated);
 }
 
 #[test]
-fn a_closed_lane_waits_for_nothing_but_releases() {
-    let now = Tick::now();
-    let mut lane = lane();
-    lane.accept(job(acquire()), now);
-    lane.close(now);
-    lane.pursue(now);
-    assert!(lane.is_over() && matches!(lane.state, State::Down), "nobody waits for a connection any more");
+fn why_there_is_no_connection_is_said_and_the_next_attempt_waits() {
+    let mut test = Test::new();
+    let refused = Failure::not_applied(FailureKind::Refused, "nobody listens");
+    let (acquired, kept) = (test.submit(acquire()), test.submit(release("ours", None)));
+    assert_eq!(test.effects(), ["open"]);
+    test.bring(Input::Unopened(Role::Operations, refused.clone()));
+    assert_eq!(test.effects(), ["failed", "complete"]);
+    assert_eq!(acquired.try_recv().unwrap(), Err(refused.clone()));
+    let early = test.submit(acquire());
+    assert_eq!(test.effects(), ["complete"], "no attempt so soon");
+    assert_eq!(early.try_recv().unwrap(), Err(refused));
+    let pause = test.until_due();
+    assert!(Duration::from_millis(25) <= pause && pause <= Duration::from_millis(50), "{pause:?}");
+    test.connect();
+    assert_eq!((test.sent(), kind(&kept)), (vec!["release ours ".to_owned()], None));
+    assert_eq!(test.effects(), ["recovered"]);
 }
 
 #[test]
-fn a_release_whose_connection_breaks_during_a_close_is_sent_again() {
-    let now = Tick::now();
-    let mut lane = lane();
-    connect(&mut lane);
-    lane.accept(job(release("ours", None)), now);
-    lane.close(now);
-    lane.broken(None);
-    assert!(!lane.is_over());
-    lane.overdue(Tick::now().after(Duration::from_millis(100)));
-    assert!(matches!(lane.state, State::Connecting(())));
-    assert_eq!(connect(&mut lane).borrow().len(), 1);
+fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
+    for answers_late in [false, true] {
+        let mut test = Test::new();
+        let told = test.submit(acquire());
+        assert_eq!(test.effects(), ["open"]);
+        test.after(TIMEOUT / 2).bring(Input::Opened(Role::Operations));
+        if answers_late {
+            test.says("+OK\r\n");
+        }
+        assert_eq!(test.until_due(), TIMEOUT / 2, "as long as connecting may take in all");
+        assert_eq!(test.effects(), ["drop", "failed", "complete"]);
+        let failure = told.try_recv().unwrap().unwrap_err();
+        assert_eq!((failure.kind, &*failure.message), (FailureKind::Timeout, "connected, but no answer within 1000 ms"));
+    }
+}
+
+#[test]
+fn an_operation_whose_time_is_up_before_there_is_a_connection_is_never_sent() {
+    let mut test = Test::new();
+    let told = test.submit_until(acquire(), START.after(TIMEOUT / 4));
+    let late = test.submit_until(acquire(), START);
+    assert_eq!(test.effects(), ["open", "complete"]);
+    assert_eq!(kind(&late), Some((FailureKind::TooLate, false)));
+    assert_eq!(test.until_due(), TIMEOUT / 4);
+    assert_eq!(test.effects(), ["complete"]);
+    assert_eq!(kind(&told), Some((FailureKind::Timeout, false)));
+    test.bring(Input::Opened(Role::Operations));
+    test.wrote();
+    test.says(GREETED);
+    assert_eq!(test.sent(), [""; 0]);
+}
+
+#[test]
+fn an_answer_that_does_not_come_ends_the_operation_and_a_silent_socket_too() {
+    for silent in [false, true] {
+        let mut test = Test::connected();
+        let (told, answered) = (test.submit(acquire()), test.submit(release("ours", None)));
+        test.wrote();
+        if !silent {
+            // It belongs to the acquire, and says that it must have been of no use.
+            test.says("-ERR no\r\n");
+            assert_eq!((test.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::Other, true))));
+        }
+        assert_eq!(test.until_due(), TIMEOUT);
+        let expected: &[&str] = if silent { &["failed", "complete", "complete", "drop"] } else { &["failed", "complete"] };
+        assert_eq!(test.effects(), expected);
+        assert_eq!(kind(&answered), Some((FailureKind::Timeout, true)));
+    }
+}
+
+#[test]
+fn answers_that_can_not_be_ours_end_the_connection() {
+    for said in ["+OK\r\n", ">2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n", "HTTP/1.1 400\r\n"] {
+        let mut test = Test::connected();
+        test.says(said);
+        assert_eq!(test.effects(), ["drop"], "{said:?}");
+    }
+    let mut test = Test::connected();
+    let told = test.submit(release("ours", None));
+    test.says("*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$6\r\ntheirs\r\n:-2\r\n");
+    assert_eq!(test.effects()[..2], ["failed", "drop"]);
+    assert_eq!(kind(&told), None, "it is sent again");
+}
+
+#[test]
+fn a_primary_that_became_a_replica_is_left() {
+    let mut test = Test::connected();
+    let told = test.submit(acquire());
+    test.says("-READONLY You can't write against a read only replica.\r\n");
+    assert_eq!(test.effects(), ["failed", "complete", "drop"], "the state is told before the answer");
+    assert_eq!(kind(&told), Some((FailureKind::ReadOnly, false)));
+    test.bring(Input::Warm);
+    test.connect();
+    assert_eq!(test.effects(), [""; 0], "a replica greets like a primary");
+}
+
+#[test]
+fn a_socket_that_nobody_waits_for_is_dropped() {
+    let mut test = Test::connected();
+    test.bring(Input::Opened(Role::Operations));
+    test.bring(Input::Opened(Role::Listening));
+    assert_eq!(test.effects(), ["drop", "drop listening"]);
+}
+
+#[test]
+fn messages_come_on_the_connection_there_is() {
+    let mut test = Test::connected();
+    let (tell, told) = channel();
+    let listener: Listener = Arc::new(move |notice| drop(tell.send(notice)));
+    test.bring(Input::Listen(ChannelListener::new("news", &listener)));
+    assert!(test.wrote().contains("HELLO"));
+    test.says("%1\r\n+proto\r\n:3\r\n");
+    assert!(test.wrote().contains("SSUBSCRIBE"));
+    test.says(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n>3\r\n$10\r\nssubscribe\r\n$4\r\nnews\r\n:1\r\n");
+    let answered = test.submit(release("ours", None));
+    test.says(&(">3\r\n$8\r\nsmessage\r\n$4\r\nnews\r\n$3\r\none\r\n".to_owned() + released()));
+    assert_eq!(test.effects(), ["tell", "tell", "complete"]);
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("one".into())]);
+    assert!(answered.try_recv().unwrap().is_ok());
+    // It is connected again for the listener alone, unless nobody listens any more.
+    test.bring(Input::Closed(Role::Operations, None));
+    assert_eq!(test.effects(), ["drop", "tell", "open"]);
+    drop((listener, told));
+    test.bring(Input::Opened(Role::Operations));
+    test.says(GREETED);
+    test.effects();
+    test.bring(Input::Closed(Role::Operations, None));
+    assert_eq!(test.effects(), ["drop"]);
+}
+
+#[test]
+fn without_resp3_a_second_socket_listens_until_a_close() {
+    let mut test = Test::connected();
+    let listener: Listener = Arc::new(|_| ());
+    test.bring(Input::Listen(ChannelListener::new("news", &listener)));
+    test.says("-ERR unknown command 'HELLO'\r\n");
+    assert_eq!(test.effects(), ["open to listen"]);
+    test.bring(Input::Opened(Role::Listening));
+    assert!(test.connection.buffers(Role::Listening).is_some_and(|buffers| !buffers.unwritten().is_empty()));
+    test.bring(Input::Close);
+    assert_eq!(test.effects(), ["drop listening", "drop"]);
+    assert!(test.connection.is_over() && test.connection.buffers(Role::Listening).is_none());
+    let late = test.submit(release("ours", None));
+    assert_eq!((test.effects(), kind(&late)), (vec!["complete"], Some((FailureKind::Closed, false))));
 }

@@ -1,8 +1,10 @@
-//! The failures that the lane itself makes.
+//! Failures that a connection makes itself, and which failures are the server's.
 
+use std::io;
 use std::time::Duration;
 
 use crate::op::{Failure, FailureKind};
+use crate::server::redis::commands::refusal;
 
 pub(crate) fn too_late() -> Failure {
     Failure::not_applied(FailureKind::TooLate, "the operation's deadline passed before it could be sent")
@@ -32,4 +34,9 @@ pub(crate) fn closed(sent: bool) -> Failure {
 pub(crate) fn is_servers_fault(kind: FailureKind) -> bool {
     use FailureKind::{ClusterDown, Loading, Misconfigured, OutOfMemory, Protocol, ReadOnly};
     matches!(kind, ClusterDown | Loading | Misconfigured | OutOfMemory | Protocol | ReadOnly)
+}
+
+/// Why a socket that was closed has ended a connection; nothing is the peer's end.
+pub(crate) fn broke_by(why: Option<io::Error>) -> Failure {
+    why.map_or_else(disconnected, |error| refusal::failure(&error.into(), true))
 }

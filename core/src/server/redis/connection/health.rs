@@ -1,4 +1,4 @@
-//! Whether a server answers, told once for every change, however many lanes lead to it.
+//! Health: whether a server answers, known once for all connections to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,30 +6,49 @@ use crate::event::callback;
 use crate::op::Failure;
 use crate::server::redis::ServerState;
 
-pub(crate) struct Health {
+/// Whether the server fails, and who is told. Each change is told once, by the transport of the connection that saw it.
+pub struct Health {
     failing: AtomicBool,
     report: Box<dyn Fn(ServerState) + Send + Sync>,
 }
 
 impl Health {
-    pub(crate) fn new(report: Box<dyn Fn(ServerState) + Send + Sync>) -> Self {
-        Self { failing: AtomicBool::new(false), report }
+    /// The health of a server that nothing is known of.
+    pub fn new(report: impl Fn(ServerState) + Send + Sync + 'static) -> Self {
+        Self { failing: AtomicBool::new(false), report: Box::new(report) }
     }
 
-    pub(crate) fn failed(&self, failure: &Failure) {
-        if !self.failing.swap(true, Ordering::Relaxed) {
-            self.tell(ServerState::Failed(failure.clone()));
-        }
-    }
-
-    fn tell(&self, state: ServerState) {
+    /// Tells a change.
+    pub(crate) fn tell(&self, state: ServerState) {
         callback::call_or_trace("the callback for a server's state", || (self.report)(state));
     }
 
-    pub(crate) fn recovered(&self) {
+    /// The server failed; gives what is to be told.
+    pub(crate) fn failed(&self, failure: &Failure) -> Option<ServerState> {
+        (!self.failing.swap(true, Ordering::Relaxed)).then(|| ServerState::Failed(failure.clone()))
+    }
+
+    /// The server answered; gives what is to be told.
+    pub(crate) fn recovered(&self) -> Option<ServerState> {
         // Asked after every answer: a read is cheaper than a swap.
-        if self.failing.load(Ordering::Relaxed) && self.failing.swap(false, Ordering::Relaxed) {
-            self.tell(ServerState::Recovered);
-        }
+        let recovered = self.failing.load(Ordering::Relaxed) && self.failing.swap(false, Ordering::Relaxed);
+        recovered.then_some(ServerState::Recovered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::FailureKind;
+
+    #[test]
+    fn every_change_is_told_once() {
+        let health = Health::new(|_| ());
+        let failure = Failure::not_applied(FailureKind::Refused, "no");
+        assert_eq!(health.recovered(), None, "nothing was wrong");
+        assert_eq!(health.failed(&failure), Some(ServerState::Failed(failure.clone())));
+        assert_eq!(health.failed(&failure), None);
+        assert_eq!(health.recovered(), Some(ServerState::Recovered));
+        assert_eq!(health.recovered(), None);
     }
 }

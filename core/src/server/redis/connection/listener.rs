@@ -1,49 +1,40 @@
-//! Who listens to what, and what they were told last.
+//! Listener of a channel: what it is told, and what of that it was told last.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
-
-use redis::{PushInfo, PushKind, Value};
+use redis::{PushKind, Value};
 
 use crate::op::Failure;
+use crate::server::redis::connection::effect::Effect;
 use crate::server::{Listener, Notice, WeakListener};
 
-/// Where a home lane's connections find out whether somebody listens by now.
-pub(crate) type Audience = Arc<OnceLock<Arc<Hearing>>>;
-
-const NOTHING: u8 = 0;
-const LISTENING: u8 = 1;
-const DEAF: u8 = 2;
-const ENDED: u8 = 3;
-
-/// A channel and its listener, which belongs to who listens.
-pub(crate) struct Hearing {
-    pub(crate) channel: String,
+/// A channel and its listener, which belongs to whoever listens.
+pub struct ChannelListener {
+    channel: String,
     listener: WeakListener,
-    told: AtomicU8,
+    is_deaf: bool,
 }
 
-impl Hearing {
-    pub(crate) fn new(channel: &str, listener: &Listener) -> Self {
-        Self { channel: channel.to_owned(), listener: Arc::downgrade(listener), told: AtomicU8::new(NOTHING) }
+impl ChannelListener {
+    /// A listener that was told nothing so far.
+    #[must_use]
+    pub fn new(channel: &str, listener: &Listener) -> Self {
+        Self { channel: channel.to_owned(), listener: std::sync::Arc::downgrade(listener), is_deaf: false }
+    }
+
+    pub(crate) fn channel(&self) -> &str {
+        &self.channel
     }
 
     /// The subscription was made, or made anew.
-    pub(crate) fn listening(&self) {
-        self.told.store(LISTENING, Ordering::Relaxed);
-        self.tell(Notice::Listening);
+    pub(crate) fn listening(&mut self, out: &mut Vec<Effect>) {
+        self.is_deaf = false;
+        self.tell(Notice::Listening, out);
     }
 
     /// There is no subscription: told once, until there was one.
-    pub(crate) fn deaf(&self, failure: &Failure) {
-        if self.told.swap(DEAF, Ordering::Relaxed) != DEAF {
-            self.tell(Notice::Deaf(failure.clone()));
+    pub(crate) fn deaf(&mut self, failure: &Failure, out: &mut Vec<Effect>) {
+        if !std::mem::replace(&mut self.is_deaf, true) {
+            self.tell(Notice::Deaf(failure.clone()), out);
         }
-    }
-
-    /// Nothing is told any more.
-    pub(crate) fn end(&self) {
-        self.told.store(ENDED, Ordering::Relaxed);
     }
 
     /// Whether nobody listens any more.
@@ -51,95 +42,115 @@ impl Hearing {
         self.listener.strong_count() == 0
     }
 
-    fn tell(&self, notice: Notice) {
-        if let Some(listener) = self.listener.upgrade() {
-            listener(notice);
-        }
+    fn tell(&self, notice: Notice, out: &mut Vec<Effect>) {
+        out.extend(self.listener.upgrade().map(|listener| Effect::Tell(listener, notice)));
     }
 
-    /// What a RESP3 connection was sent unasked. Called by the task that reads the socket.
-    pub(crate) fn pushed(&self, push: PushInfo) {
-        if matches!(push.kind, PushKind::Message | PushKind::SMessage) {
-            self.message(push.data.into_iter());
-        }
-    }
-
-    /// What a RESP2 connection was sent.
-    pub(crate) fn sent(&self, value: Value) {
-        let Value::Array(words) = value else { return };
-        let mut words = words.into_iter();
-        if matches!(words.next(), Some(Value::BulkString(kind)) if kind == b"message" || kind == b"smessage") {
-            self.message(words);
+    /// What a server said unasked: a push in RESP3, a list in RESP2.
+    pub(crate) fn heard(&self, said: Value, out: &mut Vec<Effect>) {
+        match said {
+            Value::Push { kind: PushKind::Message | PushKind::SMessage, data } => self.message(data.into_iter(), out),
+            Value::Array(words) => {
+                let mut words = words.into_iter();
+                if words.next().as_ref().is_some_and(is_message_kind) {
+                    self.message(words, out);
+                }
+            }
+            _ => {}
         }
     }
 
     /// The channel and the payload, whose bytes become the text.
-    fn message(&self, mut words: impl Iterator<Item = Value>) {
+    fn message(&self, mut words: impl Iterator<Item = Value>, out: &mut Vec<Effect>) {
         let (Some(Value::BulkString(channel)), Some(Value::BulkString(payload))) = (words.next(), words.next()) else { return };
-        if channel == self.channel.as_bytes() && self.told.load(Ordering::Relaxed) != ENDED {
+        if channel == self.channel.as_bytes() {
             let foreign = |error: std::string::FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
-            self.tell(Notice::Message(String::from_utf8(payload).unwrap_or_else(foreign)));
+            self.tell(Notice::Message(String::from_utf8(payload).unwrap_or_else(foreign)), out);
         }
     }
 }
 
+/// Whether a list of a RESP2 connection is a message, and no answer.
+pub(crate) fn is_message(value: &Value) -> bool {
+    let Value::Array(words) = value else { return false };
+    words.first().is_some_and(is_message_kind)
+}
+
+fn is_message_kind(word: &Value) -> bool {
+    matches!(word, Value::BulkString(kind) if kind == b"message" || kind == b"smessage")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::op::FailureKind;
-    use crate::sync::Mutex;
+    use std::sync::Arc;
 
-    fn hearing() -> (Hearing, Listener, Arc<Mutex<Vec<Notice>>>) {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&told);
-        let listener: Listener = Arc::new(move |notice| log.lock().push(notice));
-        (Hearing::new("news", &listener), listener, told)
+    use super::*;
+    use crate::server::FailureKind;
+
+    fn listener() -> (ChannelListener, Listener) {
+        let listener: Listener = Arc::new(|_| ());
+        (ChannelListener::new("news", &listener), listener)
+    }
+
+    fn told(effects: Vec<Effect>) -> Vec<Notice> {
+        let notice = |effect| match effect {
+            Effect::Tell(_, notice) => notice,
+            other => panic!("{other:?}"),
+        };
+        effects.into_iter().map(notice).collect()
     }
 
     fn words(words: &[&str]) -> Vec<Value> {
         words.iter().map(|word| Value::BulkString(word.as_bytes().to_vec())).collect()
     }
 
+    fn push(kind: PushKind, data: Vec<Value>) -> Value {
+        Value::Push { kind, data }
+    }
+
     #[test]
     fn messages_of_the_channel_are_passed_on_and_nothing_else() {
-        let (hearing, listener, told) = hearing();
-        hearing.pushed(PushInfo { kind: PushKind::Message, data: words(&["news", "one"]) });
-        hearing.pushed(PushInfo { kind: PushKind::SMessage, data: words(&["news", "two"]) });
-        hearing.sent(Value::Array(words(&["message", "news", "three"])));
-        hearing.sent(Value::Array(words(&["smessage", "news", "four"])));
-        hearing.sent(Value::Array(vec![
-            Value::BulkString(b"message".into()),
-            Value::BulkString(b"news".into()),
-            Value::BulkString(vec![b'a', 0xff]),
-        ]));
-        hearing.pushed(PushInfo { kind: PushKind::Message, data: words(&["else", "x"]) });
-        hearing.pushed(PushInfo { kind: PushKind::Subscribe, data: words(&["news", "x"]) });
-        hearing.pushed(PushInfo { kind: PushKind::Message, data: vec![Value::Nil] });
-        for other in [Value::Nil, Value::Array(words(&["pong", ""])), Value::Array(words(&["message", "else", "x"]))] {
-            hearing.sent(other);
+        let (channel, listener) = listener();
+        let foreign = ["message", "news"].map(|word| Value::BulkString(word.into())).into_iter();
+        let mut out = Vec::new();
+        for said in [
+            push(PushKind::Message, words(&["news", "one"])),
+            push(PushKind::SMessage, words(&["news", "two"])),
+            Value::Array(words(&["message", "news", "three"])),
+            Value::Array(words(&["smessage", "news", "four"])),
+            Value::Array(foreign.chain([Value::BulkString(vec![b'a', 0xff])]).collect()),
+            push(PushKind::Message, words(&["else", "x"])),
+            push(PushKind::Subscribe, words(&["news", "x"])),
+            push(PushKind::Message, vec![Value::Nil]),
+            Value::Nil,
+            Value::Array(words(&["pong", ""])),
+            Value::Array(words(&["message", "else", "x"])),
+        ] {
+            channel.heard(said, &mut out);
         }
-        let expected = ["one", "two", "three", "four", "a\u{fffd}"].map(|text| Notice::Message(text.into()));
         drop(listener);
-        assert!(hearing.is_over());
-        hearing.sent(Value::Array(words(&["message", "news", "late"])));
-        assert_eq!(*told.lock(), expected);
+        // What was decided before still has its listener.
+        assert!(!channel.is_over());
+        let expected = ["one", "two", "three", "four", "a\u{fffd}"].map(|text| Notice::Message(text.into()));
+        assert_eq!(told(out), expected);
+        assert!(channel.is_over());
+        let mut late = Vec::new();
+        channel.heard(Value::Array(words(&["message", "news", "late"])), &mut late);
+        assert_eq!(told(late), []);
     }
 
     #[test]
     fn deafness_is_told_once_and_listening_every_time() {
-        let (hearing, listener, told) = hearing();
+        let (mut channel, _listener) = listener();
         let failure = Failure::not_applied(FailureKind::Refused, "no");
+        let mut out = Vec::new();
         for _ in 0..2 {
-            hearing.deaf(&failure);
-            hearing.deaf(&failure);
-            hearing.listening();
+            channel.deaf(&failure, &mut out);
+            channel.deaf(&failure, &mut out);
+            channel.listening(&mut out);
         }
-        hearing.listening();
-        assert!(!hearing.is_over());
-        hearing.end();
-        hearing.pushed(PushInfo { kind: PushKind::Message, data: words(&["news", "late"]) });
-        drop(listener);
+        channel.listening(&mut out);
         let deaf = Notice::Deaf(failure);
-        assert_eq!(*told.lock(), [deaf.clone(), Notice::Listening, deaf, Notice::Listening, Notice::Listening]);
+        assert_eq!(told(out), [deaf.clone(), Notice::Listening, deaf, Notice::Listening, Notice::Listening]);
     }
 }

@@ -1,10 +1,9 @@
-//! How the home lane listens: what it asks for, when, and where. Decides; the lane does the I/O.
+//! Subscriber: how one listens to a channel, what is asked for that, when, and on which connection.
 //!
-//! The home lane's own connection carries messages beside answers once it speaks RESP3, which it is told with the first
-//! listener and not before. Where that is refused, a second connection only subscribes (`aside`).
+//! A connection carries messages beside answers once it speaks RESP3, which it is told with the first listener and not before.
+//! Where that is refused, a second connection only subscribes (`listening`).
 
-use std::future::pending;
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,27 +13,26 @@ use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::backoff::Backoff;
-use crate::server::redis::connection::listener::Hearing;
+use crate::server::redis::connection::buffers::Buffers;
+use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::idle_check::{Finding, IdleCheck};
+use crate::server::redis::connection::listener::ChannelListener;
+use crate::server::redis::connection::listening::{Ending, ListeningConnection};
 use crate::server::redis::connection::subscription::{Kind, Subscription};
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::aside::{Ending, listen_aside};
 
 /// How long a refusal is taken for an answer. Rights are given by people.
 pub(crate) const REFUSED: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether anything arrived. After two looks in vain something is asked, to see whether it is answered.
-pub(crate) const LOOK: Duration = Duration::from_millis(2_500);
-pub(crate) const LOOKS: u32 = 2;
-
 /// What is asked of the server for the sake of listening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum Question {
     Hello,
     Subscribe(Kind),
     Ping,
 }
 
-impl Word {
+impl Question {
     /// The command, as bytes.
     pub(crate) fn command(self, channel: &str) -> Vec<u8> {
         let command = match self {
@@ -47,20 +45,20 @@ impl Word {
     }
 }
 
-const HELLO: &[Word] = &[Word::Hello];
-pub(crate) const SUBSCRIBE: &[Word] = &[Word::Subscribe(Kind::Plain), Word::Subscribe(Kind::Sharded)];
-const PING: &[Word] = &[Word::Ping];
-const NOTHING: &[Word] = &[];
+const HELLO: &[Question] = &[Question::Hello];
+pub(crate) const SUBSCRIBE: &[Question] = &[Question::Subscribe(Kind::Plain), Question::Subscribe(Kind::Sharded)];
+pub(crate) const PING: &[Question] = &[Question::Ping];
+const NOTHING: &[Question] = &[];
 
 enum Stage {
-    /// The home connection is wanted, and nothing is asked on it yet.
+    /// The first connection is wanted, and nothing is asked on it yet.
     Idle,
     /// RESP3 is asked for.
     Greeting,
     Subscribing(Subscription),
     Listening,
     /// On a connection of its own.
-    Aside(Pin<Box<dyn Future<Output = Ending> + Send>>),
+    Aside(Box<ListeningConnection>),
     /// Nothing is tried before `until`.
     Resting {
         until: Tick,
@@ -68,200 +66,227 @@ enum Stage {
     },
 }
 
-/// Looks after the home connection while somebody listens there.
-struct Watch {
-    /// When to look next.
-    at: Tick,
-    pulse: u64,
-    /// Looks in vain, one after the other.
-    quiet: u32,
-    unanswered: usize,
-}
-
 /// What a look at the clock brings.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
-    Say(&'static [Word]),
-    /// Something was asked, and nothing at all came back.
+pub(crate) enum Look {
+    Ask(&'static [Question]),
+    /// The first connection is dead.
     HalfOpen,
 }
 
-pub(crate) struct Ear {
-    hearing: Arc<Hearing>,
+/// How one listens to one channel.
+pub(crate) struct Subscriber {
+    listener: ChannelListener,
     settings: Arc<Settings>,
     stage: Stage,
-    watch: Watch,
+    /// Of the first connection, while one listens there.
+    idle_check: IdleCheck,
     /// Of the second connection.
     backoff: Backoff,
 }
 
-impl Ear {
-    pub(crate) fn new(hearing: Arc<Hearing>, settings: Arc<Settings>) -> Self {
-        let watch = Watch { at: Tick::NEVER, pulse: 0, quiet: 0, unanswered: 0 };
-        Self { hearing, settings, stage: Stage::Idle, watch, backoff: Backoff::default() }
+impl Subscriber {
+    pub(crate) fn new(listener: ChannelListener, settings: Arc<Settings>) -> Self {
+        let idle_check = IdleCheck::new(settings.response_timeout);
+        Self { listener, settings, stage: Stage::Idle, idle_check, backoff: Backoff::default() }
     }
 
     pub(crate) fn channel(&self) -> &str {
-        &self.hearing.channel
+        self.listener.channel()
     }
 
     /// Whether nobody listens any more.
     pub(crate) fn is_over(&self) -> bool {
-        self.hearing.is_over()
+        self.listener.is_over()
     }
 
-    /// Whether the home connection has to be there even if there is nothing to send.
-    pub(crate) fn wants_home(&self) -> bool {
+    /// Whether the first connection has to be there even if there is nothing to send.
+    pub(crate) fn wants_first(&self) -> bool {
         !matches!(self.stage, Stage::Aside(_) | Stage::Resting { .. })
     }
 
-    /// What to ask on a home connection that is up.
-    pub(crate) fn begin(&mut self, now: Tick, pulse: u64) -> &'static [Word] {
+    /// Whether there is a second connection, or an attempt to make one.
+    pub(crate) fn is_aside(&self) -> bool {
+        matches!(self.stage, Stage::Aside(_))
+    }
+
+    /// What to ask on a first connection that is up.
+    pub(crate) fn begin(&mut self, now: Tick, reads: u64) -> &'static [Question] {
         if !matches!(self.stage, Stage::Idle) {
             return NOTHING;
         }
         self.stage = Stage::Greeting;
-        self.say(HELLO, now, pulse)
+        self.ask(HELLO, now, reads)
     }
 
-    fn say(&mut self, words: &'static [Word], now: Tick, pulse: u64) -> &'static [Word] {
-        let unanswered = self.watch.unanswered + words.len();
-        self.watch = Watch { at: now.after(self.settings.response_timeout), pulse, quiet: 0, unanswered };
-        words
+    fn ask(&mut self, questions: &'static [Question], now: Tick, reads: u64) -> &'static [Question] {
+        self.idle_check.asked(questions.len(), now, reads);
+        questions
     }
 
-    /// Takes an answer, and says what to ask next.
-    pub(crate) fn answered(&mut self, word: Word, value: Value, now: Tick, pulse: u64) -> &'static [Word] {
-        self.watch.unanswered = self.watch.unanswered.saturating_sub(1);
-        if self.watch.unanswered == 0 {
-            self.watch = Watch { at: now.after(LOOK), pulse, quiet: 0, unanswered: 0 };
-        }
+    /// Takes an answer of the first connection, and says what to ask next.
+    pub(crate) fn answered(
+        &mut self,
+        question: Question,
+        value: Value,
+        (now, reads): (Tick, u64),
+        out: &mut Vec<Effect>,
+    ) -> &'static [Question] {
+        self.idle_check.answered(now, reads);
         let refusal = match value {
             Value::ServerError(error) => Some(refusal::failure(&error.into(), true)),
             _ => None,
         };
-        match (&mut self.stage, word, refusal) {
-            (Stage::Greeting, Word::Hello, None) => {
+        match (&mut self.stage, question, refusal) {
+            (Stage::Greeting, Question::Hello, None) => {
                 self.stage = Stage::Subscribing(Subscription::default());
-                return self.say(SUBSCRIBE, now, pulse);
+                return self.ask(SUBSCRIBE, now, reads);
             }
-            (Stage::Greeting, Word::Hello, Some(_)) => self.go_aside(),
-            (Stage::Subscribing(subscription), Word::Subscribe(kind), refusal) => match subscription.answered(kind, refusal) {
-                None => {}
-                Some(Ok(())) => {
-                    self.stage = Stage::Listening;
-                    self.hearing.listening();
+            (Stage::Greeting, Question::Hello, Some(_)) => self.go_aside(now, out),
+            (Stage::Subscribing(subscription), Question::Subscribe(kind), refusal) => {
+                match subscription.answered(kind, refusal) {
+                    None => {}
+                    Some(Ok(())) => {
+                        self.stage = Stage::Listening;
+                        self.listener.listening(out);
+                    }
+                    Some(Err(failure)) => self.rest(&failure, now.after(REFUSED), false, out),
                 }
-                Some(Err(failure)) => self.rest(&failure, now.after(REFUSED), false),
-            },
+            }
             // A ping may be refused: that is an answer too.
             _ => {}
         }
         NOTHING
     }
 
-    fn rest(&mut self, failure: &Failure, until: Tick, aside: bool) {
+    /// Takes what the first connection was sent unasked.
+    pub(crate) fn heard(&self, said: Value, out: &mut Vec<Effect>) {
+        self.listener.heard(said, out);
+    }
+
+    fn rest(&mut self, failure: &Failure, until: Tick, aside: bool, out: &mut Vec<Effect>) {
         self.stage = Stage::Resting { until, aside };
-        self.hearing.deaf(failure);
+        self.listener.deaf(failure, out);
     }
 
-    fn go_aside(&mut self) {
-        self.stage = Stage::Aside(Box::pin(listen_aside(Arc::clone(&self.settings), Arc::clone(&self.hearing))));
+    fn go_aside(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        self.stage = Stage::Aside(Box::new(ListeningConnection::open(&self.settings, now, out)));
     }
 
-    /// There is no home connection, and this is why. A server that refuses us is not asked again and again for this alone.
-    pub(crate) fn unconnected(&mut self, failure: &Failure, now: Tick) {
-        if !self.wants_home() {
+    /// There is no first connection, and this is why. A server that refuses us is not asked again and again for this alone.
+    pub(crate) fn unconnected(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
+        if !self.wants_first() {
             return;
         }
         match failure.kind {
-            FailureKind::Denied | FailureKind::Mismatch => self.rest(failure, now.after(REFUSED), false),
-            _ => self.hearing.deaf(failure),
+            FailureKind::Denied | FailureKind::Mismatch => self.rest(failure, now.after(REFUSED), false, out),
+            _ => self.listener.deaf(failure, out),
         }
     }
 
-    /// The home connection is gone. A peer that hung up when it was asked to listen is not asked again on a connection that
-    /// the operations need.
-    pub(crate) fn disconnected(&mut self, failure: &Failure) {
-        self.watch.unanswered = 0;
-        if self.wants_home() {
-            self.hearing.deaf(failure);
+    /// The first connection is gone. A peer that hung up when it was asked to listen is not asked again on a connection that the
+    /// operations need.
+    pub(crate) fn disconnected(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
+        self.idle_check.forget();
+        if self.wants_first() {
+            self.listener.deaf(failure, out);
         }
         match self.stage {
-            Stage::Greeting | Stage::Subscribing(_) => self.go_aside(),
+            Stage::Greeting | Stage::Subscribing(_) => self.go_aside(now, out),
             Stage::Listening => self.stage = Stage::Idle,
             Stage::Idle | Stage::Aside(_) | Stage::Resting { .. } => {}
         }
     }
 
-    /// Waits for the end of the second connection. Cancel safe.
-    pub(crate) async fn ending(&mut self) -> Ending {
+    /// The bytes of the second connection.
+    pub(crate) fn buffers(&mut self) -> Option<&mut Buffers> {
         match &mut self.stage {
-            Stage::Aside(aside) => aside.await,
-            _ => pending().await,
+            Stage::Aside(second) => second.buffers(),
+            _ => None,
         }
     }
 
-    /// The second connection ended. If it served, the next attempt begins at home: what answers may be another server by now.
-    pub(crate) fn ended(&mut self, ending: &Ending, now: Tick) {
-        let chance = fastrand::f64();
+    /// The socket of the second connection is open; says whether it was waited for.
+    pub(crate) fn opened(&mut self) -> bool {
+        match &mut self.stage {
+            Stage::Aside(second) => second.opened(),
+            _ => false,
+        }
+    }
+
+    /// There is no socket for the second connection.
+    pub(crate) fn unopened(&mut self, failure: Failure, now: Tick, chance: f64, out: &mut Vec<Effect>) {
+        if self.is_aside() {
+            self.ended(Ending::Unconnected(failure), now, chance, out);
+        }
+    }
+
+    /// Something was read on the second connection.
+    pub(crate) fn read(&mut self, count: usize, now: Tick, chance: f64, out: &mut Vec<Effect>) {
+        let Stage::Aside(second) = &mut self.stage else { return };
+        if let Some(ending) = second.read(count, &mut self.listener, now, out) {
+            self.ended(ending, now, chance, out);
+        }
+    }
+
+    /// The socket of the second connection is closed.
+    pub(crate) fn closed(&mut self, why: Option<io::Error>, now: Tick, chance: f64, out: &mut Vec<Effect>) {
+        let Stage::Aside(second) = &mut self.stage else { return };
+        let ending = second.closed(why, now);
+        self.ended(ending, now, chance, out);
+    }
+
+    /// The second connection ended. If it served, the next attempt begins on the first one: what answers may be another server by
+    /// now.
+    fn ended(&mut self, ending: Ending, now: Tick, chance: f64, out: &mut Vec<Effect>) {
+        out.push(Effect::Drop(Role::Listening));
         match ending {
             Ending::Unconnected(failure) if failure.kind == FailureKind::Denied => {
-                self.rest(failure, now.after(REFUSED), true);
+                self.rest(&failure, now.after(REFUSED), true, out);
             }
             Ending::Unconnected(failure) => {
                 self.backoff.failed(now, chance);
-                self.rest(failure, self.backoff.until(), true);
+                self.rest(&failure, self.backoff.until(), true, out);
             }
-            Ending::Refused(failure) => self.rest(failure, now.after(REFUSED), true),
+            Ending::Refused(failure) => self.rest(&failure, now.after(REFUSED), true, out),
             Ending::Broken { failure, useful } => {
-                self.backoff.broke(now, *useful, chance);
-                self.rest(failure, self.backoff.until(), false);
+                self.backoff.broke(now, useful, chance);
+                self.rest(&failure, self.backoff.until(), false, out);
             }
         }
     }
 
     /// When to look at the clock next.
-    pub(crate) fn due(&self) -> Tick {
-        match self.stage {
-            Stage::Resting { until, .. } => until,
-            Stage::Greeting | Stage::Subscribing(_) | Stage::Listening => self.watch.at,
-            Stage::Idle | Stage::Aside(_) => Tick::NEVER,
+    pub(crate) fn wake_at(&self) -> Tick {
+        match &self.stage {
+            Stage::Resting { until, .. } => *until,
+            Stage::Greeting | Stage::Subscribing(_) | Stage::Listening => self.idle_check.due(),
+            Stage::Aside(second) => second.wake_at(),
+            Stage::Idle => Tick::NEVER,
         }
     }
 
-    /// Looks at the clock.
-    pub(crate) fn overdue(&mut self, now: Tick, pulse: u64) -> Finding {
-        if now < self.due() {
-            return Finding::Say(NOTHING);
+    /// Looks at the clock. `reads` says how much has arrived on the first connection.
+    pub(crate) fn wake(&mut self, now: Tick, reads: u64, chance: f64, out: &mut Vec<Effect>) -> Look {
+        if now < self.wake_at() {
+            return Look::Ask(NOTHING);
         }
-        match self.stage {
-            Stage::Resting { aside: true, .. } => {
-                self.go_aside();
-                return Finding::Say(NOTHING);
+        match &mut self.stage {
+            Stage::Resting { aside: true, .. } => self.go_aside(now, out),
+            Stage::Resting { aside: false, .. } => self.stage = Stage::Idle,
+            Stage::Aside(second) => {
+                if let Some(ending) = second.wake(&self.listener, now) {
+                    self.ended(ending, now, chance, out);
+                }
             }
-            Stage::Resting { aside: false, .. } => {
-                self.stage = Stage::Idle;
-                return Finding::Say(NOTHING);
-            }
-            _ => {}
+            Stage::Idle => {}
+            Stage::Greeting | Stage::Subscribing(_) | Stage::Listening => match self.idle_check.look(now, reads) {
+                Finding::Nothing => {}
+                Finding::Quiet => return Look::Ask(self.ask(PING, now, reads)),
+                Finding::HalfOpen => return Look::HalfOpen,
+            },
         }
-        let watch = &mut self.watch;
-        let lives = watch.pulse != pulse;
-        watch.pulse = pulse;
-        if watch.unanswered > 0 {
-            watch.at = now.after(self.settings.response_timeout);
-            return if lives { Finding::Say(NOTHING) } else { Finding::HalfOpen };
-        }
-        watch.quiet = if lives { 0 } else { watch.quiet + 1 };
-        watch.at = now.after(LOOK);
-        Finding::Say(if watch.quiet >= LOOKS { self.say(PING, now, pulse) } else { NOTHING })
-    }
-}
-
-impl Drop for Ear {
-    fn drop(&mut self) {
-        self.hearing.end();
+        Look::Ask(NOTHING)
     }
 }
 

@@ -1,4 +1,4 @@
-//! From a target to a connected socket, within the connect timeout.
+//! Dialing: from a target to a connected socket, within the connect timeout.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,32 +11,34 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use crate::op::{Failure, FailureKind};
+use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::socket::Socket;
 use crate::server::redis::transport::tls;
-use crate::server::redis::transport::url::{Endpoint, Target};
+use crate::server::redis::transport::url::Endpoint;
 
 /// How long connecting may take, all stages together.
 #[derive(Clone, Copy)]
-pub(crate) struct Limit {
-    pub(crate) at: Instant,
-    pub(crate) span: Duration,
+struct Limit {
+    at: Instant,
+    span: Duration,
 }
 
 impl Limit {
-    pub(crate) fn new(span: Duration) -> Self {
+    fn new(span: Duration) -> Self {
         Self { at: Instant::now() + span, span }
     }
 
     /// Waits for one stage; `what` has no end within the limit is a failure of `kind`.
-    pub(crate) async fn keep<T>(self, kind: FailureKind, what: &str, stage: impl Future<Output = T>) -> Result<T, Failure> {
+    async fn keep<T>(self, kind: FailureKind, what: &str, stage: impl Future<Output = T>) -> Result<T, Failure> {
         let late = |_| Failure::not_applied(kind, format!("{what} within {} ms", self.span.as_millis()));
         timeout_at(self.at, stage).await.map_err(late)
     }
 }
 
-/// Connects the socket, and shakes hands where it is TLS.
-pub(crate) async fn dial(target: &Target, limit: Limit) -> Result<Socket, Failure> {
-    match &target.endpoint {
+/// Connects a socket to the target, and shakes hands where it is TLS.
+pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
+    let limit = Limit::new(settings.connect_timeout);
+    match &settings.target.endpoint {
         Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
         Endpoint::Tls { host, port, name, config } => {
             let stream = tcp(host, *port, limit).await?;

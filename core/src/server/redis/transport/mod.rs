@@ -1,16 +1,29 @@
-//! Transports: how a connection's socket is opened, and who moves its bytes.
+//! Transports: they open the sockets that a connection asks for, and move its bytes.
 //!
-//! `dial` opens a socket to the target of a `url`, with `tls` where that is asked for; `handshake` says the first words on it.
-//! `tokio_task` runs a connection as a task of a runtime, `reactor_task` has the calling threads do it. Both exist for measured
-//! reasons: a hop to another thread costs a blocked caller more than its operation, and renewals must not depend on callers.
+//! `tokio_task` runs a connection as a task of a runtime; `reactor_task` has the calling threads do it. Both exist for measured
+//! reasons: a hop to another thread costs a blocked caller more than its operation, and renewals must not depend on callers. `dial`
+//! opens a `socket` to the target of a `url`, with `tls` where that is asked for; `mio_socket` is one without a runtime.
 
-pub(crate) mod aside;
+use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::health::Health;
+
 pub(crate) mod dial;
-pub(crate) mod direct_link;
-pub(crate) mod handshake;
-pub(crate) mod link;
+pub(crate) mod mio_socket;
 pub(crate) mod reactor_task;
 pub(crate) mod socket;
 pub(crate) mod tls;
 pub(crate) mod tokio_task;
 pub(crate) mod url;
+
+/// Carries out what a connection decided. `socket` opens the socket of a role, or drops it.
+fn carry_out(effects: &mut Vec<Effect>, health: &Health, mut socket: impl FnMut(Role, bool)) {
+    for effect in effects.drain(..) {
+        match effect {
+            Effect::Open(role) => socket(role, true),
+            Effect::Drop(role) => socket(role, false),
+            Effect::Complete(completion, answer) => completion.complete(answer),
+            Effect::Tell(listener, notice) => listener(notice),
+            Effect::Report(state) => health.tell(state),
+        }
+    }
+}

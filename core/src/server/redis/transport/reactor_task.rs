@@ -1,7 +1,7 @@
-//! A lane whose connection the calling threads read and write themselves.
+//! A connection whose sockets the calling threads read and write themselves.
 //!
-//! Who submits writes, and reads what is there; who waits drives (see [`drive`](crate::io::reactor)). Only connecting is left to the
-//! I/O thread: resolving a name, shaking hands.
+//! A caller that submits an operation writes it itself, and reads the answers that are already there. A caller that waits drives the
+//! [`reactor`](crate::io::reactor). Only dialing is left to the I/O thread: resolving a name, TLS.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,58 +14,68 @@ use crate::clock::Tick;
 use crate::io::reactor::{Handler, Reactor};
 use crate::io::runtime::sends_later;
 use crate::op::Failure;
-use crate::server::redis::connection::connection::{Lane, State};
+use crate::server::redis::connection::connection::Connection;
+use crate::server::redis::connection::effect::{Effect, Input, Role};
 use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::pipeline::Job;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::direct_link::DirectLink;
-use crate::server::redis::transport::handshake::greet;
+use crate::server::redis::transport::carry_out;
+use crate::server::redis::transport::dial::dial;
+use crate::server::redis::transport::mio_socket::MioSocket;
 use crate::sync::Mutex;
 
 /// What the poller said.
 const MOVED: u8 = 1;
 const HANGS_UP: u8 = 2;
 
-/// An attempt to connect, on another thread, may end in the moment in which an operation that waits for it is due. Why it
-/// failed says more than that it was too late.
+/// Dialing, on another thread, may end in the moment in which an operation that waits for it is due. Why it failed says more than
+/// that it was too late.
 const LAST_WORD: Duration = Duration::from_millis(20);
 
 /// How long an event loop has to send what was submitted.
 const SENT_SOON: Duration = Duration::from_millis(20);
 
 enum Message {
-    Submit(Job),
-    Connected(Box<Result<DirectLink, Failure>>),
-    GiveUp,
-    Close,
+    Bring(Input),
+    Dialed(Box<Result<MioSocket, Failure>>),
 }
 
-/// The lane. Any thread may bring a message; whoever finds nobody at it works the inbox off, the others leave theirs and go.
-pub(crate) struct Direct {
-    drive: Arc<Reactor>,
+/// The connection. Any thread may bring a message; a thread that finds nobody at it works the inbox off, the others leave theirs and
+/// go.
+pub(crate) struct ReactorTask {
+    reactor: Arc<Reactor>,
     inbox: Mutex<Vec<Message>>,
     events: AtomicU8,
-    lane: Mutex<Lane<DirectLink>>,
+    body: Mutex<Body>,
     due: AtomicU64,
     busy: AtomicBool,
     /// Itself, from a close to the end of what may still leave then.
     kept: Mutex<Option<Arc<Self>>>,
 }
 
-impl Direct {
-    /// A lane of `drive`, connected on `host`.
-    pub(crate) fn new(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, drive: &Arc<Reactor>) -> Arc<Self> {
-        drive.add(|token| {
-            Arc::new_cyclic(|direct: &Weak<Self>| {
-                let (direct, host) = (direct.clone(), host.clone());
-                let connect = move |settings: &Arc<Settings>| {
-                    host.spawn(connect(Arc::clone(settings), direct.clone(), token));
-                };
+/// The connection with its socket.
+struct Body {
+    health: Arc<Health>,
+    connection: Connection,
+    socket: Option<MioSocket>,
+    effects: Vec<Effect>,
+    dial: Box<dyn Fn() + Send>,
+}
+
+impl ReactorTask {
+    /// A connection of `reactor`, dialed on `host`.
+    pub(crate) fn new(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, reactor: &Arc<Reactor>) -> Arc<Self> {
+        reactor.add(|token| {
+            Arc::new_cyclic(|task: &Weak<Self>| {
+                let (task, host, target) = (task.clone(), host.clone(), Arc::clone(settings));
+                let dial = move || drop(host.spawn(dial_for(Arc::clone(&target), task.clone(), token)));
+                let connection = Connection::new(Arc::clone(settings), Arc::clone(health), fastrand::u64(..));
+                let (health, dial) = (Arc::clone(health), Box::new(dial));
                 Self {
-                    drive: Arc::clone(drive),
+                    reactor: Arc::clone(reactor),
                     inbox: Mutex::default(),
                     events: AtomicU8::new(0),
-                    lane: Mutex::new(Lane::new(Arc::clone(settings), Arc::clone(health), connect)),
+                    body: Mutex::new(Body { health, connection, socket: None, effects: Vec::new(), dial }),
                     due: AtomicU64::new(u64::MAX),
                     busy: AtomicBool::new(false),
                     kept: Mutex::default(),
@@ -76,9 +86,9 @@ impl Direct {
 
     /// Sends an operation that this thread, or one like it, waits for.
     pub(crate) fn submit(&self, job: Job) {
-        self.drive.note();
+        self.reactor.note();
         let mut inbox = self.inbox.lock();
-        inbox.push(Message::Submit(job));
+        inbox.push(Message::Bring(Input::Submit(job)));
         let first = inbox.len() == 1;
         drop(inbox);
         if !sends_later() {
@@ -86,77 +96,111 @@ impl Direct {
         } else if first {
             // Should the loop be blocked before it sends, the I/O thread does it.
             self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
-            self.drive.promote_next();
+            self.reactor.promote_next();
         }
     }
 
     pub(crate) fn give_up(&self) {
-        self.bring(Message::GiveUp);
+        self.bring(Message::Bring(Input::GiveUp));
     }
 
     pub(crate) fn close(self: &Arc<Self>) {
         *self.kept.lock() = Some(Arc::clone(self));
-        self.bring(Message::Close);
+        self.bring(Message::Bring(Input::Close));
     }
 
     /// Brings what no waiting thread has asked for.
     fn bring(&self, message: Message) {
         self.inbox.lock().push(message);
         self.attend();
-        self.drive.promote_next();
+        self.reactor.promote_next();
     }
 
-    fn work(&self, lane: &mut Lane<DirectLink>) {
+    fn work(&self, body: &mut Body) {
         let now = Tick::now();
         let events = self.events.swap(0, Ordering::SeqCst);
-        let due = due(lane) <= now;
-        if let State::Up(link) = &mut lane.state {
-            // An answer isn't late that only nobody has looked for.
-            let moved = due || events & MOVED != 0 || link.is_doubtful(now);
-            link.notice(moved, events & HANGS_UP != 0);
+        let due = body.due() <= now;
+        if let Some(socket) = &mut body.socket {
+            // An answer isn't late that only nobody has looked for. And nothing shall overtake what has to be sent again.
+            let doubtful = body.connection.is_probing() || socket.is_doubtful(now);
+            socket.notice(due || events & MOVED != 0 || doubtful, events & HANGS_UP != 0);
         }
-        while let State::Up(link) = &mut lane.state {
-            let Some((number, result)) = link.receive(now) else { break };
-            lane.landed(number, result);
-        }
+        body.read(now);
         // Later than a connection that has just been found broken: it may be replaced at once.
         let now = Tick::now();
         let messages = std::mem::take(&mut *self.inbox.lock());
         for message in messages {
             match message {
-                Message::Submit(job) => lane.accept(job, now),
-                Message::Connected(attempt) => lane.attempted(*attempt),
-                Message::GiveUp => lane.give_up(now),
-                Message::Close => lane.close(now),
+                Message::Bring(input) => body.bring(now, input),
+                Message::Dialed(dialed) => body.dialed(now, *dialed),
             }
         }
         if due {
-            lane.overdue(now);
+            body.bring(now, Input::Wake);
         }
-        lane.pursue(now);
-        if let State::Up(link) = &mut lane.state
-            && let Err(error) = link.flush()
-        {
-            lane.broken(Some(&error));
-        }
-        if lane.is_over() {
-            lane.end();
+        body.write(now);
+        if body.connection.is_over() {
             let kept = self.kept.lock().take();
             drop(kept);
         }
     }
 }
 
-/// When a lane has to be attended to.
-fn due(lane: &Lane<DirectLink>) -> Tick {
-    match lane.state {
-        State::Down if lane.is_over() => Tick::NEVER,
-        State::Connecting(()) => lane.due().after(LAST_WORD),
-        _ => lane.due(),
+impl Body {
+    fn bring(&mut self, now: Tick, input: Input) {
+        self.connection.handle(now, input, &mut self.effects);
+        let (socket, dial) = (&mut self.socket, &self.dial);
+        carry_out(&mut self.effects, &self.health, |role, opens| match role {
+            Role::Operations if opens => dial(),
+            Role::Operations => *socket = None,
+            // Nobody listens here: that is done in the background.
+            Role::Listening => (),
+        });
+    }
+
+    fn dialed(&mut self, now: Tick, dialed: Result<MioSocket, Failure>) {
+        match dialed {
+            Ok(socket) => {
+                self.socket = Some(socket);
+                self.bring(now, Input::Opened(Role::Operations));
+            }
+            Err(failure) => self.bring(now, Input::Unopened(Role::Operations, failure)),
+        }
+    }
+
+    /// Reads what is there.
+    fn read(&mut self, now: Tick) {
+        while let (Some(socket), Some(buffers)) = (&mut self.socket, self.connection.buffers(Role::Operations)) {
+            let input = match socket.read(buffers, now) {
+                Ok(None) => return,
+                Ok(Some(0)) => Input::Closed(Role::Operations, None),
+                Ok(Some(count)) => Input::Read(Role::Operations, count),
+                Err(error) => Input::Closed(Role::Operations, Some(error)),
+            };
+            self.bring(now, input);
+        }
+    }
+
+    /// Writes what can be written. A server that takes nothing more may have said why.
+    fn write(&mut self, now: Tick) {
+        let (Some(socket), Some(buffers)) = (&mut self.socket, self.connection.buffers(Role::Operations)) else { return };
+        if let Err(error) = socket.write(buffers) {
+            socket.notice(true, true);
+            self.read(now);
+            if self.socket.is_some() {
+                self.bring(now, Input::Closed(Role::Operations, Some(error)));
+            }
+        }
+    }
+
+    /// When it has to be attended to.
+    fn due(&self) -> Tick {
+        let due = self.connection.wake_at();
+        if self.connection.is_opening() { due.after(LAST_WORD) } else { due }
     }
 }
 
-impl Handler for Direct {
+impl Handler for ReactorTask {
     fn notice(&self, event: &mio::event::Event) {
         let hangs_up = if event.is_read_closed() || event.is_error() { HANGS_UP } else { 0 };
         self.events.fetch_or(MOVED | hangs_up, Ordering::SeqCst);
@@ -164,16 +208,15 @@ impl Handler for Direct {
 
     fn attend(&self) {
         loop {
-            // Who is at it looks again when it is done.
-            let Some(mut lane) = self.lane.try_lock() else { return };
-            self.work(&mut lane);
-            let busy = matches!(&lane.state, State::Up(link) if link.is_busy());
-            let due = due(&lane);
+            // The thread that is at it looks again when it is done.
+            let Some(mut body) = self.body.try_lock() else { return };
+            self.work(&mut body);
+            let (busy, due) = (body.connection.is_busy(), body.due());
             self.busy.store(busy, Ordering::SeqCst);
             let before = self.due.swap(due.as_micros(), Ordering::SeqCst);
-            drop(lane);
+            drop(body);
             if due.as_micros() < before {
-                self.drive.is_due(due);
+                self.reactor.is_due(due);
             }
             if self.inbox.lock().is_empty() && self.events.load(Ordering::SeqCst) == 0 {
                 return;
@@ -190,12 +233,11 @@ impl Handler for Direct {
     }
 }
 
-/// Connects on the I/O thread, and hands the socket over.
-async fn connect(settings: Arc<Settings>, direct: Weak<Direct>, token: Token) {
-    let greeted = greet(&settings).await;
-    if let Some(direct) = direct.upgrade() {
-        let link =
-            greeted.and_then(|greeted| DirectLink::new(greeted, direct.drive.registry(), token, settings.response_timeout));
-        direct.bring(Message::Connected(Box::new(link)));
+/// Dials on the I/O thread, and hands the socket over.
+async fn dial_for(settings: Arc<Settings>, task: Weak<ReactorTask>, token: Token) {
+    let dialed = dial(&settings).await;
+    if let Some(task) = task.upgrade() {
+        let socket = dialed.and_then(|socket| MioSocket::new(socket, task.reactor.registry(), token));
+        task.bring(Message::Dialed(Box::new(socket)));
     }
 }

@@ -1,16 +1,16 @@
-//! Connected sockets, and what counts the replies that arrive on them.
+//! A connected socket on a runtime, whichever kind it is.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
+
+use crate::server::redis::connection::buffers::Buffers;
 
 /// Any kind of connected socket, on a runtime.
 pub(crate) enum Socket {
@@ -52,18 +52,51 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Counts the replies and messages of a connection. One on which none arrived since a question was sent is half-open, whatever
-/// trickles in; one that is only slow is not.
-#[derive(Clone, Default)]
-pub(crate) struct Pulse(Arc<AtomicU64>);
+/// A socket on a runtime, with what is known of the way out.
+pub(crate) struct OpenSocket {
+    socket: Socket,
+    /// What was written may still be on its way through TLS.
+    unflushed: bool,
+    /// Why nothing can be written any more. The server may have said its last before.
+    mute: Option<io::Error>,
+}
 
-impl Pulse {
-    pub(crate) fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+impl OpenSocket {
+    pub(crate) fn new(socket: Socket) -> Self {
+        Self { socket, unflushed: false, mute: None }
     }
 
-    /// A reply or a message arrived, all of it.
-    pub(crate) fn beat(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    /// Writes what there is, and reads once; nothing is the server's end. What isn't written yet stays in the buffers.
+    pub(crate) fn poll(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.mute.is_none()
+            && let Poll::Ready(Err(error)) = self.poll_write(buffers, context)
+        {
+            self.mute = Some(error);
+        }
+        let mut room = ReadBuf::new(buffers.room());
+        match Pin::new(&mut self.socket).poll_read(context, &mut room) {
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(room.filled().len())),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => match self.mute.take() {
+                Some(error) => Poll::Ready(Err(error)),
+                None => Poll::Pending,
+            },
+        }
+    }
+
+    fn poll_write(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !buffers.unwritten().is_empty() {
+            let count = ready!(Pin::new(&mut self.socket).poll_write(context, buffers.unwritten()))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            buffers.wrote(count);
+            self.unflushed = true;
+        }
+        if self.unflushed {
+            ready!(Pin::new(&mut self.socket).poll_flush(context))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
     }
 }

@@ -1,8 +1,9 @@
-//! A lane that runs as one task of a runtime.
+//! A connection that runs as one task of a runtime.
 
-use std::future::pending;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -10,52 +11,48 @@ use tokio::time::{Sleep, sleep};
 
 use crate::clock::Tick;
 use crate::op::Failure;
-use crate::server::redis::connection::connection::{Lane, State};
+use crate::server::redis::connection::connection::Connection;
+use crate::server::redis::connection::effect::{Effect, Input, Role};
 use crate::server::redis::connection::health::Health;
-use crate::server::redis::connection::listener::{Audience, Hearing};
-use crate::server::redis::connection::pipeline::Job;
-use crate::server::redis::connection::subscriber::Ear;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::aside::Ending;
-use crate::server::redis::transport::handshake::greet;
-use crate::server::redis::transport::link::{Event, Link};
+use crate::server::redis::transport::carry_out;
+use crate::server::redis::transport::dial::dial;
+use crate::server::redis::transport::socket::{OpenSocket, Socket};
 
-/// Operations taken from the inbox at once, and so at most in one write.
+/// Inputs taken from the inbox at once, and so at most in one write.
 const BATCH: usize = 256;
 
-/// What a server tells its lane.
-pub(crate) enum Message {
-    Submit(Job),
-    Warm,
-    Listen(Hearing),
-    GiveUp,
-    Close,
+const ROLES: [Role; 2] = [Role::Operations, Role::Listening];
+
+/// Where a socket is to be, or is.
+#[derive(Default)]
+enum Slot {
+    #[default]
+    Empty,
+    Opening(Pin<Box<dyn Future<Output = Result<Socket, Failure>> + Send>>),
+    Open(OpenSocket),
 }
 
-/// What a state brings.
-enum News {
-    Connected(Box<Result<Link, Failure>>),
-    Link(Event),
-}
-
-/// Runs a lane until the server is closed or dropped. Its connections leave messages with the `audience`; without one it
-/// can't listen.
-pub(crate) async fn run(
+/// The connection with its sockets.
+struct Task {
     settings: Arc<Settings>,
-    mut inbox: UnboundedReceiver<Message>,
     health: Arc<Health>,
-    audience: Option<Audience>,
-) {
-    let host = Host { settings: Arc::clone(&settings), audience: audience.clone() };
-    let mut lane = Lane::<Link>::new(settings, health, move |settings| {
-        let (settings, audience) = (Arc::clone(settings), audience.clone());
-        Box::pin(async move { Ok(Link::new(greet(&settings).await?, settings.response_timeout, audience)) })
-    });
+    connection: Connection,
+    /// By role.
+    slots: [Slot; 2],
+    effects: Vec<Effect>,
+}
+
+/// Runs a connection until the server is closed or dropped.
+pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<Input>, health: Arc<Health>) {
+    let connection = Connection::new(Arc::clone(&settings), Arc::clone(&health), fastrand::u64(..));
+    let mut task = Task { settings, health, connection, slots: Default::default(), effects: Vec::new() };
     let mut batch = Vec::with_capacity(BATCH);
     let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
     let mut alarm_at = Tick::NEVER;
-    loop {
-        let due = lane.due();
+    let mut closes = false;
+    while !task.connection.is_over() {
+        let due = task.connection.wake_at();
         if due < alarm_at {
             // Most operations are answered long before the alarm they would have set, so it is only ever moved forward.
             alarm.as_mut().reset(tokio::time::Instant::now() + due.since(Tick::now()));
@@ -63,81 +60,73 @@ pub(crate) async fn run(
         }
         tokio::select! {
             biased;
-            news = next(&mut lane.state) => match news {
-                News::Connected(attempt) => lane.attempted(*attempt),
-                News::Link(Event::Landed(number, result)) => lane.landed(number, result),
-                News::Link(Event::Broken(error)) => lane.broken(error.as_ref()),
-            },
-            Some(ending) = ending(&mut lane.ear), if lane.ear.is_some() => lane.end_aside(&ending),
-            count = inbox.recv_many(&mut batch, BATCH), if !lane.is_closing() => host.take(&mut lane, &mut inbox, &mut batch, count),
+            input = poll_fn(|context| task.poll(context)) => task.bring(Tick::now(), input),
+            count = inbox.recv_many(&mut batch, BATCH), if !closes => {
+                let now = Tick::now();
+                closes |= batch.iter().any(|input| matches!(input, Input::Close));
+                batch.drain(..).for_each(|input| task.bring(now, input));
+                // None at all: the server was dropped.
+                if count == 0 {
+                    closes = true;
+                    task.bring(now, Input::Close);
+                }
+                if closes {
+                    inbox.close();
+                    while let Ok(input) = inbox.try_recv() {
+                        task.bring(now, input);
+                    }
+                }
+            }
             () = &mut alarm, if alarm_at != Tick::NEVER => {
                 alarm_at = Tick::NEVER;
-                lane.overdue(Tick::now());
+                task.bring(Tick::now(), Input::Wake);
             }
         }
-        if lane.is_over() {
-            return lane.end();
-        }
     }
 }
 
-/// Waits for what a state brings. Cancel safe.
-async fn next(state: &mut State<Link>) -> News {
-    match state {
-        State::Down => pending().await,
-        State::Connecting(attempt) => News::Connected(Box::new(attempt.await)),
-        State::Up(link) => News::Link(link.next().await),
+impl Task {
+    fn bring(&mut self, now: Tick, input: Input) {
+        self.connection.handle(now, input, &mut self.effects);
+        let (settings, slots) = (&self.settings, &mut self.slots);
+        carry_out(&mut self.effects, &self.health, |role, opens| {
+            slots[role as usize] = if opens {
+                let settings = Arc::clone(settings);
+                Slot::Opening(Box::pin(async move { dial(&settings).await }))
+            } else {
+                Slot::Empty
+            };
+        });
     }
-}
 
-/// Waits for the end of the ear's second connection. Cancel safe.
-async fn ending(ear: &mut Option<Ear>) -> Option<Ending> {
-    match ear {
-        Some(ear) => Some(ear.ending().await),
-        None => None,
-    }
-}
-
-/// What the task of a lane knows besides.
-struct Host {
-    settings: Arc<Settings>,
-    audience: Option<Audience>,
-}
-
-impl Host {
-    fn take(&self, lane: &mut Lane<Link>, inbox: &mut UnboundedReceiver<Message>, batch: &mut Vec<Message>, count: usize) {
-        let now = Tick::now();
-        // None at all: the server was dropped.
-        let mut closes = count == 0;
-        for message in batch.drain(..) {
-            match message {
-                Message::Submit(job) => lane.accept(job, now),
-                Message::Warm => lane.warm(),
-                Message::Listen(hearing) => self.listen(lane, hearing, now),
-                Message::GiveUp => lane.give_up(now),
-                Message::Close => {
-                    closes = true;
-                    lane.close(now);
+    /// Writes what there is, and waits for what the sockets bring. Nothing is lost when nobody waits any more.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Input> {
+        for (role, slot) in ROLES.into_iter().zip(&mut self.slots) {
+            let input = match slot {
+                Slot::Empty => continue,
+                Slot::Opening(opening) => match opening.as_mut().poll(context) {
+                    Poll::Pending => continue,
+                    Poll::Ready(Ok(socket)) => {
+                        *slot = Slot::Open(OpenSocket::new(socket));
+                        Input::Opened(role)
+                    }
+                    Poll::Ready(Err(failure)) => {
+                        *slot = Slot::Empty;
+                        Input::Unopened(role, failure)
+                    }
+                },
+                Slot::Open(socket) => {
+                    let Some(buffers) = self.connection.buffers(role) else { continue };
+                    match socket.poll(buffers, context) {
+                        Poll::Pending => continue,
+                        Poll::Ready(Ok(0)) => Input::Closed(role, None),
+                        Poll::Ready(Ok(count)) => Input::Read(role, count),
+                        Poll::Ready(Err(error)) => Input::Closed(role, Some(error)),
+                    }
                 }
-            }
+            };
+            return Poll::Ready(input);
         }
-        if closes {
-            lane.close(now);
-            inbox.close();
-            while let Ok(message) = inbox.try_recv() {
-                if let Message::Submit(job) = message {
-                    lane.accept(job, now);
-                }
-            }
-        }
-        lane.pursue(now);
-    }
-
-    fn listen(&self, lane: &mut Lane<Link>, hearing: Hearing, now: Tick) {
-        let hearing = Arc::new(hearing);
-        // Without an audience, or with another listener, there is nobody to hear it.
-        if !lane.is_closing() && self.audience.as_ref().is_some_and(|audience| audience.set(Arc::clone(&hearing)).is_ok()) {
-            lane.listen(Ear::new(hearing, Arc::clone(&self.settings)), now);
-        }
+        Poll::Pending
     }
 }

@@ -1,78 +1,107 @@
-//! The first words on a new connection: who we are, which database, what server this is.
+//! Handshake: the first words on a new socket. They say who we are and which database is meant, and ask what server this is.
 
+use std::io;
 use std::sync::Arc;
 
 use redis::{RedisError, RedisResult, Value};
-use tokio::io::AsyncWriteExt;
 
+use crate::clock::Tick;
 use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind, Op, Verdict};
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
-use crate::server::redis::commands::replies::Replies;
+use crate::server::redis::connection::buffers::Buffers;
+use crate::server::redis::connection::effect::Role;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::dial::{Limit, dial};
-use crate::server::redis::transport::socket::Socket;
 use crate::server::redis::transport::url::{Endpoint, Target};
 
-/// A socket whose server knows us, and the run id if it was asked for.
-pub(crate) struct Greeted {
-    pub(crate) socket: Socket,
-    pub(crate) run_id: Option<String>,
+/// A handshake under way: all questions leave at once, and are judged when all are answered.
+pub(crate) struct Handshake {
+    settings: Arc<Settings>,
+    pub(crate) buffers: Buffers,
+    steps: Vec<Step>,
+    answers: Vec<RedisResult<Value>>,
+    /// It knows no scripts, so it was asked whether it is a sentinel.
+    may_be_sentinel: bool,
+    until: Tick,
 }
 
-/// Connects, and asks what has to be known before the first operation, in one round trip.
-pub(crate) async fn greet(settings: &Settings) -> Result<Greeted, Failure> {
-    let limit = Limit::new(settings.connect_timeout);
-    let mut socket = dial(&settings.target, limit).await?;
-    let mut replies = Replies::default();
-    let questions = questions(settings);
-    let what = "connected, but no answer";
-    let answers = limit.keep(FailureKind::Timeout, what, ask(&mut socket, &mut replies, &questions)).await?;
-    if answers.iter().any(is_scriptless) && limit.keep(FailureKind::Timeout, what, is_sentinel(&mut socket, &mut replies)).await?
-    {
-        return Err(Failure::not_applied(FailureKind::Mismatch, refusal::SENTINEL));
-    }
-    let steps = questions.iter().map(|(step, _)| *step);
-    let run_id = judge(steps.zip(answers), settings)?;
-    if !replies.is_empty() {
-        return Err(Failure::not_applied(FailureKind::Protocol, "more was answered than had been asked"));
-    }
-    Ok(Greeted { socket, run_id })
-}
-
-/// The answers, up to the first that doesn't come.
-async fn ask(socket: &mut Socket, replies: &mut Replies, questions: &[(Step, Vec<u8>)]) -> Vec<RedisResult<Value>> {
-    let bytes: Vec<u8> = questions.iter().flat_map(|(_, command)| command).copied().collect();
-    let mut answers = Vec::with_capacity(questions.len());
-    // A server that doesn't read may still have said why: then the error is the end of what it said.
-    if socket.write_all(&bytes).await.is_ok() {
-        let _ = socket.flush().await;
-    }
-    for _ in questions {
-        let answer = replies.read(socket).await;
-        let ended = answer.is_err();
-        answers.push(answer);
-        if ended {
-            break;
+impl Handshake {
+    /// Begins on a new socket; `until` is the end of the time that connecting may take.
+    pub(crate) fn begin(settings: &Arc<Settings>, role: Role, until: Tick) -> Self {
+        let mut buffers = Buffers::default();
+        let mut steps = Vec::with_capacity(4);
+        // Who only listens needs no database, and asks nothing of the server.
+        let needed = |step| role == Role::Operations || matches!(step, Step::Credentials | Step::Name);
+        for (step, command) in questions(settings).into_iter().filter(|(step, _)| needed(*step)) {
+            steps.push(step);
+            buffers.output.end().extend(command);
         }
+        let answers = Vec::with_capacity(steps.len());
+        Self { settings: Arc::clone(settings), buffers, steps, answers, may_be_sentinel: false, until }
     }
-    answers
+
+    /// When it has taken too long.
+    pub(crate) fn until(&self) -> Tick {
+        self.until
+    }
+
+    /// What it has come to when it has taken too long.
+    pub(crate) fn late(&self) -> Failure {
+        let span = self.settings.connect_timeout.as_millis();
+        Failure::not_applied(FailureKind::Timeout, format!("connected, but no answer within {span} ms"))
+    }
+
+    /// Takes what was read; gives the end of the handshake, if that is it: the run id, where it was asked for.
+    pub(crate) fn read(&mut self) -> Option<Result<Option<String>, Failure>> {
+        while let Some(answer) = self.buffers.replies.next() {
+            if self.may_be_sentinel {
+                let mode = answer.as_ref().ok().and_then(mode);
+                let is_sentinel = mode.as_deref() == Some("sentinel");
+                let sentinel = || Failure::not_applied(FailureKind::Mismatch, refusal::SENTINEL);
+                return Some(if is_sentinel { Err(sentinel()) } else { self.judged() });
+            }
+            let is_last = answer.is_err();
+            self.answers.push(answer);
+            if is_last {
+                return Some(self.judged());
+            }
+            if self.answers.len() < self.steps.len() {
+                continue;
+            }
+            if !self.answers.iter().any(is_scriptless) {
+                return Some(self.judged());
+            }
+            self.may_be_sentinel = true;
+            self.buffers.output.end().extend(redis::cmd("INFO").arg("server").get_packed_command());
+        }
+        None
+    }
+
+    /// Says why there is no connection, when the socket is closed before the end.
+    pub(crate) fn closed(&mut self, why: Option<io::Error>) -> Failure {
+        let error: RedisError = why.unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()).into();
+        if self.answers.len() < self.steps.len() {
+            self.answers.push(Err(error.clone()));
+        }
+        self.judged().err().unwrap_or_else(|| hung_up(&error, &self.settings.target))
+    }
+
+    fn judged(&mut self) -> Result<Option<String>, Failure> {
+        let answers = self.steps.iter().copied().zip(std::mem::take(&mut self.answers));
+        let run_id = judge(answers, &self.settings)?;
+        if !self.buffers.replies.is_empty() {
+            return Err(Failure::not_applied(FailureKind::Protocol, "more was answered than had been asked"));
+        }
+        Ok(run_id)
+    }
 }
 
 /// Whether the server has answered that it runs no scripts.
 fn is_scriptless(answer: &RedisResult<Value>) -> bool {
     let Ok(Value::ServerError(error)) = answer else { return false };
     refusal::knows_no_scripts(error.code(), error.details().unwrap_or_default())
-}
-
-/// Whether the server says that it is a sentinel, which runs none.
-async fn is_sentinel(socket: &mut Socket, replies: &mut Replies) -> bool {
-    let question = (Step::RunId, redis::cmd("INFO").arg("server").get_packed_command());
-    let answers = ask(socket, replies, &[question]).await;
-    let mode = answers.first().and_then(|answer| mode(answer.as_ref().ok()?));
-    mode.as_deref() == Some("sentinel")
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

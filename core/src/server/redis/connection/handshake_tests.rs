@@ -1,8 +1,8 @@
-//! Refused greetings: what is told of a server that refuses the first words, without a password in it.
+//! Handshakes: what is asked, and what is told of a server that refuses the first words, without a password in it.
 
-use super::*;
 use std::time::Duration;
 
+use super::*;
 use crate::options::ClientOptions;
 use crate::server::redis::settings::name;
 
@@ -12,15 +12,68 @@ fn settings(url: &str) -> Settings {
     Settings { target, name: name(None), quorum_config: None, connect_timeout: timeout, response_timeout: timeout }
 }
 
+/// A handshake by the settings of a URL.
+fn begun(url: &str) -> Handshake {
+    Handshake::begin(&Arc::new(settings(url)), Role::Operations, Tick::NEVER)
+}
+
+/// Brings bytes to it.
+fn said(handshake: &mut Handshake, bytes: &str) -> Option<Result<Option<String>, Failure>> {
+    handshake.buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
+    handshake.buffers.replies.filled(bytes.len());
+    handshake.read()
+}
+
 /// What comes of these answers to the first words.
 fn failed(url: &str, answers: &[&str]) -> Failure {
-    let settings = settings(url);
-    let steps: Vec<Step> = questions(&settings).iter().map(|(step, _)| *step).collect();
-    let answers = answers.iter().map(|answer| redis::parse_redis_value(format!("{answer}\r\n").as_bytes()));
-    match judge(steps.into_iter().zip(answers), &settings) {
-        Err(failure) => failure,
-        Ok(_) => panic!("{url} was let in"),
+    let mut handshake = begun(url);
+    for answer in answers {
+        match said(&mut handshake, &format!("{answer}\r\n")) {
+            Some(Err(failure)) => return failure,
+            Some(Ok(_)) => panic!("{url} was let in"),
+            None => {}
+        }
     }
+    handshake.closed(None)
+}
+
+#[test]
+fn a_sentinel_is_found_where_no_scripts_are_known() {
+    let unknown = "+OK\r\n-ERR unknown command 'EVAL', with args beginning with: '-- Asks'\r\n";
+    let info = |mode: &str| {
+        let text = format!("redis_mode:{mode}\r\n");
+        format!("${}\r\n{text}\r\n", text.len())
+    };
+    for (answer, kind) in [(info("sentinel"), FailureKind::Mismatch), (info("standalone"), FailureKind::Denied)] {
+        let mut handshake = begun("redis://localhost");
+        assert!(handshake.buffers.unwritten().windows(7).any(|word| word == b"SETNAME"));
+        handshake.buffers.wrote(handshake.buffers.unwritten().len());
+        assert!(said(&mut handshake, unknown).is_none());
+        assert_eq!(handshake.buffers.unwritten(), b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n");
+        assert_eq!(said(&mut handshake, &answer).unwrap().unwrap_err().kind, kind);
+    }
+    let mut handshake = begun("redis://localhost");
+    assert!(said(&mut handshake, unknown).is_none());
+    assert_eq!(handshake.closed(None).kind, FailureKind::Denied, "it says no more");
+}
+
+#[test]
+fn more_than_was_asked_for_is_no_server() {
+    let mut handshake = begun("redis://localhost");
+    let greeted = "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+    let failure = said(&mut handshake, &format!("+OK\r\n{greeted}+OK\r\n")).unwrap().unwrap_err();
+    assert_eq!((failure.kind, &*failure.message), (FailureKind::Protocol, "more was answered than had been asked"));
+    assert_eq!(said(&mut begun("redis://localhost"), &format!("+OK\r\n{greeted}")), Some(Ok(None)));
+}
+
+#[test]
+fn only_what_is_needed_is_said_where_one_only_listens() {
+    let settings = Arc::new(settings("redis://ann:hunter2@localhost/3"));
+    let mut handshake = Handshake::begin(&settings, Role::Listening, Tick::NEVER);
+    let asked = String::from_utf8_lossy(handshake.buffers.unwritten()).into_owned();
+    assert!(asked.contains("AUTH") && asked.contains("SETNAME"), "{asked}");
+    assert!(!asked.contains("SELECT") && !asked.contains("EVAL"), "{asked}");
+    assert_eq!(said(&mut handshake, "+OK\r\n+OK\r\n"), Some(Ok(None)));
 }
 
 #[test]

@@ -1,0 +1,46 @@
+import type * as native from '../native/index.js'
+import { valueOf } from './errors.js'
+import { time } from './options.js'
+import { outcome, queue, resultOf } from './queue.js'
+
+/**
+ * The clock of every lock in this process, in the hands of one test: it moves time forward for `memory://` and scripted servers.
+ *
+ * ```js
+ * const clock = new Clock()
+ * const held = await new Client('memory://report').lock('report').acquire()
+ * await clock.advance(3_600_000)
+ * assert.ok(held.isValid())   // its ttl is 10 s, and it was renewed for an hour
+ * clock.close()
+ * ```
+ *
+ * Time goes on by itself, too, and is never moved back. One test has the clock at a time: making a second one before the first is
+ * closed throws `InvalidArgumentError`.
+ */
+export class Clock implements Disposable {
+  readonly #native: native.Clock
+
+  constructor() {
+    this.#native = valueOf(queue.clock())
+  }
+
+  /**
+   * Moves the clock forward. Everything that is due until then has happened when it resolves, each at its time: renewals, retries, the
+   * end of waits and of holds, late answers of scripted servers. What your own code does about it, it does in its own time.
+   *
+   * Rejects with `InvalidArgumentError` while a lock is held or waited for on a real server, which has a clock of its own.
+   */
+  async advance(ms: number): Promise<void> {
+    resultOf(await outcome(this.#native.advance(time('ms', ms ?? null) as number)))
+  }
+
+  /** Gives the clock back: another test may take it. Time goes on from where it is. */
+  close(): void {
+    this.#native.close()
+  }
+
+  /** Gives the clock back. */
+  [Symbol.dispose](): void {
+    this.close()
+  }
+}

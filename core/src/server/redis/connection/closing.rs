@@ -1,0 +1,70 @@
+//! Closing: what a connection still does when its client goes.
+
+use super::connection::{Connection, State};
+use crate::clock::Tick;
+use crate::server::redis::commands::codec::Form;
+use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::failure::closed;
+use crate::server::redis::connection::pipeline::Job;
+use crate::server::{Completion, Request};
+
+impl Connection {
+    /// From here on only releases count. What was sent and has no answer is taken back on the same connection, where nothing can
+    /// overtake it, whenever the server reads it.
+    pub(super) fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        if std::mem::replace(&mut self.given_up, true) {
+            return;
+        }
+        self.backlog.refuse(&closed(false), |job| !job.request.op.survives_reconnect(), out);
+        if let State::Up(conversation) = &mut self.state {
+            let (given_up, undo) = conversation.pipeline.give_up();
+            for op in undo {
+                let request = Request::new(op, now.after(self.settings.response_timeout));
+                conversation.send(Job::new(request, Completion::new(|_| ())), Form::BySha, now);
+            }
+            out.extend(given_up.into_iter().map(|job| job.end(Err(closed(true)))));
+        }
+    }
+
+    /// Releases have a moment to leave, those that wait for a connection, too.
+    pub(super) fn close(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        if self.closing.is_some() || self.is_over() {
+            return;
+        }
+        self.give_up(now, out);
+        self.closing = Some(now.after(self.settings.response_timeout));
+        self.forget_listener(out, |_| true);
+    }
+
+    /// Ends a close that has nothing left to wait for.
+    pub(super) fn end_if_over(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        if !self.is_over() && self.closing.is_some_and(|until| now >= until || !self.is_awaited()) {
+            self.end(out);
+        }
+    }
+
+    /// Whether a close has something to wait for.
+    fn is_awaited(&self) -> bool {
+        match &self.state {
+            State::Down | State::Opening(_) | State::Greeting(_) => !self.backlog.is_empty(),
+            State::Up(conversation) => conversation.pipeline.is_busy(),
+            State::Over => false,
+        }
+    }
+
+    /// Lets go of the socket, and of whatever still waits.
+    fn end(&mut self, out: &mut Vec<Effect>) {
+        self.backlog.refuse(&closed(false), |_| true, out);
+        let state = std::mem::replace(&mut self.state, State::Over);
+        if let State::Up(mut conversation) = state {
+            out.extend(conversation.pipeline.take(|_| true).into_iter().map(|job| job.end(Err(closed(true)))));
+            out.push(Effect::Drop(Role::Operations));
+        } else if matches!(state, State::Opening(_) | State::Greeting(_)) {
+            out.push(Effect::Drop(Role::Operations));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "closing_tests.rs"]
+mod tests;

@@ -1,0 +1,183 @@
+//! Listening connection: a second one that only subscribes, for a peer whose RESP2 can't carry messages beside answers.
+
+use std::io;
+use std::slice::Iter;
+use std::sync::Arc;
+
+use redis::{RedisResult, Value};
+
+use crate::clock::Tick;
+use crate::op::Failure;
+use crate::server::redis::commands::refusal;
+use crate::server::redis::connection::buffers::Buffers;
+use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::failure::{broke_by, no_answer};
+use crate::server::redis::connection::handshake::Handshake;
+use crate::server::redis::connection::idle_check::{Finding, IdleCheck, LOOK, LOOKS};
+use crate::server::redis::connection::listener::{ChannelListener, is_message};
+use crate::server::redis::connection::subscriber::{PING, Question, SUBSCRIBE};
+use crate::server::redis::connection::subscription::Subscription;
+use crate::server::redis::settings::Settings;
+
+/// How it ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// There was no connection.
+    Unconnected(Failure),
+    /// The peer doesn't let us listen, or hangs up when asked to.
+    Refused(Failure),
+    /// It was a subscription; `useful` if it lived long enough for the next to follow at once.
+    Broken { failure: Failure, useful: bool },
+}
+
+enum Stage {
+    Opening,
+    Greeting(Box<Handshake>),
+    /// What was asked is answered in this order.
+    Subscribing(Subscription, Iter<'static, Question>),
+    Listening {
+        since: Tick,
+    },
+}
+
+/// The connection, from its opening to its end. Another attempt is another one of these.
+pub(crate) struct ListeningConnection {
+    settings: Arc<Settings>,
+    began: Tick,
+    stage: Stage,
+    /// After the handshake.
+    buffers: Buffers,
+    /// How many replies and messages have arrived.
+    reads: u64,
+    idle_check: IdleCheck,
+}
+
+impl ListeningConnection {
+    pub(crate) fn open(settings: &Arc<Settings>, now: Tick, out: &mut Vec<Effect>) -> Self {
+        out.push(Effect::Open(Role::Listening));
+        let (buffers, idle_check) = (Buffers::default(), IdleCheck::new(settings.response_timeout));
+        Self { settings: Arc::clone(settings), began: now, stage: Stage::Opening, buffers, reads: 0, idle_check }
+    }
+
+    pub(crate) fn buffers(&mut self) -> Option<&mut Buffers> {
+        match &mut self.stage {
+            Stage::Opening => None,
+            Stage::Greeting(handshake) => Some(&mut handshake.buffers),
+            Stage::Subscribing(..) | Stage::Listening { .. } => Some(&mut self.buffers),
+        }
+    }
+
+    pub(crate) fn wake_at(&self) -> Tick {
+        match &self.stage {
+            Stage::Opening => Tick::NEVER,
+            Stage::Greeting(handshake) => handshake.until(),
+            Stage::Subscribing(..) | Stage::Listening { .. } => self.idle_check.due(),
+        }
+    }
+
+    /// The socket is open; says whether that was waited for.
+    pub(crate) fn opened(&mut self) -> bool {
+        let expected = matches!(self.stage, Stage::Opening);
+        if expected {
+            let until = self.began.after(self.settings.connect_timeout);
+            self.stage = Stage::Greeting(Box::new(Handshake::begin(&self.settings, Role::Listening, until)));
+        }
+        expected
+    }
+
+    /// `count` bytes were read into the room; gives the end of the connection, if that is it.
+    pub(crate) fn read(
+        &mut self,
+        count: usize,
+        listener: &mut ChannelListener,
+        now: Tick,
+        out: &mut Vec<Effect>,
+    ) -> Option<Ending> {
+        self.buffers()?.replies.filled(count);
+        if let Stage::Greeting(handshake) = &mut self.stage {
+            if let Err(failure) = handshake.read()? {
+                return Some(Ending::Unconnected(failure));
+            }
+            self.buffers = std::mem::take(&mut handshake.buffers);
+            self.stage = Stage::Subscribing(Subscription::default(), SUBSCRIBE.iter());
+            self.ask(SUBSCRIBE, listener, now);
+        }
+        while let Some(said) = self.buffers.replies.next() {
+            self.reads += 1;
+            match said {
+                Ok(said) if is_message(&said) => listener.heard(said, out),
+                answer => {
+                    if let Some(ending) = self.answered(answer, listener, now, out) {
+                        return Some(ending);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn ask(&mut self, questions: &[Question], listener: &ChannelListener, now: Tick) {
+        for question in questions {
+            self.buffers.output.end().extend(question.command(listener.channel()));
+        }
+        self.idle_check.asked(questions.len(), now, self.reads);
+    }
+
+    fn answered(
+        &mut self,
+        answer: RedisResult<Value>,
+        listener: &mut ChannelListener,
+        now: Tick,
+        out: &mut Vec<Effect>,
+    ) -> Option<Ending> {
+        let refusal = match answer {
+            Ok(Value::ServerError(error)) => Some(refusal::failure(&error.into(), true)),
+            Ok(_) => None,
+            Err(error) => return Some(self.ended(refusal::failure(&error, true), now)),
+        };
+        self.idle_check.answered(now, self.reads);
+        let Stage::Subscribing(subscription, questions) = &mut self.stage else { return None };
+        let Some(Question::Subscribe(kind)) = questions.next() else { return None };
+        match subscription.answered(*kind, refusal)? {
+            Ok(()) => {
+                self.stage = Stage::Listening { since: now };
+                listener.listening(out);
+                None
+            }
+            Err(failure) => Some(Ending::Refused(failure)),
+        }
+    }
+
+    /// The socket is closed.
+    pub(crate) fn closed(&mut self, why: Option<io::Error>, now: Tick) -> Ending {
+        match &mut self.stage {
+            Stage::Greeting(handshake) => Ending::Unconnected(handshake.closed(why)),
+            _ => self.ended(broke_by(why), now),
+        }
+    }
+
+    fn ended(&self, failure: Failure, now: Tick) -> Ending {
+        match &self.stage {
+            Stage::Opening | Stage::Greeting(_) => Ending::Unconnected(failure),
+            Stage::Subscribing(..) => Ending::Refused(failure),
+            Stage::Listening { since } => Ending::Broken { failure, useful: now.since(*since) > LOOK * LOOKS },
+        }
+    }
+
+    /// Looks at the clock; gives the end of the connection, if that is it.
+    pub(crate) fn wake(&mut self, listener: &ChannelListener, now: Tick) -> Option<Ending> {
+        match &self.stage {
+            Stage::Opening => return None,
+            Stage::Greeting(handshake) => return (now >= handshake.until()).then(|| Ending::Unconnected(handshake.late())),
+            Stage::Subscribing(..) | Stage::Listening { .. } => (),
+        }
+        match self.idle_check.look(now, self.reads) {
+            Finding::Nothing => None,
+            Finding::Quiet => {
+                self.ask(PING, listener, now);
+                None
+            }
+            Finding::HalfOpen => Some(self.ended(no_answer(self.settings.response_timeout), now)),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Routes: the connections to one server, and which of them an operation takes.
+//!
+//! The background (renewals, undone rounds, retries) has a connection on the core's I/O thread. An operation that a task of another
+//! runtime asks for is sent and answered on that runtime itself, one that a thread waits for by that thread: handing it to the I/O
+//! thread and back costs more than the operation. Between routes there is no order; the protocol needs none, since a success that
+//! arrives after its round was undone is undone again. A route ends with its runtime.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use tokio::runtime::{Handle, Id};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::io::reactor::LazyReactor;
+use crate::io::runtime::{is_on_this_thread, of_the_caller};
+use crate::server::redis::connection::effect::Input;
+use crate::server::redis::connection::failure::closed;
+use crate::server::redis::connection::health::Health;
+use crate::server::redis::connection::listener::ChannelListener;
+use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::settings::Settings;
+use crate::server::redis::transport::reactor_task::ReactorTask;
+use crate::server::redis::transport::tokio_task;
+
+/// The connections to one server.
+pub(crate) struct Routes {
+    settings: Arc<Settings>,
+    health: Arc<Health>,
+    host: Handle,
+    background: UnboundedSender<Input>,
+    per_runtime: ArcSwap<Vec<RuntimeRoute>>,
+    reactor: Arc<LazyReactor>,
+    /// `None` where no reactor could be made: then threads use the background's route, too.
+    reactor_task: OnceLock<Option<Arc<ReactorTask>>>,
+    closed: AtomicBool,
+}
+
+/// A connection on a caller's runtime.
+#[derive(Clone)]
+struct RuntimeRoute {
+    host: Id,
+    inbox: UnboundedSender<Input>,
+}
+
+impl Routes {
+    pub(crate) fn new(settings: Settings, health: Health, host: &Handle, reactor: Arc<LazyReactor>) -> Self {
+        let (settings, health) = (Arc::new(settings), Arc::new(health));
+        let background = open(&settings, &health, host);
+        let (host, closed) = (host.clone(), AtomicBool::new(false));
+        Self {
+            settings,
+            health,
+            host,
+            background,
+            per_runtime: ArcSwap::default(),
+            reactor,
+            reactor_task: OnceLock::new(),
+            closed,
+        }
+    }
+
+    pub(crate) fn submit(&self, job: Job) {
+        if is_on_this_thread()
+            && let Some(reactor_task) = self.reactor_task()
+        {
+            return reactor_task.submit(job);
+        }
+        let input = Input::Submit(job);
+        let refused = match of_the_caller().filter(|caller| caller.id() != self.host.id()) {
+            Some(caller) => self.send_on(&caller, input),
+            None => self.background.send(input).err().map(|refused| refused.0),
+        };
+        if let Some(Input::Submit(job)) = refused {
+            job.completion.complete(Err(closed(false)));
+        }
+    }
+
+    /// The connection that blocked threads drive.
+    fn reactor_task(&self) -> Option<&Arc<ReactorTask>> {
+        if self.closed.load(Ordering::SeqCst) {
+            return self.reactor_task.get()?.as_ref();
+        }
+        let open = || self.reactor.get().map(|reactor| ReactorTask::new(&self.settings, &self.health, &self.host, reactor));
+        self.reactor_task.get_or_init(open).as_ref()
+    }
+
+    /// Sends on the route of the caller's runtime, or the background's if that has ended; gives back what neither takes.
+    fn send_on(&self, caller: &Handle, input: Input) -> Option<Input> {
+        if self.background.is_closed() {
+            return Some(input);
+        }
+        let known = self.per_runtime.load();
+        let known_route = known.iter().find(|route| route.host == caller.id()).map(|route| &route.inbox);
+        let input = match known_route {
+            Some(inbox) => inbox.send(input).err()?.0,
+            None => self.admit(caller).send(input).err()?.0,
+        };
+        self.background.send(input).err().map(|refused| refused.0)
+    }
+
+    fn admit(&self, caller: &Handle) -> UnboundedSender<Input> {
+        let inbox = open(&self.settings, &self.health, caller);
+        let route = RuntimeRoute { host: caller.id(), inbox: inbox.clone() };
+        self.per_runtime.rcu(|per_runtime| {
+            let alive = per_runtime.iter().filter(|route| !route.inbox.is_closed());
+            alive.cloned().chain([route.clone()]).collect::<Vec<_>>()
+        });
+        inbox
+    }
+
+    /// Has the background's route connect.
+    pub(crate) fn warm(&self) {
+        // A route that has ended renews nothing.
+        let _ = self.background.send(Input::Warm);
+    }
+
+    /// Listens on the background's route; says whether that still runs.
+    pub(crate) fn listen(&self, listener: ChannelListener) -> bool {
+        self.background.send(Input::Listen(listener)).is_ok()
+    }
+
+    /// Gives everything but releases up, also what comes later.
+    pub(crate) fn give_up(&self) {
+        if let Some(Some(reactor_task)) = self.reactor_task.get() {
+            reactor_task.give_up();
+        }
+        // A route that has ended has given up already.
+        let _ = self.background.send(Input::GiveUp);
+        for route in self.per_runtime.load().iter() {
+            let _ = route.inbox.send(Input::GiveUp);
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        if let Some(Some(reactor_task)) = self.reactor_task.get() {
+            reactor_task.close();
+        }
+        // A route that has ended is closed already.
+        let _ = self.background.send(Input::Close);
+        for route in self.per_runtime.load().iter() {
+            let _ = route.inbox.send(Input::Close);
+        }
+    }
+}
+
+/// The other routes end when they are dropped.
+impl Drop for Routes {
+    fn drop(&mut self) {
+        if let Some(Some(reactor_task)) = self.reactor_task.get() {
+            reactor_task.close();
+        }
+    }
+}
+
+fn open(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle) -> UnboundedSender<Input> {
+    let (sender, inbox) = unbounded_channel();
+    host.spawn(tokio_task::run(Arc::clone(settings), inbox, Arc::clone(health)));
+    sender
+}
