@@ -20,6 +20,9 @@ use crate::values::{Loss, Release};
 
 /// A lock that is held, under asyncio. As :class:`Held`; what waits is a coroutine.
 ///
+///     async with client.lock("orders:42") as held:
+///         await held.extend(60)
+///
 /// In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
 /// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
 #[pyclass(module = "locktender", frozen, weakref)]

@@ -81,11 +81,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client of `servers`; without any of what the environment names.
-    pub(crate) fn open(
-        py: Python<'_>,
-        servers: Option<&Bound<'_, PyAny>>,
-        options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
+    fn open(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let choice = ClientChoice::parse(py, options)?;
         let parts = Parts::new(py, servers, options)?;
         let number = clients::next_number();
@@ -100,7 +96,7 @@ impl Client {
     }
 
     /// Has the exit of the interpreter close the client, and makes its name known.
-    pub(crate) fn enrolled(client: &Bound<'_, Self>) -> PyResult<()> {
+    fn enrol(client: &Bound<'_, Self>) -> PyResult<()> {
         let (py, own_client) = (client.py(), client.get());
         if let Some(text) = &own_client.suspicion {
             own::call(py, |own| &own.warn, (client, py.None(), text))?;
@@ -144,9 +140,13 @@ impl Client {
 impl Client {
     #[new]
     #[pyo3(signature = (servers=None, **options), text_signature = None)]
-    fn new(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        servers: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Self>> {
         let client = Bound::new(py, Self::open(py, servers, options)?)?;
-        Self::enrolled(&client)?;
+        Self::enrol(&client)?;
         Ok(client.unbind())
     }
 
@@ -189,6 +189,8 @@ impl Client {
     /// Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
     /// larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
     ///
+    ///     held = client.adopt(ticket)  # what hand_over() returned
+    ///
     /// Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
     /// this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
     /// hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
@@ -228,6 +230,8 @@ impl Client {
 
     /// Marks the servers of a quorum as trusted, so that they vote at once instead of after ``max_ttl``.
     ///
+    ///     client.initialize_quorum()  # once, when the servers are new
+    ///
     /// Only for servers that are new, and only while no lock of this quorum may be held anywhere: a server that lost its data is
     /// kept from voting exactly because it may have forgotten a hold. Does nothing with one server.
     fn initialize_quorum(&self, py: Python<'_>) -> PyResult<()> {
@@ -241,6 +245,9 @@ impl Client {
     }
 
     /// What each server really guarantees; one that doesn't answer has an ``error`` in its report.
+    ///
+    ///     for report in client.report():
+    ///         print(report.server, report.warnings)
     fn report(&self, py: Python<'_>) -> PyResult<Vec<ServerReport>> {
         let reports = waiting::block(py, self.core.report())?;
         Ok(reports.into_iter().map(ServerReport::from).collect())
@@ -257,6 +264,8 @@ impl Client {
     }
 
     /// Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.
+    ///
+    ///     client.close()  # or: with client: ...
     ///
     /// Takes at most about a response timeout. Closing twice does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {

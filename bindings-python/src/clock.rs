@@ -35,6 +35,8 @@ impl Clock {
     }
 
     /// Gives the clock back: another test may take it. Time goes on from where it is.
+    ///
+    ///     clock.close()  # or: with Clock() as clock: ...
     fn close(&self) {
         self.0.close();
     }

@@ -15,24 +15,20 @@ pub(crate) fn client(py: Python<'_>) -> PyResult<Py<Client>> {
         if let Some(client) = DEFAULT.get(py) {
             return Ok(client);
         }
-        let made = make(py, None, None)?;
+        let made = Client::new(py, None, None)?;
         // Another thread may have been faster; there is one default client.
         drop(DEFAULT.with(|default| if default.is_none() { default.replace(made) } else { Some(made) }));
     }
 }
 
-fn make(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Client>> {
-    let client = Bound::new(py, Client::open(py, servers, options)?)?;
-    Client::enrolled(&client)?;
-    Ok(client.unbind())
-}
-
 #[doc = with_client_options!("configure(servers=None, *")]
 /// Sets the default client, from the next operation on: the arguments are those of :class:`Client`.
+///
+///     configure("redis://localhost", prefix="billing:", wait=5)
 #[pyfunction]
 #[pyo3(signature = (servers=None, **options), text_signature = None)]
 pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    let made = make(py, servers, options)?;
+    let made = Client::new(py, servers, options)?;
     drop(DEFAULT.replace(Some(made)));
     Ok(())
 }

@@ -75,16 +75,25 @@ impl Held {
     }
 
     /// How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
+    ///
+    ///     if held.remaining() < 5:
+    ///         held.extend()
     fn remaining(&self) -> f64 {
         self.hold.core.remaining().as_secs_f64()
     }
 
     /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
+    ///
+    ///     if held.is_valid():
+    ///         work_a_little()
     fn is_valid(&self) -> bool {
         self.hold.core.is_valid()
     }
 
     /// Raises unless the lock is held now. No I/O.
+    ///
+    ///     held.check()
+    ///     write(row, fence=held.fence)
     ///
     /// Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
@@ -105,6 +114,9 @@ impl Held {
     }
 
     /// Waits, at most ``timeout`` seconds, until the lock is lost: how, or ``None`` if it isn't, or was released.
+    ///
+    ///     if loss := held.wait_lost(0.1):
+    ///         print(loss.reason)
     #[pyo3(signature = (timeout=None))]
     fn wait_lost(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Loss>> {
         let patience = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
@@ -114,6 +126,9 @@ impl Held {
 
     /// Gives the lock back, and tells what was found.
     ///
+    ///     if held.release().outcome == "taken":
+    ///         print("somebody else had the lock, too")
+    ///
     /// Raises :exc:`UnavailableError` if the outcome stays unknown: the release goes on in the background, and may be called again
     /// to learn it. :exc:`NotHeldError` if it was released or handed over before, :exc:`ForkedError` in a forked child.
     fn release(&self, py: Python<'_>) -> PyResult<Release> {
@@ -122,6 +137,8 @@ impl Held {
 
     /// Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
     /// at most for what remains of the ttl, the lock stays taken.
+    ///
+    ///     ticket = held.hand_over()
     ///
     /// Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
     fn hand_over(&self, py: Python<'_>) -> PyResult<String> {

@@ -2,20 +2,20 @@
 //!
 //! | what | where |
 //! | --- | --- |
-//! | the classes | `client`, `lock`, `held`, `async_held`, `values` |
-//! | what users give | `arguments`, `options`, `parts`, `name`; `default` is the client behind the module's own `lock()` |
+//! | the classes | `client`, `lock`, `held` and `async_held` (what both have is `hold`), `values` |
+//! | what users give | `arguments`, `options`, `parts`, `name`; `default` is the client behind the module's own `lock()`; `signatures` show it |
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
-//! | `with lock` | `entries`, by `context` and `frames`; `around` for decorators |
-//! | the background | `events`, `losses`, `exit` |
+//! | `with lock` | `entries`, by `context` and `frames`; `around` for decorators; `body` of an `async with` |
+//! | the background | `events` and `losses`, given to Python by `delivery`; `clients`; `exit` and `visit`; `garbage` |
 //! | what threads share | `guarded` |
-//! | the package's Python | `own` |
+//! | the package's Python | `own`: nothing else of it is called from here |
 //! | for users' tests | `scripted`, `clock` |
 //!
 //! Three rules keep it from hanging: no thread of the core touches a Python object or waits for the interpreter, nothing that a
 //! thread of the core may lock is locked in a forked child, and no Python code runs while something is locked or initialized
 //! (`guarded`): it could come back, or another thread could, with the interpreter in its hands. What is idiomatic Python
-//! (decorator, `async with`, logging) is Python, beside this crate in `python/locktender`.
+//! (decorators, logging) is Python, beside this crate in `python/locktender`.
 #![forbid(unsafe_code)]
 
 #[macro_use]

@@ -214,6 +214,12 @@ impl Lock {
 impl Lock {
     /// Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
     ///
+    ///     held = client.lock("orders:42", wait=5).acquire()
+    ///     try:
+    ///         write(row, fence=held.fence)
+    ///     finally:
+    ///         held.release()
+    ///
     /// Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
     /// :exc:`InvalidArgumentError`, :exc:`ClosedError`.
     pub(crate) fn acquire(&self, py: Python<'_>) -> PyResult<Py<Held>> {
@@ -248,6 +254,9 @@ impl Lock {
     }
 
     /// Looks who holds the lock: ``None`` if nobody does. Changes nothing.
+    ///
+    ///     if info := client.lock("orders:42").inspect():
+    ///         print(info.owner, info.remaining)
     ///
     /// Raises :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`.
     fn inspect(&self, py: Python<'_>) -> PyResult<Option<LockInfo>> {

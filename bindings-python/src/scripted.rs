@@ -49,6 +49,8 @@ impl ScriptedServer {
     }
 
     /// Adds more steps. Raises :exc:`InvalidArgumentError` for what it can't read; the lines before are in effect.
+    ///
+    ///     server.play("always release: fail timeout")
     fn play(&self, py: Python<'_>, script: &Bound<'_, PyAny>) -> PyResult<()> {
         raised(py, self.0.play(&text("script", script)?))
     }

@@ -8,11 +8,10 @@ from support.script import run
 from support.server import RealServer
 
 PROGRAM = """
-import asyncio, datetime, faulthandler, gc, logging, os, pickle, signal, sys, threading, time, warnings
+import asyncio, datetime, gc, logging, os, pickle, signal, sys, threading, time, warnings
 from locktender import Client, LockLostError
 
 url, name, place = sys.argv[1:]
-faulthandler.dump_traceback_later(18, exit=True)  # where it hangs, if it does
 events, unraisable, ended_threads = [], [], []
 sys.unraisablehook = unraisable.append
 threading.excepthook = ended_threads.append

@@ -101,7 +101,10 @@ def safe_name(text: str, /) -> str:
     """
 
 def configure(servers: _Servers | None = None, **options: Unpack[_ClientOptions]) -> None:
-    """Sets the default client, from the next operation on: the arguments are those of :class:`Client`."""
+    """Sets the default client, from the next operation on: the arguments are those of :class:`Client`.
+
+        configure("redis://localhost", prefix="billing:", wait=5)
+    """
 
 @final
 class Client:
@@ -199,6 +202,8 @@ class Client:
         """Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
         larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
 
+            held = client.adopt(ticket)  # what hand_over() returned
+
         Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
         this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
         hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
@@ -211,6 +216,8 @@ class Client:
     def initialize_quorum(self) -> None:
         """Marks the servers of a quorum as trusted, so that they vote at once instead of after ``max_ttl``.
 
+            client.initialize_quorum()  # once, when the servers are new
+
         Only for servers that are new, and only while no lock of this quorum may be held anywhere: a server that lost its data is
         kept from voting exactly because it may have forgotten a hold. Does nothing with one server.
         """
@@ -219,13 +226,19 @@ class Client:
         """:meth:`initialize_quorum`, under asyncio."""
 
     def report(self) -> list[ServerReport]:
-        """What each server really guarantees; one that doesn't answer has an ``error`` in its report."""
+        """What each server really guarantees; one that doesn't answer has an ``error`` in its report.
+
+            for report in client.report():
+                print(report.server, report.warnings)
+        """
 
     def report_async(self) -> Coroutine[Any, Any, list[ServerReport]]:
         """:meth:`report`, under asyncio."""
 
     def close(self) -> None:
         """Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.
+
+            client.close()  # or: with client: ...
 
         Takes at most about a response timeout. Closing twice does nothing.
         """
@@ -276,6 +289,12 @@ class Lock:
     def acquire(self) -> Held:
         """Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
 
+            held = client.lock("orders:42", wait=5).acquire()
+            try:
+                write(row, fence=held.fence)
+            finally:
+                held.release()
+
         Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
         :exc:`InvalidArgumentError`, :exc:`ClosedError`.
         """
@@ -295,6 +314,9 @@ class Lock:
 
     def inspect(self) -> LockInfo | None:
         """Looks who holds the lock: ``None`` if nobody does. Changes nothing.
+
+            if info := client.lock("orders:42").inspect():
+                print(info.owner, info.remaining)
 
         Raises :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`.
         """
@@ -372,13 +394,24 @@ class Held:
         """The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones."""
 
     def remaining(self) -> float:
-        """How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O."""
+        """How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
+
+            if held.remaining() < 5:
+                held.extend()
+        """
 
     def is_valid(self) -> bool:
-        """Whether the lock is held now. No I/O; never true later than the servers' expiry."""
+        """Whether the lock is held now. No I/O; never true later than the servers' expiry.
+
+            if held.is_valid():
+                work_a_little()
+        """
 
     def check(self) -> None:
         """Raises unless the lock is held now. No I/O.
+
+            held.check()
+            write(row, fence=held.fence)
 
         Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
         """
@@ -395,10 +428,17 @@ class Held:
         """
 
     def wait_lost(self, timeout: _Seconds | None = None) -> Loss | None:
-        """Waits, at most ``timeout`` seconds, until the lock is lost: how, or ``None`` if it isn't, or was released."""
+        """Waits, at most ``timeout`` seconds, until the lock is lost: how, or ``None`` if it isn't, or was released.
+
+            if loss := held.wait_lost(0.1):
+                print(loss.reason)
+        """
 
     def release(self) -> Release:
         """Gives the lock back, and tells what was found.
+
+            if held.release().outcome == "taken":
+                print("somebody else had the lock, too")
 
         Raises :exc:`UnavailableError` if the outcome stays unknown: the release goes on in the background, and may be called again
         to learn it. :exc:`NotHeldError` if it was released or handed over before, :exc:`ForkedError` in a forked child.
@@ -407,6 +447,8 @@ class Held:
     def hand_over(self) -> str:
         """Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
         at most for what remains of the ttl, the lock stays taken.
+
+            ticket = held.hand_over()
 
         Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
         """
@@ -419,6 +461,9 @@ class Held:
 @final
 class AsyncHeld:
     """A lock that is held, under asyncio. As :class:`Held`; what waits is a coroutine.
+
+        async with client.lock("orders:42") as held:
+            await held.extend(60)
 
     In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
     :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
@@ -696,7 +741,10 @@ class ScriptedServer:
         cls, script: str | None = None, *, name: str | None = None, response_timeout: _Seconds | None = None
     ) -> ScriptedServer: ...
     def play(self, script: str) -> None:
-        """Adds more steps. Raises :exc:`InvalidArgumentError` for what it can't read; the lines before are in effect."""
+        """Adds more steps. Raises :exc:`InvalidArgumentError` for what it can't read; the lines before are in effect.
+
+            server.play("always release: fail timeout")
+        """
 
     @property
     def seen(self) -> list[Seen]:
@@ -728,7 +776,10 @@ class Clock:
         """
 
     def close(self) -> None:
-        """Gives the clock back: another test may take it. Time goes on from where it is."""
+        """Gives the clock back: another test may take it. Time goes on from where it is.
+
+            clock.close()  # or: with Clock() as clock: ...
+        """
 
     def __enter__(self) -> Clock: ...
     def __exit__(

@@ -215,6 +215,10 @@ impl LockActor {
 
     /// Sends a holder's call.
     pub(crate) fn call(self: &Arc<Self>, caller: Caller, input: impl FnOnce(CallId) -> Input) {
+        if !matches!(caller, Caller::Extend(_)) {
+            // From here on its task may wait for the lock, also while another thread is still at the inbox.
+            self.forget_bodies();
+        }
         let mut state = self.state.lock();
         state.next_call += 1;
         let call = state.next_call;

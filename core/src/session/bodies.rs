@@ -108,4 +108,23 @@ mod tests {
         lost.lost().wait().unwrap();
         assert_eq!(refused(&lock(&client, &[1])), None, "lost");
     }
+
+    #[cfg(feature = "testing")]
+    #[test]
+    fn a_hold_that_was_asked_for_its_end_is_in_nobodys_way() {
+        let server = crate::server::scripted::ScriptedServer::new("bodies-ending");
+        server.play("acquire: real delay=20").unwrap();
+        let client = Client::builder().server(server).build().unwrap();
+        let (sender, told) = std::sync::mpsc::channel();
+        let again = lock(&client, &[1]).wait(Duration::from_secs(5));
+        let granted = lock(&client, &[1]).acquire().then(move |held| {
+            // On the thread that is still busy with the grant, so the end has to wait for that.
+            let held = held.unwrap();
+            held.enter(1, None);
+            drop(held.leave().then(drop));
+            drop(again.acquire().then(move |held| sender.send(held.map(drop)).unwrap()));
+        });
+        told.recv().unwrap().unwrap();
+        drop(granted);
+    }
 }

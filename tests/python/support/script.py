@@ -11,7 +11,8 @@ from .observe import PATIENCE
 
 
 def command(program: str, *arguments: object, warnings: str = "error") -> list[str]:
-    options = [f"-W{warnings}", "-X", "faulthandler"]
+    # What it printed and where its threads are is shown also if it never ends.
+    options = [f"-W{warnings}", "-u", "-X", "faulthandler"]
     return [sys.executable, *options, "-c", textwrap.dedent(program), *map(str, arguments)]
 
 
@@ -32,7 +33,7 @@ def run(program: str, *arguments: object, warnings: str = "error", env: Mapping[
         try:
             out, err = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGABRT)
             out, err = process.communicate()
             raise AssertionError(f"it did not end: {out}\n{err}") from None
     assert (process.returncode, err) == (0, ""), f"exit code {process.returncode}\n{out}\n{err}"

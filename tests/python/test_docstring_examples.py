@@ -1,0 +1,85 @@
+"""The examples of the docstrings are run, and every verb has one."""
+
+import ast
+import asyncio
+import inspect
+import textwrap
+import threading
+import uuid
+
+import locktender
+import pytest
+import redis
+from locktender.testing import Clock, ScriptedServer
+from test_docstrings import DOCUMENTED
+
+
+def examples(dotted):
+    """What stands indented between blank lines: one text, which may have blank lines of its own."""
+    text = ast.get_docstring(DOCUMENTED[dotted], clean=False) or ""
+    paragraphs = text.replace("\n" + " " * DOCUMENTED[dotted].body[0].col_offset, "\n").split("\n\n")
+    return "\n\n".join(textwrap.dedent(each) for each in paragraphs if each.startswith("    "))
+
+
+EXAMPLES = {dotted: text for dotted in DOCUMENTED if (text := examples(dotted))}
+
+
+def needs_one(dotted):
+    """A verb, but no twin for asyncio, nor what only says where the verb is."""
+    node, kind = DOCUMENTED[dotted], dotted.partition(".")[0]
+    is_verb = isinstance(node, ast.FunctionDef) and not node.decorator_list
+    return is_verb and not dotted.endswith("_async") and kind != "AsyncHeld" and "Not here" not in ast.get_docstring(node)
+
+
+def test_every_verb_has_an_example():
+    """Its own, or its class's."""
+    shown = {dotted: EXAMPLES.get(dotted.partition(".")[0], "") for dotted in DOCUMENTED}
+    without = [dotted for dotted in DOCUMENTED if needs_one(dotted) and dotted not in EXAMPLES]
+    assert [dotted for dotted in without if f".{dotted.rpartition('.')[2]}(" not in shown[dotted]] == []
+
+
+def program(url, text):
+    """What the examples take for granted."""
+    client = locktender.Client(url, wait=5)
+    stop, rows = threading.Event(), []
+    given = {
+        "client": client,
+        "lock": client.lock if "lock(" in text else client.lock("orders"),
+        "Client": lambda *servers, **options: locktender.Client(url, **options),
+        "configure": lambda *servers, **options: locktender.Client(url, **options).close(),
+        "safe_name": locktender.safe_name,
+        "ScriptedServer": ScriptedServer,
+        "Clock": Clock,
+        "server": ScriptedServer(),
+        "threading": threading,
+        "redis": redis,
+        "user": "somebody@example.org",
+        "row": "a row",
+        "write": lambda row, fence: rows.append(fence),
+        "work_a_little": lambda: given.get("stop", stop).set(),
+    }
+    if "held." in text and "held =" not in text and "as held" not in text:
+        given["held"] = client.lock("orders").acquire()
+    if text.startswith("clock."):
+        given["clock"] = Clock()
+    if "ticket)" in text:
+        given["ticket"] = client.lock("orders").acquire().hand_over()
+    return given
+
+
+@pytest.mark.parametrize("dotted", EXAMPLES)
+def test_the_example_runs(dotted):
+    text = EXAMPLES[dotted]
+    given = program(f"memory://{uuid.uuid4().hex}", text)
+    given["Client"].from_redis = locktender.Client.from_redis
+    code = compile(text, dotted, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    async def run():
+        done = eval(code, given)
+        if inspect.isawaitable(done):
+            await done
+
+    asyncio.run(run()) if code.co_flags & inspect.CO_COROUTINE else eval(code, given)
+    if isinstance(given.get("held"), locktender.Held) and given["held"].is_valid():
+        given["held"].release()
+    given["client"].close()
