@@ -2,7 +2,10 @@
 //!
 //! A waiter lines up in the lock's queue on the servers, and is told when its turn comes; what it is told is a hint, and a
 //! timer stands behind every one. The waiters of one process on one lock form a [line](LocalQueues): only its front talks to the
-//! servers, on behalf of all. Pure: the shells and the simulation drive the same code.
+//! servers, on behalf of all. An acquire that may wait joins that line before its first attempt, also for a lock that is free: the
+//! first of a line tries at once, and whoever comes meanwhile asks no server. One attempt (a wait of zero) joins none.
+//!
+//! Pure: the shells and the simulation drive the same code.
 
 mod foreign;
 mod hint;
