@@ -231,8 +231,7 @@ impl Client {
         Call::new(move |responder| {
             match client.session(None) {
                 Ok(session) => {
-                    let timeout =
-                        session.options.connect_timeout + session.options.response_timeout_for(session.quorum_config.is_none());
+                    let timeout = session.options.connect_timeout + session.response_timeout();
                     AskAll::begin(&session, &ops, timeout, judge(Arc::clone(&session.addresses)), responder);
                 }
                 Err(error) => responder.respond(Err(error)),

@@ -114,21 +114,29 @@ impl Lock {
         prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
     }
 
-    fn recipe(&self, one_shot: bool) -> Result<(Arc<Session>, Arc<Recipe>), Error> {
+    fn session(&self) -> Result<(Arc<Session>, &Prepared), Error> {
         self.prepared()?;
         let session = self.client.session(Some(&self.name))?;
         // Only now the servers are known for sure.
-        let prepared = self.prepared()?;
+        Ok((session, self.prepared()?))
+    }
+
+    fn recipe(&self, tries_once: bool) -> Result<(Arc<Session>, Arc<Recipe>), Error> {
+        let (session, prepared) = self.session()?;
+        let mut options = prepared.options.clone();
+        if tries_once {
+            options.wait = Wait::For(Duration::ZERO);
+        }
         let recipe = Recipe {
             keys: Arc::clone(&prepared.keys),
             servers: Arc::clone(&session.addresses),
             quorum_config: session.quorum_config,
-            options: prepared.options.clone(),
+            options,
             hear_all_first: session.must_hear_all(),
-            one_shot,
+            busy_is_none: tries_once,
             adopt: self.adopt.clone(),
             signature: Arc::clone(&session.signature),
-            response_timeout: session.options.response_timeout_for(session.quorum_config.is_none()),
+            response_timeout: session.response_timeout(),
             unavailable_after: session.options.unavailable_after,
         };
         let body = if recipe.lines_up() { session.tasks.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };
@@ -188,9 +196,9 @@ impl Lock {
         self.begin(true, Acquirer::Try)
     }
 
-    fn begin<T: Send + 'static>(&self, one_shot: bool, acquirer: fn(Responder<T>) -> Acquirer) -> Call<T> {
+    fn begin<T: Send + 'static>(&self, tries_once: bool, acquirer: fn(Responder<T>) -> Acquirer) -> Call<T> {
         let (lock, context) = (self.clone(), self.contexts.last().copied());
-        Call::new(move |responder| match lock.recipe(one_shot) {
+        Call::new(move |responder| match lock.recipe(tries_once) {
             Ok((session, recipe)) => {
                 let actor = LockActor::begin(session, recipe, context, acquirer(responder));
                 let actor = Arc::downgrade(&actor);
@@ -257,11 +265,12 @@ impl Lock {
     pub fn inspect(&self) -> Call<Option<LockInfo>> {
         let lock = self.clone();
         Call::new(move |responder| {
-            match lock.recipe(true) {
-                Ok((session, recipe)) => {
-                    let op = Op::Inspect { keys: Arc::clone(&recipe.keys) };
-                    let timeout = recipe.response_timeout;
-                    let judge = move |answers: &[_]| inspect(recipe.keys.name(), &recipe.servers, answers);
+            match lock.session() {
+                Ok((session, prepared)) => {
+                    let op = Op::Inspect { keys: Arc::clone(&prepared.keys) };
+                    let (name, servers) = (lock.name.clone(), Arc::clone(&session.addresses));
+                    let timeout = session.response_timeout();
+                    let judge = move |answers: &[_]| inspect(&name, &servers, answers);
                     AskAll::begin(&session, &[op], timeout, judge, responder);
                 }
                 Err(error) => responder.respond(Err(error)),

@@ -52,7 +52,6 @@ pub(super) struct Acquiring {
 impl Acquiring {
     pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
         let deadline = match recipe.options.wait {
-            _ if recipe.one_shot => now,
             Wait::For(span) => now.after(span),
             Wait::Forever => Tick::NEVER,
         };
@@ -342,7 +341,7 @@ impl Acquiring {
             slot.inspect(|slot| slot.end_outage());
             self.outage.end();
             self.tell_busy(&holder, now, context);
-            if recipe.one_shot {
+            if recipe.busy_is_none {
                 return Decision::Ended(Ok(()));
             }
             let rank = round.ranks.iter().flatten().min().copied();

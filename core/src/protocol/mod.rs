@@ -95,8 +95,8 @@ pub struct Recipe {
     /// Hear every server out once, at most a response timeout, before the first grant: so that a server listed twice, or of
     /// another quorum, is found whichever servers are the fastest.
     pub hear_all_first: bool,
-    /// One attempt, and busy is not an error.
-    pub one_shot: bool,
+    /// Busy is an answer, not an error. How long to wait for a busy lock is an option: zero is one attempt.
+    pub busy_is_none: bool,
     /// The hold to take over, of another process.
     pub adopt: Option<Adoption>,
     /// Who we are.
@@ -116,7 +116,7 @@ impl Recipe {
     #[must_use]
     pub fn lines_up(&self) -> bool {
         let only_adopts = self.adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
-        !only_adopts && !self.one_shot && self.options.wait != Wait::For(Duration::ZERO)
+        !only_adopts && self.options.wait != Wait::For(Duration::ZERO)
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -47,7 +47,7 @@ impl Process {
             quorum_config: None,
             options: LockOptions { wait, ttl: ms(20_000), ..LockOptions::default() },
             hear_all_first: false,
-            one_shot,
+            busy_is_none: one_shot,
             adopt: None,
             signature: Arc::new(Signature::new(None, "h", 1)),
             response_timeout: ms(1_000),

@@ -26,7 +26,7 @@ pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
         quorum_config: (servers > 1).then(|| QuorumConfig { servers: u32::try_from(servers).unwrap(), max_ttl_ms: 60_000 }),
         options: LockOptions { ttl: ms(10_000), ..LockOptions::default() },
         hear_all_first: false,
-        one_shot: false,
+        busy_is_none: false,
         adopt: None,
         signature: Arc::new(Signature::new(None, "h", 1)),
         response_timeout: ms(1_000),

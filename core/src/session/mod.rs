@@ -17,6 +17,7 @@ mod warnings;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 #[cfg(feature = "testing")]
 use crate::clock::Tick;
@@ -122,6 +123,11 @@ impl Session {
         self.closing.load(Ordering::SeqCst)
     }
 
+    /// How long an answer may take.
+    pub(crate) fn response_timeout(&self) -> Duration {
+        self.options.response_timeout_for(self.quorum_config.is_none())
+    }
+
     /// Whether an acquire still has to hear every server out.
     pub(crate) fn must_hear_all(&self) -> bool {
         self.quorum_config.is_some() && !self.heard_all.load(Ordering::Relaxed)
@@ -177,7 +183,7 @@ impl Session {
         }
         // Each of them has said by now what is to be released; what was sent before is taken back behind that, on every connection.
         self.servers.iter().for_each(|server| server.give_up());
-        self.registry.wait_until_empty(self.options.response_timeout_for(self.quorum_config.is_none())).await;
+        self.registry.wait_until_empty(self.response_timeout()).await;
         for server in &self.servers {
             server.close();
         }

@@ -147,7 +147,7 @@ impl Session {
             queues.entry(hinted.fair, hinted.number)
         };
         let op = Op::Leave { keys: Arc::new(keys), entry, single_server };
-        let deadline = Tick::now().after(self.options.response_timeout_for(single_server));
+        let deadline = Tick::now().after(self.response_timeout());
         self.server(server).submit(Request::new(op, deadline), Completion::new(|_| ()));
     }
 }

@@ -2,7 +2,12 @@
 //!
 //! A waiter joins the lock's queue on the servers, and is notified when the lock is free or kept for it. A notice is a hint, and
 //! behind every hint there is a timer. The waiters of one process on one lock form a [local queue](LocalQueues): only its first
-//! waiter talks to the servers, on behalf of all. Pure: the shells and the simulation drive the same code.
+//! waiter talks to the servers, on behalf of all.
+//!
+//! An acquire that may wait joins the local queue before its first attempt, also for a free lock. The first waiter tries at once,
+//! and waiters that come meanwhile ask no server. An acquire with one attempt (a wait of zero) joins no queue.
+//!
+//! Pure: the shells and the simulation drive the same code.
 
 mod foreign;
 mod hint;

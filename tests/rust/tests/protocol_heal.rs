@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktender::LockOptions;
 use locktender::internals::clock::{Now, Tick};
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::owner::Signature;
@@ -16,6 +15,7 @@ use locktender::internals::protocol::{Acquisition, Amount, Command, Input, Recip
 use locktender::machine::{Env, State, apply};
 use locktender::op::Op;
 use locktender::server::Request;
+use locktender::{LockOptions, Wait};
 
 const EPOCH: u64 = 1_800_000_000_000_000;
 
@@ -26,13 +26,14 @@ fn at(ms: u64) -> Now {
 fn recipe() -> Arc<Recipe> {
     let mut options = LockOptions::default();
     options.renew = false;
+    options.wait = Wait::For(Duration::ZERO);
     Arc::new(Recipe {
         keys: Arc::new(Keys::new(Kind::Exclusive, "", "orders", false).unwrap()),
         servers: ["a", "b", "c"].map(str::to_owned).into(),
         quorum_config: None,
         options,
         hear_all_first: false,
-        one_shot: true,
+        busy_is_none: true,
         adopt: None,
         signature: Arc::new(Signature::new(None, "host", 1)),
         response_timeout: Duration::from_millis(200),

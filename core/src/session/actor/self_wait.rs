@@ -11,7 +11,7 @@ impl LockActor {
     /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
     pub(super) fn notice_self_wait(&self, event: &Event) {
         let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
-        if self.recipe.one_shot
+        if self.recipe.busy_is_none
             || self.context.is_none()
             || rival.is_none_or(|rival| self.session.tasks.holder(rival) != self.context)
         {

@@ -79,7 +79,6 @@ impl World {
         }
         let (started, stopped, recipe) = (entry.started, entry.stopped, entry.recipe.clone());
         let wait = match recipe.options.wait {
-            _ if recipe.one_shot => Some(Duration::ZERO),
             Wait::For(span) => Some(span),
             Wait::Forever => None,
         };
@@ -91,9 +90,11 @@ impl World {
         let waited = Duration::from_micros(self.processes[client].clock.at(self.now) - self.processes[client].clock.at(started));
         let fits = match &result {
             Ok(Some(_)) => true,
-            Ok(None) => recipe.one_shot,
+            Ok(None) => recipe.busy_is_none,
             Err(error) => match error.code() {
-                Code::AcquireTimeout => !recipe.one_shot && wait.is_some_and(|wait| waited >= wait) && error.holder().is_some(),
+                Code::AcquireTimeout => {
+                    !recipe.busy_is_none && wait.is_some_and(|wait| waited >= wait) && error.holder().is_some()
+                }
                 Code::Unavailable => {
                     waited >= wait.unwrap_or(Duration::MAX).min(recipe.unavailable_after) && !error.servers().is_empty()
                 }

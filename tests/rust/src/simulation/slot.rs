@@ -127,7 +127,7 @@ impl Slot {
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        !self.answered && !self.recipe.one_shot
+        !self.answered && !self.recipe.busy_is_none
     }
 
     pub(super) fn call(&mut self, kind: Kind, at: Instant, stopped: u64) -> CallId {

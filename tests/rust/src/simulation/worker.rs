@@ -98,6 +98,9 @@ impl World {
         options.max_hold = (self.rng.u8(..7) == 0).then(|| Duration::from_millis(self.rng.u64(50..2_000)));
         options.fair = self.plan.fair && self.rng.u8(..10) < 8;
         let one_shot = self.rng.u8(..4) == 0;
+        if one_shot {
+            options.wait = Wait::For(Duration::ZERO);
+        }
         let adopt = adopted.map(|ticket| Adoption { owner: ticket.1, or_acquire: ticket.0 % 2 == 0 });
         let slot = self.acquire(client, worker, name, options, one_shot, adopt);
         if matches!(self.processes[client].workers[worker].doing, Doing::Acquiring { .. }) && self.rng.u8(..8) == 0 {
@@ -122,7 +125,7 @@ impl World {
             quorum_config: quorum_config(self),
             options,
             hear_all_first: false,
-            one_shot,
+            busy_is_none: one_shot,
             adopt,
             signature: self.signature.clone(),
             response_timeout: self.plan.response_timeout,
