@@ -6,6 +6,7 @@ mod with_error;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 pub use self::with_error::WithError;
 use crate::api::call::{Call, Responder};
@@ -15,7 +16,7 @@ use crate::clock::millis;
 use crate::error::Error;
 use crate::name::{Keys, Kind};
 use crate::op::{Adoption, Op};
-use crate::options::{LockOptions, LockOverrides, wire_millis};
+use crate::options::{LockOptions, LockOverrides, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::session::Session;
 use crate::session::actor::LockActor;
