@@ -5,7 +5,8 @@
 //! the *driver*, for all. The other waiting threads are parked, and each is woken by its own result alone. When the driver leaves,
 //! a parked thread is promoted. If no thread waits while an answer is still to come, the I/O thread polls for it.
 
-use std::cell::RefCell;
+mod start;
+
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,9 +17,10 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use mio::{Events, Poll, Registry, Token, Waker};
 
+pub(crate) use self::start::{start, start_on_loop};
 use crate::clock::Tick;
 use crate::error::Error;
-use crate::io::runtime::{Runtime, at_home, on_this_loop, on_this_thread};
+use crate::io::runtime::{Runtime, at_home, on_this_thread};
 use crate::io::timers::Alarm;
 use crate::process::Process;
 use crate::sync::Mutex;
@@ -108,28 +110,6 @@ struct Poller {
     events: Events,
 }
 
-thread_local! {
-    /// The reactor of the operation that is being started on this thread.
-    static NOTED: RefCell<Option<Arc<Reactor>>> = const { RefCell::new(None) };
-}
-
-/// Starts an operation whose I/O this thread shall do; gives what it is to drive.
-pub(crate) fn start(start: impl FnOnce()) -> Option<Arc<Reactor>> {
-    noted(|| on_this_thread(start))
-}
-
-/// Starts an operation whose I/O the event loop of this thread shall do; gives what it is to drive. Nothing is sent yet.
-pub(crate) fn start_on_loop(start: impl FnOnce()) -> Option<Arc<Reactor>> {
-    noted(|| on_this_loop(start))
-}
-
-fn noted(start: impl FnOnce()) -> Option<Arc<Reactor>> {
-    // What this thread did for others while it drove may have left a note.
-    NOTED.take();
-    start();
-    NOTED.take()
-}
-
 impl Reactor {
     fn new(runtime: Arc<Runtime>) -> Result<Arc<Self>, Error> {
         let failed = |error: io::Error| Error::internal(None, &format!("no poller could be made: {error}"));
@@ -168,15 +148,6 @@ impl Reactor {
             handlers
         });
         added
-    }
-
-    /// Has the thread that is starting an operation wait for it here.
-    pub(crate) fn note(self: &Arc<Self>) {
-        NOTED.with_borrow_mut(|noted| {
-            if noted.is_none() {
-                *noted = Some(Arc::clone(self));
-            }
-        });
     }
 
     fn each<T>(&self, first: T, fold: impl Fn(T, &dyn Handler) -> T) -> T {
