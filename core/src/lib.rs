@@ -1,5 +1,5 @@
-//! Distributed locks on Redis that are *tended*: the core keeps every held lock renewed, tells its holder the moment it is
-//! lost, and numbers every hold with a fencing token.
+//! Distributed locks on Redis. The core renews every held lock, tells its holder at once when the lock is lost, and numbers every
+//! hold with a fencing token.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

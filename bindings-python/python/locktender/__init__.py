@@ -1,4 +1,4 @@
-"""Distributed locks on Redis that are tended: renewed, fenced, and handed over at once.
+"""Distributed locks on Redis: renewed while you work, fenced, and handed over at once.
 
     from locktender import Client
 
