@@ -4,8 +4,7 @@ import { addon } from './addon.js'
 import { errorOf, type LockError } from './errors.js'
 import { deliver, type LockEvent } from './events.js'
 
-// The kinds of items of the native queue. An item is three numbers: kind, number and value. Other results come beside them.
-const [DONE, HELD, RELEASED, RESOLVED, REJECTED, ENDED] = [0, 1, 2, 3, 4, 5]
+// An item of the native queue is three numbers: kind, number and value. Other results come beside them.
 const NUMBERS = 3
 const AT_ONCE = 256
 

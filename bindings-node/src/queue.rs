@@ -22,7 +22,7 @@ use napi::{Env, Status};
 type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
 
 /// The longest time for which an exit waits for releases, for any number of slow clients.
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An item of the queue.
 pub(crate) enum Item {
@@ -259,7 +259,7 @@ impl Queue {
         let clients = std::mem::take(&mut *self.clients.lock());
         let mut closing: Vec<_> = clients.values().map(Client::close).collect();
         closing.retain_mut(|close| close.wait_for(Duration::ZERO).is_none());
-        let until = Instant::now() + EXIT_PATIENCE;
+        let until = Instant::now() + EXIT_TIMEOUT;
         for mut close in closing {
             let _ = close.wait_for(until.saturating_duration_since(Instant::now()));
         }

@@ -14,7 +14,7 @@ use crate::visit::{Visit, begin_exit};
 use crate::{clients, events, own};
 
 /// How long the exit waits for servers that don't answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Refuses a second interpreter of this process: clients, loops and the exit are this module's, and what they lead to is one
 /// interpreter's.
@@ -41,7 +41,7 @@ pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
     begin_exit(py, own::call(py, |own| &own.get_ident, ())?)?;
     let mut calls: Vec<Call<()>> = clients::all().iter().map(locktender::Client::close).collect();
     py.detach(|| {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + EXIT_TIMEOUT;
         // All of them start before the first is waited for.
         calls.retain_mut(|call| call.wait_for(Duration::ZERO).is_none());
         for call in &mut calls {

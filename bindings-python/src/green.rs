@@ -32,12 +32,12 @@ pub(crate) fn wait<T: Send + 'static>(hub: &Bound<'_, PyAny>, call: Call<T>) -> 
     wait_for(hub, call, None)?.ok_or_else(nothing)
 }
 
-/// Waits until the call has ended, at most `patience`. Whatever ends the waiting early cancels the call: a time that is over, and
+/// Waits until the call has ended, at most `timeout`. Whatever ends the waiting early cancels the call: a time that is over, and
 /// what is thrown into the greenlet. A result that comes with it is dropped, which gives a granted lock back.
 pub(crate) fn wait_for<T: Send + 'static>(
     hub: &Bound<'_, PyAny>,
     call: Call<T>,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> PyResult<Option<T>> {
     let py = hub.py();
     let slot: Arc<Guarded<Option<Result<T, Error>>>> = Arc::default();
@@ -53,7 +53,7 @@ pub(crate) fn wait_for<T: Send + 'static>(
     // No visit: other greenlets run meanwhile.
     let waited = match slot.with(|result| result.is_some()) {
         true => Ok(()),
-        false => hub.call_method1(intern!(py, "wait"), (ended, patience.map(|patience| patience.as_secs_f64()))).map(drop),
+        false => hub.call_method1(intern!(py, "wait"), (ended, timeout.map(|timeout| timeout.as_secs_f64()))).map(drop),
     };
     drain.get().forget(number);
     let result = match waited.and_then(|()| py.check_signals()) {

@@ -87,15 +87,15 @@ impl<T: Send> Awaited<T> {
         self.changed.notify_all();
     }
 
-    /// Waits until `look` gives something, without the interpreter; `None` after `patience`.
+    /// Waits until `look` gives something, without the interpreter; `None` after `timeout`.
     pub(crate) fn wait<R: Send>(
         &self,
         py: Python<'_>,
-        patience: Duration,
+        timeout: Duration,
         mut look: impl FnMut(&mut T) -> Option<R> + Send,
     ) -> Option<R> {
         py.detach(|| {
-            let until = Instant::now() + patience;
+            let until = Instant::now() + timeout;
             let mut value = self.value.0.lock();
             loop {
                 if let Some(found) = look(&mut value) {

@@ -119,8 +119,8 @@ impl Held {
     ///         print(loss.reason)
     #[pyo3(signature = (timeout=None))]
     fn wait_lost(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Loss>> {
-        let patience = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
-        let loss = waiting::block_for(py, self.hold.core.ended(), patience)?;
+        let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
+        let loss = waiting::block_for(py, self.hold.core.ended(), timeout)?;
         Ok(loss.flatten().map(Loss::from))
     }
 

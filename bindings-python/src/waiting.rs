@@ -44,13 +44,13 @@ pub(crate) fn block_unless_looping<T: Send + 'static>(py: Python<'_>, name: &str
     block(py, call)
 }
 
-/// [`block`] for at most `patience`; `None` if that was too short.
-pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, patience: Option<Duration>) -> PyResult<Option<T>> {
-    let Some(patience) = patience else { return block(py, call).map(Some) };
+/// [`block`] for at most `timeout`; `None` if that was too short.
+pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, timeout: Option<Duration>) -> PyResult<Option<T>> {
+    let Some(timeout) = timeout else { return block(py, call).map(Some) };
     if let Some(hub) = green::hub(py)? {
-        return green::wait_for(&hub, call, Some(patience));
+        return green::wait_for(&hub, call, Some(timeout));
     }
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if let Some(result) = slice(py, &mut call, SLICE.min(left))? {
@@ -62,8 +62,8 @@ pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, pa
     }
 }
 
-fn slice<T: Send + 'static>(py: Python<'_>, call: &mut Call<T>, patience: Duration) -> PyResult<Option<T>> {
-    let result = py.detach(|| call.wait_for(patience));
+fn slice<T: Send + 'static>(py: Python<'_>, call: &mut Call<T>, timeout: Duration) -> PyResult<Option<T>> {
+    let result = py.detach(|| call.wait_for(timeout));
     let _visit = Visit::begin(py)?;
     // Also with a result: an interrupt that comes with the grant drops the grant, which gives the lock back.
     py.check_signals()?;
