@@ -1,4 +1,4 @@
-//! Threads, timers and the readiness of sockets: when something happens, never what.
+//! I/O: threads, timers and the readiness of sockets. This folder knows when something happens; its users know what.
 
 pub(crate) mod reactor;
 pub(crate) mod runtime;

@@ -25,27 +25,27 @@ use crate::io::timers::Alarm;
 use crate::process::Process;
 use crate::sync::Mutex;
 
-/// The token of the waker; those of connections count from zero.
+/// The token of the waker. The tokens of connections count from zero.
 const WAKE: Token = Token(usize::MAX);
 
-/// How often the I/O thread polls while no thread drives: no caller waits for such an answer any more.
+/// The pause between two polls of the I/O thread while no thread drives: no caller waits for such an answer any more.
 const POLL_PAUSE: Duration = Duration::from_millis(5);
 
-/// The same while event loops watch: one of them may be blocked, or closed by now.
+/// The pause between two such polls while event loops watch: a loop may be blocked, or closed by now.
 const POLL_PAUSE_ON_LOOPS: Duration = Duration::from_millis(50);
 
-/// Something to drive: a connection, or what will be one.
+/// Something to drive: a connection, or a connection to be.
 pub(crate) trait Handler: Send + Sync {
-    /// Takes note of the poller's news.
+    /// Takes note of an event of the poller.
     fn notice(&self, event: &mio::event::Event);
 
-    /// Does what can be done without waiting.
+    /// Does all work that is possible without waiting.
     fn attend(&self);
 
-    /// When it has to be attended to without news from the poller.
+    /// The time at which it must be attended to without an event of the poller.
     fn due(&self) -> Tick;
 
-    /// Whether an answer is to come that somebody waits for.
+    /// Whether a caller waits for an answer that is still to come.
     fn is_busy(&self) -> bool;
 }
 
@@ -59,13 +59,13 @@ pub(crate) struct Reactor {
     tokens: AtomicUsize,
     handlers: ArcSwap<Vec<(Token, Weak<dyn Handler>)>>,
     waiting: Mutex<WaitingThreads>,
-    /// Only the driver locks it.
+    /// Locked by the driver alone.
     poller: Mutex<Poller>,
-    /// Until when the driver sleeps, if it does.
+    /// The end of the driver's sleep, if it sleeps.
     asleep_until: AtomicU64,
-    /// When the I/O thread will poll.
+    /// The time at which the I/O thread will poll.
     alarm_at: AtomicU64,
-    /// How many event loops watch the poller.
+    /// The number of event loops that watch the poller.
     watches: AtomicUsize,
 }
 
@@ -96,7 +96,7 @@ impl WaitingThreads {
     }
 }
 
-/// The time of a driver. However it ends, another thread can drive then.
+/// The time of a driver. However it ends, another thread can drive afterwards.
 struct Driving<'a>(&'a Reactor);
 
 impl Drop for Driving<'_> {
@@ -132,12 +132,12 @@ impl Reactor {
         }))
     }
 
-    /// Where connections are registered.
+    /// The poller's registry of connections.
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Adds what `make` makes of its token.
+    /// Adds the handler that `make` gives for a token.
     pub(crate) fn add<D: Handler + 'static>(&self, make: impl FnOnce(Token) -> Arc<D>) -> Arc<D> {
         let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
         let added = make(token);
@@ -166,12 +166,12 @@ impl Reactor {
         self.each(Tick::NEVER, |due, handlers| due.min(handlers.due()))
     }
 
-    /// Whether there is anything to drive for: an answer to come, or something to be done in time.
+    /// Whether driving has a purpose: an answer to come, or work that is due at some time.
     fn is_needed(&self) -> bool {
         self.each(false, |needed, handlers| needed || handlers.is_busy() || handlers.due() != Tick::NEVER)
     }
 
-    /// Blocks this thread until `ended`, or `until`, or a signal; drives meanwhile unless somebody does.
+    /// Blocks this thread until `ended`, or `until`, or a signal. The thread drives meanwhile, unless another thread does.
     pub(crate) fn wait(self: &Arc<Self>, until: Instant, ended: impl Fn() -> bool) {
         let inherited = self.is_inherited();
         let me = thread::current();
@@ -181,7 +181,7 @@ impl Reactor {
                 break;
             }
             if inherited {
-                // The parent's: nothing of it may be touched.
+                // The parent's reactor: nothing of it may be touched.
                 thread::park_timeout(left);
             } else if self.become_driver(&me) {
                 let driving = Driving(self);
@@ -200,7 +200,7 @@ impl Reactor {
         }
     }
 
-    /// Makes this thread the driver, if one is needed, else one that parks.
+    /// Makes this thread the driver if one is needed, else parks it among the waiting threads. Gives whether it drives.
     fn become_driver(&self, me: &Thread) -> bool {
         let needed = self.is_needed();
         let mut waiting = self.waiting.lock();
@@ -212,7 +212,7 @@ impl Reactor {
         false
     }
 
-    /// Drives until somebody else can; says whether a signal came.
+    /// Drives until another thread can; gives whether a signal came.
     fn drive(&self, until: Instant, ended: impl Fn() -> bool) -> bool {
         while !ended() && self.is_needed() {
             let now = Instant::now();
@@ -222,21 +222,21 @@ impl Reactor {
             match self.turn(until - now) {
                 Ok(()) => (),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
-                // It can't be waited for: the connections' timers will say so.
+                // The poller can't be waited for: the connections' timers will report that.
                 Err(_) => thread::sleep(POLL_PAUSE.min(until - now)),
             }
         }
         false
     }
 
-    /// Waits for the poller at most `timeout`, and attends to what is due.
+    /// Waits for the poller at most `timeout`, and attends to all handlers that are due.
     fn turn(&self, timeout: Duration) -> io::Result<()> {
         let mut poller = self.poller.lock();
         let Poller { poll, events } = &mut *poller;
         let now = Tick::now();
         let sleep_until = now.after(timeout).min(self.due());
         self.asleep_until.store(sleep_until.as_micros(), Ordering::SeqCst);
-        // A thread that made something due earlier meanwhile saw nobody asleep.
+        // A thread that made some work due earlier meanwhile did not see this thread asleep.
         let sleep_until = sleep_until.min(self.due());
         let polled = poll.poll(events, Some(sleep_until.since(now)));
         self.asleep_until.store(0, Ordering::SeqCst);
@@ -266,10 +266,10 @@ impl Reactor {
         });
     }
 
-    /// Something is due earlier than before: the driver may have to sleep less.
+    /// Some work is due earlier than before: the driver may have to sleep less.
     pub(crate) fn is_due(&self, at: Tick) {
         if at.as_micros() < self.asleep_until.load(Ordering::SeqCst) {
-            // It fails only for a counter that is full, and then the driver is awake.
+            // The waker fails only if its counter is full, and then the driver is awake.
             let _ = self.waker.wake();
         }
     }
@@ -280,21 +280,21 @@ impl Reactor {
         if waiting.driver == Some(thread.id()) {
             let _ = self.waker.wake();
         } else {
-            // Off the list at once, or it might be asked to drive when it has nothing to wait for any more.
+            // Off the list at once. Else the thread may be asked to drive when it has nothing to wait for any more.
             waiting.forget(thread);
             drop(waiting);
             thread.unpark();
         }
     }
 
-    /// Attends to what there is, unless a thread drives: then that one finds it.
+    /// Attends to all events so far, unless a thread drives: then the driver finds them.
     pub(crate) fn poll_now(self: &Arc<Self>) {
         let mut waiting = self.waiting.lock();
         if waiting.driver.is_none() {
             waiting.driver = Some(thread::current().id());
             drop(waiting);
             let _driving = Driving(self);
-            // What fails here fails again for the next thread that waits.
+            // An error here comes again for the next thread that waits.
             let _ = self.turn(Duration::ZERO);
         } else {
             drop(waiting);
@@ -302,13 +302,13 @@ impl Reactor {
         self.promote_next();
     }
 
-    /// Sends what was submitted without being sent.
+    /// Sends the requests that were submitted without being sent.
     pub(crate) fn send(self: &Arc<Self>) {
         self.each((), |(), handlers| handlers.attend());
         self.promote_next();
     }
 
-    /// Whether the client is gone, with all that could be driven.
+    /// Whether the client is gone, with all its handlers.
     pub(crate) fn is_over(&self) -> bool {
         self.each(true, |_, _| false)
     }
@@ -321,7 +321,7 @@ impl Reactor {
         self.id
     }
 
-    /// Counts an event loop that watches the poller, or one that has stopped to.
+    /// Counts an event loop that begins to watch the poller, or stops.
     pub(crate) fn count_watch(&self, begins: bool) {
         if begins {
             self.watches.fetch_add(1, Ordering::SeqCst)
@@ -330,7 +330,7 @@ impl Reactor {
         };
     }
 
-    /// What is readable when there is something to attend to.
+    /// A descriptor that is readable when there are events to attend to.
     #[cfg(unix)]
     pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
         std::os::fd::AsRawFd::as_raw_fd(&self.registry)
@@ -345,7 +345,7 @@ impl Reactor {
         if waiting.driver.is_some() {
             return;
         }
-        // The last: the others have waited longer, for something that takes long.
+        // The last one: the others have waited longer, for something that takes long.
         if let Some(next) = waiting.parked.pop() {
             return next.unpark();
         }

@@ -1,4 +1,4 @@
-//! The reactor: who drives, who is parked, and that nobody's answer is left in a socket.
+//! The reactor: one thread drives, the others are parked, and no answer stays in a socket.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
@@ -98,7 +98,7 @@ impl Waiter {
         self.thread.thread().id()
     }
 
-    /// Gives it its result, and waits until it has gone.
+    /// Gives the thread its result, and waits until the thread has gone.
     fn end(self, reactor: &Reactor) {
         self.ended.store(true, Ordering::SeqCst);
         reactor.wake(self.thread.thread());

@@ -18,19 +18,19 @@ use crate::event::trace;
 use crate::io::timers::{Alarm, Timers};
 use crate::process::Process;
 
-/// How long the I/O thread rests after a panic.
+/// The I/O thread's pause after a panic.
 const REST: Duration = Duration::from_millis(1);
 
-/// The thread that does the I/O which a thread asks for.
+/// The thread that does the I/O of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doer {
-    /// The runtime of the task that runs on the thread, else the I/O thread.
+    /// The runtime of the task that runs on this thread, else the I/O thread.
     Task,
     /// The I/O thread.
     Home,
-    /// The thread itself.
+    /// This thread itself.
     Thread,
-    /// The event loop that runs on the thread, which sends what is submitted in one go.
+    /// The event loop that runs on this thread. It sends all submitted requests together.
     Loop,
 }
 
@@ -49,7 +49,7 @@ fn done_by<T>(doer: Doer, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Runs `work` without making use of the caller's own runtime or thread: the caller may be about to end either.
+/// Runs `work` without the caller's own runtime or thread: the caller may be about to end either.
 pub(crate) fn at_home<T>(work: impl FnOnce() -> T) -> T {
     done_by(Doer::Home, work)
 }
@@ -59,7 +59,7 @@ pub(crate) fn on_this_thread<T>(work: impl FnOnce() -> T) -> T {
     done_by(Doer::Thread, work)
 }
 
-/// Runs `work` on behalf of an event loop, which sends later what is submitted now.
+/// Runs `work` on behalf of an event loop, which sends the submitted requests later.
 pub(crate) fn on_this_loop<T>(work: impl FnOnce() -> T) -> T {
     done_by(Doer::Loop, work)
 }
@@ -69,24 +69,24 @@ pub(crate) fn is_on_this_thread() -> bool {
     matches!(DOER.get(), Doer::Thread | Doer::Loop)
 }
 
-/// Whether what is submitted is sent later.
+/// Whether submitted requests are sent later.
 pub(crate) fn sends_later() -> bool {
     DOER.get() == Doer::Loop
 }
 
-/// The caller's own runtime, if it has one that may do its I/O: a hop to the I/O thread and back costs an uncontended
-/// operation more than everything else together.
+/// The caller's own runtime, if it has one that may do its I/O. A hop to the I/O thread and back costs an uncontended operation
+/// more than everything else together.
 pub(crate) fn of_the_caller() -> Option<tokio::runtime::Handle> {
     if DOER.get() == Doer::Task { tokio::runtime::Handle::try_current().ok() } else { None }
 }
 
-/// Keeps the I/O thread at its work: all holds and connections of the process depend on it. A bug of ours that unwinds to here ends
-/// one turn of it; tasks and alarms are still there for the next.
+/// Runs the I/O thread for ever: all holds and connections of the process depend on it. A bug of the library that unwinds to here
+/// ends one turn of the thread. Tasks and alarms are still there for the next turn.
 fn for_ever(mut turn: impl FnMut()) {
     loop {
         if let Err(panic) = callback::caught(&mut turn) {
             let _ = callback::call(|| trace(&panic.warning("the I/O thread")));
-            // Should the next turn end like this one, the processor isn't needed for that alone.
+            // If the next turn ends like this one, the thread must not use up the processor.
             std::thread::sleep(REST);
         }
     }
@@ -103,13 +103,13 @@ pub(crate) struct Runtime {
 static CURRENT: ArcSwapOption<Runtime> = ArcSwapOption::const_empty();
 
 impl Runtime {
-    /// This process's runtime, started if need be.
+    /// This process's runtime. The first call starts it.
     pub(crate) fn current() -> Result<Arc<Self>, Error> {
         if let Some(runtime) = CURRENT.load_full() {
             if runtime.of.is_current() {
                 return Ok(runtime);
             }
-            // The parent's: its thread isn't here, and dropping it would disturb the parent's poller.
+            // The parent's runtime: its thread isn't in this process, and a drop would disturb the parent's poller.
             std::mem::forget(runtime);
         }
         let started = Arc::new(Self::start()?);
@@ -144,18 +144,18 @@ impl Runtime {
         &self.timers
     }
 
-    /// A number that nobody else in this process has.
+    /// A number that is unique in this process.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Rings `alarm` at `at`, or soon after. Alarms are to be ignored when they come too early.
+    /// Rings `alarm` at `at`, or soon after. The alarm has to ignore a ring that comes too early.
     pub(crate) fn set_alarm(&self, at: Tick, id: u64, alarm: Weak<dyn Alarm>) {
         self.timers.set(at, id, alarm);
     }
 
-    /// Takes the alarm that `id` set for `at` back. Most holds end long before their alarms; kept until those are due, they
-    /// would be most of a busy client's memory.
+    /// Cancels the alarm that `id` set for `at`. Most holds end long before their alarms. Alarms that stayed until they are due
+    /// would take most of a busy client's memory.
     pub(crate) fn cancel_alarm(&self, at: Tick, id: u64) {
         self.timers.cancel(at, id);
     }

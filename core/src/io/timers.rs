@@ -9,12 +9,12 @@ use crate::event::trace;
 use crate::io::thread_waker::{ThreadWaker, rounded};
 use crate::sync::Mutex;
 
-/// Something to wake.
+/// A sleeper that an alarm wakes.
 pub(crate) trait Alarm: Send + Sync {
     fn ring(self: Arc<Self>);
 
-    /// When what it looks after ends. Of several alarms that are due, the one whose hold ends first rings first, so that its renewal is
-    /// the first to be sent.
+    /// The end of the hold that the alarm belongs to. Of several alarms that are due, the one whose hold ends first rings first.
+    /// So its renewal is the first to be sent.
     fn ends(&self) -> Tick {
         Tick::default()
     }
@@ -29,12 +29,12 @@ pub(crate) struct Timers {
 #[derive(Default)]
 struct Queue {
     alarms: BTreeMap<(Tick, u64), Weak<dyn Alarm>>,
-    /// Until when the thread sleeps, if it does: an alarm after that is no reason to sleep less.
+    /// The end of the thread's sleep, if it sleeps: a later alarm is no reason to sleep less.
     sleeps_until: Option<Tick>,
 }
 
 impl Timers {
-    /// Called in the context of the runtime that [runs](Timers::run) them.
+    /// No alarms. Called in the context of the runtime that [runs](Timers::run) them.
     pub(crate) fn new() -> Self {
         Self::with(ThreadWaker::new())
     }
@@ -69,15 +69,15 @@ impl Timers {
         }
     }
 
-    /// Rings what is due, or gives until when to sleep if nothing is. Called by the I/O thread, with room for what it rings.
+    /// Rings the alarms that are due; if none is, gives the end of the next sleep. Called by the I/O thread, which lends `due`.
     pub(crate) fn ring_due(&self, due: &mut Vec<Arc<dyn Alarm>>) -> Option<Tick> {
         let until = self.collect(due);
         if due.is_empty() {
             return Some(until);
         }
-        // All that is due at once is rung in one go, so that what it sends leaves in one write per server.
+        // All alarms that are due ring together, so that their requests leave in one write per server.
         for alarm in due.drain(..) {
-            // A bug of ours in one of them must not keep the others from being rung.
+            // A bug of the library in one alarm must not keep the others from ringing.
             if let Err(panic) = caught(|| alarm.ring()) {
                 let _ = call(|| trace(&panic.warning("an alarm")));
             }
@@ -85,7 +85,7 @@ impl Timers {
         None
     }
 
-    /// The clock was moved: ends the sleep early, which was to last until an alarm.
+    /// Ends the sleep early, because the clock was moved: the sleep was to last until an alarm.
     #[cfg(feature = "testing")]
     pub(crate) fn clock_was_moved(&self) {
         let queue = self.queue.lock();
@@ -94,7 +94,7 @@ impl Timers {
         }
     }
 
-    /// Takes what is due; gives until when to sleep if nothing is.
+    /// Takes the alarms that are due; gives the end of the next sleep.
     fn collect(&self, due: &mut Vec<Arc<dyn Alarm>>) -> Tick {
         let now = Tick::now();
         let mut queue = self.queue.lock();
@@ -142,7 +142,7 @@ mod tests {
         timers
     }
 
-    /// Sets an alarm once the thread sleeps.
+    /// Sets an alarm as soon as the thread sleeps.
     fn set(timers: &Timers, tell: &Sender<(u64, Tick)>, id: u64, at: Tick) -> Arc<dyn Alarm> {
         let alarm: Arc<dyn Alarm> = Arc::new(Told(tell.clone(), id));
         while timers.queue.lock().sleeps_until.is_none() {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use crate::io::reactor::Reactor;
 use crate::io::runtime::on_this_thread;
 
-/// What there is to drive for an operation that [`Call::then_driven`](crate::Call::then_driven) sent off.
+/// The driver of an operation that [`Call::then_driven`](crate::Call::then_driven) sent off.
 pub struct Driver(pub(crate) Arc<Reactor>);
 
 impl Driver {
-    /// The same for all operations of a client that one watch serves, and of no other.
+    /// The number of the reactor that serves the operation. One watch serves all operations with the same number.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.0.id()
@@ -27,7 +27,7 @@ impl Driver {
         Watch(self.0)
     }
 
-    /// Sends what was sent off, for a loop that can't watch: the I/O thread looks after the rest.
+    /// Sends the operations that were sent off, for a loop that can't watch. The I/O thread does the rest.
     pub fn send(&self) {
         on_this_thread(|| self.0.send());
     }
@@ -43,30 +43,30 @@ impl fmt::Debug for Driver {
 pub struct Watch(Arc<Reactor>);
 
 impl Watch {
-    /// As [`Driver::id`].
+    /// The number of the [driver](Driver::id).
     #[must_use]
     pub fn id(&self) -> u64 {
         self.0.id()
     }
 
-    /// A descriptor that is readable when there is something to [`attend`](Watch::attend) to. It is open as long as this.
+    /// A descriptor that is readable when there is something to [`attend`](Watch::attend) to. It stays open as long as the watch.
     #[cfg(unix)]
     #[must_use]
     pub fn descriptor(&self) -> std::os::fd::RawFd {
         self.0.descriptor()
     }
 
-    /// Sends what was sent off since the last time. Doesn't block.
+    /// Sends the operations that were sent off since the last time. Doesn't block.
     pub fn send(&self) {
         on_this_thread(|| self.0.send());
     }
 
-    /// Reads what is there, and ends the operations that are answered: their callbacks are called here. Doesn't block.
+    /// Reads all answers that have come, and ends their operations: the callbacks are called here. Doesn't block.
     pub fn attend(&self) {
         on_this_thread(|| self.0.poll_now());
     }
 
-    /// Whether the client is gone, and nothing more will come.
+    /// Whether the client is gone, so that nothing more will come.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.is_over()
@@ -75,7 +75,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // In a forked child it is the parent's.
+        // In a forked child the watch is the parent's.
         if !self.0.is_inherited() {
             self.0.count_watch(false);
             on_this_thread(|| self.0.send());

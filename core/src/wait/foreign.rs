@@ -3,11 +3,11 @@
 use crate::machine::is_claim;
 use crate::owner::Fields;
 
-/// What the key of a lock begins with that is kept for a while after its release.
+/// The first word in the key of a lock that is kept for a while after its release.
 const KEPT: &str = "kept ";
 
-/// Whether the holder with this value is another library's, which tells nobody of its release. An owner value of ours ends in
-/// `id=…`; a lock that is kept for a waiter, or after a release, was ours.
+/// Whether the holder with this value uses another library, which announces no release. An owner value of this library ends in
+/// `id=…`. A lock that is kept for a waiter, or after a release, had a holder of this library.
 pub(crate) fn is_foreign(holder: &str) -> bool {
     !is_claim(holder) && !holder.starts_with(KEPT) && Fields::parse(holder).get("id").is_none()
 }
@@ -25,7 +25,7 @@ mod tests {
         {
             assert!(!is_foreign(ours), "{ours}");
         }
-        // redis-py and redlock, redsync and python-redis-lock, redis-semaphore, rslock, and what people write by hand.
+        // redis-py and redlock, redsync and python-redis-lock, redis-semaphore, rslock, and values that people write by hand.
         for theirs in [
             "0123456789abcdef0123456789abcdef",
             "c29tZSBieXRlcyBpbiBoZXJl",

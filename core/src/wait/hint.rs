@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-/// What a waiter is told.
+/// The content of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// The lock is free, and you are the first.
+    /// The lock is free, and the waiter is the first in the queue.
     Free,
-    /// The lock is kept for you, for a moment.
+    /// The lock is kept for the waiter, for a moment.
     Claim,
-    /// You are the second: look after the first when this time has passed.
+    /// The waiter is the second in the queue. It tries when this time has passed, in case the first one has not taken the lock.
     Next(Duration),
 }
 
-/// A message, read.
+/// A message of a server, parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hinted<'a> {
-    /// What is told.
+    /// The content.
     pub hint: Hint,
     /// Whether the waiter is a fair one.
     pub fair: bool,
@@ -27,7 +27,7 @@ pub struct Hinted<'a> {
 }
 
 impl<'a> Hinted<'a> {
-    /// Reads `<free|claim|next> <ms> <f|b><number> <lock key>`; `None` if it is something else, from a later version.
+    /// Parses `<free|claim|next> <ms> <f|b><number> <lock key>`; `None` for any other message, such as one of a later version.
     #[must_use]
     pub fn parse(message: &'a str) -> Option<Self> {
         let mut words = message.splitn(4, ' ');

@@ -10,7 +10,7 @@ use crate::wait::passed::PassedTurns;
 use crate::wait::shared_outage::SharedOutage;
 use crate::wait::{Hint, Hinted, ListenState, Role, Seat, Slot};
 
-/// The lines of one client: for every lock whoever of this process waits for it, in the order in which they came.
+/// The local queues of one client: for every lock the waiters of this process, in the order in which they came.
 #[derive(Debug)]
 pub struct LocalQueues {
     client: Arc<str>,
@@ -24,41 +24,41 @@ pub struct LocalQueues {
 
 #[derive(Debug, Default)]
 struct LocalQueue {
-    /// The slot of those that don't queue by principle.
+    /// The slot of all waiters that are not fair.
     shared: Option<Arc<Slot>>,
     outage: Arc<SharedOutage>,
     waiters: VecDeque<(u64, Arc<Slot>)>,
 }
 
-/// Why a waiter left its line.
+/// The reason why a waiter left its local queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaveReason {
-    /// It got the lock, and at best the next one gets it at `until`.
+    /// The waiter got the lock, and the next one gets it at `until` at best.
     Granted {
-        /// The end of its validity.
+        /// The end of validity of the hold.
         until: Tick,
-        /// The slot lined up again in the same moment.
+        /// Whether the slot joined the servers' queues again with the grant.
         stays: bool,
     },
-    /// It gave up: what it was told, or was about to be told, is for the next one.
+    /// The waiter gave up: its notices, also those on their way, are for the next waiter.
     GaveUp,
-    /// It failed, and so may the others: each finds out for itself.
+    /// The waiter failed, and the other waiters may fail alike: each finds out by a try of its own.
     Failed,
 }
 
-/// What a waiter is to be told.
+/// The wake-up of one waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
     /// The waiter.
     pub waiter: u64,
-    /// What it may do from now on.
+    /// The role of the waiter from now on.
     pub role: Role,
-    /// When to try; `None` for at once.
+    /// The time of its next try; `None` for at once.
     pub at: Option<Tick>,
 }
 
 impl LocalQueues {
-    /// No lines. `client` is unique, `who` are the readable fields of this process.
+    /// No queues. `client` is a unique id, `who` the readable fields of this process.
     #[must_use]
     pub fn new(client: &str, who: &str, servers: usize) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl LocalQueues {
         }
     }
 
-    /// Which servers tell of releases.
+    /// The servers that announce releases to this client.
     #[must_use]
     pub fn listen_state(&self) -> &Arc<ListenState> {
         &self.listen_state
@@ -93,12 +93,12 @@ impl LocalQueues {
         Arc::new(Slot::new(self.last_number, fair, entry, self.servers, (outage, Arc::clone(&self.listen_state))))
     }
 
-    /// Puts a waiter at the end of the line for the lock with the key `lock`.
+    /// Puts a waiter at the end of the local queue of the lock with the key `lock`.
     pub fn join(&mut self, lock: &str, waiter: u64, fair: bool) -> Seat {
         let known = self.queues.get(lock);
         let is_first = known.is_none_or(|queue| queue.waiters.is_empty());
         let shared = known.and_then(|queue| queue.shared.clone()).filter(|_| !fair || mutant!(FairSharesPlace));
-        // A new slot has to be made known to the servers.
+        // The servers don't know a new slot yet: its waiter tries once, to make the slot known.
         let role = match (is_first, &shared) {
             (true, _) => Role::First,
             (false, None) => Role::OneTry,
@@ -117,7 +117,7 @@ impl LocalQueues {
         Seat { slot, role }
     }
 
-    /// Takes a waiter out of its line; the answer is what others are to be told.
+    /// Takes a waiter out of its local queue; gives the wake-ups of the others.
     pub fn quit(&mut self, lock: &str, waiter: u64, reason: LeaveReason) -> Vec<Wakeup> {
         let Some(queue) = self.queues.get_mut(lock) else { return Vec::new() };
         let Some(at) = queue.waiters.iter().position(|(other, _)| *other == waiter) else { return Vec::new() };
@@ -132,14 +132,14 @@ impl LocalQueues {
         wakeups
     }
 
-    /// A waiter can't make use of its turn, but goes on: what the others are to be told.
+    /// Gives the wake-ups of the others where a waiter can't use its own, and goes on.
     #[must_use]
     pub fn pass(&self, lock: &str, waiter: u64) -> Vec<Wakeup> {
         let others = self.queues.get(lock).into_iter().flat_map(|queue| &queue.waiters).filter(|(other, _)| *other != waiter);
         others.filter(|_| !mutant!(YieldKept)).map(|(other, _)| Wakeup { waiter: *other, role: Role::OneTry, at: None }).collect()
     }
 
-    /// Who is meant by a hint; `None` if nobody waits there any more.
+    /// The waiter that a hint names; `None` if that waiter has left.
     #[must_use]
     pub fn find(&self, hinted: &Hinted<'_>) -> Option<u64> {
         let queue = self.queues.get(hinted.lock)?;
@@ -147,18 +147,19 @@ impl LocalQueues {
         queue.waiters.iter().find(|(_, slot)| is_meant(slot)).map(|(waiter, _)| *waiter)
     }
 
-    /// Whether the turn of a waiter that is gone is to be passed on to the next one: for each server and lock once in a claim
-    /// window, because anybody who may publish can make up such waiters. What is not passed on costs the next one that window.
+    /// Whether a notice to a waiter that has left is to be passed on to the next one: once in a claim window for each server and
+    /// lock, because anybody who may publish can invent such waiters. If a notice is not passed on, the next waiter tries one
+    /// claim window later.
     pub fn passes_on(&mut self, server: usize, hinted: &Hinted<'_>, now: Tick) -> bool {
         hinted.hint.is_now() && self.passed.may_pass(server, hinted.lock, now)
     }
 
-    /// The front of every line.
+    /// The first waiter of every queue.
     pub fn fronts(&self) -> impl Iterator<Item = u64> {
         self.queues.values().filter_map(|queue| queue.waiters.front()).map(|(waiter, _)| *waiter)
     }
 
-    /// Whether nobody waits.
+    /// Whether no waiter is in any queue.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty()
@@ -167,7 +168,7 @@ impl LocalQueues {
 
 impl LocalQueue {
     fn after(&self, was_front: bool, slot: &Arc<Slot>, reason: LeaveReason) -> Vec<Wakeup> {
-        // They all try at once then; that the next of them fails, too, is no news.
+        // Then all waiters try at once. If the next of them fails, too, the others know already.
         if reason == LeaveReason::Failed && !mutant!(FailureKept) && self.outage.spreads() {
             let others = self.waiters.iter().enumerate();
             return others
@@ -182,7 +183,7 @@ impl LocalQueue {
         let wakeup = front.map(|(waiter, next)| {
             let same = Arc::ptr_eq(next, slot);
             let at = match reason {
-                // Whoever has a slot of its own is lined up already.
+                // A waiter with a slot of its own is in the servers' queues already.
                 LeaveReason::Granted { until, stays } if stays || !same || mutant!(TurnNotLinedUp) => Some(until),
                 LeaveReason::Granted { .. } | LeaveReason::GaveUp | LeaveReason::Failed => None,
             };
@@ -191,8 +192,8 @@ impl LocalQueue {
         wakeup.into_iter().chain(self.lines_up_again(wakeup, slot, reason)).collect()
     }
 
-    /// A place that the grant took out of the queue, and in which others wait who came behind its acquire: the first of them lines
-    /// it up again, also where it doesn't speak for the line.
+    /// A wake-up where the grant took a shared slot out of the servers' queues, and waiters of that slot came after its acquire.
+    /// The first of them puts the slot into the queues again, even if it is not the first of the local queue.
     fn lines_up_again(&self, first: Option<Wakeup>, slot: &Arc<Slot>, reason: LeaveReason) -> Option<Wakeup> {
         if !matches!(reason, LeaveReason::Granted { stays: false, .. }) || mutant!(SharedPlaceDropped) {
             return None;
@@ -204,7 +205,7 @@ impl LocalQueue {
 }
 
 impl Hint {
-    /// Whether the lock may be had now.
+    /// Whether the lock can be taken now.
     #[must_use]
     pub fn is_now(self) -> bool {
         matches!(self, Self::Free | Self::Claim)

@@ -7,7 +7,7 @@ fn queues() -> LocalQueues {
     LocalQueues::new("c", "host=h pid=1", 1)
 }
 
-/// Has waiters 1, 2, 3, … join, fair ones and others, and gives their turns.
+/// Has waiters 1, 2, 3, … join, fair ones and others, and gives their roles.
 fn join(queues: &mut LocalQueues, fair: &[bool]) -> Vec<Role> {
     (1..).zip(fair).map(|(waiter, fair)| queues.join(LOCK, waiter, *fair).role).collect()
 }
@@ -80,15 +80,15 @@ fn a_place_is_shared_until_the_last_but_one_has_left_and_is_never_used_again() {
 
 #[test]
 fn when_the_front_leaves_the_next_one_is_told() {
-    // Who waits, how the front leaves, and when the next one is to try.
+    // The waiters, the reason why the first one leaves, and the time of the next one's try.
     for (fair, reason, at) in [
         ([false, false], LeaveReason::GaveUp, None),
         ([true, true], LeaveReason::GaveUp, None),
-        // The place that they share is in the line again: it is told of the release.
+        // The slot that they share is in the servers' queues again: the next waiter is notified of the release.
         ([false, false], granted(true), Some(UNTIL)),
-        // It isn't: it has to line up.
+        // The slot is in no queue: the next waiter has to join the queues.
         ([false, false], granted(false), None),
-        // Whoever has a place of its own stands in line already.
+        // A waiter with a slot of its own is in the servers' queues already.
         ([true, true], granted(false), Some(UNTIL)),
         ([false, true], granted(false), Some(UNTIL)),
         ([true, false], granted(false), Some(UNTIL)),
@@ -102,15 +102,15 @@ fn when_the_front_leaves_the_next_one_is_told() {
 
 #[test]
 fn whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up_again() {
-    // Who waits, who is granted the lock, whether the place stays lined up, and what the others are told.
+    // The waiters, the one that is granted the lock, whether its slot stays in the queues, and the wake-ups of the others.
     for (fair, granted_to, stays, told) in [
-        // Another place is before theirs: that one speaks for the line.
+        // A waiter with another slot is before them: that one is the first of the local queue.
         (&[false, true, false, false][..], 1, false, &[front(2, Some(UNTIL)), once(3)][..]),
         (&[false, true, false], 1, true, &[front(2, Some(UNTIL))]),
-        // The one that was told didn't speak for the line.
+        // The waiter that got the lock was not the first of the local queue.
         (&[true, false, false], 2, false, &[once(3)]),
         (&[true, false, false], 2, true, &[]),
-        // A fair waiter has its place for itself.
+        // A fair waiter shares its slot with nobody.
         (&[false, true, false], 2, false, &[]),
     ] {
         let mut queues = queues();
@@ -237,7 +237,7 @@ fn who_fails_like_another_before_it_tells_only_the_next() {
     assert_eq!(queues.quit(LOCK, 1, LeaveReason::Failed), [front(2, None), once(3), once(4), once(5)]);
     assert_eq!(queues.quit(LOCK, 3, LeaveReason::Failed), []);
     assert_eq!(queues.quit(LOCK, 2, LeaveReason::Failed), [front(4, None)]);
-    // Somebody had an answer since: that the next one fails is news again.
+    // A majority has answered since: the failure of the next waiter is news again.
     slot.end_outage();
     assert_eq!(queues.quit(LOCK, 4, LeaveReason::Failed), [front(5, None)]);
 }

@@ -1,4 +1,4 @@
-//! Passed notices: for which locks a notice to a waiter that has given up was passed on lately.
+//! Passed notices: the locks for which a notice to a waiter that has left was passed on lately.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use crate::clock::Tick;
 use crate::machine::CLAIM_MS;
 use crate::mutant::mutant;
 
-/// How many locks are kept in mind. Anybody who may publish can name locks, and each costs the server a script.
+/// The most locks that are remembered. Anybody who may publish can name locks, and each costs the server a script.
 const MOST: usize = 64;
 
-/// How long a lock is kept in mind: whoever was told has so long, and then the next one looks by itself.
+/// How long a lock is remembered: a notified waiter has this time, and then the next one tries without a notice.
 const WINDOW: Duration = Duration::from_millis(CLAIM_MS);
 
-/// When a turn was last passed on, by server and lock.
+/// The time at which a notice was last passed on, by server and lock.
 #[derive(Debug, Default)]
 pub(super) struct PassedTurns(HashMap<(usize, Box<str>), Tick>);
 
 impl PassedTurns {
-    /// Whether a turn may be passed on: once for each server and lock in a claim window. Notes it.
+    /// Whether a notice may be passed on: once in a claim window for each server and lock. Remembers a notice that may.
     pub(super) fn may_pass(&mut self, server: usize, lock: &str, now: Tick) -> bool {
         if mutant!(EveryTurnPassed) {
             return true;

@@ -1,20 +1,20 @@
-//! Pauses: when a waiter tries again.
+//! Pauses: the time of a waiter's next try.
 
 use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::Remaining;
 
-/// The longest pause between two tries of a waiter that is told of releases: what was told may be lost.
+/// The longest pause between two tries of a waiter that is notified of releases: a notice may be lost.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The longest pause between two tries of a waiter whose holder is another library's: its own waiters ask about as often.
+/// The longest pause between two tries while the holder uses another library: the waiters of that library ask about as often.
 const FOREIGN: Duration = Duration::from_millis(125);
 
-/// The first pause between two polls of a waiter that is told nothing.
+/// The first pause between two polls of a waiter that is not notified of releases.
 const FIRST_POLL: Duration = Duration::from_millis(16);
 
-/// The longest pause between two polls: shorter than a lock is kept for a waiter.
+/// The longest pause between two polls: shorter than the time for which a lock is kept for a waiter.
 const LAST_POLL: Duration = Duration::from_millis(150);
 
 /// The first pause after a round without a majority.
@@ -26,39 +26,39 @@ const LAST_RETRY: Duration = Duration::from_millis(500);
 /// The longest pause after a round whose votes were split among several.
 const LAST_SPLIT: Duration = Duration::from_millis(200);
 
-/// How much later than the one before it a waiter comes when a holder expires: nobody is told of that.
+/// The time between the tries of two neighbours in the queue when a hold expires: no server announces an expiry.
 const RANK_STEP: Duration = Duration::from_millis(5);
 
-/// The waiter that comes last of all.
+/// The last place in the queue that adds to the pause: all waiters behind it try together.
 const LAST_RANK: u32 = 40;
 
-/// How long a waiter trusts a few servers' hint before it has a majority's.
+/// How long a waiter waits for a majority's hint when a minority has sent one.
 const MINORITY_PAUSE: Duration = Duration::from_millis(5);
 
-/// Grows from `first` to `last` by half each time.
+/// A pause that begins at `first`, and is half as long again each time, up to `last`.
 fn grown(first: Duration, last: Duration, times: u32) -> Duration {
     (first * 3u32.saturating_pow(times.min(16)) / 2u32.pow(times.min(16))).min(last)
 }
 
-/// Between half of `pause` and all of it, so that waiters don't march in step.
+/// A random time between half of `pause` and all of it, so that waiters don't all try at the same time.
 fn jittered(pause: Duration, rng: &mut fastrand::Rng) -> Duration {
     pause / 2 + pause.mul_f64(rng.f64() / 2.0)
 }
 
-/// When to try a busy lock again without being told: after a look's pause, or a poll's if nobody tells.
+/// The next try for a busy lock without a notice: after a long pause if servers announce releases, else after a poll's pause.
 pub(crate) fn after_busy(now: Tick, is_told: bool, polls: u32, rng: &mut fastrand::Rng) -> Tick {
     now.after(if is_told { LOOK - LOOK.mul_f64(rng.f64() / 4.0) } else { jittered(grown(FIRST_POLL, LAST_POLL, polls), rng) })
 }
 
-/// When to try again a lock whose holder announces no release.
+/// The next try for a lock whose holder announces no release.
 pub(crate) fn after_foreign(now: Tick, rng: &mut fastrand::Rng) -> Tick {
     now.after(FOREIGN - FOREIGN.mul_f64(rng.f64() * 0.4))
 }
 
-/// When the key has expired, for the waiter with `rank` others before it.
+/// The next try at the expiry of the key, for the waiter with `rank` others before it.
 pub(crate) fn after_expiry(now: Tick, holder: Remaining, rank: u64, rng: &mut fastrand::Rng) -> Tick {
     match holder {
-        // The server tells whole milliseconds; one more, and the key is surely gone. Up to one more keeps waiters apart.
+        // The server rounds to whole milliseconds: one more, and the key is surely gone. Up to one more keeps waiters apart.
         Remaining::For(left) => {
             let rank = u32::try_from(rank).unwrap_or(LAST_RANK).min(LAST_RANK);
             now.after(left + Duration::from_millis(1) + Duration::from_millis(1).mul_f64(rng.f64()) + RANK_STEP * rank)
@@ -67,22 +67,22 @@ pub(crate) fn after_expiry(now: Tick, holder: Remaining, rank: u64, rng: &mut fa
     }
 }
 
-/// When to try again after a round without a majority.
+/// The next try after a round without a majority.
 pub(crate) fn after_failure(now: Tick, failures: u32, rng: &mut fastrand::Rng) -> Tick {
     now.after(jittered(grown(FIRST_RETRY, LAST_RETRY, failures), rng))
 }
 
-/// When to try again after a round that several shared, so that nobody had a majority.
+/// The next try after a round whose votes were split among several, so that none had a majority.
 pub(crate) fn after_split(now: Tick, times: u32, rng: &mut fastrand::Rng) -> Tick {
     now.after(jittered(grown(FIRST_RETRY, LAST_SPLIT, times), rng))
 }
 
-/// When to look after the one that was told, which has until `window` is over.
+/// The next try of the second waiter: after the first one's `window`.
 pub(crate) fn after_hint(now: Tick, window: Duration, rng: &mut fastrand::Rng) -> Tick {
     now.after(window + Duration::from_millis(1) + Duration::from_millis(1).mul_f64(rng.f64()))
 }
 
-/// When to try on the word of a minority.
+/// The next try on a minority's hint.
 pub(crate) fn soon(now: Tick, rng: &mut fastrand::Rng) -> Tick {
     now.after(jittered(MINORITY_PAUSE, rng))
 }

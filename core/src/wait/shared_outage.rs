@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::clock::Tick;
 
-/// They ask the same servers, so what one of them found out holds for all.
+/// An outage of the servers, as the waiters of one local queue see it. They ask the same servers, so the experience of one holds
+/// for all.
 #[derive(Debug, Default)]
 pub(super) struct SharedOutage {
-    /// Since when they get no majority, microseconds of the boot clock; 0 while they do.
+    /// The begin of the time without a majority, in microseconds of the boot clock; 0 while a majority answers.
     since: AtomicU64,
     spread: AtomicBool,
 }
@@ -20,18 +21,18 @@ impl SharedOutage {
         }
     }
 
-    /// They get no majority since then, the time not counted in which this process stood still.
+    /// No majority has answered since `since`. The time in which this process stood still doesn't count.
     pub(super) fn begin(&self, since: Tick) {
         self.since.store(since.as_micros().max(1), Ordering::Relaxed);
     }
 
-    /// One of them had a majority.
+    /// One of the waiters had an answer of a majority.
     pub(super) fn end(&self) {
         self.since.store(0, Ordering::Relaxed);
         self.spread.store(false, Ordering::Relaxed);
     }
 
-    /// One of them failed. Whether the others have not been told of that yet.
+    /// Notes that one of the waiters failed; gives whether it is the first failure, of which the others have to be woken.
     pub(super) fn spreads(&self) -> bool {
         !self.spread.swap(true, Ordering::Relaxed)
     }

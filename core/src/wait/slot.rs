@@ -8,50 +8,50 @@ use crate::mutant::mutant;
 use crate::op::Place;
 use crate::wait::shared_outage::SharedOutage;
 
-/// Which servers tell this client of releases.
+/// The servers that announce releases to this client.
 #[derive(Debug)]
 pub struct ListenState(Box<[AtomicU8]>);
 
-/// Nobody has listened there yet, or what was heard is being asked for again.
+/// This client has not listened there yet.
 const UNKNOWN: u8 = 0;
 const HEARS: u8 = 1;
 const DEAF: u8 = 2;
 
 impl ListenState {
-    /// Nothing is known of any of the servers.
+    /// The state before any server has answered.
     #[must_use]
     pub fn new(servers: usize) -> Self {
         Self((0..servers).map(|_| AtomicU8::new(UNKNOWN)).collect())
     }
 
-    /// The server tells now, or tells nothing.
+    /// The server announces releases from now on, or announces none.
     pub fn set(&self, server: usize, listens: bool) {
         self.0[server].store(if listens { HEARS } else { DEAF }, Ordering::Relaxed);
     }
 
-    /// Whether `needed` servers tell, as far as one knows.
+    /// Whether `needed` servers announce releases, or may do so.
     #[must_use]
     pub fn suffices(&self, needed: usize) -> bool {
         self.0.iter().filter(|server| server.load(Ordering::Relaxed) != DEAF).count() >= needed
     }
 }
 
-/// A place in the queue. Shared by the waiters of one process on one lock, unless they queue by principle.
+/// A place in the queue. The waiters of one process on one lock share it, except fair waiters.
 #[derive(Debug)]
 pub struct Slot {
-    /// Tells the slots of a client apart.
+    /// Unique among the slots of a client.
     pub number: u64,
-    /// Whether its waiter queues by principle.
+    /// Whether its waiter is a fair one.
     pub fair: bool,
     entry: Arc<str>,
     users: AtomicUsize,
-    /// When it arrived at each server, by that server's clock; 0 for not yet, or not since the last grant.
+    /// The arrival at each server, by that server's clock; 0 for not yet, or not since the last grant.
     arrivals: Box<[AtomicU64]>,
-    /// Which servers may have it in their queues.
+    /// Whether each server may have the slot in its queue.
     stands: Box<[AtomicBool]>,
-    /// When the lock was last granted here while others waited behind it, by this process's clock, in microseconds.
+    /// The last grant to this slot while others waited in it, by this process's clock, in microseconds.
     granted_us: AtomicU64,
-    /// How often each server has put it in its queue.
+    /// How often each server has put the slot into its queue.
     lineups: Box<[AtomicU64]>,
     outage: Arc<SharedOutage>,
     listen_state: Arc<ListenState>,
@@ -85,35 +85,35 @@ impl Slot {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether that was the last.
+    /// A waiter leaves the slot; gives whether it was the last one.
     pub(super) fn quit(&self) -> bool {
         self.users.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    /// Whether anybody waits here.
+    /// Whether any waiter uses the slot.
     pub(crate) fn is_used(&self) -> bool {
         self.users.load(Ordering::Relaxed) > 0
     }
 
-    /// The waiter, as the servers know it.
+    /// The name of the slot in the servers' queues.
     #[must_use]
     pub fn entry(&self) -> &Arc<str> {
         &self.entry
     }
 
-    /// Whether others of this process wait here, too.
+    /// Whether several waiters of this process use the slot.
     pub(crate) fn is_shared(&self) -> bool {
         self.users.load(Ordering::Relaxed) > 1
     }
 
-    /// What an acquire at `server` says of the place.
+    /// The place as an acquire at `server` names it.
     pub(crate) fn place(&self, server: usize) -> Place {
         let arrival = self.arrivals[server].load(Ordering::Relaxed);
         Place { entry: Arc::clone(&self.entry), arrival, stays: self.is_shared() }
     }
 
-    /// A server has put it in its queue, in answer to an acquire that was sent then. A refusal from before the last grant may be
-    /// heard after it: that place was used up.
+    /// A server has put the slot into its queue, in answer to an acquire that was sent at `sent`. If a refusal from before the
+    /// last grant arrives after the grant, its place is used up.
     pub(crate) fn arrived(&self, server: usize, arrival: u64, (sent, is_vote): (Tick, bool)) {
         let is_used_up = !is_vote && sent.as_micros() < self.granted_us.load(Ordering::Relaxed);
         if !is_used_up || mutant!(UsedPlaceNamed) {
@@ -123,22 +123,23 @@ impl Slot {
         self.lineups[server].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often this server has put it in its queue, as far as one knows.
+    /// How often this server has put the slot into its queue, as far as this process knows.
     pub(crate) fn lineups(&self, server: usize) -> u64 {
         self.lineups[server].load(Ordering::Relaxed)
     }
 
-    /// Whether some server has it in its queue, as far as one knows.
+    /// Whether some server has the slot in its queue, as far as this process knows.
     pub(crate) fn has_arrived(&self) -> bool {
         (0..self.stands.len()).any(|server| self.has_arrived_at(server))
     }
 
-    /// Whether this server has it in its queue, as far as one knows.
+    /// Whether this server has the slot in its queue, as far as this process knows.
     pub(crate) fn has_arrived_at(&self, server: usize) -> bool {
         self.stands[server].load(Ordering::Relaxed)
     }
 
-    /// The lock was granted here, and others wait behind: who comes next begins at the tail, where the place `stays` put already.
+    /// The lock was granted to a waiter of the slot, and others wait behind it. They begin at the tail of the queue; if the place
+    /// `stays`, the vote has put it there already.
     pub(crate) fn served(&self, now: Tick, stays: bool) {
         self.granted_us.store(now.as_micros(), Ordering::Relaxed);
         if !stays {
@@ -151,12 +152,13 @@ impl Slot {
         self.outage.since()
     }
 
-    /// The line gets no majority since then, the time not counted in which this process stood still.
+    /// No majority answers the waiters of the local queue since `since`. The time in which this process stood still doesn't
+    /// count.
     pub(crate) fn begin_outage(&self, since: Tick) {
         self.outage.begin(since);
     }
 
-    /// One of the line had a majority.
+    /// A waiter of the local queue had an answer of a majority.
     pub(crate) fn end_outage(&self) {
         self.outage.end();
     }
@@ -166,23 +168,23 @@ impl Slot {
     }
 }
 
-/// What a waiter may do.
+/// The tries that a waiter may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It speaks for its line: tries when it is told to, and looks by itself.
+    /// The waiter tries for its whole local queue: when a server notifies it, and when its timer is due.
     First,
-    /// It may try once, to line up or because it was told; then it waits.
+    /// The waiter may try once, to join the servers' queues or because it was woken. Then it waits.
     OneTry,
-    /// It waits until it is told.
+    /// The waiter waits until it is woken.
     Parked,
 }
 
-/// An acquire's place in the line of its process.
+/// An acquire's place in the local queue.
 #[derive(Clone, Debug)]
 pub struct Seat {
     /// The place in the servers' queues.
     pub slot: Arc<Slot>,
-    /// What the acquire may do at first.
+    /// The role of the acquire at first.
     pub role: Role,
 }
 
