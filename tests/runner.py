@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -260,6 +261,8 @@ def run_tests(suites, arguments):
 
 
 def main(arguments):
+    # A shell starts a background job with Ctrl-C ignored, and tests of Ctrl-C would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if {"-h", "--help"} & set(arguments[:1]):
         print(USAGE, end="")
         return 0
