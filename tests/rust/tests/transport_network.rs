@@ -61,7 +61,7 @@ fn black_hole_and_back() {
     proxy.black_hole();
     let failure = subject.ask(acquire("b", "owner")).unwrap_err();
     assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Timeout, true));
-    // From here on the release keeps the lane trying, with nobody asking.
+    // From here on the release keeps the connection trying, with nobody asking.
     let waiting = subject.submit(release("a", "owner"));
     proxy.restore();
     waiting.wait().unwrap();

@@ -16,11 +16,15 @@ mod routes;
 mod settings;
 mod transport;
 
-use self::connection::health::Health;
-use self::connection::listener::ChannelListener;
-use self::connection::pipeline::Job;
+pub use self::commands::script::Script;
+pub use self::connection::buffers::Buffers;
+pub use self::connection::connection::Connection;
+pub use self::connection::effect::{Effect, Input, Role};
+pub use self::connection::health::Health;
+pub use self::connection::listener::ChannelListener;
+pub use self::connection::pipeline::Job;
 use self::routes::Routes;
-use self::settings::Settings;
+pub use self::settings::Settings;
 use self::transport::url::Target;
 use crate::error::Error;
 use crate::io::reactor::LazyReactor;
@@ -75,10 +79,8 @@ impl RedisServer {
         reactor: &Arc<LazyReactor>,
         on_state: impl Fn(ServerState) + Send + Sync + 'static,
     ) -> Result<Arc<Self>, Error> {
-        let target = Target::parse(url, options)?;
-        let address = target.address.clone();
-        let name = settings::name(options.app_name().as_deref());
-        let settings = Settings { target, name, quorum_config, connect_timeout: options.connect_timeout, response_timeout };
+        let settings = Settings::new(url, options, response_timeout, quorum_config)?;
+        let address = settings.target.address.clone();
         let routes = Routes::new(settings, Health::new(on_state), host, Arc::clone(reactor));
         Ok(Arc::new(Self { address, routes }))
     }

@@ -2,18 +2,36 @@
 
 use std::time::Duration;
 
+use crate::error::Error;
 use crate::op::QuorumConfig;
+use crate::options::ClientOptions;
 use crate::server::redis::transport::url::Target;
 
 /// What connecting needs to know, fixed for a server's life.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub struct Settings {
     pub(crate) target: Target,
     /// What the connections are called.
     pub(crate) name: String,
     pub(crate) quorum_config: Option<QuorumConfig>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
+}
+
+impl Settings {
+    /// The settings of a server at `url`. Reads certificate files, but does no network I/O.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a URL or a certificate file that can't be used.
+    pub fn new(
+        url: &str,
+        options: &ClientOptions,
+        response_timeout: Duration,
+        quorum_config: Option<QuorumConfig>,
+    ) -> Result<Self, Error> {
+        let (target, name) = (Target::parse(url, options)?, name(options.app_name().as_deref()));
+        Ok(Self { target, name, quorum_config, connect_timeout: options.connect_timeout, response_timeout })
+    }
 }
 
 /// What the connection is called in `CLIENT LIST`: `locktender`, and the application behind a colon. A name may have no white space,

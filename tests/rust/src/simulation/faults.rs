@@ -90,7 +90,7 @@ impl World {
             Fault::PauseInside { client, span } => self.processes[client].pause_after_next = Some(span),
             Fault::PauseBehindExtension { client, after } => self.processes[client].pause_behind_extension = Some(after),
             Fault::CutBehindAcquire { client, server, read_for } => {
-                self.lanes[client][server].cut_behind_acquire = Some(read_for);
+                self.routes[client][server].cut_behind_acquire = Some(read_for);
             }
             Fault::Suspend { client, span } => {
                 self.pause(client, span);
@@ -119,8 +119,8 @@ impl World {
 
     fn stall(&mut self, client: usize, server: usize, span: u64) {
         self.disturb(client, server, span);
-        let lane = &mut self.lanes[client][server];
-        lane.stalled_until = lane.stalled_until.max(self.now + span);
+        let route = &mut self.routes[client][server];
+        route.stalled_until = route.stalled_until.max(self.now + span);
     }
 
     fn crash(&mut self, server: usize, span: u64, forgets: Option<u64>) {

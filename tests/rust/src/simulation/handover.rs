@@ -133,7 +133,7 @@ impl World {
         if self.plan.servers > 1 {
             return;
         }
-        let arrives = self.lanes[client][0].live_connection().map_or(Instant::MAX, |_| self.lanes[client][0].arrived_at());
+        let arrives = if self.routes[client][0].is_up() { self.routes[client][0].arrived_at() } else { Instant::MAX };
         let until = arrives.min(self.now + ms(CLAIM_MS + 5));
         for name in 0..self.plan.names {
             let excused = self.watch.handover.excused_until.entry(name).or_default();
@@ -153,9 +153,10 @@ impl World {
     pub(super) fn is_undisturbed(&self, client: usize, since: Instant) -> bool {
         let process = &self.processes[client];
         let is_quiet = |server: usize| {
-            let (node, lane) = (&self.nodes[server], &self.lanes[client][server]);
-            let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, lane.troubled_until, lane.connected_at];
-            let connected = node.up && lane.live_connection().is_some();
+            let (node, route) = (&self.nodes[server], &self.routes[client][server]);
+            let troubles =
+                [node.troubled_at, node.stopped_until, process.stopped_until, route.troubled_until, route.connected_at];
+            let connected = node.up && route.is_up();
             connected && node.forgot_at.is_none() && troubles.into_iter().all(|at| at < since || at == 0)
         };
         process.alive && !process.closed && (0..self.plan.servers).all(is_quiet)
@@ -168,7 +169,7 @@ impl World {
 
     /// Whether a client hears what servers have to tell.
     fn hears_all(&self, client: usize) -> bool {
-        self.lanes[client].iter().all(|lane| lane.live_connection().is_some_and(|conn| lane.subscribed == Some(conn)))
+        self.routes[client].iter().all(|route| route.is_up() && route.subscribed)
     }
 
     pub(super) fn look_for_handovers(&mut self) {

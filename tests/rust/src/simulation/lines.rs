@@ -156,18 +156,18 @@ impl World {
 
     /// Whether a closed client should have been taken out: whatever it had sent was taken back behind it, however late that came.
     fn is_left_behind(&self, client: usize, server: usize, since: Instant) -> bool {
-        let (node, process, lane) = (&self.nodes[server], &self.processes[client], &self.lanes[client][server]);
-        let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, lane.broke_at, lane.stalled_until];
+        let (node, process, route) = (&self.nodes[server], &self.processes[client], &self.routes[client][server]);
+        let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, route.broke_at, route.stalled_until];
         let is_quiet = troubles.into_iter().all(|at| at + ms(2_000) < since || at == 0);
         let patience = 2 * micros(self.plan.response_timeout) + self.moment();
-        process.alive && is_quiet && since.max(lane.arrived_at()) + patience < self.now
+        process.alive && is_quiet && since.max(route.arrived_at()) + patience < self.now
     }
 
     fn is_ghost(&self, server: usize, entry: &str) -> bool {
         let Some(since) = self.watch.unused_since.get(entry).copied() else { return false };
         let Some(&(client, _)) = self.watch.users.get(entry).and_then(|users| users.first()) else { return true };
         let (node, process) = (&self.nodes[server], &self.processes[client]);
-        let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, self.lanes[client][server].troubled_until];
+        let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, self.routes[client][server].troubled_until];
         // What was sent before may still be read, and line somebody up who has left.
         let is_quiet = troubles.into_iter().all(|at| at + ms(2_000) < since || at == 0);
         if process.closed {

@@ -1,6 +1,6 @@
 //! A server: the machine, a clock, and a process that can crash.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use locktender::internals::name::Keys;
@@ -15,8 +15,11 @@ pub(super) struct Node {
     pub(super) clock: Clock,
     /// What clock jumps have added.
     pub(super) ahead: u64,
+    server: usize,
     run: u32,
     run_id: String,
+    /// What a server keeps in memory alone.
+    pub(super) scripts: HashSet<&'static str>,
     pub(super) up: bool,
     pub(super) stopped_until: Instant,
     /// When it last came back without all its data.
@@ -27,13 +30,15 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(super) fn new(server: usize, clock: Clock) -> Self {
         Self {
             state: State::new(),
             clock,
             ahead: 0,
             run: 1,
-            run_id: "run-1".to_owned(),
+            server,
+            run_id: format!("run-{server}-1"),
+            scripts: HashSet::new(),
             up: true,
             stopped_until: 0,
             forgot_at: None,
@@ -45,6 +50,11 @@ impl Node {
     /// Its clock, microseconds since the epoch.
     pub(super) fn wall_us(&self, now: Instant) -> u64 {
         self.clock.at(now) + self.ahead
+    }
+
+    /// What it calls this run of its process.
+    pub(super) fn run_id(&self) -> &str {
+        &self.run_id
     }
 
     /// Does one operation, and says what it did to a key that it had no right to do.
@@ -101,7 +111,8 @@ impl Node {
     pub(super) fn restart(&mut self, now: Instant) {
         self.up = true;
         self.run += 1;
-        self.run_id = format!("run-{}", self.run);
+        self.run_id = format!("run-{}-{}", self.server, self.run);
+        self.scripts.clear();
         self.troubled_at = now;
     }
 }

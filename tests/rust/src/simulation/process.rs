@@ -37,6 +37,8 @@ pub(super) struct Process {
     held_back: Vec<(usize, Command)>,
     pub(super) lines: LocalQueues,
     pub(super) listening: bool,
+    /// How many operations have not ended.
+    pub(super) unanswered: usize,
     pub(super) slots: Vec<Slot>,
     /// Those that wait, or may hold.
     pub(super) live: Vec<usize>,
@@ -58,6 +60,7 @@ impl Process {
             held_back: Vec::new(),
             lines,
             listening: false,
+            unanswered: 0,
             slots: Vec::new(),
             live: Vec::new(),
             workers: (0..workers).map(|_| Worker::default()).collect(),

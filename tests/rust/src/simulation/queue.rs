@@ -4,64 +4,54 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use locktender::internals::protocol::Input;
-use locktender::op::Answer;
+use locktender::internals::redis::Role;
 
 use super::clock::Instant;
 use super::faults::Fault;
 
+/// Which of the sockets of a client's connections to a server: the how-manieth connection, and what the socket is for.
+pub(super) type Way = (usize, Role);
+
 /// Something that happens at an instant.
 #[derive(Debug)]
 pub(super) enum Happening {
-    /// A request reaches a server.
+    /// Bytes reach a server.
     Arrive {
         client: usize,
         server: usize,
-        job: usize,
+        way: Way,
         conn: u32,
+        bytes: Vec<u8>,
     },
-    /// An answer reaches a client.
+    /// Bytes reach a client; the message that they are part of.
     Return {
         client: usize,
         server: usize,
-        job: usize,
+        way: Way,
         conn: u32,
-        answer: Answer,
+        bytes: Vec<u8>,
+        message: Option<String>,
     },
     /// A client notices that its connection is gone.
     Broken {
         client: usize,
         server: usize,
+        way: Way,
         conn: u32,
     },
     /// An attempt to connect ends.
     Connected {
         client: usize,
         server: usize,
+        way: Way,
         attempt: u32,
     },
-    /// The pause before the next attempt to connect is over.
-    Backoff {
+    /// A connection's timer; one that was set anew since still rings.
+    Alarm {
         client: usize,
         server: usize,
-    },
-    /// A request has waited long enough: to be sent, or for its answer.
-    Overdue {
-        client: usize,
-        server: usize,
-        job: usize,
-    },
-    /// A subscription is confirmed.
-    Subscribed {
-        client: usize,
-        server: usize,
-        conn: u32,
-    },
-    /// A server's message reaches a client.
-    Hear {
-        client: usize,
-        server: usize,
-        conn: u32,
-        message: String,
+        way: usize,
+        timer: u32,
     },
     /// Something is brought to an acquisition.
     Bring {
@@ -116,11 +106,14 @@ pub(super) struct Queue {
     happenings: Vec<Option<Happening>>,
     free: Vec<usize>,
     added: u64,
+    /// How many of them are no connection's.
+    others: usize,
 }
 
 impl Queue {
     pub(super) fn add(&mut self, at: Instant, happening: Happening) {
         self.added += 1;
+        self.others += usize::from(!is_of_a_connection(&happening));
         let place = self.free.pop().unwrap_or(self.happenings.len());
         if place == self.happenings.len() {
             self.happenings.push(Some(happening));
@@ -133,6 +126,18 @@ impl Queue {
     pub(super) fn next(&mut self) -> Option<(Instant, Happening)> {
         let Reverse((at, _, place)) = self.heap.pop()?;
         self.free.push(place);
-        Some((at, self.happenings[place].take()?))
+        let happening = self.happenings[place].take()?;
+        self.others -= usize::from(!is_of_a_connection(&happening));
+        Some((at, happening))
     }
+
+    /// Whether nothing is left but what connections do for themselves, which has no end: they are asked whether they live.
+    pub(super) fn is_idle(&self) -> bool {
+        self.others == 0
+    }
+}
+
+fn is_of_a_connection(happening: &Happening) -> bool {
+    use Happening::{Alarm, Arrive, Broken, Connected, Return};
+    matches!(happening, Alarm { .. } | Arrive { .. } | Broken { .. } | Connected { .. } | Return { .. })
 }

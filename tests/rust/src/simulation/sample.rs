@@ -76,13 +76,13 @@ impl World {
         let Some(since) = whose.since else { return false };
         let long_ago = |at: Instant| at + ms(1_000) + self.moment() < self.now;
         let (node, process) = (&self.nodes[server], &self.processes[whose.client]);
-        let lane = &self.lanes[whose.client][server];
+        let route = &self.routes[whose.client][server];
         let (written, orphan) = self.history.written(server, owner).unwrap_or_default();
         // What was given up on purpose is left to expire, and what a crash brought back is nobody's to delete.
         let kept = matches!(process.slots[whose.slot].gone, Some(Gone::HandedOver | Gone::Abandoned));
         let restored = node.forgot_at.is_some_and(|at| at >= written);
         let reachable = node.up
-            && [node.troubled_at, node.stopped_until, process.stopped_until, lane.troubled_until].into_iter().all(long_ago);
+            && [node.troubled_at, node.stopped_until, process.stopped_until, route.troubled_until].into_iter().all(long_ago);
         process.alive && !process.closed && !kept && !orphan && !restored && reachable && long_ago(since) && long_ago(written)
     }
 
@@ -103,7 +103,7 @@ impl World {
         };
         let voting: Vec<usize> = (0..self.plan.servers).filter(votes).collect();
         let reaches =
-            |client: usize| voting.iter().filter(|server| settled_for(self.lanes[client][**server].troubled_until)).count();
+            |client: usize| voting.iter().filter(|server| settled_for(self.routes[client][**server].troubled_until)).count();
         let longest = self.plan.latency_us + self.plan.jitter_us;
         let waits = |client: usize| {
             let process = &self.processes[client];

@@ -8,6 +8,7 @@ use locktender::op::{Adoption, QuorumConfig};
 use locktender::{LockOptions, Wait};
 
 use super::clock::{Instant, micros, ms};
+use super::plan::Plan;
 use super::queue::Happening;
 use super::slot::{Gone, Kind, Slot};
 use super::world::World;
@@ -290,7 +291,7 @@ impl World {
                 self.disown(client, slot);
             }
         }
-        (0..self.plan.servers).for_each(|server| self.give_up(client, server));
+        self.give_up(client);
         self.passes_on_late(client);
         self.queue.add(self.now + micros(self.plan.response_timeout), Happening::LetGo { client });
     }
@@ -316,7 +317,11 @@ fn entry_ended(gone: Gone) -> bool {
 
 /// The quorum as clients know it.
 pub(super) fn quorum_config(world: &World) -> Option<QuorumConfig> {
-    let servers = u32::try_from(world.plan.servers).unwrap_or(u32::MAX);
-    let max_ttl_ms = micros(world.plan.max_ttl) / 1_000;
+    quorum_of(&world.plan)
+}
+
+pub(super) fn quorum_of(plan: &Plan) -> Option<QuorumConfig> {
+    let servers = u32::try_from(plan.servers).unwrap_or(u32::MAX);
+    let max_ttl_ms = micros(plan.max_ttl) / 1_000;
     (servers > 1).then_some(QuorumConfig { servers, max_ttl_ms })
 }

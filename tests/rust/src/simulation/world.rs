@@ -5,6 +5,7 @@ use std::sync::Arc;
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::owner::Signature;
 use locktender::internals::protocol::Command;
+use locktender::internals::redis::Effect;
 use locktender::internals::wait::LocalQueues;
 use locktender::machine::{FENCE_KEPT_MS, Value};
 use locktender::op::{Op, Verdict};
@@ -12,13 +13,13 @@ use locktender::op::{Op, Verdict};
 use super::clock::{Clock, Instant, ms};
 use super::foreign::Foreigner;
 use super::history::History;
-use super::lane::Lane;
 use super::lines::Watch;
 use super::node::Node;
 use super::plan::Plan;
 use super::probe::Probes;
 use super::process::Process;
 use super::queue::{Happening, Queue};
+use super::route::{Ended, Route, settings};
 use super::sample;
 use super::worker::quorum_config;
 
@@ -64,7 +65,10 @@ pub(super) struct World {
     /// The last one only probes, undisturbed, when everything is over.
     pub(super) processes: Vec<Process>,
     /// By client, by server.
-    pub(super) lanes: Vec<Vec<Lane>>,
+    pub(super) routes: Vec<Vec<Route>>,
+    /// What a connection decided, and the operations that ended: empty but inside of a call.
+    pub(super) effects: Vec<Effect>,
+    pub(super) ended: Ended,
     pub(super) keys: Vec<Arc<Keys>>,
     pub(super) addresses: Arc<[String]>,
     pub(super) signature: Arc<Signature>,
@@ -96,7 +100,7 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
 #[must_use]
 pub fn run_planned(plan: Plan, trace: bool) -> Outcome {
     let mut world = World::new(plan, trace);
-    while world.violation.is_none() {
+    while world.violation.is_none() && !world.is_over() {
         let Some((at, happening)) = world.queue.next() else { break };
         world.now = at.max(world.now);
         world.happen(happening);
@@ -113,8 +117,8 @@ impl World {
         let mut rng = fastrand::Rng::with_seed(plan.seed);
         let epoch_us = 1_800_000_000_000_000 + rng.u64(..1 << 40);
         let drift = plan.drift_ppm;
-        let nodes =
-            (0..plan.servers).map(|_| Node::new(Clock::new(epoch_us + rng.u64(..=plan.server_skew_us), rng.i64(-drift..=drift))));
+        let nodes = (0..plan.servers)
+            .map(|server| Node::new(server, Clock::new(epoch_us + rng.u64(..=plan.server_skew_us), rng.i64(-drift..=drift))));
         let nodes = nodes.collect();
         let skew = plan.wall_skew_us as i64;
         let signature = Signature::new(None, "sim", 1);
@@ -125,7 +129,10 @@ impl World {
             Process::new(clock, rng.i64(-skew..=skew), workers, lines)
         });
         let processes: Vec<Process> = processes.collect();
-        let lanes = processes.iter().map(|_| (0..plan.servers).map(|_| Lane::new()).collect()).collect();
+        let ways = if plan.has_two_ways { 2 } else { 1 };
+        let settings = settings(&plan).map(Arc::new);
+        let route = |rng: &mut fastrand::Rng| settings.as_ref().map(|settings| Route::new(ways, settings, rng));
+        let routes = processes.iter().map(|_| (0..plan.servers).filter_map(|_| route(&mut rng)).collect()).collect();
         let keys = (0..plan.names)
             .filter_map(|name| Keys::new(Kind::Exclusive, "", &format!("l{name}"), plan.servers == 1).ok().map(Arc::new));
         let mut world = Self {
@@ -135,7 +142,9 @@ impl World {
             epoch_us,
             nodes,
             processes,
-            lanes,
+            routes,
+            effects: Vec::new(),
+            ended: Ended::default(),
             keys: keys.collect(),
             addresses: (0..plan.servers).map(|server| format!("sim://{server}")).collect(),
             signature: Arc::new(signature),
@@ -193,19 +202,24 @@ impl World {
         self.queue.add(sample::EVERY, Happening::Sample);
     }
 
+    /// Whether nothing more happens that matters.
+    fn is_over(&self) -> bool {
+        let done = |process: &Process| !process.alive || process.unanswered == 0;
+        self.queue.is_idle() && self.processes.iter().all(done)
+    }
+
     fn happen(&mut self, happening: Happening) {
         self.stats.happenings += 1;
         let Some(happening) = self.postponed(happening) else { return };
         self.mix(&happening);
         match happening {
-            Happening::Arrive { client, server, job, conn } => self.arrive(client, server, job, conn),
-            Happening::Return { client, server, job, conn, answer } => self.returned(client, server, job, conn, answer),
-            Happening::Broken { client, server, conn } => self.broken(client, server, conn),
-            Happening::Connected { client, server, attempt } => self.connected(client, server, attempt),
-            Happening::Backoff { client, server } => self.backoff_over(client, server),
-            Happening::Overdue { client, server, job } => self.overdue(client, server, job),
-            Happening::Subscribed { client, server, conn } => self.subscribed(client, server, conn),
-            Happening::Hear { client, server, conn, message } => self.hear(client, server, conn, &message),
+            Happening::Arrive { client, server, way, conn, bytes } => self.arrive(client, server, way, conn, bytes),
+            Happening::Return { client, server, way, conn, bytes, message } => {
+                self.returned(client, server, way, conn, &bytes, message.as_deref());
+            }
+            Happening::Broken { client, server, way, conn } => self.broken(client, server, way, conn),
+            Happening::Connected { client, server, way, attempt } => self.connected(client, server, way, attempt),
+            Happening::Alarm { client, server, way, timer } => self.alarm(client, server, way, timer),
             Happening::Bring { client, slot, input } => self.bring(client, slot, input),
             Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
             Happening::Step { client, worker, turn } => self.step(client, worker, turn),
@@ -227,21 +241,16 @@ impl World {
 
     /// What a stopped process would do, it does when it goes on; a dead one never.
     fn postponed(&mut self, happening: Happening) -> Option<Happening> {
-        use Happening::{Backoff, Bring, Broken, Close, Connected, Hear, LetGo, Overdue, Resume, Return, Step, Subscribed, Wake};
+        use Happening::{Alarm, Bring, Broken, Close, Connected, LetGo, Resume, Return, Step, Wake};
         let (client, timer) = match happening {
             Return { client, .. }
             | Broken { client, .. }
-            | Subscribed { client, .. }
-            | Hear { client, .. }
             | Connected { client, .. }
             | Bring { client, .. }
             | Resume { client } => (client, false),
-            Backoff { client, .. }
-            | Overdue { client, .. }
-            | Wake { client, .. }
-            | Step { client, .. }
-            | Close { client }
-            | LetGo { client } => (client, true),
+            Alarm { client, .. } | Wake { client, .. } | Step { client, .. } | Close { client } | LetGo { client } => {
+                (client, true)
+            }
             _ => return Some(happening),
         };
         let process = &self.processes[client];
@@ -262,8 +271,8 @@ impl World {
         let mut mix = |value: u64| self.digest = (self.digest ^ value).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(7);
         mix(self.now);
         match happening {
-            Happening::Arrive { client, server, job, .. } => mix((*client * 1_000_003 + *server * 65_537 + *job) as u64),
-            Happening::Return { job, answer, .. } => mix(*job as u64 + answer.as_ref().map_or(1, |reply| reply.fence)),
+            Happening::Arrive { client, server, bytes, .. } => mix((*client * 1_000_003 + *server * 65_537 + bytes.len()) as u64),
+            Happening::Return { bytes, .. } => mix(bytes.len() as u64),
             Happening::Bring { slot, .. } | Happening::Wake { slot, .. } => mix(*slot as u64),
             _ => mix(17),
         }

@@ -8,14 +8,21 @@ use crate::name::Kind;
 use crate::op::Op;
 
 /// A script and the hash by which a server that has seen it knows it.
-pub(crate) struct Script {
+pub struct Script {
     pub(crate) text: &'static str,
     /// Made when it is first needed. Not by a `LazyLock`: a child forked while another thread makes it would wait for ever.
     sha: ArcSwapOption<String>,
 }
 
 impl Script {
-    pub(crate) fn sha(&self) -> Arc<String> {
+    /// What is sent where the hash is not known.
+    #[must_use]
+    pub const fn text(&self) -> &'static str {
+        self.text
+    }
+
+    /// The hash.
+    pub fn sha(&self) -> Arc<String> {
         self.sha.load_full().unwrap_or_else(|| {
             let sha = Arc::new(redis::Script::new(self.text).get_hash().to_owned());
             self.sha.store(Some(Arc::clone(&sha)));
@@ -24,7 +31,8 @@ impl Script {
     }
 
     /// The script of an operation; `Examine` has none.
-    pub(crate) fn of(op: &Op) -> Option<&'static Self> {
+    #[must_use]
+    pub fn of(op: &Op) -> Option<&'static Self> {
         Some(match op {
             Op::Acquire { keys, .. } => &Scripts::of(keys.kind()).acquire,
             Op::Confirm { keys, .. } => &Scripts::of(keys.kind()).confirm,

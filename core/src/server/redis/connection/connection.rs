@@ -95,6 +95,12 @@ impl Connection {
         matches!(self.state, State::Over)
     }
 
+    /// Whether there is a socket whose server knows us.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        matches!(self.state, State::Up(_))
+    }
+
     /// Whether a socket is being opened for operations.
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self.state, State::Opening(_))

@@ -1,10 +1,12 @@
-//! What servers tell waiters, and how it gets lost.
+//! Hearing: what servers tell waiters, and how it gets lost.
+
+use std::sync::Arc;
 
 use locktender::internals::protocol::{Input, Step, Tag};
+use locktender::internals::redis::{ChannelListener, Input as Event};
 use locktender::internals::wait::{Hinted, LeaveReason, Wakeup};
-use locktender::machine::Message;
 use locktender::op::Op;
-use locktender::server::Request;
+use locktender::server::{Listener, Request};
 
 use super::queue::Happening;
 use super::world::World;
@@ -24,62 +26,25 @@ impl World {
         if std::mem::replace(&mut self.processes[client].listening, true) {
             return;
         }
+        let channel = locktender::machine::channel(&Self::client_id(client));
         for server in 0..self.plan.servers {
-            self.subscribe(client, server);
+            let listener: Listener = Arc::new(|_| ());
+            let listens = ChannelListener::new(&channel, &listener);
+            self.routes[client][server].listener = Some(listener);
+            self.bring_to(client, server, 0, Event::Listen(listens));
         }
-    }
-
-    /// A connection was made, or is to be used for messages, too.
-    pub(super) fn subscribe(&mut self, client: usize, server: usize) {
-        let Some(conn) = self.lanes[client][server].live_connection().filter(|_| self.processes[client].listening) else {
-            return;
-        };
-        let at = self.now + self.latency() + self.latency();
-        self.queue.add(at, Happening::Subscribed { client, server, conn });
-    }
-
-    pub(super) fn subscribed(&mut self, client: usize, server: usize, conn: u32) {
-        if self.lanes[client][server].live_connection() != Some(conn) {
-            return;
-        }
-        self.lanes[client][server].subscribed = Some(conn);
-        self.hears(client, server, true);
     }
 
     /// Messages come from now on, or no longer.
     pub(super) fn hears(&mut self, client: usize, server: usize, hears: bool) {
-        if !self.processes[client].listening {
-            return;
-        }
+        self.routes[client][server].subscribed = hears;
         self.processes[client].lines.listen_state().set(server, hears);
         for waiter in self.processes[client].lines.fronts().collect::<Vec<_>>() {
             self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Listens(server) });
         }
     }
 
-    /// A server published something: whoever listens there hears it, unless it gets lost.
-    pub(super) fn published(&mut self, server: usize, messages: Vec<Message>) {
-        for message in messages {
-            let Some(client) = self.client_on(&message.channel) else { continue };
-            let lane = &self.lanes[client][server];
-            let Some(conn) = lane.live_connection().filter(|conn| lane.subscribed == Some(*conn)) else {
-                self.not_heard(client, &message.payload);
-                continue;
-            };
-            if self.rng.u16(..1_000) < self.plan.unheard_per_mille {
-                self.trace(|| format!("  s{server} is not heard: {}", message.payload));
-                self.not_heard(client, &message.payload);
-                continue;
-            }
-            let at = self.now + self.latency();
-            self.queue.add(at, Happening::Hear { client, server, conn, message: message.payload });
-        }
-    }
-
-    pub(super) fn hear(&mut self, client: usize, server: usize, conn: u32, message: &str) {
-        if self.lanes[client][server].live_connection() != Some(conn) {
-            return self.not_heard(client, message);
-        }
+    pub(super) fn hear(&mut self, client: usize, server: usize, message: &str) {
         let Some(hinted) = Hinted::parse(message) else { return self.violate(format!("nobody understands {message:?}")) };
         self.trace(|| format!("c{client} hears s{server}: {message}"));
         match self.processes[client].lines.find(&hinted) {

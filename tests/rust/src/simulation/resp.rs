@@ -1,0 +1,164 @@
+//! The protocol as a server speaks it: commands out of bytes, operations out of commands, bytes out of replies.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use locktender::Remaining;
+use locktender::internals::name::{Keys, Kind};
+use locktender::internals::redis::Script;
+use locktender::op::{Adoption, Op, Place, Queued, QuorumConfig, Reply, Verdict};
+
+/// The first command of these bytes, and how many of them it takes; `None` if not all of it is there.
+pub(super) fn command(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
+    let mut at = 0;
+    let count = number(bytes, &mut at)?;
+    let mut words = Vec::with_capacity(count);
+    for _ in 0..count {
+        let length = number(bytes, &mut at)?;
+        words.push(String::from_utf8_lossy(bytes.get(at..at + length)?).into_owned());
+        at += length + 2;
+    }
+    (at <= bytes.len()).then_some((words, at))
+}
+
+/// The number behind the next sign, up to the end of the line.
+fn number(bytes: &[u8], at: &mut usize) -> Option<usize> {
+    let line = bytes.get(*at + 1..)?;
+    let end = line.iter().position(|byte| *byte == b'\r').filter(|end| *end + 1 < line.len())?;
+    *at += end + 3;
+    std::str::from_utf8(&line[..end]).ok()?.parse().ok()
+}
+
+/// The name of the operation whose script has this hash or text.
+pub(super) fn script(word: &str) -> Option<&'static str> {
+    static NAMES: OnceLock<HashMap<String, &'static str>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let Ok(keys) = Keys::new(Kind::Exclusive, "", "any", true).map(Arc::new) else { return HashMap::new() };
+        let owner: Arc<str> = Arc::from("");
+        let (adopt, place, quorum_config) = (None, None, None);
+        let (ttl_ms, token) = (1, 1);
+        let ops = [
+            Op::Acquire {
+                keys: Arc::clone(&keys),
+                owner: Arc::clone(&owner),
+                ttl_ms,
+                proposal: 1,
+                adopt,
+                fair: false,
+                place,
+                quorum_config,
+            },
+            Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), token },
+            Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, token },
+            Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, token },
+            Op::Release { keys: Arc::clone(&keys), owner, leave: None, single_server: true },
+            Op::Inspect { keys },
+            Op::Greet { quorum_config },
+            Op::Trust { quorum_config: QuorumConfig { servers: 1, max_ttl_ms: 1 } },
+        ];
+        let both = |op: &Op| {
+            Script::of(op).map(|script| [script.sha().to_string(), script.text().to_owned()].map(|word| (word, op.name())))
+        };
+        ops.iter().filter_map(both).flatten().collect()
+    });
+    names.get(word).copied()
+}
+
+/// The operation of a script that is called with these words.
+pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<Op> {
+    let count: usize = words.first()?.parse().ok()?;
+    let keys = || known.iter().find(|keys| Some(keys.lock()) == words.get(1).map(String::as_str)).cloned();
+    let rest = words.get(1 + count..)?;
+    let text = |at: usize| rest.get(at).map(String::as_str).unwrap_or_default();
+    let number = |at: usize| text(at).parse::<u64>().ok();
+    let owner = || Arc::<str>::from(text(0));
+    let quorum_config = |at: usize| Some(QuorumConfig { servers: u32::try_from(number(at)?).ok()?, max_ttl_ms: number(at + 1)? });
+    Some(match script {
+        "acquire" => {
+            let (adopted, mode) = (text(6), text(7));
+            let place = || Some(Place { entry: mode.into(), arrival: number(8)?, stays: number(9)? == 1 });
+            Op::Acquire {
+                keys: keys()?,
+                owner: owner(),
+                ttl_ms: number(1)?,
+                proposal: number(2)?,
+                adopt: (!adopted.is_empty()).then(|| Adoption { owner: adopted.into(), or_acquire: mode != "o" }),
+                fair: mode.starts_with('f'),
+                place: place(),
+                quorum_config: quorum_config(3),
+            }
+        }
+        "confirm" => Op::Confirm { keys: keys()?, owner: owner(), token: number(1)? },
+        "extend" => Op::Extend { keys: keys()?, owner: owner(), ttl_ms: number(1)?, token: number(2)? },
+        "heal" => Op::Heal { keys: keys()?, owner: owner(), ttl_ms: number(1)?, token: number(2)? },
+        // Who leaves a queue has no hold: the waiter's own name is no owner.
+        "release" if text(0) == text(1) => Op::Leave { keys: keys()?, entry: owner(), single_server: number(2)? == 1 },
+        "release" => {
+            let leave = Some(text(1)).filter(|leave| !leave.is_empty()).map(Arc::from);
+            Op::Release { keys: keys()?, owner: owner(), leave, single_server: number(2)? == 1 }
+        }
+        "inspect" => Op::Inspect { keys: keys()? },
+        "greet" => Op::Greet { quorum_config: quorum_config(0) },
+        "trust" => Op::Trust { quorum_config: quorum_config(0)? },
+        _ => return None,
+    })
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// What the script of an operation answers.
+pub(super) fn reply(op: &Op, reply: &Reply) -> String {
+    let nobody = Remaining::Gone;
+    let (tag, fourth, remaining) = match &reply.verdict {
+        Verdict::Held { holder, remaining } => ("held", Some(holder.as_str()), *remaining),
+        Verdict::No { holder, remaining } => ("no", holder.as_deref(), *remaining),
+        Verdict::Conflict { found } => ("conflict", Some(found.as_str()), nobody),
+        Verdict::Quarantine { left } => ("quarantine", None, Remaining::For(*left)),
+        Verdict::Mismatch { quorum } => ("mismatch", Some(quorum.as_str()), nobody),
+        Verdict::Seen { holder, remaining } => ("info", holder.as_deref(), *remaining),
+        // What is released is nobody's, everything else is ours then.
+        done => {
+            let is_gone = matches!(op, Op::Release { .. } | Op::Leave { .. });
+            let tag = if *done == Verdict::Vote { "vote" } else { "ok" };
+            (tag, op.owner().filter(|_| !is_gone).map(|owner| &**owner), nobody)
+        }
+    };
+    let holder = fourth.map_or("$-1\r\n".to_owned(), bulk);
+    let remaining = match remaining {
+        Remaining::For(span) => i64::try_from(span.as_millis()).unwrap_or(i64::MAX),
+        Remaining::Forever => -1,
+        Remaining::Gone => -2,
+    };
+    let queued = match &reply.queued {
+        Queued::At { rank, arrival } => format!(":{rank}\r\n:{arrival}\r\n"),
+        Queued::Untold(why) => bulk(why),
+        Queued::Waiters { count, first } => {
+            format!(":{count}\r\n*{}\r\n{}", first.len(), first.iter().map(|entry| bulk(entry)).collect::<String>())
+        }
+        _ => String::new(),
+    };
+    let more = match &reply.queued {
+        Queued::At { .. } | Queued::Waiters { .. } => 2,
+        Queued::Untold(_) => 1,
+        _ => 0,
+    };
+    let (tag, time, fence) = (bulk(tag), reply.time_us, reply.fence);
+    format!("*{}\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{queued}", 5 + more)
+}
+
+/// What a server says of a subscription: a push in RESP3, else a list.
+pub(super) fn subscribed(resp3: bool, kind: &str, channel: &str) -> String {
+    format!("{}3\r\n{}{}:1\r\n", if resp3 { '>' } else { '*' }, bulk(kind), bulk(channel))
+}
+
+/// A message on a channel.
+pub(super) fn message(resp3: bool, channel: &str, payload: &str) -> String {
+    format!("{}3\r\n{}{}{}", if resp3 { '>' } else { '*' }, bulk("smessage"), bulk(channel), bulk(payload))
+}
+
+/// What a server tells of itself.
+pub(super) fn info(run_id: &str) -> String {
+    bulk(&format!("run_id:{run_id}\r\nredis_mode:standalone\r\n"))
+}

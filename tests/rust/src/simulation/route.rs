@@ -1,0 +1,382 @@
+//! Route: the real connections of one client to one server, over modelled byte streams.
+//!
+//! A client may have two connections, between which there is no order: a caller's own, and one in the background. Bytes arrive in
+//! order, in pieces, late when a packet is lost; a connection that breaks leaves bytes behind that a server may still read, also
+//! after what came over the next one. What a connection decides is [`Connection`]'s own; here are the sockets it asks for.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use locktender::internals::protocol::{Input, Step, Tag};
+use locktender::internals::redis::{Connection, Effect, Health, Input as Event, Job, Role, Settings};
+use locktender::op::{Failure, FailureKind, Op};
+use locktender::server::{Completion, Listener, Notice, Request};
+
+use super::clock::{Instant, ms};
+use super::queue::Happening;
+use super::resp;
+use super::session::Session;
+use super::world::World;
+
+/// How long an attempt to connect may take.
+const CONNECT_TIMEOUT: u64 = ms(1_000);
+
+/// More wakes of a connection than this at one instant are a busy loop.
+const BUSY: u32 = 20;
+
+/// How many operations are remembered that a server may still read.
+const REMEMBERED: usize = 128;
+
+/// Operations that have ended, by client, acquisition and server.
+pub(super) type Ended = Arc<Mutex<Vec<(usize, usize, Input)>>>;
+
+pub(super) const ROLES: [Role; 2] = [Role::Operations, Role::Listening];
+
+/// A client's end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Socket {
+    Closed,
+    /// The how-manieth attempt.
+    Opening(u32),
+    Open(u32),
+}
+
+/// One of the connections.
+pub(super) struct Way {
+    connection: Connection,
+    /// By role.
+    pub(super) sockets: [Socket; 2],
+    pub(super) attempt: u32,
+    was_up: bool,
+    /// When it is woken next, and by which timer.
+    alarm: (Instant, u32),
+    /// How often it was woken at this instant.
+    woken: (Instant, u32),
+    /// The server's ends, those of former sockets too.
+    pub(super) sessions: Vec<Session>,
+}
+
+pub(super) struct Route {
+    pub(super) ways: Vec<Way>,
+    conn: u32,
+    /// What was asked for last, for what is to be known of it when a server reads it.
+    asked: VecDeque<(Tag, Op)>,
+    pub(super) listener: Option<Listener>,
+    /// Messages are heard.
+    pub(super) subscribed: bool,
+    pub(super) stalled_until: Instant,
+    /// The connection breaks behind the next acquire, which may be read for so long.
+    pub(super) cut_behind_acquire: Option<u64>,
+    /// Until when something was wrong with it.
+    pub(super) troubled_until: Instant,
+    pub(super) connected_at: Instant,
+    /// When a connection last broke, or could not be made.
+    pub(super) broke_at: Instant,
+}
+
+impl Way {
+    /// Whether its client has closed it, and it did what was left to do.
+    pub(super) fn is_over(&self) -> bool {
+        self.connection.is_over()
+    }
+}
+
+impl Route {
+    pub(super) fn new(ways: usize, settings: &Arc<Settings>, rng: &mut fastrand::Rng) -> Self {
+        let health = Arc::new(Health::new(|_| ()));
+        let way = |_| Way {
+            connection: Connection::new(Arc::clone(settings), Arc::clone(&health), rng.u64(..)),
+            sockets: [Socket::Closed; 2],
+            attempt: 0,
+            was_up: false,
+            alarm: (Instant::MAX, 0),
+            woken: (0, 0),
+            sessions: Vec::new(),
+        };
+        Self {
+            ways: (0..ways).map(way).collect(),
+            conn: 0,
+            asked: VecDeque::new(),
+            listener: None,
+            subscribed: false,
+            stalled_until: 0,
+            cut_behind_acquire: None,
+            troubled_until: 0,
+            connected_at: 0,
+            broke_at: 0,
+        }
+    }
+
+    /// When the last of what was sent so far has arrived.
+    pub(super) fn arrived_at(&self) -> Instant {
+        self.ways.iter().flat_map(|way| &way.sessions).map(|session| session.out_at).fold(0, Instant::max)
+    }
+
+    /// Whether there is a connection.
+    pub(super) fn is_up(&self) -> bool {
+        self.ways.iter().any(|way| way.connection.is_up())
+    }
+
+    /// What is known of an operation that was asked for: when it was sent.
+    pub(super) fn tag(&self, op: &Op) -> Option<Tag> {
+        self.asked.iter().rev().find(|(_, asked)| asked == op).map(|(tag, _)| *tag)
+    }
+}
+
+impl World {
+    /// Notes that what goes between a client and a server is not as it should be for `span`.
+    pub(super) fn disturb(&mut self, client: usize, server: usize, span: u64) {
+        let route = &mut self.routes[client][server];
+        route.troubled_until = route.troubled_until.max(self.now + span);
+    }
+
+    /// The contract's `submit`.
+    pub(super) fn submit(&mut self, client: usize, server: usize, slot: usize, tag: Tag, request: Request) {
+        let way = self.rng.usize(..self.routes[client][server].ways.len());
+        let route = &mut self.routes[client][server];
+        route.asked.push_back((tag, request.op.clone()));
+        if route.asked.len() > REMEMBERED {
+            route.asked.pop_front();
+        }
+        let ended = Arc::clone(&self.ended);
+        self.processes[client].unanswered += 1;
+        let receive = move |answer| {
+            if let Ok(mut ended) = ended.lock() {
+                ended.push((client, slot, Input::Answer { server, tag, answer }));
+            }
+        };
+        self.bring_to(client, server, way, Event::Submit(Job::new(request, Completion::new(receive))));
+    }
+
+    /// Brings an input to a connection, and does what it says.
+    pub(super) fn bring_to(&mut self, client: usize, server: usize, way: usize, event: Event) {
+        let now = self.read_clocks(client).tick;
+        let mut effects = std::mem::take(&mut self.effects);
+        self.routes[client][server].ways[way].connection.handle(now, event, &mut effects);
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Open(role) => self.open(client, server, (way, role)),
+                Effect::Drop(role) => self.drop_socket(client, server, (way, role)),
+                Effect::Complete(completion, answer) => completion.complete(answer),
+                Effect::Tell(_, Notice::Message(message)) => self.hear(client, server, &message),
+                Effect::Tell(_, notice) => self.hears(client, server, notice == Notice::Listening),
+                Effect::Report(_) => (),
+            }
+        }
+        self.effects = effects;
+        let ended = self.ended.lock().map(|mut ended| std::mem::take(&mut *ended)).unwrap_or_default();
+        for (client, slot, input) in ended {
+            self.processes[client].unanswered -= 1;
+            if matches!(&input, Input::Answer { answer: Err(failure), .. } if failure.kind == FailureKind::Timeout) {
+                // No answer came, or no connection, in the time it had.
+                self.disturb(client, server, 0);
+            }
+            self.queue.add(self.now, Happening::Bring { client, slot, input });
+        }
+        let route = &mut self.routes[client][server];
+        let is_up = route.ways[way].connection.is_up();
+        if is_up && !std::mem::replace(&mut route.ways[way].was_up, is_up) {
+            route.connected_at = self.now;
+        }
+        for role in ROLES {
+            self.write(client, server, (way, role));
+        }
+        self.set_alarm(client, server, way);
+    }
+
+    fn open(&mut self, client: usize, server: usize, way: (usize, Role)) {
+        let takes = self.latency() + self.latency();
+        let route = &mut self.routes[client][server];
+        let stalled = route.stalled_until;
+        let opens = &mut route.ways[way.0];
+        opens.was_up &= way.1 == Role::Listening;
+        opens.attempt += 1;
+        let attempt = opens.attempt;
+        opens.sockets[way.1 as usize] = Socket::Opening(attempt);
+        let reached = (self.now + takes).max(stalled).max(self.nodes[server].stopped_until);
+        let ends = reached.min(self.now + CONNECT_TIMEOUT);
+        self.queue.add(ends, Happening::Connected { client, server, way, attempt });
+    }
+
+    pub(super) fn connected(&mut self, client: usize, server: usize, way: (usize, Role), attempt: u32) {
+        let (now, node) = (self.now, &self.nodes[server]);
+        let route = &mut self.routes[client][server];
+        let reachable = node.up && node.stopped_until <= now && route.stalled_until <= now;
+        let opens = &mut route.ways[way.0];
+        let socket = &mut opens.sockets[way.1 as usize];
+        if *socket != Socket::Opening(attempt) {
+            return;
+        }
+        if !reachable {
+            (*socket, route.broke_at) = (Socket::Closed, now);
+            self.disturb(client, server, 0);
+            let refused = Failure::not_applied(FailureKind::Refused, "refused");
+            return self.bring_to(client, server, way.0, Event::Unopened(way.1, refused));
+        }
+        route.conn += 1;
+        *socket = Socket::Open(route.conn);
+        opens.sessions.retain(|session| session.read_until().is_none_or(|until| until >= now));
+        opens.sessions.push(Session::new(route.conn, now));
+        self.bring_to(client, server, way.0, Event::Opened(way.1));
+    }
+
+    /// Writes what the connection has to say: each command is on its way for a time of its own, some in two pieces.
+    fn write(&mut self, client: usize, server: usize, way: (usize, Role)) {
+        let writer = &mut self.routes[client][server].ways[way.0];
+        let (Socket::Open(conn), Some(buffers)) = (writer.sockets[way.1 as usize], writer.connection.buffers(way.1)) else {
+            return;
+        };
+        let bytes = buffers.unwritten().to_vec();
+        buffers.wrote(bytes.len());
+        let mut rest = &bytes[..];
+        while let Some((words, length)) = resp::command(rest) {
+            let (command, behind) = rest.split_at(length);
+            rest = behind;
+            let script = words.get(1).and_then(|word| resp::script(word));
+            let op = script.and_then(|script| resp::op(script, &words[2..], &self.keys));
+            let lines_up = matches!(op, Some(Op::Acquire { place: Some(_), .. }));
+            let held_up = if lines_up { self.close_behind(client) } else { 0 };
+            let is_acquire = matches!(op, Some(Op::Acquire { .. }));
+            let cut = self.routes[client][server].cut_behind_acquire.take_if(|_| is_acquire);
+            let on_its_way = cut.map_or(held_up, |read_for| self.rng.u64(..=read_for));
+            self.send(client, server, (way, conn), command, on_its_way);
+            if let Some(read_for) = cut {
+                self.disturb(client, server, 0);
+                self.cut(client, server, read_for, true);
+            }
+        }
+    }
+
+    fn send(&mut self, client: usize, server: usize, (way, conn): ((usize, Role), u32), bytes: &[u8], held_up: u64) {
+        let (first, second) = bytes.split_at(self.piece(bytes.len()));
+        for piece in [first, second].into_iter().filter(|piece| !piece.is_empty()) {
+            let takes = self.latency();
+            let route = &mut self.routes[client][server];
+            let stalled = route.stalled_until;
+            let Some(session) = route.ways[way.0].sessions.iter_mut().find(|session| session.conn == conn) else { return };
+            session.out_at = (self.now + takes).max(stalled).max(session.out_at) + held_up;
+            self.queue.add(session.out_at, Happening::Arrive { client, server, way, conn, bytes: piece.to_vec() });
+        }
+    }
+
+    /// How much of so many bytes comes in one piece: mostly all of them.
+    pub(super) fn piece(&mut self, length: usize) -> usize {
+        if self.rng.u8(..16) == 0 { self.rng.usize(..=length) } else { length }
+    }
+
+    /// Bytes reach a client.
+    pub(super) fn returned(
+        &mut self,
+        client: usize,
+        server: usize,
+        way: (usize, Role),
+        conn: u32,
+        bytes: &[u8],
+        message: Option<&str>,
+    ) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let reader = &mut self.routes[client][server].ways[way.0];
+            let buffers = reader.connection.buffers(way.1).filter(|_| reader.sockets[way.1 as usize] == Socket::Open(conn));
+            let Some(buffers) = buffers else {
+                if let Some(message) = message {
+                    self.not_heard(client, message);
+                }
+                return;
+            };
+            let room = buffers.room();
+            let count = rest.len().min(room.len());
+            room[..count].copy_from_slice(&rest[..count]);
+            rest = &rest[count..];
+            self.bring_to(client, server, way.0, Event::Read(way.1, count));
+        }
+    }
+
+    fn set_alarm(&mut self, client: usize, server: usize, way: usize) {
+        let wakes = &mut self.routes[client][server].ways[way];
+        let wake_at = wakes.connection.wake_at();
+        if wake_at == locktender::internals::clock::Tick::NEVER {
+            return;
+        }
+        let at = self.processes[client].clock.when(wake_at.as_micros()).max(self.now);
+        if at >= wakes.alarm.0 {
+            return;
+        }
+        wakes.alarm = (at, wakes.alarm.1 + 1);
+        let timer = wakes.alarm.1;
+        self.queue.add(at, Happening::Alarm { client, server, way, timer });
+    }
+
+    pub(super) fn alarm(&mut self, client: usize, server: usize, way: usize, timer: u32) {
+        let wakes = &mut self.routes[client][server].ways[way];
+        if wakes.alarm.1 == timer {
+            wakes.alarm.0 = Instant::MAX;
+            wakes.woken = if wakes.woken.0 == self.now { (self.now, wakes.woken.1 + 1) } else { (self.now, 0) };
+            if wakes.woken.1 > BUSY {
+                return self.violate(format!("c{client}-s{server}: a connection in a busy loop"));
+            }
+            self.bring_to(client, server, way, Event::Wake);
+        }
+    }
+
+    pub(super) fn latency(&mut self) -> u64 {
+        let latency = self.plan.latency_us + self.rng.u64(..=self.plan.jitter_us);
+        let lost = self.rng.u64(..1_000) < self.plan.lost_per_mille;
+        if lost { latency + ms(200) + self.rng.u64(..ms(200)) } else { latency }
+    }
+
+    /// The contract's `close`, after the moment the releases had.
+    pub(super) fn let_go(&mut self, client: usize) {
+        self.bring_to_all(client, || Event::Close);
+    }
+
+    /// The contract's `give_up`: what was sent, but for releases, is taken back behind it.
+    pub(super) fn give_up(&mut self, client: usize) {
+        self.bring_to_all(client, || Event::GiveUp);
+    }
+
+    fn bring_to_all(&mut self, client: usize, event: impl Fn() -> Event) {
+        for server in 0..self.plan.servers {
+            for way in 0..self.routes[client][server].ways.len() {
+                self.bring_to(client, server, way, event());
+            }
+        }
+    }
+
+    /// What is known of an operation that a server reads. What takes another one back, the connection itself has sent.
+    pub(super) fn tag_of(&self, client: usize, server: usize, op: &Op) -> Tag {
+        let sent = self.read_clocks(client).tick;
+        self.routes[client][server].tag(op).unwrap_or(Tag { round: 0, step: Step::Leave, sent })
+    }
+}
+
+/// The settings of a client's connections to one server.
+pub(super) fn settings(plan: &super::plan::Plan) -> Option<Settings> {
+    let mut options = locktender::ClientOptions::default();
+    options.connect_timeout = std::time::Duration::from_micros(CONNECT_TIMEOUT);
+    Settings::new("redis://server", &options, plan.response_timeout, super::worker::quorum_of(plan)).ok()
+}
+
+/// An operation for the trace: its owner by the end of its id.
+pub(super) fn brief(op: &Op) -> String {
+    let tail = |owner: &str| owner[owner.len().saturating_sub(6)..].to_owned();
+    let waiter = |entry: &str| entry.split(' ').next().unwrap_or_default().to_owned();
+    match op {
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, place, .. } => {
+            let adopt = adopt.as_ref().map_or(String::new(), |adopt| format!(" adopting {}", tail(&adopt.owner)));
+            let place = place.as_ref().map_or(String::new(), |place| {
+                format!(" in {} since {}{}", waiter(&place.entry), place.arrival, if place.stays { " for more" } else { "" })
+            });
+            format!("acquire {} {} ttl={ttl_ms} proposal={proposal}{adopt}{place}", keys.name(), tail(owner))
+        }
+        Op::Confirm { keys, owner, token } => format!("confirm {} {} {token}", keys.name(), tail(owner)),
+        Op::Extend { keys, owner, ttl_ms, .. } => format!("extend {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
+        Op::Heal { keys, owner, ttl_ms, .. } => format!("heal {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
+        Op::Leave { keys, entry, .. } => format!("leave {} {}", keys.name(), waiter(entry)),
+        Op::Release { keys, owner, leave, .. } => {
+            let leave = leave.as_ref().map_or(String::new(), |entry| format!(" leaving {}", waiter(entry)));
+            format!("release {} {}{leave}", keys.name(), tail(owner))
+        }
+        other => format!("{other:?}"),
+    }
+}

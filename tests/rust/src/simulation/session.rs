@@ -1,0 +1,229 @@
+//! Session: a server's end of one connection, which reads commands out of bytes and answers them; and how connections end.
+
+use locktender::internals::redis::{Input as Event, Role};
+use locktender::machine::Message;
+use locktender::op::Op;
+
+use super::clock::{Instant, ms};
+use super::queue::{Happening, Way};
+use super::resp;
+use super::route::{ROLES, Socket, brief};
+use super::standing::Standing;
+use super::world::World;
+
+/// How long after a connection broke a client asks again for what the server may still read from it.
+const STRAGGLES: u64 = ms(450);
+
+/// A connection that is no more.
+struct Dead {
+    /// What arrives later is not read.
+    read_until: Instant,
+    broke_at: Instant,
+}
+
+pub(super) struct Session {
+    pub(super) conn: u32,
+    /// What was read and is no whole command yet.
+    input: Vec<u8>,
+    speaks_resp3: bool,
+    pub(super) subscribed: bool,
+    /// Bytes arrive no earlier than those before them, either way.
+    pub(super) out_at: Instant,
+    back_at: Instant,
+    dead: Option<Dead>,
+}
+
+impl Session {
+    pub(super) fn new(conn: u32, now: Instant) -> Self {
+        Self { conn, input: Vec::new(), speaks_resp3: false, subscribed: false, out_at: now, back_at: now, dead: None }
+    }
+
+    /// Until when something is read from it, if it is dead.
+    pub(super) fn read_until(&self) -> Option<Instant> {
+        self.dead.as_ref().map(|dead| dead.read_until)
+    }
+}
+
+impl World {
+    /// Bytes reach a server.
+    pub(super) fn arrive(&mut self, client: usize, server: usize, way: Way, conn: u32, bytes: Vec<u8>) {
+        let (now, node) = (self.now, &self.nodes[server]);
+        if node.stopped_until > now {
+            let until = node.stopped_until;
+            return self.queue.add(until, Happening::Arrive { client, server, way, conn, bytes });
+        }
+        if !node.up {
+            return;
+        }
+        let Some(session) = self.session(client, server, way, conn) else { return };
+        if session.read_until().is_some_and(|until| until < now) {
+            return;
+        }
+        let orphan = session.dead.as_ref().is_some_and(|dead| dead.broke_at + STRAGGLES < now);
+        session.input.extend(bytes);
+        let input = std::mem::take(&mut session.input);
+        let mut rest = &input[..];
+        while let Some((words, length)) = resp::command(rest) {
+            rest = &rest[length..];
+            let answer = self.serve(client, server, (way, conn), &words, orphan);
+            self.answer(client, server, (way, conn), &answer, None);
+        }
+        let rest = rest.to_vec();
+        if let Some(session) = self.session(client, server, way, conn) {
+            session.input = rest;
+        }
+    }
+
+    fn session(&mut self, client: usize, server: usize, way: Way, conn: u32) -> Option<&mut Session> {
+        self.routes[client][server].ways[way.0].sessions.iter_mut().find(|session| session.conn == conn)
+    }
+
+    fn serve(&mut self, client: usize, server: usize, (way, conn): (Way, u32), words: &[String], orphan: bool) -> String {
+        let (command, argument) = (words[0].as_str(), words.get(1).map(String::as_str).unwrap_or_default());
+        match command {
+            "CLIENT" => "+OK\r\n".to_owned(),
+            "PING" => "+PONG\r\n".to_owned(),
+            "HELLO" => {
+                if let Some(session) = self.session(client, server, way, conn) {
+                    session.speaks_resp3 = true;
+                }
+                "%1\r\n$5\r\nproto\r\n:3\r\n".to_owned()
+            }
+            "INFO" => resp::info(self.nodes[server].run_id()),
+            "SUBSCRIBE" | "SSUBSCRIBE" => {
+                let Some(session) = self.session(client, server, way, conn) else { return String::new() };
+                session.subscribed |= command == "SSUBSCRIBE";
+                resp::subscribed(session.speaks_resp3, &command.to_ascii_lowercase(), argument)
+            }
+            "EVAL" | "EVALSHA" => {
+                let Some(script) = resp::script(argument) else { return "-ERR no script of a lock\r\n".to_owned() };
+                if command == "EVALSHA" && !self.nodes[server].scripts.contains(script) {
+                    return "-NOSCRIPT No matching script.\r\n".to_owned();
+                }
+                self.nodes[server].scripts.insert(script);
+                let Some(op) = resp::op(script, &words[2..], &self.keys) else {
+                    self.violate(format!("c{client}-s{server}: nobody understands {:?}", &words[2..]));
+                    return "-ERR wrong arguments\r\n".to_owned();
+                };
+                self.perform(client, server, &op, orphan)
+            }
+            _ => {
+                self.violate(format!("c{client}-s{server}: nobody understands {words:?}"));
+                "-ERR unknown command\r\n".to_owned()
+            }
+        }
+    }
+
+    /// Does an operation; gives what the script answers.
+    fn perform(&mut self, client: usize, server: usize, op: &Op, orphan: bool) -> String {
+        let tag = self.tag_of(client, server, op);
+        let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
+        let (reply, verdict) = self.nodes[server].apply(op, self.now);
+        if op.keys().is_none() {
+            return resp::reply(op, &reply);
+        }
+        self.trace(|| format!("  c{client}>s{server} {} -> {:?} fence={}", brief(op), reply.verdict, reply.fence));
+        if let Err(why) = verdict {
+            self.violate(why);
+        }
+        self.applied(server, op, &reply, orphan);
+        self.asked(client, op);
+        self.served(op, &reply);
+        self.prolonged((client, server), tag, op, &reply);
+        let messages = self.nodes[server].state.take_published();
+        self.look_at_queue(server, (op, &reply), before.as_ref(), &messages);
+        self.came(client, tag, op, &reply, &messages);
+        self.published(server, messages);
+        resp::reply(op, &reply)
+    }
+
+    /// Sends bytes back, as long as the client is there.
+    fn answer(&mut self, client: usize, server: usize, (way, conn): (Way, u32), bytes: &str, message: Option<&str>) {
+        let (first, second) = bytes.as_bytes().split_at(self.piece(bytes.len()));
+        for piece in [first, second].into_iter().filter(|piece| !piece.is_empty()) {
+            let takes = self.latency();
+            let (now, stalled) = (self.now, self.routes[client][server].stalled_until);
+            let Some(session) = self.session(client, server, way, conn).filter(|session| session.dead.is_none()) else { return };
+            session.back_at = (now + takes).max(stalled).max(session.back_at);
+            let at = session.back_at;
+            let message = message.map(str::to_owned);
+            self.queue.add(at, Happening::Return { client, server, way, conn, bytes: piece.to_vec(), message });
+        }
+    }
+
+    /// A server published something: whoever listens there hears it, unless it gets lost.
+    fn published(&mut self, server: usize, messages: Vec<Message>) {
+        for message in messages {
+            let Some(client) = self.client_on(&message.channel) else { continue };
+            let way = &self.routes[client][server].ways[0];
+            let listens = |session: &&Session| session.subscribed && session.dead.is_none();
+            let heard = way.sessions.iter().rev().find(listens).map(|session| (session.conn, session.speaks_resp3));
+            let Some((conn, resp3)) = heard else {
+                self.not_heard(client, &message.payload);
+                continue;
+            };
+            if self.rng.u16(..1_000) < self.plan.unheard_per_mille {
+                self.trace(|| format!("  s{server} is not heard: {}", message.payload));
+                self.not_heard(client, &message.payload);
+                continue;
+            }
+            let bytes = resp::message(resp3, &message.channel, &message.payload);
+            let role = if self.routes[client][server].ways[0].sockets[1] == Socket::Open(conn) {
+                Role::Listening
+            } else {
+                Role::Operations
+            };
+            self.answer(client, server, ((0, role), conn), &bytes, Some(&message.payload));
+        }
+    }
+
+    /// The connections are gone. What is on its way may still be read for a while; the client notices now or a little later.
+    pub(super) fn cut(&mut self, client: usize, server: usize, read_for: u64, later: bool) {
+        for way in 0..self.routes[client][server].ways.len() {
+            let notice = if later { self.latency() } else { 0 };
+            let (now, at) = (self.now, self.now + notice);
+            let cut = &mut self.routes[client][server].ways[way];
+            for session in &mut cut.sessions {
+                let dead = session.dead.get_or_insert(Dead { read_until: now + read_for, broke_at: now });
+                dead.read_until = dead.read_until.min(now + read_for);
+            }
+            for (role, socket) in ROLES.into_iter().zip(&mut cut.sockets) {
+                let way = (way, role);
+                match socket {
+                    Socket::Closed => (),
+                    Socket::Opening(attempt) => {
+                        cut.attempt += 1;
+                        *attempt = cut.attempt;
+                        self.queue.add(at, Happening::Connected { client, server, way, attempt: cut.attempt });
+                    }
+                    Socket::Open(conn) => self.queue.add(at, Happening::Broken { client, server, way, conn: *conn }),
+                }
+            }
+        }
+    }
+
+    /// A client notices that its connection is gone.
+    pub(super) fn broken(&mut self, client: usize, server: usize, way: Way, conn: u32) {
+        if self.routes[client][server].ways[way.0].sockets[way.1 as usize] == Socket::Open(conn) {
+            self.bring_to(client, server, way.0, Event::Closed(way.1, None));
+        }
+    }
+
+    /// A client lets go of its socket. If it wasn't cut, what was sent is read for a while, or not at all.
+    pub(super) fn drop_socket(&mut self, client: usize, server: usize, way: Way) {
+        let socket = std::mem::replace(&mut self.routes[client][server].ways[way.0].sockets[way.1 as usize], Socket::Closed);
+        let Socket::Open(conn) = socket else { return };
+        self.trace(|| format!("  c{client}-s{server} connection {conn} broke"));
+        let now = self.now;
+        let closes = self.processes[client].closed;
+        let read_for = if closes || self.rng.bool() { ms(10_000) } else { 0 };
+        if !self.routes[client][server].ways[way.0].is_over() {
+            self.routes[client][server].broke_at = now;
+        }
+        let Some(session) = self.session(client, server, way, conn) else { return };
+        if session.dead.is_none() {
+            session.dead = Some(Dead { read_until: now + read_for, broke_at: now });
+            self.disturb(client, server, 0);
+        }
+    }
+}
