@@ -1,10 +1,10 @@
-//! The cut: how much of a text that anybody may have written goes into a reply.
+//! The cut: how much of a text with an unknown writer goes into a reply.
 
-/// What a reply shows of the value of a lock, of a waiter and of a marker ends after so many bytes. An owner value of ours is shorter.
-/// Elsewhere in the world lock keys hold megabytes, and those would keep every other answer waiting.
+/// A reply shows so many bytes at most of the value of a lock, of a waiter and of a marker. An owner value of this library is
+/// shorter. Other programs keep megabytes in keys, and such a value would delay every other answer.
 pub const SHOWN_BYTES: usize = 1_024;
 
-/// The text up to there, without half a letter.
+/// The text up to [`SHOWN_BYTES`], without half a letter at the end.
 pub(super) fn cut(text: &str) -> &str {
     if text.len() <= SHOWN_BYTES {
         return text;
@@ -29,7 +29,8 @@ mod tests {
 
     #[test]
     fn an_owner_value_of_ours_is_never_cut() {
-        // The longest application, host and process, each letter of them escaped but those of a host name, which may have none.
+        // The longest application, host and process. Each letter is escaped, except in the host name, whose letters need no
+        // escape.
         let signature = Signature::new(Some(&"\n".repeat(256)), &"h".repeat(64), u32::MAX);
         let owner = signature.owner(u64::MAX, u128::MAX);
         assert_eq!(cut(&owner), &*owner);

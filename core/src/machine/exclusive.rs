@@ -17,7 +17,8 @@ impl AcquireArgs<'_> {
         self.adopt.is_some_and(|adopt| !adopt.owner.is_empty() && &*adopt.owner == holder)
     }
 
-    /// Whether only the hold that was handed over is wanted, and it isn't there: it was adopted before, released, or has expired.
+    /// Whether the acquire wants only the hold that was handed over, and that hold isn't there: it was adopted before, released,
+    /// or has expired.
     fn comes_too_late(&self, holder: Option<&str>) -> bool {
         let is_there = holder.is_some_and(|holder| holder == &**self.owner || self.adopts(holder));
         self.adopt.is_some_and(|adopt| !adopt.or_acquire) && !is_there && !mutant!(AdoptsAnything)
@@ -65,7 +66,7 @@ impl Rules for Exclusive {
             Some(_) if mutant!(OldFence) => found.fence,
             _ => fence::vote(found.fence, args.proposal, now_us),
         };
-        // An acquire that comes late, or twice, may find its own hold extended by now: what remains is never shortened.
+        // An acquire that comes late, or twice, may find its own hold extended by now: the remaining time is never shortened.
         let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**args.owner));
         let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
         take(state, keys, args.owner, remains, now_us);
@@ -160,7 +161,7 @@ impl Rules for Exclusive {
     }
 }
 
-/// What there is of a lock before the operation.
+/// The state of a lock before the operation.
 struct Found {
     fence: u64,
     holder: Option<Arc<str>>,
@@ -178,7 +179,7 @@ impl Found {
         Reply::new(verdict, self.now_us, self.fence)
     }
 
-    /// As much of the holder as anybody is told.
+    /// The part of the holder's value that a reply shows.
     fn shown(&self) -> Option<String> {
         self.holder.as_ref().map(|holder| cut(holder).to_owned())
     }
@@ -197,7 +198,8 @@ fn look(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
     holder(state, keys, fence, now_us)
 }
 
-/// What is given back doesn't depend on the fence: what is no fence counts as none.
+/// The state of a lock, even if its fence is unreadable: a release doesn't depend on the fence. An unreadable fence counts as
+/// zero.
 fn look_whatever_the_fence(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
     holder(state, keys, fence::read(state, keys.fence(), now_us).unwrap_or(0), now_us)
 }
@@ -212,7 +214,7 @@ fn holder(state: &State, keys: &Keys, fence: u64, now_us: u64) -> Result<Found, 
     }
 }
 
-/// A waiter that has left may have been told that the lock is free, or kept for it: the next one is told in its stead.
+/// Wakes the next waiter in the place of one that has left: the server may have notified that one, or kept the lock for it.
 fn pass_on(state: &mut State, keys: &Keys, entry: &str, mut found: Found, single_server: bool) -> Reply {
     if found.holder.as_deref() == Some(&queue::claim(entry)) && !mutant!(LeaverKeepsClaim) {
         state.remove(keys.lock());
@@ -232,7 +234,7 @@ fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u
     state.put(keys.lock(), Value::Text(owner.clone()), now_us, Some(ttl_ms));
 }
 
-/// Raises the expiry of our lock where less remains, and the fence to our token.
+/// Raises the expiry of our lock if it would end earlier, and the fence to our token.
 fn keep(state: &mut State, keys: &Keys, ttl_ms: u64, token: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
     let remains = match left_ms {
         Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,

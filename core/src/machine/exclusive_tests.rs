@@ -78,7 +78,7 @@ impl Bench {
         self.now_us += ms * 1_000;
     }
 
-    /// Who has the lock, and for how many milliseconds.
+    /// The holder of the lock, and the milliseconds that remain.
     fn holder(&self) -> (Option<&str>, Option<u64>) {
         let entry = self.state.get(self.keys.lock(), self.now_us);
         (entry.and_then(|entry| entry.text()), entry.and_then(|entry| entry.left_ms(self.now_us)))

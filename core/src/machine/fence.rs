@@ -8,7 +8,7 @@ use crate::mutant::mutant;
 /// A fence is kept this long after the lock's end; a lock unused for longer counts as forgotten.
 pub const KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// A fence this large, or larger, is none: up to here a JavaScript number and a Lua number hold every integer exactly.
+/// The first number that is too large for a fence: below it a JavaScript number and a Lua number hold every integer exactly.
 pub const LIMIT: u64 = (1 << 53) - 1;
 
 /// A proposal further ahead of the server's clock is not believed.
@@ -20,7 +20,7 @@ const BEHIND_US: u64 = 1_000_000;
 /// Reads the fence, 0 if there is none.
 ///
 /// # Errors
-/// The type and the key of what isn't a fence: no string, no number, or too large for one.
+/// The type and the key of a value that isn't a fence: no string, no number, or too large for one.
 pub(super) fn read(state: &State, key: &str, now_us: u64) -> Result<u64, String> {
     let Some(entry) = state.get(key, now_us) else { return Ok(0) };
     let number = entry.text().filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -30,12 +30,12 @@ pub(super) fn read(state: &State, key: &str, now_us: u64) -> Result<u64, String>
     }
 }
 
-/// Names what was found where it doesn't belong.
+/// The type and the key of an entry that doesn't belong there.
 pub(super) fn at(entry: &Entry, key: &str) -> String {
     format!("{} at {key}", entry.value.type_name())
 }
 
-/// Writes the fence of a lock that remains for `left_ms`, and keeps it for a day more: so a release need not touch it.
+/// Writes the fence of a lock that remains for `left_ms`, and keeps it for a day more. So a release need not write it.
 pub(super) fn write(state: &mut State, key: &str, fence: u64, left_ms: u64, now_us: u64) {
     let text: Arc<str> = fence.to_string().into();
     state.put(key, Value::Text(text), now_us, Some(left_ms.saturating_add(KEPT_MS)));

@@ -1,9 +1,12 @@
-//! The marker of a server of a quorum: which quorum it belongs to, and since when it remembers.
+//! The marker of a server of a quorum: the quorum to which the server belongs, and since when it remembers its locks.
 //!
-//! A server that forgot its locks (empty restart, old snapshot, promoted replica) would vote for a second holder. So it
-//! votes only once every hold it may have forgotten has ended, which is `max_ttl` after it was first seen anew. A client
-//! that isn't told the run id can't see a restart, only a missing marker, and takes what other clients wrote. The text
-//! is readable: `n=3 max_ttl=60000 run=<run id> since=<µs>`, or `since=0` where somebody vouched for the server.
+//! A server that forgot its locks (empty restart, old snapshot, promoted replica) would vote for a second holder. So it votes
+//! only when every hold that it may have forgotten has ended. That is `max_ttl` after it was first seen anew.
+//!
+//! Without the server's run id a client can't see a restart, only a missing marker. Then it accepts the marker that other clients
+//! wrote.
+//!
+//! The text is readable: `n=3 max_ttl=60000 run=<run id> since=<µs>`, or `since=0` after an operator trusted the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,25 +19,25 @@ use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::{QuorumConfig, Reply, Verdict};
 
-/// What a marker tells a member of `config`.
+/// The standing of a server by its marker, for a client with `config`.
 #[derive(Debug, PartialEq, Eq)]
 enum Standing {
     /// The server votes.
     Votes,
     /// It votes after this many milliseconds.
     Waits(u64),
-    /// It is new, restarted, or its clock was set back behind the marker.
+    /// It is new or restarted, or its clock was set back to a time before the marker.
     Anew,
-    /// It belongs to another quorum.
+    /// It belongs to another quorum, whose marker this is.
     Elsewhere(String),
-    /// This is no marker.
+    /// The value is no marker.
     Unreadable(String),
 }
 
-/// The run id of a server that doesn't tell it.
+/// The run id of a server that doesn't show one.
 pub const UNKNOWN_RUN_ID: &str = "?";
 
-/// Before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
+/// The check before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
 pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Option<Reply> {
     match standing(state, key, config, env) {
         Standing::Votes => None,
@@ -50,7 +53,7 @@ pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &E
 pub(super) fn greet(state: &State, config: Option<&QuorumConfig>, env: &Env<'_>) -> Reply {
     let key = Keys::server_marker();
     let Some(config) = config else {
-        // A client of one server knows no quorum: any is another one.
+        // A client of one server has no quorum: any marker shows another one.
         let nobody = QuorumConfig { servers: 0, max_ttl_ms: 0 };
         return match standing(state, key, &nobody, env) {
             Standing::Anew => plain(Verdict::Ok, env),

@@ -11,7 +11,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Whether there is none: a server keeps no empty set.
+    /// Whether the set has no members: a server keeps no empty set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.scores.is_empty()
@@ -23,12 +23,12 @@ impl Members {
         self.scores.get(member).copied()
     }
 
-    /// The members in their order, from a score on.
+    /// The members with a score of at least `score`, in their order.
     pub fn from(&self, score: i64) -> impl Iterator<Item = (i64, &Arc<str>)> {
         self.order.range((score, Arc::from(""))..).map(|(score, member)| (*score, member))
     }
 
-    /// How many members have a score from `low`, and below `high`.
+    /// The number of members with a score from `low`, and below `high`.
     #[must_use]
     pub fn between(&self, low: i64, high: i64) -> u64 {
         self.from(low).take_while(|(score, _)| *score < high).count() as u64

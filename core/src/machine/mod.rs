@@ -1,11 +1,13 @@
-//! One server's behaviour as a pure state machine: what every operation does, without a clock and without I/O.
+//! One server's behaviour as a pure state machine: the effect of every operation, without a clock and without I/O.
 //!
-//! What an operation does to a lock depends on the lock's [`Kind`](crate::name::Kind): each kind has its `Rules`. This is the executable specification of the scripts in `core/src/scripts` (a differential test holds the two to each
-//! other, reply by reply and key by key), and it is the server behind `memory://`.
+//! The effect of an operation on a lock depends on the lock's [`Kind`](crate::name::Kind): each kind has its `Rules`.
 //!
-//! Per lock there are two keys. The *lock* is a plain string, the owner's value, with an expiry; other lock libraries
-//! write it too. The *fence* beside it counts the votes cast, and is kept for a day after its last use. A server of a
-//! quorum has one more key, its *marker*.
+//! The machine is the executable specification of the scripts in `core/src/scripts`. A differential test compares the two, reply
+//! by reply and key by key. The machine is also the server behind `memory://`.
+//!
+//! A lock has two keys beside its queue. The *lock* is a plain string, the owner's value, with an expiry; other lock libraries
+//! write it, too. The *fence* counts the votes cast, and is kept for a day after its last use. A server of a quorum has one more
+//! key, its *marker*.
 //!
 //! | operation | refused | done |
 //! | --- | --- | --- |
@@ -13,19 +15,20 @@
 //! | confirm | `No`: the lock is not ours, or the fence is above our token | fence = token |
 //! | extend | the same | at least ttl remains (never less than before), fence = token |
 //! | heal | `No`: the lock is another's, or the fence is above our token | lock = owner for at least ttl, fence = token |
-//! | release | `No`: the lock is not ours | the lock is deleted, the fence stays, the first waiter is told |
-//! | leave | `No` always: it asks for no lock | the waiter is out of the queue; what it may have been told is told to the next one |
+//! | release | `No`: the lock is not ours | the lock is deleted, the fence stays, the first waiter is notified |
+//! | leave | `No` always: it asks for no lock | the waiter is out of the queue; the next waiter gets the notice that this one may have got |
 //!
-//! An acquire that finds its own value there votes again, as it does for the value it adopts: a reply may have been lost,
-//! and the old vote with it. Everything that succeeds keeps the fence for another day; whatever doesn't changes nothing.
+//! An acquire that finds its own value in the key votes again, as it does for the value that it adopts: a reply may have been
+//! lost, and the old vote with it. Every operation that succeeds keeps the fence for another day. An operation that fails changes
+//! neither lock nor fence.
 //!
-//! Who finds the lock held may line up in its *queue*, and is told when it is released. On a single server the lock is then
-//! kept for a waiter that queues by principle, or has waited long; else it is free, and a newcomer may be faster. On a
+//! A waiter that finds the lock held may join its *queue*, and is notified of the release. On a single server the lock is then
+//! kept for a waiter that is fair, or has waited long. For any other waiter the lock is free, and a newcomer may be faster. On a
 //! quorum the queues are hints only, because independent servers can't agree on who is first.
 //!
-//! What is not ours is never touched: a lock key that isn't a string, or a fence that isn't a number, is a `Conflict`
-//! (looked at in the order marker, fence, lock). Only a release doesn't care about the fence, because deleting one's own
-//! lock must not depend on it. A lock without expiry is a holder like any other.
+//! Keys of other programs are never touched: a lock key that isn't a string, or a fence that isn't a number, is a `Conflict`. The
+//! keys are checked in the order marker, fence, lock. Only a release ignores the fence, because the deletion of one's own lock
+//! must not depend on it. A lock without expiry has a holder like any other.
 
 mod cut;
 mod exclusive;
@@ -49,16 +52,16 @@ pub use state::{Message, State};
 use self::rules::AcquireArgs;
 use crate::op::{Op, Reply, ServerFacts, Verdict};
 
-/// What a server knows beside its keys.
+/// The facts about a server beside its keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Env<'a> {
     /// The server's clock, microseconds since the epoch.
     pub now_us: u64,
-    /// Changes when the server restarts; [`UNKNOWN_RUN_ID`] if the server doesn't tell it.
+    /// An id that changes when the server restarts; [`UNKNOWN_RUN_ID`] if the server doesn't show one.
     pub run_id: &'a str,
 }
 
-/// Does one operation, atomically, and answers it.
+/// Applies one operation, atomically, and gives the reply.
 pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
     let now_us = env.now_us;
     match op {
@@ -85,13 +88,13 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Inspect { keys } => rules::of(keys.kind()).inspect(state, keys, now_us),
         Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),
         Op::Examine => examine(env),
-        // Nobody is denied anything here.
+        // This server denies no command.
         Op::Probe { .. } => Reply::new(Verdict::Probed { missing: Vec::new() }, now_us, 0),
         Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
     }
 }
 
-/// What this machine can say of the server it describes.
+/// The facts that this machine can give about its server.
 fn examine(env: &Env<'_>) -> Reply {
     let [version, role, persistence, eviction] = ["memory", "master", "none", "noeviction"].map(str::to_owned);
     let facts = ServerFacts { version, role, persistence, eviction, in_cluster: false };

@@ -1,10 +1,11 @@
-//! The queue of a lock's waiters: who is told when the lock comes free, and who may take it then.
+//! The queue of a lock's waiters: the server notifies the first waiter when the lock comes free, and may keep the lock for it.
 //!
-//! One sorted set per lock. An *entry* is a waiter, `<f|b>:<client>:<number> <who>` (fair, or barging), with its arrival in
-//! microseconds of the server's clock as the score. Beside the entries there is one member per client, its id, with minus
-//! the end of its life as the score: a client whose waiters are silent for longer is dead, and so are its entries.
+//! One sorted set per lock. An *entry* is a waiter, `<f|b>:<client>:<number> <who>` (fair, or barging). Its score is its arrival,
+//! in microseconds of the server's clock. Beside the entries there is one member per client, its id, whose score is minus the end
+//! of its life. A client whose waiters are silent for longer is dead, and so are its entries.
 //!
-//! Whoever is told leaves the queue. If it comes too late it lines up again, at its old place, which it was told and names.
+//! A notified waiter leaves the queue. If it comes too late, it joins again at its old place: a reply named the place, and the
+//! waiter names it back.
 
 use std::sync::Arc;
 
@@ -14,34 +15,34 @@ use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::{Place, Queued};
 
-/// How long whoever was told has until the next one may come.
+/// The time for which a notified waiter goes first. After it the next waiter may come.
 pub const CLAIM_MS: u64 = 200;
 
-/// How long a client is believed alive after its last sign.
+/// The time for which a client counts as alive after its last sign of life.
 pub const ALIVE_MS: u64 = 3_000;
 
-/// How long a queue is kept after the last registration.
+/// The time for which a queue is kept after the last waiter joined.
 const KEPT_MS: u64 = 60_000;
 
-/// A waiter this old is granted the lock directly, so that nobody starves.
+/// A waiter this old is granted the lock directly, so that no waiter starves.
 const PATIENT_US: u64 = 1_000_000;
 
-/// How many waiters an inspection names.
+/// The most waiters that an inspection names.
 const SHOWN: usize = 100;
 
-/// What the lock key holds while it is kept for the waiter `entry`.
+/// The value of the lock's key while the lock is kept for the waiter `entry`.
 #[must_use]
 pub fn claim(entry: &str) -> String {
     format!("claim {entry}")
 }
 
-/// Whether the lock key holds no owner, but is kept for a waiter: nobody has the lock then.
+/// Whether the value of a lock's key is a claim: the lock has no holder, and is kept for a waiter.
 #[must_use]
 pub fn is_claim(value: &str) -> bool {
     value.starts_with("claim ")
 }
 
-/// The channel on which a client hears.
+/// The channel on which a client is notified.
 #[must_use]
 pub fn channel(client: &str) -> String {
     format!("~lt:wake:{client}")
@@ -62,19 +63,21 @@ fn is_fair(entry: &str) -> bool {
     entry.starts_with('f')
 }
 
-/// A waiter.
+/// The first waiter of a queue.
 pub(super) struct Head {
     pub(super) entry: Arc<str>,
     arrival: u64,
 }
 
 impl Head {
-    /// Whether it is the waiter with `place`, or comes after it: who was told has left the queue, but names the arrival it had.
+    /// Whether the first waiter is the waiter with `place`, or comes after it. A notified waiter has left the queue, but names
+    /// the arrival that it had.
     pub(super) fn is_or_came_after(&self, place: &Place) -> bool {
         self.entry == place.entry || place.arrival > 0 && place.arrival < self.arrival
     }
 
-    /// Whether nobody may pass it: neither a newcomer that queues by principle nor one that would make it starve.
+    /// Whether the newcomer may not pass this waiter. It may not if it is fair itself, or if the waiter is fair or has waited
+    /// long.
     pub(super) fn is_next(&self, newcomer_is_fair: bool, now_us: u64) -> bool {
         newcomer_is_fair && !mutant!(FairNewcomerPasses) || self.is_served_directly(now_us)
     }
@@ -85,7 +88,7 @@ impl Head {
     }
 }
 
-/// The first waiter whose client is alive. The dead before it are dropped, and so is a queue without waiters.
+/// The first waiter whose client is alive. Drops the dead waiters before it, and a queue without waiters.
 pub(super) fn first(state: &mut State, keys: &Keys, now_us: u64) -> Option<Head> {
     loop {
         let members = state.members(keys.queue(), now_us)?;
@@ -102,12 +105,12 @@ pub(super) fn first(state: &mut State, keys: &Keys, now_us: u64) -> Option<Head>
     }
 }
 
-/// A life is told as minus its end.
+/// Whether a client is alive. Its life is stored as minus its end.
 fn is_alive(life: Option<i64>, now_us: u64) -> bool {
     life.is_some_and(|life| life < 0 && life.unsigned_abs() >= now_us)
 }
 
-/// Lines a waiter up, at the place it had before if it had one, and takes its client for alive.
+/// Puts a waiter into the queue, at its old place if it had one, and renews the life of its client.
 pub(super) fn line_up(state: &mut State, keys: &Keys, place: &Place, now_us: u64) -> Queued {
     let Some((client, _)) = address(&place.entry) else { return Queued::Nothing };
     if state.is_foreign_to_members(keys.queue(), now_us) {
@@ -133,12 +136,12 @@ pub(super) fn line_up(state: &mut State, keys: &Keys, place: &Place, now_us: u64
     Queued::At { rank, arrival }
 }
 
-/// Takes a waiter out.
+/// Takes a waiter out of the queue.
 pub(super) fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) {
     state.drop_members(keys.queue(), &[entry], now_us);
 }
 
-/// The waiter got the lock. If more wait behind it under the same entry, that goes to the tail.
+/// Takes a waiter that got the lock out of the queue. If more waiters use the same entry, the entry goes to the tail.
 pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, now_us: u64) -> Queued {
     if !mutant!(WinnerStaysInLine) {
         leave(state, keys, &place.entry, now_us);
@@ -150,8 +153,8 @@ pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, now_us: u64)
     line_up(state, keys, &Place { arrival, ..place.clone() }, now_us)
 }
 
-/// Tells the first waiter that the lock is free, or keeps it for that one, and tells the second when to look after it. `is_next`
-/// says that nobody may pass the first.
+/// Notifies the first waiter that the lock is free, or keeps the lock for it. Tells the second waiter when to try. `is_next` says
+/// that no newcomer may pass the first waiter.
 pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next: bool, now_us: u64) {
     let Some(head) = first(state, keys, now_us) else { return };
     if !mutant!(ToldStaysInLine) {
@@ -174,7 +177,7 @@ fn tell(state: &mut State, keys: &Keys, entry: &str, kind: &str) {
     state.publish(channel(client), format!("{kind} {CLAIM_MS} {mode}{} {}", cut(number), keys.lock()));
 }
 
-/// Who waits: how many entries there are, and the first of those whose client is alive.
+/// The waiters of a lock: the number of entries, and the first ones whose client is alive.
 pub(super) fn view(state: &State, keys: &Keys, now_us: u64) -> Queued {
     let Some(members) = state.members(keys.queue(), now_us) else { return Queued::Nothing };
     let alive = |entry: &Arc<str>| address(entry).is_some_and(|(client, _)| is_alive(members.score(client), now_us));

@@ -20,7 +20,7 @@ struct Bench {
     state: State,
     keys: Arc<Keys>,
     now_us: u64,
-    /// Whether the server is one of several.
+    /// The quorum, if the server is one of several.
     quorum_config: Option<QuorumConfig>,
 }
 
@@ -42,7 +42,7 @@ impl Bench {
         bench
     }
 
-    /// Held by somebody who waited in no line.
+    /// A lock whose holder waited in no queue.
     fn held() -> Self {
         let mut bench = Self::new();
         assert_eq!(bench.attempt("holder", false).verdict, Verdict::Vote);
@@ -58,12 +58,12 @@ impl Bench {
         self.apply(&Op::Acquire { keys, owner: owner.into(), ttl_ms: TTL, proposal: T, adopt: None, fair, place, quorum_config })
     }
 
-    /// A single attempt.
+    /// An acquire with one attempt.
     fn attempt(&mut self, owner: &str, fair: bool) -> Reply {
         self.acquire(owner, fair, None)
     }
 
-    /// An acquire that waits: where it was put, or that it has the lock.
+    /// An acquire that waits: gives its place in the queue, or its vote.
     fn wait(&mut self, entry: &str) -> Reply {
         self.wait_again(entry, 0)
     }
@@ -98,7 +98,7 @@ impl Bench {
         self.state.get(self.keys.lock(), self.now_us).and_then(|entry| entry.text())
     }
 
-    /// What was said since the last look: to which client, and what.
+    /// The messages since the last call: the client, and the text.
     fn told(&mut self) -> Vec<(String, String)> {
         let heard = |Message { channel, payload }| (channel, payload);
         self.state.take_published().into_iter().map(heard).collect()
@@ -252,7 +252,7 @@ fn the_first_in_line_takes_a_free_lock_without_being_told() {
         let mut bench = Bench::held();
         bench.wait(entry);
         bench.wait(THREE);
-        bench.pass(TTL + 1); // expired, and nothing is published; the waiters have looked meanwhile
+        bench.pass(TTL + 1); // expired, and nothing is published; the waiters have tried meanwhile
         let life = i64::try_from(bench.now_us + 1).unwrap();
         for client in ["one", "two", "three"] {
             let keys = bench.keys.clone();

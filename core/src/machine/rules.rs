@@ -1,4 +1,4 @@
-//! Rules: what one kind of lock does, operation by operation.
+//! Rules: the operations of one kind of lock.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::exclusive::Exclusive;
 use crate::name::{Keys, Kind};
 use crate::op::{Adoption, Place, Reply};
 
-/// A kind of lock. What is refused, and what is done, stands in the table of [`machine`](crate::machine).
+/// A kind of lock. The table of [`machine`](crate::machine) says when an operation is refused, and what it does.
 pub(super) trait Rules {
     fn acquire(&self, state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply;
     fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, token: u64, now_us: u64) -> Reply;
@@ -33,7 +33,7 @@ pub(super) fn of(kind: Kind) -> &'static dyn Rules {
     }
 }
 
-/// What an acquire asks for.
+/// The arguments of an acquire.
 pub(super) struct AcquireArgs<'a> {
     pub(super) owner: &'a Arc<str>,
     pub(super) ttl_ms: u64,
@@ -41,6 +41,6 @@ pub(super) struct AcquireArgs<'a> {
     pub(super) adopt: Option<&'a Adoption>,
     pub(super) fair: bool,
     pub(super) place: Option<&'a Place>,
-    /// Whether this server alone decides who is next.
+    /// Whether this server alone decides which waiter is next.
     pub(super) single_server: bool,
 }

@@ -1,17 +1,17 @@
-//! The keys of one server: a small key-value store with expiry, as much of Redis as the operations touch.
+//! The keys of one server: a small key-value store with expiry, with the part of Redis that the operations use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::members::Members;
 
-/// Below this many keys, expired ones are left to be found by the next access.
+/// Below this number of keys, an expired key is freed only by the next access to it.
 const SWEEP_FROM: usize = 1024;
 
 /// The keys of one server.
 ///
-/// Expiry has the resolution and the boundary of Redis: whole milliseconds, and a key lives through the millisecond at
-/// which it expires. An expired key is absent to every reader, whether or not its memory was freed already.
+/// Expiry has the resolution and the boundary of Redis: whole milliseconds, and a key lives through the millisecond at which it
+/// expires. An expired key is absent to every reader, whether or not its memory is freed yet.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     entries: BTreeMap<String, Entry>,
@@ -19,16 +19,16 @@ pub struct State {
     published: Vec<Message>,
 }
 
-/// What was published.
+/// A published message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The channel.
     pub channel: String,
-    /// What was said.
+    /// The text.
     pub payload: String,
 }
 
-/// What a key holds.
+/// A key's value and expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The value.
@@ -44,7 +44,7 @@ pub enum Value {
     Text(Arc<str>),
     /// A sorted set.
     Members(Members),
-    /// Something that isn't a string, by the name of its type (`list`, `hash`, …). No operation makes one: tests do.
+    /// A value of any other type, by the type's name (`list`, `hash`, …). No operation makes one; tests do.
     Foreign(Arc<str>),
 }
 
@@ -67,27 +67,27 @@ impl State {
         Self::default()
     }
 
-    /// What was published since it was asked for last.
+    /// Takes the messages that were published since the last call.
     pub fn take_published(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.published)
     }
 }
 
-/// The keys themselves, for the scripts' rules and for tests: a server only applies operations.
+/// The keys themselves, for the rules and for tests: a server only applies operations.
 #[doc(hidden)]
 impl State {
-    /// What `key` holds at `now_us`, `None` if it expired or never was.
+    /// The entry of `key` at `now_us`; `None` if there is none, or if it has expired.
     #[must_use]
     pub fn get(&self, key: &str, now_us: u64) -> Option<&Entry> {
         self.entries.get(key).filter(|entry| entry.lives(now_us))
     }
 
-    /// Everything that lives at `now_us`, in the order of the keys.
+    /// All entries that live at `now_us`, in the order of the keys.
     pub fn iter(&self, now_us: u64) -> impl Iterator<Item = (&str, &Entry)> {
         self.entries.iter().filter(move |(_, entry)| entry.lives(now_us)).map(|(key, entry)| (key.as_str(), entry))
     }
 
-    /// Writes a key, whatever it held (`SET`, with `ttl_ms` from `now_us` or for ever).
+    /// Writes a key, whatever its value was (`SET`, with `ttl_ms` from `now_us` or for ever).
     pub fn put(&mut self, key: &str, value: Value, now_us: u64, ttl_ms: Option<u64>) {
         let expires_ms = ttl_ms.map(|ttl| expiry(now_us, ttl));
         if let Some(entry) = self.entries.get_mut(key) {
@@ -127,7 +127,7 @@ impl State {
         self.get(key, now_us).is_some() && self.members(key, now_us).is_none()
     }
 
-    /// Adds a member to a sorted set, which is made if there is no key. Anything else stays as it is.
+    /// Adds a member to a sorted set, and makes the set if there is no key. A key of another type stays as it is.
     pub fn put_member(&mut self, key: &str, member: &str, score: i64, now_us: u64) {
         if self.get(key, now_us).is_none() {
             self.put(key, Value::Members(Members::default()), now_us, None);
@@ -137,7 +137,7 @@ impl State {
         }
     }
 
-    /// Takes members out; a set without any is no key.
+    /// Takes members out of a sorted set. A set without members is deleted.
     pub fn drop_members(&mut self, key: &str, members: &[&str], now_us: u64) {
         if self.members(key, now_us).is_none() {
             return;
@@ -155,7 +155,7 @@ impl State {
         self.published.push(Message { channel, payload });
     }
 
-    /// Deletes every key (`FLUSHALL`): the server forgot.
+    /// Deletes every key (`FLUSHALL`), as a server that forgets its data.
     pub fn clear(&mut self) {
         self.entries.clear();
     }

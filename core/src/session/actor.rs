@@ -1,8 +1,8 @@
-//! Actor: the shell around one acquisition, which executes what the state machine decides.
+//! Actor: the shell around one acquisition, which executes the commands of the state machine.
 //!
-//! Any thread may send an input. If no other thread handles inputs at the moment, the sender handles all that have arrived; else it
-//! leaves its input and goes. So inputs are handled one at a time and commands are executed in order, without a lock held while a
-//! server, an event sink or a caller is called.
+//! Any thread may send an input. If no other thread handles inputs at the moment, the sender handles all that have arrived; else
+//! it leaves its input in the inbox. So inputs are handled one at a time and commands are executed in order. No lock of this
+//! process is held while a server, an event sink or a caller is called.
 
 mod self_wait;
 
@@ -30,12 +30,12 @@ pub(crate) struct LockActor {
     pub(crate) recipe: Arc<Recipe>,
     id: u64,
     context: Option<u64>,
-    /// Our value on the servers, if it was noted as this context's.
+    /// Our value on the servers, if it was noted for this context's warnings.
     owner: OnceLock<Arc<str>>,
     state: Mutex<ActorState>,
     /// The end of validity, microseconds of the boot clock: read without a lock.
     valid_until: AtomicU64,
-    /// Whether the holder was told that the lock is not held: by an error, a watcher or an answer.
+    /// Whether the holder knows that the lock is not held: from an error, a watcher or an answer.
     told: AtomicBool,
     /// Whether the warning about an acquire of the same client that waits for this hold was emitted.
     waited_for: AtomicBool,
@@ -45,9 +45,9 @@ struct ActorState {
     machine: Acquisition,
     inbox: VecDeque<Input>,
     busy: bool,
-    /// The machine panicked.
+    /// Whether the machine panicked.
     failed: bool,
-    /// The earliest alarm that is set.
+    /// The time of the earliest alarm that is set.
     alarm: Tick,
     next_call: CallId,
     acquirer: Option<Acquirer>,
@@ -60,16 +60,16 @@ struct ActorState {
     next_watcher: u64,
 }
 
-/// Called once, with the loss, or with `None` when the hold ended without one.
+/// A callback for the end of the hold. It is called once, with the loss, or with `None` if the hold ended without one.
 pub(crate) type Watcher = Box<dyn FnOnce(Option<Loss>) + Send>;
 
 impl LockActor {
-    /// Starts an acquisition. `context` tells tasks apart, for the warning of one that waits for itself.
+    /// Starts an acquisition. `context` identifies the task, for the warning about a task that waits for itself.
     pub(crate) fn begin(session: Arc<Session>, recipe: Arc<Recipe>, context: Option<u64>, acquirer: Acquirer) -> Arc<Self> {
         let id = session.next_id();
         let new = |seat| Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), seat, acquirer);
         let actor = if recipe.lines_up() {
-            // What was handed over is for the holder of the ticket, wherever it stands in the queue.
+            // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
             let adopts = recipe.adopt.is_some();
             let seat = |seat: Seat| if adopts { seat.may_try() } else { seat };
             session.join_queue(recipe.keys.lock(), id, recipe.options.fair, |given| new(Some(seat(given))))
@@ -79,7 +79,7 @@ impl LockActor {
             actor
         };
         actor.send(Input::Start);
-        // It may have begun in the very moment of a close, too late to be among those that are told.
+        // The acquisition may have begun while the client was closing, too late to get the `Close` of the others.
         if actor.session.is_closing() {
             actor.send(Input::Close);
         }
@@ -131,7 +131,7 @@ impl LockActor {
         if state.failed { Err(self.panicked()) } else { state.machine.check(Tick::now()) }
     }
 
-    /// When the alarm is to ring; `None` while an input is being worked off.
+    /// The time of the next alarm; `None` while an input is being handled.
     #[cfg(feature = "testing")]
     pub(crate) fn wakes_at(&self) -> Option<Tick> {
         let state = self.state.lock();
@@ -139,20 +139,20 @@ impl LockActor {
         (!at_work).then_some(state.alarm)
     }
 
-    /// The holder knows that the lock is not held.
+    /// Notes that the holder knows that the lock is not held.
     pub(crate) fn holder_is_told(&self) {
         self.told.store(true, Ordering::Relaxed);
     }
 
-    /// A warning where a lock is given back after a loss of which its holder was never told: the work went on without the lock.
+    /// Warns if a lock is given back after a loss that its holder never learnt of: the work went on without the lock.
     pub(crate) fn notice_unseen_loss(&self) {
         if self.told.load(Ordering::Relaxed) {
             return;
         }
         let Err(error) = self.check() else { return };
-        // A client that was closed is closed on purpose.
+        // A user closes a client on purpose.
         let Some(loss) = error.loss().filter(|loss| loss.reason != LossReason::Closed) else { return };
-        // Said once.
+        // One warning is enough.
         self.holder_is_told();
         let mut warning = Event::new(EventKind::Warning);
         warning.lock = Some(self.recipe.name().to_owned());
@@ -162,7 +162,7 @@ impl LockActor {
         self.session.emit(&warning);
     }
 
-    /// Calls `watcher` when the hold has ended, at once if it has; else gives what [`LockActor::unwatch`] takes.
+    /// Calls `watcher` when the hold ends, or at once if it has ended. Else gives the number for [`LockActor::unwatch`].
     pub(crate) fn watch(&self, watcher: Watcher) -> Option<u64> {
         self.holder_is_told();
         let mut state = self.state.lock();
@@ -216,7 +216,7 @@ impl LockActor {
     /// Sends a holder's call.
     pub(crate) fn call(self: &Arc<Self>, caller: Caller, input: impl FnOnce(CallId) -> Input) {
         if !matches!(caller, Caller::Extend(_)) {
-            // From here on its task may wait for the lock, also while another thread is still at the inbox.
+            // From here on the holder's task may wait for the lock, even while another thread still handles the inbox.
             self.forget_bodies();
         }
         let mut state = self.state.lock();
@@ -227,7 +227,7 @@ impl LockActor {
         self.send(input(call));
     }
 
-    /// Sends an input, and handles the inbox unless another thread is at it.
+    /// Sends an input. Handles the inbox, unless another thread does.
     pub(crate) fn send(self: &Arc<Self>, input: Input) {
         let mut state = self.state.lock();
         if state.failed {
@@ -241,7 +241,7 @@ impl LockActor {
         let mut commands = Vec::new();
         while let Some(input) = state.inbox.pop_front() {
             if let Err(panic) = caught(|| state.machine.handle(Now::read(), input, &mut commands)) {
-                // Left busy: the machine is not to be used again.
+                // `busy` stays set: the machine must not be used again.
                 return self.fail(state, &panic);
             }
             self.valid_until.store(state.machine.valid_until().as_micros(), Ordering::Release);
@@ -338,18 +338,18 @@ impl LockActor {
             self.session.has_heard_all();
         }
         let held = result.map(|grant| grant.map(|grant| Held::new(Arc::clone(self), grant)));
-        // Without a caller a granted hold is dropped here, and thereby released.
+        // If the caller has left, a granted hold is dropped here, and thereby released.
         if let Some(acquirer) = acquirer {
             acquirer.respond(held);
         }
     }
 
-    /// A bug of ours: nothing the machine says can be trusted any more, so everybody is told, and a hold counts as lost.
+    /// Ends an acquisition whose machine panicked, by a bug of the library: all callers get an error, and a hold counts as lost.
     fn fail(&self, mut state: MutexGuard<'_, ActorState>, panic: &Panic) {
         let held = self.valid_until.swap(0, Ordering::AcqRel) != 0;
         state.failed = true;
         let set = state.alarm;
-        // It is renewed no more.
+        // Nobody renews the hold any more.
         let loss = held.then_some(Loss::new(LossReason::Expired, Duration::ZERO));
         state.loss = state.loss.take().or_else(|| loss.clone());
         self.refuse(state);
@@ -366,7 +366,7 @@ impl LockActor {
         Error::internal(Some(self.recipe.name()), "the lock's state machine panicked")
     }
 
-    /// Answers all calls under way, and those that come after that.
+    /// Answers all calls under way, and all later calls, with an error.
     fn refuse(&self, mut state: MutexGuard<'_, ActorState>) {
         state.inbox.clear();
         let acquirer = state.acquirer.take();

@@ -11,7 +11,7 @@ use crate::{Code, Error, EventKind, LossReason, Wait};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// Runs `then` when the call has ended, and gives what receives its result.
+/// Runs `then` when the call has ended; gives the receiver of the result.
 fn result<T: Send + 'static>(call: crate::Call<T>) -> mpsc::Receiver<Result<T, Error>> {
     let (tell, told) = mpsc::channel();
     call.then(move |result| drop(tell.send(result)));
@@ -36,7 +36,7 @@ fn a_grant_whose_caller_has_left_is_given_back() {
     let call = client.lock("a").ttl(LONG).acquire();
     let cancel = call.then(|_| panic!("nobody is called after a cancellation"));
     cancel.cancel();
-    // The acquire, then its removal: each is carried out, and nothing is left.
+    // The acquire, then its removal: each is executed, and nothing is left.
     while puppet.waiting() > 0 {
         puppet.answer();
     }
@@ -112,7 +112,7 @@ fn a_round_without_an_answer_is_undone_and_another_one_is_granted() {
     assert_eq!(puppet.submitted(), 1);
     puppet.refuse();
     let held = loop {
-        // The removal, then the acquire of the next round, which comes by a timer.
+        // The removal, then the acquire of the next round, which a timer starts.
         if puppet.waiting() > 0 {
             puppet.answer();
         }

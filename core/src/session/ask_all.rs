@@ -1,4 +1,4 @@
-//! Ask all: questions to every server, whose answers are judged as they come.
+//! Ask all: questions to every server, judged after every answer.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,7 +14,8 @@ use crate::server::{Completion, Request};
 use crate::session::Session;
 use crate::sync::Mutex;
 
-/// Says what the answers so far come to, or `None` to wait for more. With no answer missing it has to say something.
+/// The judge of the answers so far: gives the result, or `None` to wait for more. When no answer is missing, it has to give a
+/// result.
 type Judge<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync>;
 
 /// Questions to all servers. The servers' completions keep it alive.
@@ -33,8 +34,8 @@ struct State<T> {
 }
 
 impl<T: Send + 'static> AskAll<T> {
-    /// Asks all servers all of `ops`; what is not answered within `timeout` counts as failed. The judge gets the answers of all
-    /// servers to the first, then to the next.
+    /// Asks all servers all of `ops`. An answer that is missing after `timeout` counts as failed. The judge gets the answers of
+    /// all servers to the first operation, then those to the next.
     pub(crate) fn begin(
         session: &Session,
         ops: &[Op],

@@ -1,5 +1,5 @@
-//! Bodies: the code of a task that runs while the task holds a lock. A task that asks for the same lock inside of one would wait
-//! for itself, so it is told at once, with the place where the body began.
+//! Bodies: the code of a task that runs while the task holds a lock. A task that asks for the same lock inside of its body would
+//! wait for itself. So its acquire fails at once, with the place where the body began.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -11,11 +11,12 @@ use crate::sync::Mutex;
 #[derive(Default)]
 pub(crate) struct Bodies(Mutex<HashMap<u64, HashMap<Box<str>, Body>>>);
 
-/// One body, by its task and by its lock's key. A body that has ended without being forgotten harms nobody: its hold is over.
+/// One body, found by its task and by its lock's key. A body that has ended without being forgotten does no harm: its hold is
+/// over.
 #[derive(Clone)]
 pub(crate) struct Body {
     actor: Weak<LockActor>,
-    /// Where it began, as the caller named the place.
+    /// The place where the body began, as the caller named it.
     pub(crate) place: Option<Arc<str>>,
 }
 
@@ -118,7 +119,7 @@ mod tests {
         let (sender, told) = std::sync::mpsc::channel();
         let again = lock(&client, &[1]).wait(Duration::from_secs(5));
         let granted = lock(&client, &[1]).acquire().then(move |held| {
-            // On the thread that is still busy with the grant, so the end has to wait for that.
+            // This thread is still busy with the grant, so the end of the hold has to wait for that.
             let held = held.unwrap();
             held.enter(1, None);
             drop(held.leave().then(drop));

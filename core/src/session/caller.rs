@@ -5,7 +5,7 @@ use crate::api::held::Held;
 use crate::error::Error;
 use crate::protocol::Release;
 
-/// The caller of an acquire, for whom "busy" is an error or an answer.
+/// The caller of an acquire, which gets a busy lock as an error or as an answer.
 pub(crate) enum Acquirer {
     Must(Responder<Held>),
     Try(Responder<Option<Held>>),

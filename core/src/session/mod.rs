@@ -1,7 +1,8 @@
-//! Session: what a client keeps running in one process. It has the servers, the registry of acquisitions, the local queues of
-//! waiters and the wake-ups that arrive for them.
+//! Session: everything that a client keeps running in one process. It has the servers, the registry of acquisitions, the local
+//! queues of waiters and their wake-ups.
 //!
-//! Each acquisition has an [actor](actor::LockActor), which executes what its state machine decides. The session decides nothing.
+//! Each acquisition has an [actor](actor::LockActor), which executes the commands of its state machine. The session decides
+//! nothing.
 
 pub(crate) mod actor;
 pub(crate) mod ask_all;
@@ -37,7 +38,7 @@ use crate::session::wakeups::Wakeups;
 use crate::session::warnings::Warnings;
 use crate::sync::Mutex;
 
-/// A client in the process that uses it. A forked child gets a new session; the parent's is left alone.
+/// A client in the process that uses it. A forked child gets a new session, and never touches the parent's.
 pub(crate) struct Session {
     of: Process,
     runtime: Arc<Runtime>,
@@ -47,9 +48,9 @@ pub(crate) struct Session {
     pub(crate) signature: Arc<Signature>,
     pub(crate) options: Arc<ClientOptions>,
     emitter: Emitter,
-    /// Set before the registry is read for closing: an acquisition that is registered later sees it.
+    /// Set before the registry is read for closing, so an acquisition that is registered later finds it set.
     closing: AtomicBool,
-    /// Whether an acquire has heard every server out.
+    /// Whether an acquire has waited for the answers of all servers.
     heard_all: AtomicBool,
     seeds: Mutex<fastrand::Rng>,
     pub(crate) registry: Registry,
@@ -123,17 +124,17 @@ impl Session {
         self.closing.load(Ordering::SeqCst)
     }
 
-    /// How long an answer may take.
+    /// The time in which a server has to answer.
     pub(crate) fn response_timeout(&self) -> Duration {
         self.options.response_timeout_for(self.quorum_config.is_none())
     }
 
-    /// Whether an acquire still has to hear every server out.
+    /// Whether the next acquire has to wait for the answers of all servers.
     pub(crate) fn must_hear_all(&self) -> bool {
         self.quorum_config.is_some() && !self.heard_all.load(Ordering::Relaxed)
     }
 
-    /// An acquire has heard every server out.
+    /// Notes that an acquire has waited for the answers of all servers.
     pub(crate) fn has_heard_all(&self) {
         self.heard_all.store(true, Ordering::Relaxed);
     }
@@ -161,27 +162,27 @@ impl Session {
         if self.registry.all().is_empty() { None } else { Some(server.address()) }
     }
 
-    /// When the first of all acquisitions has to be woken; `None` while an input is being worked off.
+    /// The earliest alarm of all acquisitions; `None` while an input is being handled.
     #[cfg(feature = "testing")]
     pub(crate) fn wakes_at(&self) -> Option<Tick> {
         self.registry.all().iter().try_fold(Tick::NEVER, |first, actor| Some(first.min(actor.wakes_at()?)))
     }
 
-    /// Has the servers make ready what the background will use.
+    /// Makes the servers prepare the connections of the background.
     pub(crate) fn warm(&self) {
         self.servers.iter().for_each(|server| server.warm());
     }
 
-    /// Ends everything: acquires fail, holds are lost and released, connections are let go, all within a response timeout.
+    /// Closes the client within a response timeout: acquires fail, holds are lost and released, connections end.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
         let mut actors = self.registry.all();
-        // Waiters first: otherwise a hold that is given back here would be granted to one of them.
+        // Waiters first: else the release of a hold would grant the lock to one of them.
         actors.sort_by_key(|actor| actor.valid_until());
         for actor in actors {
             actor.send(Input::Close);
         }
-        // Each of them has said by now what is to be released; what was sent before is taken back behind that, on every connection.
+        // By now each acquisition has sent its removals. On every connection, the earlier requests are taken back behind them.
         self.servers.iter().for_each(|server| server.give_up());
         self.registry.wait_until_empty(self.response_timeout()).await;
         for server in &self.servers {

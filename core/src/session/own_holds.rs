@@ -1,4 +1,5 @@
-//! Own holds: the locks that a client holds itself, by key. Looked through only once an acquire waits long, so that no hold pays for it.
+//! Own holds: the locks that a client holds itself, by key. The list is made only when an acquire waits long, so that no hold
+//! pays for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -8,10 +9,10 @@ use crate::clock::Tick;
 use crate::session::actor::LockActor;
 use crate::sync::Mutex;
 
-/// How often they are looked through at most: many acquires may begin to wait long in the same moment.
+/// The shortest time between two lists: many acquires may begin to wait long at the same time.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What the last look found.
+/// The last list, and when it was made.
 #[derive(Default)]
 pub(crate) struct OwnHolds(Mutex<Look>);
 
@@ -22,7 +23,7 @@ struct Look {
 }
 
 impl OwnHolds {
-    /// The hold of the lock with this key. One that is younger than the last look may be missed.
+    /// The hold of the lock with this key. A hold that is younger than the last list may be missed.
     pub(crate) fn find(&self, lock: &str, now: Tick, registry: impl FnOnce() -> Vec<Arc<LockActor>>) -> Option<Arc<LockActor>> {
         let mut look = self.0.lock();
         if look.at.is_none_or(|at| now.since(at) >= AGAIN_AFTER) {
@@ -30,7 +31,7 @@ impl OwnHolds {
             let held = all.iter().filter(|actor| now < actor.valid_until());
             look.found = held.map(|actor| (actor.recipe.keys.lock().into(), Arc::downgrade(actor))).collect();
             look.at = Some(now);
-            // The last reference of one that has ended meanwhile must not go while the look is locked.
+            // A hold may have ended meanwhile. Its last reference must not be dropped while the list is locked.
             drop(look);
             drop(all);
             look = self.0.lock();

@@ -10,7 +10,7 @@ use crate::server::{Completion, Listener, Notice, Request, Server};
 use crate::sync::Mutex;
 use crate::{Client, Event, EventKind};
 
-/// A server of this process whose operations wait for [`Puppet::answer`] while it is held back.
+/// A server in this process. While it is held back, its operations wait for [`Puppet::answer`].
 pub(super) struct Puppet {
     memory: MemoryServer,
     held_back: Mutex<Option<VecDeque<(Request, Completion)>>>,
@@ -39,36 +39,36 @@ impl Puppet {
         })
     }
 
-    /// From now on operations wait.
+    /// Makes operations wait from now on.
     pub(super) fn hold_back(&self) {
         self.held_back.lock().get_or_insert_default();
     }
 
-    /// How many operations wait.
+    /// The number of operations that wait.
     pub(super) fn waiting(&self) -> usize {
         self.held_back.lock().as_ref().map_or(0, VecDeque::len)
     }
 
-    /// How many operations were submitted.
+    /// The number of operations that were submitted.
     pub(super) fn submitted(&self) -> usize {
         self.submitted.load(Ordering::SeqCst)
     }
 
-    /// Carries out the oldest operation that waits.
+    /// Executes the oldest operation that waits.
     pub(super) fn answer(&self) {
         let next = self.held_back.lock().as_mut().and_then(VecDeque::pop_front);
         let (request, completion) = next.expect("an operation waits");
         self.memory.submit(request, completion);
     }
 
-    /// Lets the oldest operation that waits fail without having been done.
+    /// Fails the oldest operation that waits, without having executed it.
     pub(super) fn refuse(&self) {
         let next = self.held_back.lock().as_mut().and_then(VecDeque::pop_front);
         let (_, completion) = next.expect("an operation waits");
         completion.complete(Err(Failure::unknown(FailureKind::Timeout, "the test refused it")));
     }
 
-    /// Says something to the client that listens; whether one does.
+    /// Sends a notice to the client that listens; gives whether one listens.
     pub(super) fn say(&self, notice: Notice) -> bool {
         let listener = self.listener.lock().clone();
         listener.map(|listener| listener(notice)).is_some()

@@ -1,4 +1,4 @@
-//! Registry: every acquisition of a client that is not finished. The registry is what keeps them alive.
+//! Registry: every acquisition of a client that is not finished. The registry keeps the acquisitions alive.
 
 use std::collections::HashMap;
 use std::sync::Arc;

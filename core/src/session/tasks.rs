@@ -1,4 +1,4 @@
-//! Tasks: which task of this process holds which lock, for the warning of a task that waits for itself.
+//! Tasks: the locks that each task of this process holds, for the warning about a task that waits for itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::sync::Mutex;
 pub(crate) struct Tasks {
     pub(crate) bodies: Bodies,
     pub(super) own_holds: OwnHolds,
-    /// The task that holds each owner value, where the caller told.
+    /// The task that holds each owner value, if the caller named its task.
     holders: Mutex<HashMap<Arc<str>, u64>>,
 }
 

@@ -1,7 +1,7 @@
-//! Wake-ups: the local queues of waiters, and the delivery of what servers and other waiters tell them.
+//! Wake-ups: the local queues of waiters, and the delivery of notices from servers and from other waiters.
 //!
-//! A server publishes a release on the client's channel. The message names a waiter, whose actor gets a hint. What only concerns the
-//! waiters of this process (the first one leaves, another takes its role) is delivered without a server.
+//! A server publishes a release on the client's channel. The message names a waiter, whose actor gets a hint. A wake-up that
+//! concerns only the waiters of this process needs no server: the first one leaves, another takes its role.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ pub(super) struct Wakeups {
     queues: Mutex<LocalQueues>,
     channel: String,
     listening: AtomicBool,
-    /// Servers keep them only weakly.
+    /// Kept here, because servers have only weak references to them.
     listeners: Mutex<Vec<Listener>>,
 }
 
@@ -39,7 +39,8 @@ impl Wakeups {
 }
 
 impl Session {
-    /// Puts a waiter into its local queue and into the registry in one moment: a waiter that leaves the queue may wake it at once.
+    /// Puts a waiter into its local queue and into the registry in one step: a waiter that leaves the queue may wake the new one
+    /// at once.
     pub(super) fn join_queue(
         &self,
         lock: &str,
@@ -53,13 +54,13 @@ impl Session {
         actor
     }
 
-    /// A waiter leaves its local queue, and the next one is woken.
+    /// Takes a waiter out of its local queue, and wakes the next one.
     pub(super) fn leave_queue(&self, lock: &str, waiter: u64, reason: LeaveReason) {
         let wakeups = self.wakeups.queues.lock().quit(lock, waiter, reason);
         self.deliver_all(wakeups);
     }
 
-    /// The others of a waiter's local queue may try for themselves.
+    /// Lets the others of a waiter's local queue try once.
     pub(super) fn let_others_try(&self, lock: &str, waiter: u64) {
         let wakeups = self.wakeups.queues.lock().pass(lock, waiter);
         self.deliver_all(wakeups);
@@ -77,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Has the servers tell of releases, from the first wait of this client on.
+    /// Subscribes to the servers' notices, at the first wait of this client.
     pub(super) fn listen(self: &Arc<Self>) {
         if self.wakeups.listening.swap(true, Ordering::Relaxed) {
             return;
@@ -102,7 +103,7 @@ impl Session {
             Notice::Listening => self.set_listening(server, true),
             Notice::Deaf(failure) => {
                 self.set_listening(server, false);
-                // A broken connection has an event of its own, and is mended.
+                // A broken connection has an event of its own, and is opened again.
                 if matches!(failure.kind, FailureKind::Denied | FailureKind::Protocol | FailureKind::Other) {
                     let mut event = self.warning_about(server);
                     event.message = Some(format!("waiters poll, because this server tells of no releases: {failure}"));
@@ -112,8 +113,8 @@ impl Session {
         }
     }
 
-    /// Messages come from now on, or no longer. The first waiter of each local queue looks for itself, and then knows how long it
-    /// may wait.
+    /// Notes that a server announces releases from now on, or no longer. The first waiter of each local queue tries, and then
+    /// knows how long it may wait.
     fn set_listening(&self, server: usize, listens: bool) {
         let first: Vec<u64> = {
             let queues = self.wakeups.queues.lock();
@@ -132,7 +133,7 @@ impl Session {
         }
     }
 
-    /// The waiter that a message names has left: takes it off the server's queue, so that the server wakes the next one.
+    /// Takes a waiter that has left off the server's queue, so that the server wakes the next one. A message still named it.
     fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
         let name = hinted.lock.strip_prefix(&*self.options.prefix);
         let single_server = self.quorum_config.is_none();
@@ -159,8 +160,8 @@ thread_local! {
     static PENDING: RefCell<Option<PendingInputs>> = const { RefCell::new(None) };
 }
 
-/// Sends inputs one after the other, also those that come up meanwhile. A waiter that fails at once wakes the next one, and a long
-/// queue must not end on the stack.
+/// Sends inputs one after the other, also those that arise meanwhile. A waiter that fails at once wakes the next one, and a long
+/// queue must not fill the stack.
 fn send_in_turn(actor: Arc<LockActor>, input: Input) {
     struct Done;
     impl Drop for Done {

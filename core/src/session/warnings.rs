@@ -17,7 +17,8 @@ pub(super) struct Warnings {
 }
 
 impl Session {
-    /// A release could not publish the wake-up of the next waiter. Warned of once: the next release will fail alike.
+    /// Warns that a release could not publish the wake-up of the next waiter. One warning is enough: the next release will fail
+    /// alike.
     pub(super) fn warn_unpublished(&self, keys: &Keys, why: &str) {
         if !self.warnings.unpublished.swap(true, Ordering::Relaxed) {
             let mut event = Event::of(EventKind::Warning, keys);
@@ -27,7 +28,7 @@ impl Session {
         }
     }
 
-    /// A server's clock jumped. Warned of once for each jump.
+    /// Warns that a server's clock jumped, once for each jump.
     pub(super) fn warn_of_jump(&self, jump: &Jump) {
         if self.warnings.jumps.lock().is_news(jump) {
             let mut event = self.warning_about(jump.server);

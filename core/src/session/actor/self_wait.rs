@@ -1,4 +1,4 @@
-//! Self-waits: an acquire that waits for a lock which its own task holds, or perhaps a caller that waits for it.
+//! Self-waits: an acquire for a lock that its own task holds, or whose holder may wait for the acquire.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use crate::clock::Tick;
 use crate::event::{Event, EventKind};
 
 impl LockActor {
-    /// Warns a task that waits for a lock it holds itself: it would wait until its wait is over.
+    /// Warns a task that waits for a lock that it holds itself: the acquire can only time out.
     pub(super) fn notice_self_wait(&self, event: &Event) {
         let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
         if self.recipe.busy_is_none
@@ -27,10 +27,10 @@ impl LockActor {
         self.session.emit(&warning);
     }
 
-    /// Warns where this client has had the lock since before the acquire began, which waits long and without an end: nobody
-    /// knows but the caller whether the holder waits for the acquire. Once for each hold.
+    /// Warns about an acquire that waits long and without an end, for a lock that this client held before the acquire began. Only
+    /// the caller knows whether the holder waits for the acquire. There is one warning for each hold.
     pub(super) fn notice_own_hold(&self, began: Tick) {
-        // A task that was named is refused at once inside of its own body.
+        // A caller that named its task gets an error at once inside of its own body.
         if self.context.is_some() {
             return;
         }
@@ -54,7 +54,7 @@ impl LockActor {
         self.session.emit(&warning);
     }
 
-    /// The value of the hold and when it was granted, if it is valid at `now`.
+    /// The value of the hold and the time of its grant, if the hold is valid at `now`.
     fn hold_at(&self, now: Tick) -> Option<(Arc<str>, Tick)> {
         if now >= self.valid_until() {
             return None;

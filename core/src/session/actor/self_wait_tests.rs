@@ -1,4 +1,4 @@
-//! Self-waits in real time: which acquires that wait long are told of.
+//! Self-waits in real time: the acquires that get a warning because they wait long.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn an_acquire_without_end_tells_that_its_own_client_holds_the_lock() {
     while seen.lock().is_empty() && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // All of them are due in the same moment.
+    // All their warnings are due at the same time.
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(granted.lock().len(), 1, "one of two, and its hold is younger than the acquire of the other");
     let seen = seen.lock().clone();
