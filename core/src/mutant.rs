@@ -98,6 +98,7 @@ mod planted {
                         Self::StaleRefusal,
                         Self::ExtendDelaysBeat,
                         Self::OwnVoteAccused,
+                        Self::UnansweredVoteAccused,
                         Self::LoneVoteProves,
                         Self::HigherFenceIgnored,
                         Self::AdoptsAnything,
@@ -192,6 +193,8 @@ mod planted {
         // Who came between.
         /// A vote of our own that is above the token counts as somebody else's.
         OwnVoteAccused,
+        /// A vote that an acquire of ours without an answer may have won counts as somebody else's.
+        UnansweredVoteAccused,
         /// One server of several that voted later proves another hold.
         LoneVoteProves,
         /// A fence above ours proves nothing.

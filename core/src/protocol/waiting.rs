@@ -177,7 +177,7 @@ impl Waiting {
 
     /// The line moved on, or the servers are gone.
     pub(super) fn take_role(&mut self, role: Role) {
-        // Who speaks for the line does so until it leaves, in whatever order it listens of its turns.
+        // Who speaks for the line does so until it leaves, in whatever order it hears of its turns.
         if let Some(seat) = self.seat.as_mut().filter(|seat| seat.role != Role::First || mutant!(SpeakerDemoted)) {
             seat.role = role;
         }

@@ -2,7 +2,11 @@
 //!
 //! A server's fence above our fence is a vote that was cast after our grant. On one server such a vote is a hold. On several
 //! it may be that of an attempt which failed: only a majority of servers that voted later proves that somebody else may
-//! have been granted the lock, for every grant needs the votes of a majority. What we voted ourselves doesn't count.
+//! have been granted the lock, for every grant needs the votes of a majority.
+//!
+//! Votes for our own rounds don't count. An acquire of ours without an answer may be read later, and its vote is then the higher
+//! one: such a server proves nothing. So a release may find *expired* where another hold came and went, but never blames one that
+//! wasn't there.
 
 use crate::mutant::mutant;
 use crate::op::{Answer, Reply, Verdict};
@@ -12,7 +16,7 @@ use crate::protocol::{Quorum, Step};
 #[derive(Debug)]
 pub(super) struct Witness {
     quorum: Quorum,
-    /// The highest vote that each server cast for us.
+    /// The highest vote that each server cast for us, or may yet cast.
     ours: Vec<u64>,
     /// The highest fence that each server has shown while its key was not ours.
     shown: Vec<u64>,
@@ -29,8 +33,10 @@ impl Witness {
             Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote && !mutant!(OwnVoteAccused) => {
                 self.ours[server] = self.ours[server].max(reply.fence);
             }
-            // It may vote at any time from now on, and nobody listens of it.
-            Err(failure) if step == Step::Acquire && failure.maybe_applied => self.ours[server] = u64::MAX,
+            // The server may read it at any time from now on, and vote: no fence there proves a vote for somebody else.
+            Err(failure) if step == Step::Acquire && failure.maybe_applied && !mutant!(UnansweredVoteAccused) => {
+                self.ours[server] = u64::MAX;
+            }
             Ok(reply) if reply.verdict == Verdict::No && !is_ours(reply, owner) => {
                 self.shown[server] = self.shown[server].max(reply.fence);
             }
@@ -116,7 +122,6 @@ mod tests {
         assert_eq!((witness.latest(7, |_| true), witness.latest(7, |_| false)), (None, Some(8)));
     }
 
-    #[test]
     fn an_acquire_of_our_own_that_had_no_answer_may_be_the_higher_vote() {
         let unanswered: Answer = Err(Failure::unknown(FailureKind::Disconnected, "connection lost"));
         let refused: Answer = Err(Failure::not_applied(FailureKind::Refused, "connection refused"));
@@ -130,11 +135,17 @@ mod tests {
     }
 
     #[test]
+    fn a_server_proves_nothing_where_our_own_acquire_had_no_answer() {
+        an_acquire_of_our_own_that_had_no_answer_may_be_the_higher_vote();
+    }
+
+    #[test]
     #[cfg(feature = "mutants")]
     fn the_table_notices_what_is_left_out() {
         use crate::mutant::{Mutant, assert_noticed};
         for mutant in [Mutant::OwnVoteAccused, Mutant::LoneVoteProves, Mutant::HigherFenceIgnored] {
             assert_noticed(mutant, only_votes_of_others_by_a_majority_prove_a_hold);
         }
+        assert_noticed(Mutant::UnansweredVoteAccused, an_acquire_of_our_own_that_had_no_answer_may_be_the_higher_vote);
     }
 }
