@@ -108,6 +108,7 @@ mod planted {
                         Self::HealForgotten,
                         Self::LongerRoundForgotten,
                         Self::PlaceExpiresWithKey,
+                        Self::HoldersPlaceExpiresWithKey,
                     ];
             }
         };
@@ -301,6 +302,8 @@ mod planted {
         UnusedPlaceKept,
         /// A waiter that gives up is looked for in the queues for a ttl, and may be lined up later.
         PlaceExpiresWithKey,
+        /// The place of a waiter that had the lock is looked for in the queues for a ttl, and may be lined up later.
+        HoldersPlaceExpiresWithKey,
         /// A server that lines a waiter up after its grant keeps it.
         LateLineUpKept,
         /// A waiter that has the lock stays where another of its process has lined their place up behind the vote.

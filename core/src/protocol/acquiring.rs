@@ -101,7 +101,7 @@ impl Acquiring {
         let entry =
             self.waiting.slot().filter(|slot| !slot.is_shared() && !mutant!(LeaverStays)).map(|slot| Arc::clone(slot.entry()));
         if let Some(entry) = entry.as_ref().filter(|_| !mutant!(LeaverOvertaken)) {
-            context.removals.iter_mut().for_each(|removal| removal.take_along(context.recipe, entry, now));
+            context.removals.iter_mut().for_each(|removal| removal.take_along(entry, now));
         }
         match self.round.take() {
             Some(round) => round.undo(context.recipe, now, entry, context.removals, context.out),

@@ -134,7 +134,7 @@ impl Acquisition {
         // A place that nobody uses any more is never used again. An acquire without an answer so far may line it up late.
         let unused = self.slot.as_ref().filter(|slot| !slot.is_used() && !mutant!(UnusedPlaceKept));
         for removal in &mut self.removals {
-            unused.into_iter().for_each(|slot| removal.take_along(recipe, slot.entry(), now.tick));
+            unused.into_iter().for_each(|slot| removal.take_along(slot.entry(), now.tick));
             removal.wake(recipe, now.tick, out);
         }
         match &mut self.state {

@@ -9,7 +9,7 @@ use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
 use crate::op::{Answer, Failure, FailureKind, Queued, Reply, Verdict};
 use crate::protocol::release::{Outcome, Release};
-use crate::protocol::{Command, Quorum, Recipe, Step, Tag, release};
+use crate::protocol::{Command, Quorum, Recipe, Step, Tag, leave, release};
 use crate::server::Request;
 
 /// The progress of a removal on one server.
@@ -62,7 +62,10 @@ pub(super) struct Removal {
     /// If the first request went out within validity, what a repeated one finds was our own doing.
     within_validity: bool,
     overrun: Duration,
+    /// When what was written is gone by itself.
     deadline: Tick,
+    /// Until when an acquire without an answer may line the waiter up.
+    leaves_until: Tick,
     /// Acquires and heals of the same value that have not been answered: each may turn out a straggler.
     pub(super) awaited: usize,
     servers: Vec<Progress>,
@@ -92,6 +95,7 @@ impl Removal {
             within_validity: validity_end.is_none_or(|end| now < end),
             overrun: validity_end.map_or(Duration::ZERO, |end| now.since(end)),
             deadline: kept_until,
+            leaves_until: now,
             awaited: 0,
             servers: vec![Progress::Unneeded; recipe.servers.len()],
             stragglers: vec![Tick::NEVER; recipe.servers.len()],
@@ -111,12 +115,23 @@ impl Removal {
         removal
     }
 
-    /// What was written until now is gone by itself at the deadline: a key after its ttl, a place when its client is silent. A
-    /// release tells its outcome when the key is gone.
+    /// A key that was written until now is gone by itself after its ttl.
     fn prolong(&mut self, recipe: &Recipe, now: Tick) {
-        let has_place = self.leaves.is_some() && self.undoes && !mutant!(PlaceExpiresWithKey);
-        let place = if has_place { Duration::from_millis(ALIVE_MS) } else { Duration::ZERO };
-        self.deadline = self.deadline.max(now.after(recipe.options.ttl.max(place)));
+        self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+        self.prolong_place(now);
+    }
+
+    /// A place that was lined up until now is gone by itself when its client is silent. A release doesn't wait for that: it tells
+    /// its outcome when the key is gone.
+    fn prolong_place(&mut self, now: Tick) {
+        let expires_with_key = mutant!(PlaceExpiresWithKey) && self.undoes || mutant!(HoldersPlaceExpiresWithKey) && !self.undoes;
+        if self.leaves.is_none() || expires_with_key {
+            return;
+        }
+        self.leaves_until = now.after(Duration::from_millis(ALIVE_MS));
+        if self.undoes {
+            self.deadline = self.deadline.max(self.leaves_until);
+        }
     }
 
     /// Whether `value` is what is being deleted.
@@ -147,10 +162,10 @@ impl Removal {
 
     /// The waiter leaves the queues: it goes with whatever is still to be asked for, since an acquire that has no answer so far may
     /// line it up after it left.
-    pub(super) fn take_along(&mut self, recipe: &Recipe, entry: &Arc<str>, now: Tick) {
+    pub(super) fn take_along(&mut self, entry: &Arc<str>, now: Tick) {
         if self.leaves.is_none() {
             self.leaves = Some(Arc::clone(entry));
-            self.prolong(recipe, now);
+            self.prolong_place(now);
         }
     }
 
@@ -216,16 +231,21 @@ impl Removal {
     /// Asks again where it is time.
     pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         for server in 0..self.servers.len() {
-            if now >= self.deadline {
-                // Whatever was written has expired.
+            let has_expired = now >= self.deadline;
+            if has_expired && matches!(self.servers[server], Progress::Asked { .. } | Progress::Again { .. }) {
+                self.servers[server] = Progress::Gone;
+            }
+            if now >= self.ends() {
                 self.stragglers[server] = Tick::NEVER;
-                if matches!(self.servers[server], Progress::Asked { .. } | Progress::Again { .. }) {
-                    self.servers[server] = Progress::Gone;
-                }
                 continue;
             }
             let straggling = now >= self.stragglers[server];
             match self.servers[server] {
+                // Only the place is left to take back.
+                _ if has_expired && straggling => {
+                    self.stragglers[server] = Tick::NEVER;
+                    out.extend(self.leaves.iter().map(|entry| leave(recipe, server, entry, now)));
+                }
                 Progress::Again { at, unsure } if now >= at => self.ask(recipe, server, now, unsure, out),
                 // A request may be stuck where nobody drives its I/O: another one goes another way.
                 Progress::Asked { until, .. } if now >= until => self.ask(recipe, server, now, true, out),
@@ -241,13 +261,18 @@ impl Removal {
         }
     }
 
+    /// When whatever was written is gone by itself.
+    fn ends(&self) -> Tick {
+        self.deadline.max(self.leaves_until)
+    }
+
     /// When to wake it, if at all.
     pub(super) fn wake_at(&self) -> Option<Tick> {
         let again = |(progress, straggler): (&Progress, &Tick)| match progress {
             Progress::Again { at, .. } => (*at).min(self.deadline),
             Progress::Asked { until, .. } => (*until).min(*straggler).min(self.deadline),
             _ if *straggler == Tick::NEVER => Tick::NEVER,
-            _ => (*straggler).min(self.deadline),
+            _ => (*straggler).min(self.ends()),
         };
         self.servers.iter().zip(&self.stragglers).map(again).min().filter(|at| *at != Tick::NEVER)
     }

@@ -107,7 +107,7 @@ fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
         removal.await_writes(&recipe, |_| true, SENT);
         removal.answer((0, SENT), SENT, &say(gone()));
         if !leaves_at_once {
-            removal.take_along(&recipe, &entry, SENT);
+            removal.take_along(&entry, SENT);
         }
         let now = SENT.after(Duration::from_millis(1));
         removal.late_write(&recipe, 0, now, &Err(Failure::unknown(FailureKind::Timeout, "late")), &mut out);
@@ -125,6 +125,36 @@ fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
 #[test]
 fn a_place_is_left_also_after_the_key_would_have_expired() {
     a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl();
+}
+
+fn a_place_of_a_holder_is_left_after_the_key_has_expired_and_delays_no_outcome() {
+    let (mut recipe, mut out) = (recipe(3), Vec::new());
+    recipe.options.ttl = Duration::from_millis(100);
+    let (entry, expires): (Arc<str>, _) = ("b:c:1 host=h".into(), SENT.after(recipe.options.ttl));
+    let value = Value { round: 1, owner: "me".into(), leaves: None };
+    let mut removal = Removal::begin(&recipe, value, SENT, Some(expires), expires, |_| Concern::Ask, &mut out);
+    removal.await_writes(&recipe, |server| server == 2, SENT);
+    // One has deleted the key, one is silent. The third has no answer to the acquire, and may read it late.
+    removal.answer((0, SENT), SENT, &say(Verdict::Ok));
+    removal.answer((2, SENT), SENT, &say(Verdict::No));
+    let heard = SENT.after(Duration::from_millis(1));
+    removal.late_write(&recipe, 2, heard, &Err(Failure::unknown(FailureKind::Timeout, "late")), &mut out);
+    let expires = heard.after(recipe.options.ttl);
+    removal.take_along(&entry, heard.after(Duration::from_millis(1)));
+    out.clear();
+    assert_eq!((removal.outcome(0, |_| false), removal.wake_at()), (None, Some(expires)));
+    removal.wake(&recipe, expires, &mut out);
+    assert_eq!((removal.outcome(0, |_| false).map(|release| release.outcome), out.len()), (Some(Outcome::Expired), 0));
+    assert_eq!((removal.wake_at(), removal.is_over()), (Some(heard.after(STRAGGLER)), false));
+    removal.wake(&recipe, heard.after(STRAGGLER), &mut out);
+    let [Command::Send { server: 2, request, .. }] = &out[..] else { panic!("{out:?}") };
+    assert!(matches!(&request.op, Op::Leave { entry: left, .. } if *left == entry), "{request:?}");
+    assert!(removal.is_over());
+}
+
+#[test]
+fn a_holders_place_is_left_also_after_its_key_has_expired() {
+    a_place_of_a_holder_is_left_after_the_key_has_expired_and_delays_no_outcome();
 }
 
 #[test]
@@ -151,4 +181,6 @@ fn a_place_that_is_left_to_expire_with_the_key_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     let table = a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl;
     assert_noticed(Mutant::PlaceExpiresWithKey, table);
+    let table = a_place_of_a_holder_is_left_after_the_key_has_expired_and_delays_no_outcome;
+    assert_noticed(Mutant::HoldersPlaceExpiresWithKey, table);
 }

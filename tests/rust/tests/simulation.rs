@@ -62,6 +62,11 @@ const KEPT: &[(u64, &str)] = &[
         28818,
         "three that gave up in an outage stood in line, and their process didn't pass on the second's turn: it was expected to",
     ),
+    (35787, "an acquire without an answer lined up a waiter that had had the lock, given it back, and whose key had expired"),
+    (
+        37246,
+        "a waiter came to a place which its server had dropped in an outage, and was expected in line before the one it shares that with had looked",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {

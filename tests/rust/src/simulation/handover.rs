@@ -32,8 +32,8 @@ pub(super) struct Handover {
     told: Vec<Wakeup>,
     /// Since when a lock has been free, or kept for a waiter, and all that wait for it are in order.
     idle_since: HashMap<usize, Instant>,
-    /// Since when a place that is waited in has been in no line.
-    unlined_since: HashMap<Arc<str>, Instant>,
+    /// By when a place that is waited in, and is in no line, has to be in one.
+    lined_up_by: HashMap<Arc<str>, Instant>,
     /// Places whose waiters were told, and didn't hear it: they are in no line, and unless they speak for theirs don't look.
     untold: HashSet<Arc<str>>,
     /// When a place was last granted a lock.
@@ -103,7 +103,7 @@ impl World {
             Op::Release { leave: Some(entry), .. } | Op::Leave { entry, .. } => entry,
             _ => return,
         };
-        handover.unlined_since.remove(entry);
+        handover.lined_up_by.remove(entry);
         handover.untold.remove(entry);
         let granted_at = handover.granted_at.get(entry).copied();
         handover.told.retain(|told| told.client != client || told.entry != *entry || told.tick > tag.sent);
@@ -206,34 +206,42 @@ impl World {
     }
 
     /// Whoever waits has a place in the queue, unless something came between it and the server: a process that was silent for three
-    /// seconds is dropped with all its waiters, and those that don't speak for their line come back when they do.
+    /// seconds is dropped with all its waiters, and those that don't speak for their line come back when they do. A waiter that
+    /// shares such a place comes back with it.
     fn look_for_unlined(&mut self) {
         let patience = self.moment();
         let now_us = self.nodes[0].wall_us(self.now);
-        let mut unlined: HashMap<Arc<str>, Instant> = HashMap::new();
+        let mut lined_up_by: HashMap<Arc<str>, Instant> = HashMap::new();
         for (entry, users) in self.watch.users.iter().filter(|(entry, _)| !self.watch.handover.untold.contains(*entry)) {
-            let waits = |(client, slot): &(usize, usize)| {
-                let slot = &self.processes[*client].slots[*slot];
-                slot.is_waiting()
-                    && self.can_be_granted(slot)
-                    && slot.started + patience < self.now
-                    && self.is_undisturbed(*client, slot.started.min(self.now.saturating_sub(FAILED + patience)))
+            let slot = |user: &(usize, usize)| &self.processes[user.0].slots[user.1];
+            let waiting = || users.iter().filter(|user| slot(user).is_waiting());
+            let undisturbed = |user: &(usize, usize), since| self.is_undisturbed(user.0, slot(user).started.min(since));
+            let is_in_order = |user: &&(usize, usize)| {
+                self.can_be_granted(slot(user))
+                    && slot(user).started + patience < self.now
+                    && undisturbed(user, self.now.saturating_sub(FAILED + patience))
             };
-            let Some((client, slot)) = users.iter().find(|user| waits(user)) else { continue };
-            let keys = &self.keys[self.processes[*client].slots[*slot].name];
-            let stands = self.processes[*client].listening
-                && self.nodes[0].state.members(keys.queue(), now_us).is_some_and(|members| members.score(entry).is_some());
+            let Some(user) = waiting().find(is_in_order) else { continue };
+            let mut by = self.now + patience;
+            if let Some(earlier) = waiting().find(|user| !undisturbed(user, self.now)) {
+                if !self.processes[earlier.0].lines.fronts().any(|front| front as usize == earlier.1) {
+                    continue;
+                }
+                by += LOOK;
+            }
+            let process = &self.processes[user.0];
+            let members = self.nodes[0].state.members(self.keys[slot(user).name].queue(), now_us);
+            let stands = process.listening && members.is_some_and(|members| members.score(entry).is_some());
             if !stands {
-                let since = self.watch.handover.unlined_since.get(entry).copied();
-                unlined.insert(Arc::clone(entry), since.unwrap_or(self.now));
+                lined_up_by.insert(Arc::clone(entry), self.watch.handover.lined_up_by.get(entry).copied().unwrap_or(by));
             }
         }
-        let late = unlined.iter().filter(|(_, since)| **since + patience < self.now).map(|(entry, _)| entry).min();
+        let late = lined_up_by.iter().filter(|(_, by)| **by < self.now).map(|(entry, _)| entry).min();
         if let Some(entry) = late {
             let why = format!("{entry} waits, and is in no line, or hears nothing");
             self.violate(why);
         }
-        self.watch.handover.unlined_since = unlined;
+        self.watch.handover.lined_up_by = lined_up_by;
     }
 
     /// Nobody has to wait for a look.
