@@ -136,7 +136,7 @@ fn a_place_of_a_holder_is_left_after_the_key_has_expired_and_delays_no_outcome()
     removal.await_writes(&recipe, |server| server == 2, SENT);
     // One has deleted the key, one is silent. The third has no answer to the acquire, and may read it late.
     removal.answer((0, SENT), SENT, &say(Verdict::Ok));
-    removal.answer((2, SENT), SENT, &say(Verdict::No));
+    removal.answer((2, SENT), SENT, &say(gone()));
     let heard = SENT.after(Duration::from_millis(1));
     removal.late_write(&recipe, 2, heard, &Err(Failure::unknown(FailureKind::Timeout, "late")), &mut out);
     let expires = heard.after(recipe.options.ttl);
