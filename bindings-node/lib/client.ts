@@ -30,10 +30,13 @@ export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran:
 
 /** The report on one server: what it can guarantee. */
 export interface ServerReport {
+  /** The server's address, without credentials. */
   readonly server: string
   /** The reason why it didn't answer; the rest is then `null`. */
   readonly error: ServerError | null
+  /** The product and its version. */
   readonly version: string | null
+  /** `master` or `slave`, as the server calls itself. */
   readonly role: string | null
   /** `aof`, `rdb` or `none`. */
   readonly persistence: string | null
@@ -43,23 +46,48 @@ export interface ServerReport {
   readonly clockOffsetMs: number | null
   /** The rights that locks need and this client's user lacks, one line each; `null` if they are unknown. */
   readonly denied: readonly string[] | null
+  /** The risks that a person should look at, one sentence each. */
   readonly warnings: readonly string[]
 }
 
 /**
  * The connection to one lock server or to a quorum of independent ones. It is lazy: it connects at the first operation. It emits
  * every event by its kind, and all of them as `event`.
+ *
+ * @example
+ * ```js
+ * const client = new Client('memory://example')   // redis://localhost is a real server
+ * client.on('lost', ({ lockName, reason }) => console.error(lockName, reason))
+ * await client.withLock('orders:42', async (held) => {
+ *   console.log(held.isValid())   // true
+ * })
+ * await client.close()
+ * ```
  */
 export class Client extends EventEmitter<ClientEvents> implements AsyncDisposable {
   readonly #native: native.Client
 
   /**
+   * A client of the servers. No I/O. Throws `InvalidArgumentError` for a bad URL or option.
+   *
    * @param servers a URL (`redis://`, `rediss://`, `unix://`, `memory://name`), or several (an array, or one string split at
    * commas): a quorum. Without servers, the environment's `LOCKTENDER_URL` names them; if it isn't set, the first operation fails
    * and says so.
+   * @example
+   * ```js
+   * const client = new Client('memory://example', { prefix: 'billing:', waitMs: 5_000 })
+   * const quorum = new Client(['memory://a', 'memory://b', 'memory://c'])   // independent servers
+   * ```
    */
   constructor(servers?: Server | readonly Server[], options?: ClientOptions)
-  /** A client of the servers that the environment's `LOCKTENDER_URL` names. */
+  /**
+   * A client of the servers that the environment's `LOCKTENDER_URL` names.
+   *
+   * @example
+   * ```js
+   * const client = new Client({ ttlMs: 30_000 })
+   * ```
+   */
   constructor(options?: ClientOptions)
   constructor(servers?: Server | readonly Server[] | ClientOptions, options?: ClientOptions) {
     super()
@@ -76,13 +104,31 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
 
   /**
    * A client for the server that an ioredis client uses. Its address, credentials, TLS and database are copied, and its `keyPrefix`
-   * unless `prefix` is given. The client has its own connection. Clients of a cluster or of sentinels are refused.
+   * unless `prefix` is given. The client has its own connection. Throws `InvalidArgumentError` for a client of a cluster or of
+   * sentinels, and for TLS settings that can't be copied.
+   *
+   * @example
+   * ```js
+   * const redis = new Redis('redis://localhost', { lazyConnect: true })   // Redis is a class of ioredis
+   * const client = Client.fromIoredis(redis, { waitMs: 5_000 })
+   * ```
    */
   static fromIoredis(redis: IoredisLike, options?: ClientOptions): Client {
     return onBehalfOf(Client.fromIoredis, () => new Client(...ofIoredis(redis, clientOptions(options) as ClientOptions)))
   }
 
-  /** The lock `name`. No I/O. Throws `InvalidArgumentError` for a bad name or option. */
+  /**
+   * The lock `name`: 1 to 1,024 bytes of UTF-8 without NUL, with at most one `{tag}`. `safeName` makes a name of any text. No I/O.
+   * Options that aren't given are the client's. Throws `InvalidArgumentError` for a bad name or option.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const lock = client.lock('orders:42', { ttlMs: 30_000, waitMs: 5_000 })
+   * const held = await lock.acquire()
+   * await held.release()
+   * ```
+   */
   lock(name: string, options?: LockOptions): Lock {
     return this.#lock(name, lockOptions(options), Client.prototype.lock)
   }
@@ -105,6 +151,16 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    * Resolves to the result of the body. Rejects with the body's error; an error of the lock is then its `lockError`. Rejects with
    * `LockLostError` (its `result` is the body's) if the lock was lost meanwhile, or as `acquire` does. `held.signal` is aborted on
    * loss. The option `signal` ends the wait for the lock; locktender ignores it after the body has begun.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const page = await client.withLock('orders:42', { waitMs: 5_000 }, async (held) => {
+   *   const answer = await fetch('data:,paid', { signal: held.signal })   // ends at once if the lock is lost
+   *   return await answer.text()
+   * })
+   * console.log(page)   // paid
+   * ```
    */
   withLock<T>(name: string, body: Body<T>): Promise<T>
   withLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<T>
@@ -114,7 +170,16 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     return await during(held, run)
   }
 
-  /** As `withLock`, but tries only once: `{ ran: false }` if the lock is busy. */
+  /**
+   * As `withLock`, but tries only once: `{ ran: false }` if the lock is busy. It ignores `waitMs`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const nightly = () => client.tryWithLock('nightly', async () => 'done')
+   * console.log(await Promise.all([nightly(), nightly()]))   // [ { ran: true, value: 'done' }, { ran: false } ]
+   * ```
+   */
   tryWithLock<T>(name: string, body: Body<T>): Promise<Ran<T>>
   tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<Ran<T>>
   async tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<Ran<T>> {
@@ -124,11 +189,24 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   /**
-   * Takes a lock over from another process, by the string that its `handOver` returned. The two clients must have the same prefix.
+   * Takes a lock over from another process, by the string that its `handOver` returned. The hold is a new one, with a larger fence.
+   * Its ttl is that of the hold that was handed over, unless `ttlMs` is given.
    *
    * Rejects with `LockLostError`, reason `ended`, if that hold has ended or was adopted before. An earlier attempt of this call
    * that lost its answer counts, too. With `{ orAcquire: true }` the lock is then acquired like any other: the call waits for it.
    * The work that the old hold protected may be unfinished.
+   *
+   * Rejects with `InvalidArgumentError` for any other string, and if the two clients have different prefixes. Otherwise rejects as
+   * `acquire` does.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const ticket = (await client.lock('report').acquire()).handOver()   // in one process
+   * const held = await client.adopt(ticket)                             // in another one
+   * console.log(held.name)   // report
+   * await held.release()
+   * ```
    */
   async adopt(ticket: string, options?: AdoptOptions): Promise<Held> {
     this.#hear()
@@ -142,25 +220,63 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   /**
    * Marks the servers of a quorum as trusted, so that they vote at once instead of after `maxTtlMs`. Use it only for new servers,
    * and only while no lock of this quorum may be held by any client. It does nothing with one server.
+   *
+   * Rejects with `UnavailableError` if a server doesn't answer; those that did are then trusted. Rejects with
+   * `InvalidArgumentError` if a server belongs to a quorum of another size or `maxTtlMs`.
+   *
+   * @example
+   * ```js
+   * const client = new Client(['memory://a', 'memory://b', 'memory://c'])
+   * await client.initializeQuorum()   // these servers are new, and nobody holds a lock on them
+   * const held = await client.lock('nightly').acquire()   // without it: after maxTtlMs, a minute
+   * await held.release()
+   * ```
    */
   async initializeQuorum(): Promise<void> {
     resultOf(await outcome(this.#native.initializeQuorum()))
   }
 
-  /** A report on each server: version, role, persistence, eviction, clock, rights, and warnings. */
+  /**
+   * A report on each server: version, role, persistence, eviction, clock, rights, and warnings. A server that doesn't answer has an
+   * `error` in its report. Rejects with `ClosedError`, or with `InvalidArgumentError` if no server is named.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * for (const { error, warnings } of await client.report()) {
+   *   console.log(error ?? warnings)   // [ 'it keeps nothing on disk: a restart forgets every lock' ]
+   * }
+   * ```
+   */
   async report(): Promise<ServerReport[]> {
     return resultOf(await outcome(this.#native.report()))
   }
 
   /**
    * Closes the client. Acquires under way reject with `ClosedError`. Held locks are lost (reason `closed`) and released. Then the
-   * connections are closed. This takes about a response timeout at most.
+   * connections are closed. This takes about a response timeout at most. To close a client twice does nothing.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const held = await client.lock('nightly').acquire()
+   * await client.close()
+   * console.log(held.isValid(), (await held.lost).reason)   // false closed
+   * ```
    */
   async close(): Promise<void> {
     resultOf(await outcome(this.#native.close()))
   }
 
-  /** Closes the client. */
+  /**
+   * Closes the client.
+   *
+   * @example
+   * ```js
+   * await using client = new Client('memory://example')   // closed at the end of this block
+   * await client.withLock('nightly', async () => 'done')
+   * ```
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }

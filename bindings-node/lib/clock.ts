@@ -6,16 +6,17 @@ import { outcome, queue, resultOf } from './queue.js'
 /**
  * The clock of every lock in this process, in the hands of one test: it moves time forward for `memory://` and scripted servers.
  *
- * ```js
- * const clock = new Clock()
- * const held = await new Client('memory://report').lock('report').acquire()
- * await clock.advance(3_600_000)
- * assert.ok(held.isValid())   // its ttl is 10 s, and it was renewed for an hour
- * clock.close()
- * ```
- *
  * Time goes on by itself, too, and is never moved back. One test has the clock at a time: making a second one before the first is
  * closed throws `InvalidArgumentError`.
+ *
+ * @example
+ * ```js
+ * const clock = new Clock()
+ * const held = await new Client('memory://example').lock('report').acquire()
+ * await clock.advance(3_600_000)   // the ttl is 10 s: the hold is renewed for an hour
+ * console.log(held.isValid())   // true
+ * clock.close()
+ * ```
  */
 export class Clock implements Disposable {
   readonly #native: native.Clock
@@ -25,8 +26,9 @@ export class Clock implements Disposable {
   }
 
   /**
-   * Moves the clock forward. Everything that is due until then has happened when it resolves, each at its time: renewals, retries, the
-   * end of waits and of holds, late answers of scripted servers. What your own code does about it, it does in its own time.
+   * Moves the clock forward by `ms` milliseconds, up to 366 days. Everything that is due until then has happened when it resolves,
+   * each at its time: renewals, retries, the end of waits and of holds, late answers of scripted servers. What your own code does
+   * about it, it does in its own time.
    *
    * Rejects with `InvalidArgumentError` while a lock is held or waited for on a real server, which has a clock of its own.
    */
@@ -39,7 +41,15 @@ export class Clock implements Disposable {
     this.#native.close()
   }
 
-  /** Gives the clock back. */
+  /**
+   * Gives the clock back.
+   *
+   * @example
+   * ```js
+   * using clock = new Clock()   // given back at the end of this block
+   * await clock.advance(10_000)
+   * ```
+   */
   [Symbol.dispose](): void {
     this.close()
   }

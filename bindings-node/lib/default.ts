@@ -13,23 +13,56 @@ function defaultClient(): Client {
 /**
  * Sets the servers and options of the default client, which `lock`, `withLock` and `tryWithLock` use, and returns that client.
  * Otherwise the default client is made at the first operation, with the servers that the environment's `LOCKTENDER_URL` names.
- * Locks that were used before keep their client.
+ * Locks that were used before keep their client. No I/O. Throws `InvalidArgumentError` for a bad URL or option.
+ *
+ * @example
+ * ```js
+ * configure('memory://example', { prefix: 'billing:', waitMs: 5_000 })
+ * console.log(await withLock('orders:42', async () => 'paid'))   // paid
+ * ```
  */
 export function configure(servers: Server | readonly Server[], options?: ClientOptions): Client
-/** Sets the options of the default client, whose servers the environment's `LOCKTENDER_URL` names, and returns that client. */
+/**
+ * Sets the options of the default client, whose servers the environment's `LOCKTENDER_URL` names, and returns that client.
+ *
+ * @example
+ * ```js
+ * const client = configure({ prefix: 'billing:' })
+ * client.on('warning', ({ message }) => console.warn(message))
+ * ```
+ */
 export function configure(options: ClientOptions): Client
 export function configure(servers: Server | readonly Server[] | ClientOptions, options?: ClientOptions): Client {
   return (client = onBehalfOf(configure, () => new Client(servers as Server | readonly Server[], options)))
 }
 
-/** The lock `name` of the default client. No I/O, and no client before its first operation. */
+/**
+ * The lock `name` of the default client. No I/O, and no client before its first operation. Throws `InvalidArgumentError` for an
+ * unknown option; its first operation rejects with it for a bad name or value.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * const held = await lock('orders:42', { ttlMs: 30_000 }).acquire()
+ * await held.release()
+ * ```
+ */
 export function lock(name: string, options?: LockOptions): Lock {
   const own = lockOptions(options)
   suspect(undefined, text('name', name), own, lock)
   return new Lock(name, () => Client.makeLock(defaultClient(), name, own))
 }
 
-/** `withLock` of the default client. */
+/**
+ * `withLock` of the default client.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * const value = await withLock('orders:42', { waitMs: 5_000 }, async (held) => `held: ${held.isValid()}`)
+ * console.log(value)   // held: true
+ * ```
+ */
 export function withLock<T>(name: string, body: Body<T>): Promise<T>
 export function withLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<T>
 export async function withLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<T> {
@@ -37,7 +70,15 @@ export async function withLock<T>(name: string, options: WithLockOptions | Body<
   return await onBehalfOf(withLock, () => defaultClient().withLock(name, own, run))
 }
 
-/** `tryWithLock` of the default client. */
+/**
+ * `tryWithLock` of the default client.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * console.log(await tryWithLock('nightly', async () => 'done'))   // { ran: true, value: 'done' }
+ * ```
+ */
 export function tryWithLock<T>(name: string, body: Body<T>): Promise<Ran<T>>
 export function tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<Ran<T>>
 export async function tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<Ran<T>> {

@@ -8,10 +8,21 @@ export interface ServerError {
   readonly server: string
   /** The kind of the failure, such as `refused`, `timeout`, `denied`, `quarantine`. */
   readonly kind: string
+  /** The failure as one sentence. */
   readonly message: string
 }
 
-/** Every error of locktender. Branch on `code`, never on the message. */
+/**
+ * Every error of locktender. Branch on `code`, never on the message.
+ *
+ * @example
+ * ```js
+ * const lock = new Client('memory://example').lock('nightly', { waitMs: 0 })
+ * const held = await lock.acquire()
+ * const error = await lock.acquire().catch((error) => error)
+ * console.log(error instanceof LockError, error.name, error.code)   // true AcquireTimeoutError ACQUIRE_TIMEOUT
+ * ```
+ */
 export class LockError extends Error {
   /** The code, the same in every language, such as `ACQUIRE_TIMEOUT`. */
   readonly code: string
@@ -25,16 +36,26 @@ export class LockError extends Error {
     this.lockName = lockName
   }
 
+  /** The name of the class. */
   override get name(): string {
     return this.constructor.name
   }
 }
 
-/** `ACQUIRE_TIMEOUT`: `waitMs` ended while the lock was held. */
+/**
+ * `ACQUIRE_TIMEOUT`: `waitMs` ended while the lock was held.
+ *
+ * @example
+ * ```js
+ * const client = new Client(new ScriptedServer('acquire: busy owner=web-3 ttl=500'))
+ * const error = await client.lock('nightly', { waitMs: 0 }).acquire().catch((error) => error)
+ * console.log(error instanceof AcquireTimeoutError, error.holder)   // true web-3
+ * ```
+ */
 export class AcquireTimeoutError extends LockError {
   /** The value of the key: the holder's readable owner value, or the value of another library. */
   readonly holder: string
-  /** The remaining time of the key; `null` if it has no expiry. */
+  /** The remaining time of the key, in milliseconds; `null` if it has no expiry. */
   readonly remainingMs: number | null
   /** The number of waiters before this one; `null` if the server had not put it into the queue. */
   readonly rank: number | null
@@ -48,11 +69,33 @@ export class AcquireTimeoutError extends LockError {
   }
 }
 
-/** The reason why a hold ended without its holder's action. */
+/**
+ * The reason why a hold ended without its holder's action.
+ *
+ * - `expired`: validity ended before a majority confirmed a renewal.
+ * - `missing`: the key no longer exists on the servers.
+ * - `taken`: another client holds the key, or has held it since.
+ * - `superseded`: the key has this hold's value, but a newer fence was issued.
+ * - `conflict`: a key of the lock holds a value that no lock writes there.
+ * - `max_hold`: `maxHoldMs` has passed.
+ * - `closed`: the client was closed.
+ * - `ended`, from `adopt`: the hold that was handed over has ended, or was adopted before.
+ */
 export type LossReason = 'expired' | 'missing' | 'taken' | 'superseded' | 'conflict' | 'max_hold' | 'closed' | 'ended'
 
-/** `LOCK_LOST`: the hold was lost. */
+/**
+ * `LOCK_LOST`: the hold was lost.
+ *
+ * @example
+ * ```js
+ * const client = new Client(new ScriptedServer('always extend: gone'))
+ * const work = client.withLock('report', async (held) => { await held.extend() })
+ * const error = await work.catch((error) => error)
+ * console.log(error instanceof LockLostError, error.reason)   // true missing
+ * ```
+ */
 export class LockLostError extends LockError {
+  /** The reason why it was lost. */
   readonly reason: LossReason
   /** The owner value of the holder now, if the servers showed one. */
   readonly rival: string | null
@@ -60,7 +103,7 @@ export class LockLostError extends LockError {
    * The fence of the latest hold in between, if the servers prove that there was one. Without a `rival` that hold has ended since.
    */
   readonly rivalFence: number | null
-  /** How long the holder continued after the end of its validity, by this machine's clock. */
+  /** How long the holder continued after the end of its validity, in milliseconds, by this machine's clock. */
   readonly overrunMs: number
   /** The result of the body of `withLock`, if it ran to its end. */
   declare result?: unknown
@@ -75,7 +118,17 @@ export class LockLostError extends LockError {
   }
 }
 
-/** `NOT_HELD`: the handle was already released or handed over. */
+/**
+ * `NOT_HELD`: the handle was already released or handed over.
+ *
+ * @example
+ * ```js
+ * const held = await new Client('memory://example').lock('nightly').acquire()
+ * await held.release()
+ * const error = await held.extend().catch((error) => error)
+ * console.log(error instanceof NotHeldError, error.lockName)   // true nightly
+ * ```
+ */
 export class NotHeldError extends LockError {}
 
 class ServersError extends LockError {
@@ -89,16 +142,54 @@ class ServersError extends LockError {
   }
 }
 
-/** `UNAVAILABLE`: no majority of the servers could be reached for `unavailableAfterMs`. */
+/**
+ * `UNAVAILABLE`: no majority of the servers could be reached for `unavailableAfterMs`.
+ *
+ * @example
+ * ```js
+ * const client = new Client(new ScriptedServer('always any: fail refused'), { unavailableAfterMs: 50 })
+ * const error = await client.lock('nightly').acquire().catch((error) => error)
+ * console.log(error instanceof UnavailableError, error.servers[0].kind)   // true refused
+ * ```
+ */
 export class UnavailableError extends ServersError {}
 
-/** `DENIED`: the servers refused the credentials, or a right that a lock needs. */
+/**
+ * `DENIED`: the servers refused the credentials, or a right that a lock needs.
+ *
+ * @example
+ * ```js
+ * const client = new Client(new ScriptedServer('always any: fail denied'))
+ * const error = await client.lock('nightly').acquire().catch((error) => error)
+ * console.log(error instanceof DeniedError, error.servers[0].kind)   // true denied
+ * ```
+ */
 export class DeniedError extends ServersError {}
 
-/** `KEY_CONFLICT`: the key holds a value that isn't a string; locktender did not change it. */
+/**
+ * `KEY_CONFLICT`: the key holds a value that isn't a string; locktender did not change it.
+ *
+ * @example
+ * ```js
+ * const client = new Client(new ScriptedServer('acquire: conflict type=hash'))
+ * const error = await client.lock('nightly').acquire().catch((error) => error)
+ * console.log(error instanceof KeyConflictError, error.lockName)   // true nightly
+ * ```
+ */
 export class KeyConflictError extends LockError {}
 
-/** `INVALID_ARGUMENT`: an option, a name or a URL is wrong; the message names it and its value. */
+/**
+ * `INVALID_ARGUMENT`: an option, a name or a URL is wrong; the message names it and its value.
+ *
+ * @example
+ * ```js
+ * try {
+ *   new Client('memory://example', { ttlMs: 1 })
+ * } catch (error) {
+ *   console.log(error instanceof InvalidArgumentError, error.code)   // true INVALID_ARGUMENT
+ * }
+ * ```
+ */
 export class InvalidArgumentError extends LockError {
   /** @internal */
   static of(argument: string, given: unknown, why: string): InvalidArgumentError {
@@ -115,7 +206,17 @@ function shown(given: unknown): string {
   }
 }
 
-/** `CLOSED`: the client is closed. */
+/**
+ * `CLOSED`: the client is closed.
+ *
+ * @example
+ * ```js
+ * const client = new Client('memory://example')
+ * await client.close()
+ * const error = await client.lock('nightly').acquire().catch((error) => error)
+ * console.log(error instanceof ClosedError, error.code)   // true CLOSED
+ * ```
+ */
 export class ClosedError extends LockError {}
 
 /** `FORKED`: the handle was inherited through a fork. */

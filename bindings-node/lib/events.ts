@@ -4,7 +4,29 @@ import type { EventEmitter } from 'node:events'
 import type { LossReason } from './errors.js'
 import { callGuest } from './guest.js'
 
-/** The kinds of events of a lock or a server. */
+/**
+ * The kinds of events of a lock or a server.
+ *
+ * - `attempt`: an acquire starts a round.
+ * - `busy`: the lock is held; the acquire waits or gives up.
+ * - `queued`: the acquire waits in the queue; see `rank`.
+ * - `notified`: a waiter was notified that the lock is free or kept for it.
+ * - `acquired`: this client has the lock.
+ * - `woken`: a notified waiter has the lock.
+ * - `timed_out`: the wait of an acquire is over, and the lock is still held.
+ * - `cancelled`: an acquire was cancelled by its caller, or its client was closed.
+ * - `failed`: an acquire failed; see `message`.
+ * - `renewed`: a renewal was confirmed.
+ * - `extended`: an extension by the user was confirmed.
+ * - `released`: the lock was released.
+ * - `handed_over`: the holder has handed the lock over: another process may adopt it.
+ * - `expired`: the lock was released after its key had expired.
+ * - `lost`: the hold was lost; see `reason`.
+ * - `race`: an overlap is proved: a rival held the lock before this client released it.
+ * - `server_failed`: a server does not answer, or gives a wrong answer.
+ * - `server_recovered`: the server answers again.
+ * - `warning`: something that a person should check; see `message`.
+ */
 export type EventKind =
   | 'attempt'
   | 'busy'
@@ -28,12 +50,15 @@ export type EventKind =
 
 /** One event. Fields that don't apply are `null`. */
 export interface LockEvent {
+  /** What happened. */
   readonly kind: EventKind
+  /** The lock's name, without the client's prefix. */
   readonly lockName: string | null
   /** The lock's whole key on the servers: the prefix and the name. */
   readonly key: string | null
   /** This client's owner value. */
   readonly owner: string | null
+  /** The fence of this hold. */
   readonly fence: number | null
   /** The value of the rival in the key. */
   readonly rival: string | null
@@ -43,12 +68,14 @@ export interface LockEvent {
   readonly reason: LossReason | null
   /**
    * The wait of an acquire with any end, the duration of a released or handed-over hold, or the overrun of a race. For `woken` it
-   * is the time since the waiter was notified.
+   * is the time since the waiter was notified. In milliseconds.
    */
   readonly tookMs: number | null
   /** The number of waiters before this one, for `queued`. */
   readonly rank: number | null
+  /** The server's address, for `server_failed` and `server_recovered`. */
   readonly server: string | null
+  /** One more sentence. */
   readonly message: string | null
 }
 

@@ -17,7 +17,7 @@ export interface Release {
    * issued, so it also shows when that hold began.
    */
   readonly rivalFence: number | null
-  /** The time from the end of validity to the release, by this machine's clock. */
+  /** The time from the end of validity to the release, by this machine's clock; 0 if the release came first. */
   readonly overrunMs: number
 }
 
@@ -38,6 +38,16 @@ const awaited = new Set<Held>()
  * It is renewed in the background, on a separate thread: a blocked event loop doesn't let it expire. It keeps no process alive. If
  * a `Held` and its `signal` are garbage-collected without a release, the hold is no longer renewed. It expires with a `warning`
  * event.
+ *
+ * @example
+ * ```js
+ * const held = await new Client('memory://example').lock('orders:42').acquire()
+ * try {
+ *   const row = { total: 7, fence: held.fence }   // the database refuses a row with a smaller fence
+ * } finally {
+ *   await held.release()
+ * }
+ * ```
  */
 export class Held implements AsyncDisposable {
   // The client is only kept alive: without it, its events would get lost, and its locks would not be released at exit.
@@ -63,12 +73,29 @@ export class Held implements AsyncDisposable {
     return this.#made.hold
   }
 
-  /** The value on the servers: unique to this acquisition, readable in redis-cli. */
+  /**
+   * The value on the servers: unique to this acquisition, readable in redis-cli.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example', { app: 'billing' }).lock('nightly').acquire()
+   * console.log(held.owner.startsWith('app=billing host='))   // true
+   * ```
+   */
   get owner(): string {
     return (this.#owner ??= queue.owner(this.#hold))
   }
 
-  /** The hold's data, for logs. */
+  /**
+   * The hold's data, for logs.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('nightly').acquire()
+   * const { name, fence } = JSON.parse(JSON.stringify(held))
+   * console.log(name, fence === held.fence)   // nightly true
+   * ```
+   */
   toJSON(): { name: string; owner: string; fence: number } {
     return { name: this.name, owner: this.owner, fence: this.fence }
   }
@@ -78,17 +105,45 @@ export class Held implements AsyncDisposable {
     return `Held ${inspect({ ...this.toJSON(), remainingMs: this.remainingMs() }, options)}`
   }
 
-  /** The time for which the lock is certainly held without a renewal; 0 if it is not held. No I/O. */
+  /**
+   * The time for which the lock is certainly held without a renewal, in milliseconds; 0 if it is not held. No I/O.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('report').acquire()
+   * if (held.remainingMs() < 30_000) await held.extend(60_000)   // before a step that takes long
+   * ```
+   */
   remainingMs(): number {
     return queue.remainingMs(this.#hold)
   }
 
-  /** Whether the lock is held now. No I/O. It is never true after the servers' expiry, also if the event loop was blocked. */
+  /**
+   * Whether the lock is held now. No I/O. It is never true after the servers' expiry, also if the event loop was blocked.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('nightly').acquire()
+   * console.log(held.isValid())   // true
+   * await held.release()
+   * console.log(held.isValid())   // false
+   * ```
+   */
   isValid(): boolean {
     return queue.isValid(this.#hold)
   }
 
-  /** Throws `LockLostError` or `NotHeldError` unless the lock is held now. No I/O. */
+  /**
+   * Throws `LockLostError` or `NotHeldError` unless the lock is held now. No I/O.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('orders:42').acquire()
+   * held.check()   // before each step that needs the lock
+   * await held.release()
+   * try { held.check() } catch (error) { console.log(error.code) }   // NOT_HELD
+   * ```
+   */
   check(): void {
     const failure = queue.checkHold(this.#hold)
     if (failure) throw errorOf(failure)
@@ -98,6 +153,14 @@ export class Held implements AsyncDisposable {
    * A signal that is aborted when the lock is lost, with the `LockLostError` as its reason. A release doesn't abort it. Checking it
    * is enough: also code that never lets the event loop run finds it aborted after a loss. A wait for it keeps no process alive. A
    * process without other work ends, and releases the lock. A wait for `lost` keeps the process alive.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('orders:42').acquire()
+   * held.signal.throwIfAborted()                                        // throws the LockLostError
+   * const answer = await fetch('data:,paid', { signal: held.signal })   // ends at once if the lock is lost
+   * await held.release()
+   * ```
    */
   get signal(): AbortSignal {
     this.#loss ??= this.#watched()
@@ -108,6 +171,13 @@ export class Held implements AsyncDisposable {
   /**
    * Resolves to the `LockLostError` when the lock is lost, or to `null` once it was released or handed over. Never rejects. From
    * the first read of this property until then, it keeps the process alive, as any call under way does, and the lock renewed.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('report', { maxHoldMs: 50 }).acquire()
+   * const error = await held.lost
+   * console.log(error.code, error.reason)   // LOCK_LOST max_hold
+   * ```
    */
   get lost(): Promise<LockLostError | null> {
     return (this.#lost ??= this.#end())
@@ -137,9 +207,18 @@ export class Held implements AsyncDisposable {
   }
 
   /**
-   * Extends the remaining time to at least `ttlMs`, by default the lock's own ttl. An extension never shortens it.
+   * Extends the remaining time to at least `ttlMs`, by default the lock's own ttl. It is from 10 ms to 24 h, on a quorum at most the
+   * client's `maxTtlMs`. An extension never shortens the remaining time, and never goes beyond `maxHoldMs`.
    *
-   * Rejects with `LockLostError`, `NotHeldError`, or `UnavailableError` if no majority answered for `unavailableAfterMs`.
+   * Rejects with `LockLostError`, `NotHeldError`, `InvalidArgumentError` for a `ttlMs` out of bounds, or `UnavailableError` if no
+   * majority answered for `unavailableAfterMs`.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('report', { renew: false }).acquire()
+   * await held.extend(60_000)   // before a step that takes long
+   * console.log(held.remainingMs() > 30_000)   // true
+   * ```
    */
   extend(ttlMs?: number): Promise<void> {
     return traced('extend', this.name, async () => {
@@ -148,7 +227,17 @@ export class Held implements AsyncDisposable {
     })
   }
 
-  /** Extends the remaining time to the present `remainingMs()` plus `ms`. Rejects as `extend` does. */
+  /**
+   * Extends the remaining time to the present `remainingMs()` plus `ms`. The sum is at most 24 h, on a quorum at most the client's
+   * `maxTtlMs`. Rejects as `extend` does.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('report').acquire()
+   * await held.extendBy(60_000)
+   * console.log(held.remainingMs() > 60_000)   // true
+   * ```
+   */
   extendBy(ms: number): Promise<void> {
     return traced('extend', this.name, async () => {
       const more = time('ms', ms ?? null)
@@ -161,6 +250,13 @@ export class Held implements AsyncDisposable {
    *
    * Rejects with `UnavailableError` if the outcome is still unknown after `unavailableAfterMs`. The release then continues in the
    * background. Call it again to learn the outcome. Rejects with `NotHeldError` if the lock was released or handed over before.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('orders:42').acquire()
+   * const { outcome, rival } = await held.release()
+   * console.log(outcome, rival)   // released null
+   * ```
    */
   release(): Promise<Release> {
     return traced('release', this.name, async () => resultOf(await outcome(queue.release(this.#hold))))
@@ -168,7 +264,16 @@ export class Held implements AsyncDisposable {
 
   /**
    * Ends this handle without a release, and returns a single-use string for `client.adopt` in another process. Until then the lock
-   * stays held, for the remaining time of its ttl at most.
+   * stays held, for the remaining time of its ttl at most. Throws `LockLostError` or `NotHeldError`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const held = await client.lock('report').acquire()
+   * const ticket = held.handOver()   // send it to another process
+   * console.log(held.isValid(), await client.lock('report').tryAcquire())   // false null
+   * const theirs = await client.adopt(ticket)
+   * ```
    */
   handOver(): string {
     return valueOf(queue.handOver(this.#hold))
@@ -177,6 +282,12 @@ export class Held implements AsyncDisposable {
   /**
    * Releases the lock unless it was released before. Never rejects. A loss shows in `signal` and as an event, with a `warning` if
    * the work never checked.
+   *
+   * @example
+   * ```js
+   * await using held = await new Client('memory://example').lock('orders:42').acquire()
+   * held.check()   // the lock is released at the end of this block
+   * ```
    */
   async [Symbol.asyncDispose](): Promise<void> {
     const disposed = traced('release', this.name, async () => {

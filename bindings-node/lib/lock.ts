@@ -8,11 +8,15 @@ import { traced } from './tracing.js'
 
 /** The fields of a locktender client's owner value. */
 export interface OwnerFields {
+  /** The application, if the holder has named one. */
   readonly app: string | null
+  /** The holder's host name. */
   readonly host: string | null
+  /** The holder's process id. */
   readonly pid: number | null
   /** The time at which the holder asked, by its own clock (RFC 3339). */
   readonly at: string | null
+  /** The unique id of the acquisition. */
   readonly id: string | null
 }
 
@@ -38,6 +42,12 @@ export interface LockInfo {
  * Different texts get different names. Every language gives a text the same name. A character that a name can't have is written as
  * `%XX`, and so is `%`. If the name of a text would be too long, it consists of the text's beginning and the SHA-256 of the whole
  * text. Use this function for all texts of a kind or for none: `safeName('50%')` is not the lock `50%`.
+ *
+ * @example
+ * ```js
+ * const lock = new Client('memory://example').lock(safeName('50% {off}'))
+ * console.log(lock.name)   // 50%25 %7Boff%7D
+ * ```
  */
 export function safeName(text: string): string {
   return addon.safeName(textOf('text', text))
@@ -49,10 +59,20 @@ export interface Made {
   readonly client: object
 }
 
-/** A lock: a name and options. It does no I/O, and may be shared and used again, also at the same time. */
+/**
+ * A lock: a name and options. It does no I/O, and may be shared and used again, also at the same time.
+ *
+ * @example
+ * ```js
+ * const nightly = new Client('memory://example').lock('nightly', { ttlMs: 30_000, waitMs: 5_000 })
+ * const held = await nightly.acquire()
+ * await held.release()
+ * ```
+ */
 export class Lock {
   readonly #open: () => Made
   #made: Made | undefined
+  /** The name, without the client's prefix. */
   readonly name: string
 
   /** @internal */
@@ -70,6 +90,16 @@ export class Lock {
    * leaves no key. After the grant the signal has no effect.
    *
    * Rejects with `AcquireTimeoutError`, `UnavailableError`, `DeniedError`, `KeyConflictError` or `ClosedError`.
+   *
+   * @example
+   * ```js
+   * const held = await new Client('memory://example').lock('orders:42').acquire({ signal: AbortSignal.timeout(5_000) })
+   * try {
+   *   console.log(held.isValid())   // true
+   * } finally {
+   *   await held.release()
+   * }
+   * ```
    */
   acquire(options?: AcquireOptions): Promise<Held> {
     return traced('acquire', this.name, () => this.#acquire(options))
@@ -82,7 +112,17 @@ export class Lock {
     return new Held(this.name, client, granted)
   }
 
-  /** Tries once to acquire the lock: `null` if it is busy. Rejects as `acquire` does, except for a busy lock. */
+  /**
+   * Tries once to acquire the lock: `null` if it is busy. It ignores `waitMs`. Rejects as `acquire` does, except for a busy lock.
+   *
+   * @example
+   * ```js
+   * const nightly = new Client('memory://example').lock('nightly')
+   * const held = await nightly.tryAcquire()
+   * console.log(await nightly.tryAcquire())   // null
+   * await held?.release()
+   * ```
+   */
   tryAcquire(options?: AcquireOptions): Promise<Held | null> {
     return traced('acquire', this.name, () => this.#tryAcquire(options))
   }
@@ -94,7 +134,19 @@ export class Lock {
     return granted ? new Held(this.name, client, granted) : null
   }
 
-  /** Inspects the lock: its holder and its queue, or `null` if the lock is free. Changes nothing. */
+  /**
+   * Inspects the lock: its holder and its queue, or `null` if the lock is free. Changes nothing. Rejects with `UnavailableError`,
+   * `DeniedError`, `KeyConflictError` or `ClosedError`.
+   *
+   * @example
+   * ```js
+   * const lock = new Client('memory://example').lock('orders:42')
+   * console.log(await lock.inspect())   // null
+   * const held = await lock.acquire()
+   * const { owner, fields, remainingMs } = await lock.inspect()
+   * console.log(owner === held.owner, fields.pid === process.pid, remainingMs <= 10_000)   // true true true
+   * ```
+   */
   async inspect(): Promise<LockInfo | null> {
     const { native } = this.#opened
     return resultOf<LockInfo | undefined>(await outcome(native.inspect())) ?? null

@@ -4,16 +4,26 @@ import type * as native from '../native/index.js'
 import { addon } from './addon.js'
 import { InvalidArgumentError } from './errors.js'
 
-/** Options of a lock. Times are milliseconds. A missing option has the client's default. */
+/**
+ * Options of a lock. Times are milliseconds. A missing option has the client's default. A value out of bounds is
+ * `INVALID_ARGUMENT`.
+ */
 export interface LockOptions {
-  /** The time for which the key lives without a renewal. Default 10 s. */
+  /**
+   * The time for which the key lives without a renewal. Default 10 s; from 10 ms to 24 h, on a quorum at most the client's
+   * `maxTtlMs`.
+   */
   ttlMs?: number | undefined
-  /** The wait of an acquire; `Infinity` for ever (the default), 0 is one attempt. `tryAcquire` ignores it. */
+  /**
+   * The wait of an acquire, up to 366 days; `Infinity` for ever (the default), 0 is one attempt. `tryAcquire` and `tryWithLock`
+   * ignore it.
+   */
   waitMs?: number | undefined
   /** Whether the lock is renewed in the background, first at a third of the ttl. Default true. */
   renew?: boolean | undefined
   /**
-   * The maximum time of a hold, counted from the grant. No renewal or extension goes beyond it. `Infinity` is no end (the default).
+   * The maximum time of a hold, counted from the grant. No renewal or extension goes beyond it. From 10 ms to 366 days; `Infinity`
+   * is no end (the default).
    */
   maxHoldMs?: number | undefined
   /**
@@ -23,33 +33,40 @@ export interface LockOptions {
   fair?: boolean | undefined
 }
 
-/** Options of a client, and defaults for its locks. Times are milliseconds. */
+/** Options of a client, and defaults for its locks. Times are milliseconds, up to 366 days if nothing else is said. */
 export interface ClientOptions extends LockOptions {
-  /** The prefix of every lock's name. Default empty. */
+  /** The prefix of every lock's name. Default empty; at most 256 bytes of UTF-8, without NUL. */
   prefix?: string | undefined
-  /** The application, shown in owner values. Default: the environment's `LOCKTENDER_APP`, else none. */
+  /**
+   * The application, shown in owner values. Default: the environment's `LOCKTENDER_APP`, else none; at most 256 bytes of UTF-8,
+   * without NUL.
+   */
   app?: string | undefined
-  /** The time limit for a connection. Default 1 s. */
+  /** The time limit for a connection, TLS included. Default 1 s; from 1 ms. */
   connectTimeoutMs?: number | undefined
-  /** The time limit for an answer. Default 1 s; 200 ms with more than one server. */
+  /** The time limit for an answer. Default 1 s, and 200 ms with more than one server; from 1 ms. */
   responseTimeoutMs?: number | undefined
   /**
    * The time for which an operation continues while no majority can be reached. Time while this process is stopped doesn't count.
-   * Default 5 s.
+   * Default 5 s; from 1 ms.
    */
   unavailableAfterMs?: number | undefined
-  /** On a quorum, the maximum remaining time of a hold. For so long a server that lost its data must not vote. Default 60 s. */
+  /**
+   * On a quorum, the maximum remaining time of a hold. For so long a server that is new or lost its data must not vote. Default 60 s;
+   * from 10 ms to 24 h. All clients of a quorum need the same value.
+   */
   maxTtlMs?: number | undefined
-  /** A PEM file with the certificate authorities to trust instead of the system's. */
+  /** A PEM file with the certificate authorities to trust instead of the system's. Default none. */
   tlsCa?: string | undefined
-  /** A PEM file with the client's certificate. */
+  /** A PEM file with the client's certificate; it needs `tlsKey`. Default none. */
   tlsCert?: string | undefined
-  /** A PEM file with the client certificate's key. */
+  /** A PEM file with the client certificate's key. Default none. */
   tlsKey?: string | undefined
 }
 
 /** Ends an acquire: it rejects with the signal's reason, and leaves no key. */
 export interface AcquireOptions {
+  /** The signal that ends the acquire. Default none. */
   signal?: AbortSignal | undefined
 }
 

@@ -7,22 +7,33 @@ import { serverOptions, text } from './options.js'
 export interface Seen {
   /** `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `greet` or `trust`. */
   readonly op: string
+  /** The lock's name; `null` if the operation is about no lock. */
   readonly lockName: string | null
+  /** The owner value of the caller; `null` if the operation has none. */
   readonly owner: string | null
 }
 
 /**
  * A lock server for your own tests: the script prescribes its answers.
  *
+ * @example
  * ```js
  * const server = new ScriptedServer('acquire: busy owner=somebody ttl=500')   // the first acquire; then it behaves
- * const client = new Client(server)
+ * const lock = new Client(server).lock('orders')
+ * console.log(await lock.tryAcquire(), server.unplayed)   // null 0
+ * const held = await lock.tryAcquire()
+ * console.log(server.seen.map(({ op }) => op))   // [ 'acquire', 'acquire' ]
  * ```
  */
 export class ScriptedServer {
   readonly #native: native.ScriptedServer
 
-  /** @param script one step a line, `operation: step`, or `always operation: step`; see `play` */
+  /**
+   * Throws `InvalidArgumentError` for a step that doesn't exist.
+   *
+   * @param script one step a line, `operation: step`, or `always operation: step`; see `play`
+   * @param options the server's `name` in errors and reports, default `test`, and its `responseTimeoutMs`, default 1 s, up to 366 days
+   */
   constructor(script?: string, options?: { name?: string | undefined; responseTimeoutMs?: number | undefined }) {
     const { name = 'test', responseTimeoutMs } = serverOptions(options)
     this.#native = new addon.ScriptedServer(name)
@@ -33,7 +44,15 @@ export class ScriptedServer {
   /**
    * Adds steps to the script. The operation may be `any`. Steps: `real`, `granted [fence=N]`, `busy [owner=X ttl=MS|none]`,
    * `gone`, `conflict [type=X]`, `quarantine [ttl=MS]`, `mismatch [n=N max_ttl=MS]`, `fail KIND [applied]`,
-   * `silence [applied]`; all but `silence` take `delay=MS`. See docs/testing.md.
+   * `silence [applied]`; all but `silence` take `delay=MS`. See docs/testing.md. Throws `InvalidArgumentError` for any other step.
+   *
+   * @example
+   * ```js
+   * const server = new ScriptedServer()
+   * const held = await new Client(server).lock('report', { ttlMs: 600 }).acquire()
+   * server.play('extend: gone')   // the first renewal, after 200 ms
+   * console.log((await held.lost).reason)   // missing
+   * ```
    */
   play(script: string): this {
     throwing(this.#native.play(text('script', script)))

@@ -5,7 +5,9 @@ export type TracedOperation = 'acquire' | 'extend' | 'release'
 
 /** The context that subscribers of a tracing channel get: the same object from the start to the end of one operation. */
 export interface TraceContext {
+  /** The operation; `acquire` also for `tryAcquire` and the bodies. */
   readonly operation: TracedOperation
+  /** The lock's name, without the client's prefix. */
   readonly lockName: string
   /** The `Held` (or `null`) of an acquire, the `Release` of a release, once there is one. */
   result?: unknown
