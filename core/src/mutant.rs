@@ -136,9 +136,9 @@ mod planted {
         // The vote.
         /// N / 2 servers decide.
         SmallQuorum,
-        /// The largest of q votes is the token, although no majority voted it or confirmed it.
+        /// The largest of q votes is the fence, although no majority voted it or confirmed it.
         NoWriteBack,
-        /// A vote above the token counts for it.
+        /// A vote above the fence counts for it.
         VoteAboveCounts,
         /// The rounds of one acquisition share an owner value.
         OwnerReused,
@@ -192,7 +192,7 @@ mod planted {
         SilenceRefuses,
 
         // Who came between.
-        /// A vote of our own that is above the token counts as somebody else's.
+        /// A vote of our own that is above the fence counts as somebody else's.
         OwnVoteAccused,
         /// A vote that an acquire of ours without an answer may have won counts as somebody else's.
         UnansweredVoteAccused,

@@ -75,42 +75,42 @@ impl Rules for Exclusive {
         Reply { queued, ..Reply::new(Verdict::Vote, now_us, vote) }
     }
 
-    fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, token: u64, now_us: u64) -> Reply {
+    fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply {
         let found = match look(state, keys, now_us) {
             Ok(found) => found,
             Err(conflict) => return conflict,
         };
         let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
-        if !ours || (found.fence > token && !mutant!(ConfirmOlder)) {
+        if !ours || (found.fence > fence && !mutant!(ConfirmOlder)) {
             return found.no();
         }
-        fence::write(state, keys.fence(), token, found.left_ms.unwrap_or(0), now_us);
-        Reply::new(Verdict::Ok, now_us, token)
+        fence::write(state, keys.fence(), fence, found.left_ms.unwrap_or(0), now_us);
+        Reply::new(Verdict::Ok, now_us, fence)
     }
 
-    fn extend(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply {
+    fn extend(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
         let found = match look(state, keys, now_us) {
             Ok(found) => found,
             Err(conflict) => return conflict,
         };
-        if found.holder.as_deref() != Some(&**owner) || (found.fence > token && !mutant!(ExtendOlder)) {
+        if found.holder.as_deref() != Some(&**owner) || (found.fence > fence && !mutant!(ExtendOlder)) {
             return found.no();
         }
-        keep(state, keys, ttl_ms, token, found.left_ms, now_us)
+        keep(state, keys, ttl_ms, fence, found.left_ms, now_us)
     }
 
-    fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply {
+    fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
         let found = match look(state, keys, now_us) {
             Ok(found) => found,
             Err(conflict) => return conflict,
         };
-        if found.holder.as_deref().is_some_and(|holder| holder != &**owner) || found.fence > token {
+        if found.holder.as_deref().is_some_and(|holder| holder != &**owner) || found.fence > fence {
             return found.no();
         }
         if found.holder.is_none() {
             take(state, keys, owner, ttl_ms, now_us);
         }
-        keep(state, keys, ttl_ms, token, found.left_ms, now_us)
+        keep(state, keys, ttl_ms, fence, found.left_ms, now_us)
     }
 
     fn release(
@@ -234,8 +234,8 @@ fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u
     state.put(keys.lock(), Value::Text(owner.clone()), now_us, Some(ttl_ms));
 }
 
-/// Raises the expiry of our lock if it would end earlier, and the fence to our token.
-fn keep(state: &mut State, keys: &Keys, ttl_ms: u64, token: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
+/// Raises the expiry of our lock if it would end earlier, and the fence to ours.
+fn keep(state: &mut State, keys: &Keys, ttl_ms: u64, fence: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
     let remains = match left_ms {
         Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,
         _ => {
@@ -243,8 +243,8 @@ fn keep(state: &mut State, keys: &Keys, ttl_ms: u64, token: u64, left_ms: Option
             ttl_ms
         }
     };
-    fence::write(state, keys.fence(), token, remains, now_us);
-    Reply::new(Verdict::Ok, now_us, token)
+    fence::write(state, keys.fence(), fence, remains, now_us);
+    Reply::new(Verdict::Ok, now_us, fence)
 }
 
 #[cfg(test)]

@@ -46,16 +46,16 @@ impl Bench {
         })
     }
 
-    fn confirm(&mut self, owner: &str, token: u64) -> Reply {
-        self.apply(&Op::Confirm { keys: self.keys.clone(), owner: owner.into(), token })
+    fn confirm(&mut self, owner: &str, fence: u64) -> Reply {
+        self.apply(&Op::Confirm { keys: self.keys.clone(), owner: owner.into(), fence })
     }
 
-    fn extend(&mut self, owner: &str, ttl_ms: u64, token: u64) -> Reply {
-        self.apply(&Op::Extend { keys: self.keys.clone(), owner: owner.into(), ttl_ms, token })
+    fn extend(&mut self, owner: &str, ttl_ms: u64, fence: u64) -> Reply {
+        self.apply(&Op::Extend { keys: self.keys.clone(), owner: owner.into(), ttl_ms, fence })
     }
 
-    fn heal(&mut self, owner: &str, ttl_ms: u64, token: u64) -> Reply {
-        self.apply(&Op::Heal { keys: self.keys.clone(), owner: owner.into(), ttl_ms, token })
+    fn heal(&mut self, owner: &str, ttl_ms: u64, fence: u64) -> Reply {
+        self.apply(&Op::Heal { keys: self.keys.clone(), owner: owner.into(), ttl_ms, fence })
     }
 
     fn release(&mut self, owner: &str) -> Reply {
@@ -126,8 +126,8 @@ fn a_repeated_acquire_votes_again_and_never_returns_the_old_fence() {
 #[test]
 fn a_repeated_acquire_never_shortens_what_an_extension_left() {
     let mut bench = Bench::new();
-    let token = bench.acquire("a", T).fence;
-    bench.extend("a", 6 * TTL, token);
+    let fence = bench.acquire("a", T).fence;
+    bench.extend("a", 6 * TTL, fence);
     bench.pass(1_000);
     assert_eq!(bench.acquire("a", T).verdict, Verdict::Vote);
     assert_eq!(bench.holder(), (Some("a"), Some(6 * TTL - 1_000)));

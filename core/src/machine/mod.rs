@@ -12,9 +12,9 @@
 //! | operation | refused | done |
 //! | --- | --- | --- |
 //! | acquire | `Held`: the lock is another's. `Quarantine`, `Mismatch`: the marker says so | a vote above the fence: lock = owner for ttl, fence = vote |
-//! | confirm | `No`: the lock is not ours, or the fence is above our token | fence = token |
-//! | extend | the same | at least ttl remains (never less than before), fence = token |
-//! | heal | `No`: the lock is another's, or the fence is above our token | lock = owner for at least ttl, fence = token |
+//! | confirm | `No`: the lock is not ours, or the fence is above ours | fence = ours |
+//! | extend | the same | at least ttl remains (never less than before), fence = ours |
+//! | heal | `No`: the lock is another's, or the fence is above ours | lock = owner for at least ttl, fence = ours |
 //! | release | `No`: the lock is not ours | the lock is deleted, the fence stays, the first waiter is notified |
 //! | leave | `No` always: it asks for no lock | the waiter is out of the queue; the next waiter gets the notice that this one may have got |
 //!
@@ -78,9 +78,9 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
             };
             refused.unwrap_or_else(|| rules::of(keys.kind()).acquire(state, keys, &args, now_us))
         }
-        Op::Confirm { keys, owner, token } => rules::of(keys.kind()).confirm(state, keys, owner, *token, now_us),
-        Op::Extend { keys, owner, ttl_ms, token } => rules::of(keys.kind()).extend(state, keys, owner, *ttl_ms, *token, now_us),
-        Op::Heal { keys, owner, ttl_ms, token } => rules::of(keys.kind()).heal(state, keys, owner, *ttl_ms, *token, now_us),
+        Op::Confirm { keys, owner, fence } => rules::of(keys.kind()).confirm(state, keys, owner, *fence, now_us),
+        Op::Extend { keys, owner, ttl_ms, fence } => rules::of(keys.kind()).extend(state, keys, owner, *ttl_ms, *fence, now_us),
+        Op::Heal { keys, owner, ttl_ms, fence } => rules::of(keys.kind()).heal(state, keys, owner, *ttl_ms, *fence, now_us),
         Op::Release { keys, owner, leave, single_server } => {
             rules::of(keys.kind()).release(state, keys, owner, leave.as_deref(), *single_server, now_us)
         }

@@ -10,9 +10,9 @@ use crate::op::{Adoption, Place, Reply};
 /// A kind of lock. The table of [`machine`](crate::machine) says when an operation is refused, and what it does.
 pub(super) trait Rules {
     fn acquire(&self, state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply;
-    fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, token: u64, now_us: u64) -> Reply;
-    fn extend(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply;
-    fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, token: u64, now_us: u64) -> Reply;
+    fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply;
+    fn extend(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply;
+    fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply;
     fn release(
         &self,
         state: &mut State,

@@ -37,14 +37,14 @@ pub enum Op {
         /// The quorum the server belongs to; `None` for a client of one server.
         quorum_config: Option<QuorumConfig>,
     },
-    /// Raise the fence to `token`, for a vote below it.
+    /// Raise the fence to `fence`, for a vote below it.
     Confirm {
         /// The lock.
         keys: Arc<Keys>,
         /// Our value.
         owner: Arc<str>,
         /// The attested fence.
-        token: u64,
+        fence: u64,
     },
     /// Make at least `ttl_ms` remain.
     Extend {
@@ -55,7 +55,7 @@ pub enum Op {
         /// What shall remain, milliseconds.
         ttl_ms: u64,
         /// Our fence.
-        token: u64,
+        fence: u64,
     },
     /// Write the key again on a server that lost it; sent only after a majority confirmed the extension.
     Heal {
@@ -66,7 +66,7 @@ pub enum Op {
         /// The key's time to live, milliseconds.
         ttl_ms: u64,
         /// Our fence.
-        token: u64,
+        fence: u64,
     },
     /// Delete the key if it is ours, and tell the next waiter.
     Release {

@@ -261,7 +261,7 @@ impl Hold {
             keys: Arc::clone(&recipe.keys),
             owner: Arc::clone(&self.round.owner),
             ttl_ms: wire_millis(span),
-            token: self.fence,
+            fence: self.fence,
         };
         let request = Request::new(op, self.validity_end);
         for server in 0..recipe.servers.len() {
@@ -343,7 +343,7 @@ impl Hold {
             keys: Arc::clone(&recipe.keys),
             owner: Arc::clone(&self.round.owner),
             ttl_ms: wire_millis(confirmed.span),
-            token: self.fence,
+            fence: self.fence,
         };
         self.unsure_until[server] = if mutant!(HealForgotten) { Tick::default() } else { Tick::NEVER };
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };

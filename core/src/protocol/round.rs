@@ -156,7 +156,7 @@ impl Round {
 
     /// A request to raise the server's vote to the fence.
     pub(super) fn confirm(&self, recipe: &Recipe, server: usize, fence: u64, now: Tick) -> Command {
-        let op = Op::Confirm { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner), token: fence };
+        let op = Op::Confirm { keys: Arc::clone(&recipe.keys), owner: Arc::clone(&self.owner), fence };
         let tag = Tag { round: self.number, step: Step::Confirm, sent: now };
         Command::Send { server, tag, request: Request::new(op, validity::end(self.sent, recipe.options.ttl)) }
     }

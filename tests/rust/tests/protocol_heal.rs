@@ -1,6 +1,6 @@
 //! A heal must not meet an acquire of the same hold that is still on its way; found by the model checker.
 //!
-//! Behind the heal the acquire would find its own value, vote above the token, and be released there: a key would be gone that
+//! Behind the heal the acquire would find its own value, vote above the fence, and be released there: a key would be gone that
 //! the holder's validity counts on, and another client could win a majority while the first still believes in its own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
@@ -83,7 +83,7 @@ fn a_server_is_healed_only_once_the_acquire_was_answered_there() {
     let after: Vec<Sent> = [2, 0, 1].iter().flat_map(|server| stage.deliver(11, &extends[*server])).collect();
     assert_eq!(heals(&after), [0; 0], "server 2 has no key, but its acquire is still on its way");
 
-    // It arrives: a vote below or at the token stays, or is confirmed, and the server has the key without a heal.
+    // It arrives: a vote below or at the fence stays, or is confirmed, and the server has the key without a heal.
     let late = stage.deliver(20, &acquires[2]);
     assert!(late.iter().all(|(_, _, request)| !matches!(request.op, Op::Release { .. })), "{late:?}");
     assert!(stage.servers[2].iter(EPOCH + 20_000).any(|(key, _)| key == "orders"));

@@ -1,8 +1,8 @@
 -- Makes at least ttl remain of our lock.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner, ttl (ms), token
--- returns  {'ok', time (µs), token, owner, remaining (ms)}
+-- ARGV     owner, ttl (ms), fence
+-- returns  {'ok', time (µs), fence, owner, remaining (ms)}
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is not ours, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
 -- always   what remains is never shortened, so that a late heartbeat can't undo a long extension;

@@ -1,8 +1,8 @@
 -- Writes our lock again on a server that lost it, once a majority confirmed the extension. Never a vote.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner, ttl (ms), token
--- returns  {'ok', time (µs), token, owner, remaining (ms)}
+-- ARGV     owner, ttl (ms), fence
+-- returns  {'ok', time (µs), fence, owner, remaining (ms)}
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is another's, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
 -- always   nobody is overwritten; what remains of a lock that is still ours is never shortened; the fence never sinks,

@@ -26,7 +26,7 @@ fn acquire(owner: &str) -> Op {
 }
 
 fn extend(owner: &str) -> Op {
-    Op::Extend { keys: keys(), owner: owner.into(), ttl_ms: 60_000, token: 7 }
+    Op::Extend { keys: keys(), owner: owner.into(), ttl_ms: 60_000, fence: 7 }
 }
 
 fn release(owner: &str) -> Op {
@@ -79,7 +79,7 @@ fn granted_succeeds_whatever_is_in_the_way() {
     for op in [acquire("a"), acquire("b")] {
         assert_eq!(ask(&server, op).unwrap().verdict, Verdict::Vote);
     }
-    for op in [extend("c"), release("a"), Op::Confirm { keys: keys(), owner: "d".into(), token: 3 }] {
+    for op in [extend("c"), release("a"), Op::Confirm { keys: keys(), owner: "d".into(), fence: 3 }] {
         assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
     }
     let quorum_config = crate::op::QuorumConfig { servers: 3, max_ttl_ms: 1 };

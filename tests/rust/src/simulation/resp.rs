@@ -36,7 +36,7 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
         let Ok(keys) = Keys::new(Kind::Exclusive, "", "any", true).map(Arc::new) else { return HashMap::new() };
         let owner: Arc<str> = Arc::from("");
         let (adopt, place, quorum_config) = (None, None, None);
-        let (ttl_ms, token) = (1, 1);
+        let (ttl_ms, fence) = (1, 1);
         let ops = [
             Op::Acquire {
                 keys: Arc::clone(&keys),
@@ -48,9 +48,9 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
                 place,
                 quorum_config,
             },
-            Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), token },
-            Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, token },
-            Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, token },
+            Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), fence },
+            Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, fence },
+            Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, fence },
             Op::Release { keys: Arc::clone(&keys), owner, leave: None, single_server: true },
             Op::Inspect { keys },
             Op::Greet { quorum_config },
@@ -88,9 +88,9 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
                 quorum_config: quorum_config(3),
             }
         }
-        "confirm" => Op::Confirm { keys: keys()?, owner: owner(), token: number(1)? },
-        "extend" => Op::Extend { keys: keys()?, owner: owner(), ttl_ms: number(1)?, token: number(2)? },
-        "heal" => Op::Heal { keys: keys()?, owner: owner(), ttl_ms: number(1)?, token: number(2)? },
+        "confirm" => Op::Confirm { keys: keys()?, owner: owner(), fence: number(1)? },
+        "extend" => Op::Extend { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)? },
+        "heal" => Op::Heal { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)? },
         // Who leaves a queue has no hold: the waiter's own name is no owner.
         "release" if text(0) == text(1) => Op::Leave { keys: keys()?, entry: owner(), single_server: number(2)? == 1 },
         "release" => {

@@ -369,7 +369,7 @@ pub(super) fn brief(op: &Op) -> String {
             });
             format!("acquire {} {} ttl={ttl_ms} proposal={proposal}{adopt}{place}", keys.name(), tail(owner))
         }
-        Op::Confirm { keys, owner, token } => format!("confirm {} {} {token}", keys.name(), tail(owner)),
+        Op::Confirm { keys, owner, fence } => format!("confirm {} {} {fence}", keys.name(), tail(owner)),
         Op::Extend { keys, owner, ttl_ms, .. } => format!("extend {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
         Op::Heal { keys, owner, ttl_ms, .. } => format!("heal {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
         Op::Leave { keys, entry, .. } => format!("leave {} {}", keys.name(), waiter(entry)),

@@ -83,7 +83,7 @@ impl Steps {
         let keys = self.keys();
         let owner: Arc<str> = self.pick(&OWNERS).into();
         let ttl_ms = self.pick(&TTLS);
-        let token = self.token(now_us, fences);
+        let fence = self.fence(now_us, fences);
         match self.rng.u8(..100) {
             0..35 => {
                 let adopts = self.rng.u8(..5) == 0;
@@ -96,9 +96,9 @@ impl Steps {
                 let fair = place.as_ref().map_or(self.rng.u8(..4) == 0, |place| place.entry.starts_with('f'));
                 Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us), adopt, fair, place, quorum_config }
             }
-            35..47 => Op::Confirm { keys, owner, token },
-            47..62 => Op::Extend { keys, owner, ttl_ms, token },
-            62..74 => Op::Heal { keys, owner, ttl_ms, token },
+            35..47 => Op::Confirm { keys, owner, fence },
+            47..62 => Op::Extend { keys, owner, ttl_ms, fence },
+            62..74 => Op::Heal { keys, owner, ttl_ms, fence },
             74..86 => {
                 let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
                 Op::Release { keys, owner, leave, single_server: self.rng.bool() }
@@ -137,7 +137,7 @@ impl Steps {
         }
     }
 
-    fn token(&mut self, now_us: u64, fences: &[u64]) -> u64 {
+    fn fence(&mut self, now_us: u64, fences: &[u64]) -> u64 {
         let last = fences.last().copied().unwrap_or(now_us);
         match self.rng.u8(..10) {
             0 => now_us + self.rng.u64(..1_000),
@@ -168,9 +168,9 @@ impl Steps {
             acquire(None, &place),
             waiter(format!("b:c1:5 {long}"), arrival - 9),
             waiter(format!("f:c1:{} x", "7".repeat(letters)), arrival - 10),
-            Step::Op(Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), token: 1 }),
-            Step::Op(Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, token: 1 }),
-            Step::Op(Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, token: 1 }),
+            Step::Op(Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), fence: 1 }),
+            Step::Op(Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, fence: 1 }),
+            Step::Op(Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, fence: 1 }),
             Step::Op(Op::Inspect { keys: Arc::clone(&keys) }),
             Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, single_server: true }),
             // The first waiter of the queue is told, in full if nobody cuts it.

@@ -249,8 +249,8 @@ pub fn acquire(name: &str, owner: &str) -> Op {
     }
 }
 
-pub fn extend(name: &str, owner: &str, token: u64) -> Op {
-    Op::Extend { keys: keys(name), owner: owner.into(), ttl_ms: 60_000, token }
+pub fn extend(name: &str, owner: &str, fence: u64) -> Op {
+    Op::Extend { keys: keys(name), owner: owner.into(), ttl_ms: 60_000, fence }
 }
 
 pub fn release(name: &str, owner: &str) -> Op {

@@ -124,11 +124,11 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
                 };
             }
         }
-        Op::Confirm { keys, owner, token } => {
-            command.keys(keys).text(owner).number(*token);
+        Op::Confirm { keys, owner, fence } => {
+            command.keys(keys).text(owner).number(*fence);
         }
-        Op::Extend { keys, owner, ttl_ms, token } | Op::Heal { keys, owner, ttl_ms, token } => {
-            command.keys(keys).text(owner).number(*ttl_ms).number(*token);
+        Op::Extend { keys, owner, ttl_ms, fence } | Op::Heal { keys, owner, ttl_ms, fence } => {
+            command.keys(keys).text(owner).number(*ttl_ms).number(*fence);
         }
         Op::Release { keys, owner, leave, single_server } => {
             command.keys(keys).text(owner).text(leave.as_deref().unwrap_or_default()).number(*single_server);

@@ -91,9 +91,9 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         (acquire(Some(("old", false)), None), [&four[..], &["me", "10", "7", "", "", "", "old", "o"]].concat()),
         (waiting(false), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "0"]].concat()),
         (waiting(true), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "1"]].concat()),
-        (Op::Confirm { keys: keys.clone(), owner: owner.clone(), token: 9 }, [&four[..], &["me", "9"]].concat()),
-        (Op::Extend { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
-        (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, token: 9 }, [&four[..], &["me", "10", "9"]].concat()),
+        (Op::Confirm { keys: keys.clone(), owner: owner.clone(), fence: 9 }, [&four[..], &["me", "9"]].concat()),
+        (Op::Extend { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, fence: 9 }, [&four[..], &["me", "10", "9"]].concat()),
+        (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, fence: 9 }, [&four[..], &["me", "10", "9"]].concat()),
         (
             Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, single_server: true },
             [&four[..], &["me", "", "1"]].concat(),
@@ -219,7 +219,7 @@ fn a_broken_connection_leaves_the_outcome_open_only_if_something_was_sent() {
 
 #[test]
 fn an_answer_about_another_owner_belongs_to_another_operation() {
-    let extend = Op::Extend { keys: keys(), owner: "me".into(), ttl_ms: 10, token: 9 };
+    let extend = Op::Extend { keys: keys(), owner: "me".into(), ttl_ms: 10, fence: 9 };
     let inspect = Op::Inspect { keys: keys() };
     for (op, tag, holder, another) in [
         (acquire(), "vote", Some("me"), false),
