@@ -20,15 +20,15 @@ use crate::server::Request;
 use crate::validity::{self, Reading};
 use crate::wait::{self, Hint, LeaveReason, Role, Seat};
 
-/// What the acquire loop decided.
+/// The decision of one step of the acquire loop.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is moved once, and a grant is the usual end")]
 pub(super) enum Decision {
-    /// Go on.
+    /// The loop goes on.
     Pending,
     /// The round grants the lock with this fence.
     Granted(Round, u64),
-    /// The lock is somebody's, and one attempt was all that was wanted; or it failed for good.
+    /// The acquire has ended: the lock is busy and one attempt was all that the caller wanted, or the acquire failed for good.
     Ended(Result<(), Error>),
 }
 
@@ -36,14 +36,14 @@ pub(super) enum Decision {
 #[derive(Debug)]
 pub(super) struct Acquiring {
     pub(super) started: Tick,
-    /// When the wait is over; `NEVER` without an end.
+    /// The end of the wait; `NEVER` for a wait without an end.
     deadline: Tick,
     round: Option<Round>,
     next_try: Tick,
     outage: Outage,
     last_fence: u64,
     pub(super) waiting: Waiting,
-    /// Whether the servers' queues may know us.
+    /// Whether any server may have put us into its queue.
     lined_up: bool,
     told_queued: bool,
     warned: bool,
@@ -74,7 +74,7 @@ impl Acquiring {
         self.round.as_ref().map_or(self.next_try, |round| round.ends(recipe)).min(self.waiting.long_at)
     }
 
-    /// This process runs, and did not before for so long.
+    /// Takes note that this process runs again, and of how long it did not.
     pub(super) fn runs(&mut self, recipe: &Recipe, late: Duration, now: Tick, out: &mut Vec<Command>) {
         self.waiting.tell_long(self.started, now, out);
         if let (false, Some(since), Some(slot)) = (late.is_zero(), self.outage.extend_for_pause(late), self.waiting.slot()) {
@@ -85,18 +85,18 @@ impl Acquiring {
         }
     }
 
-    /// When the hint came that led to the round.
+    /// The time of the hint that led to the round.
     pub(super) fn woken(&self) -> Option<Tick> {
         self.waiting.woken
     }
 
-    /// Ends the loop: undoes the round under way, and leaves the line.
+    /// Ends the loop: undoes the round under way, and leaves the local queue.
     pub(super) fn abandon(&mut self, now: Tick, context: &mut Context<'_>) {
         self.give_up(now, context);
         self.quit(LeaveReason::GaveUp, context);
     }
 
-    /// Takes us off the servers, unless others of this process wait in the same slot.
+    /// Takes us off the servers, unless other waiters of this process use the same slot.
     fn give_up(&mut self, now: Tick, context: &mut Context<'_>) {
         let entry =
             self.waiting.slot().filter(|slot| !slot.is_shared() && !mutant!(LeaverStays)).map(|slot| Arc::clone(slot.entry()));
@@ -106,7 +106,7 @@ impl Acquiring {
         match self.round.take() {
             Some(round) => round.undo(context.recipe, now, entry, context.removals, context.out),
             None => {
-                // Its place may have been lined up by another of this process, who has the lock by now.
+                // Another waiter of this process, which has the lock by now, may have put the slot into the queues.
                 let stands =
                     self.lined_up || self.waiting.slot().is_some_and(|slot| slot.has_arrived()) && !mutant!(LinedUpByAnother);
                 if let Some(entry) = entry.filter(|_| stands) {
@@ -128,7 +128,7 @@ impl Acquiring {
         self.round.as_ref().is_some_and(|current| current.number == round)
     }
 
-    /// A server told something about the lock.
+    /// A hint of a server arrived.
     pub(super) fn hint(&mut self, (server, hint): (usize, Hint), now: Tick, context: &mut Context<'_>) {
         if hint.is_now() {
             context.emit(EventKind::Notified, |_| ());
@@ -137,18 +137,18 @@ impl Acquiring {
         self.next_try = self.next_try.min(at);
     }
 
-    /// A server tells of releases from now on, or no longer.
+    /// A server announces releases from now on, or no longer.
     pub(super) fn listens(&mut self, server: usize, now: Tick) {
         if self.waiting.listens(server) {
             self.next_try = self.next_try.min(now);
         }
     }
 
-    /// The line moved on.
+    /// Takes a new role in the local queue; `at` is the time of the next try.
     pub(super) fn take_role(&mut self, role: Role, at: Option<Tick>, now: Tick, context: &mut Context<'_>) {
         self.waiting.take_role(role);
         if role == Role::First && !mutant!(FrontIsDeaf) {
-            // The one before it may have had the lock at once, with this one in line already: then nobody listens yet.
+            // The waiter before it may have got the lock at once, with this one behind it. Then this client doesn't listen yet.
             context.out.push(Command::Listen);
         }
         let at =
@@ -195,7 +195,7 @@ impl Acquiring {
         self.round = Some(round);
     }
 
-    /// Time passed: a round times out, or the next one starts.
+    /// Acts on the time: a round times out, or the next one starts.
     pub(super) fn wake(&mut self, now: Now, rounds: &mut u32, context: &mut Context<'_>) -> Decision {
         let recipe = context.recipe;
         if let Some(round) = &mut self.round {
@@ -222,7 +222,7 @@ impl Acquiring {
         Decision::Pending
     }
 
-    /// A server answered to the round under way (the caller has checked the tag's round).
+    /// A server answered the round under way. The acquisition has checked the round of the tag.
     pub(super) fn answer(
         &mut self,
         (server, tag): (usize, Tag),
@@ -259,13 +259,13 @@ impl Acquiring {
                 round.ballot.oppose(server)
             }
             (Step::Confirm, Ok(reply)) if reply.verdict == Verdict::Ok => round.ballot.confirm(server),
-            // It overtook the acquire.
+            // The request to confirm overtook the acquire.
             (Step::Confirm, _) if round.ballot.is_pending(server) => return Decision::Pending,
             (Step::Confirm, Ok(reply)) => {
                 round.refuse_confirmation(server, reply);
                 round.ballot.refuse_confirmation(server)
             }
-            // The vote stands, only its confirmation is unknown.
+            // The vote stands; only its confirmation is unknown.
             (Step::Confirm, Err(failure)) => {
                 round.refusals[server] = Some(Refusal::Failed(failure));
                 round.ballot.refuse_confirmation(server)
@@ -280,13 +280,13 @@ impl Acquiring {
             }
             Standing::Granted(_) if recipe.hear_all_first && round.is_awaited() => Decision::Pending,
             Standing::Granted(fence) => self.granted(fence, now, context),
-            // Lost for sure, but to a holder or to an outage? That takes as many answers as winning does.
+            // The round is lost for sure, but to a holder or to an outage? That takes as many answers as a majority.
             Standing::Failed if !Tally::of(recipe, round).is_decided(recipe) => Decision::Pending,
             Standing::Failed => self.round_failed(now, context),
         }
     }
 
-    /// A majority attests the fence; it counts only if validity is left.
+    /// A majority attests the fence. The grant counts only if validity is left.
     fn granted(&mut self, fence: u64, now: Tick, context: &mut Context<'_>) -> Decision {
         let recipe = context.recipe;
         let tally = self.round.as_ref().filter(|_| recipe.hear_all_first).map(|round| Tally::of(recipe, round));
@@ -312,8 +312,8 @@ impl Acquiring {
         self.round_failed(now, context)
     }
 
-    /// The lock is ours. Where we still stand in a queue nobody must be told in vain; whoever else waits in our slot begins
-    /// at the tail.
+    /// Leaves the servers' queues after a grant, so that no server notifies us in vain. If other waiters of this process use our
+    /// slot, they begin at the tail.
     fn leave_line(&self, round: &Round, now: Tick, context: &mut Context<'_>) {
         let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
         slot.end_outage();
@@ -324,7 +324,7 @@ impl Acquiring {
         context.out.extend(standing.map(|server| leave(context.recipe, server, slot.entry(), now)));
     }
 
-    /// The round can't be won: undo it, and see whether to try again.
+    /// Undoes a round that can't be won any more, and decides whether to try again.
     fn round_failed(&mut self, now: Tick, context: &mut Context<'_>) -> Decision {
         let recipe = context.recipe;
         let Some(round) = self.round.take() else { return Decision::Pending };
@@ -364,7 +364,7 @@ impl Acquiring {
         Decision::Pending
     }
 
-    /// It failed of what the others of the line will fail of, too.
+    /// Ends the acquire with an error that the other waiters of the local queue will probably meet, too.
     fn failed(&mut self, error: Error, now: Tick, context: &mut Context<'_>) -> Decision {
         self.give_up(now, context);
         self.quit(LeaveReason::Failed, context);
@@ -384,7 +384,7 @@ impl Acquiring {
         }
     }
 
-    /// Tells once that we wait in line, and asks to be told of releases.
+    /// Emits once that the acquire waits in the queue, and asks the actor to listen for releases.
     fn tell_queued(&mut self, rank: Option<u64>, context: &mut Context<'_>) {
         if rank.is_some() && !self.told_queued {
             self.told_queued = true;

@@ -9,7 +9,7 @@ use crate::protocol::waiting::tests::{at, gone, held, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
 use crate::wait::{Hint, LeaveReason, LocalQueues, Role, Seat};
 
-/// A whole acquire, whose servers answer what a test says.
+/// A whole acquire, on servers whose answers a test chooses.
 pub(in crate::protocol) struct Acquire {
     pub(in crate::protocol) machine: Acquisition,
     pub(in crate::protocol) round: u32,
@@ -47,7 +47,7 @@ pub(in crate::protocol) fn reason(commands: &[Command]) -> Option<LeaveReason> {
     commands.iter().find_map(|command| if let Command::Quit(reason) = command { Some(*reason) } else { None })
 }
 
-/// Who is taken off the server, and who is asked for there.
+/// The waiters that these commands take off a server.
 pub(in crate::protocol) fn leaving(commands: &[Command]) -> Vec<String> {
     let leaves = |command: &Command| match command {
         Command::Send { request, .. } => match &request.op {
@@ -205,7 +205,7 @@ fn who_gives_up_takes_off_the_place_that_another_of_its_process_had_lined_up() {
 
 #[test]
 fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a_release() {
-    // What the third server answers when the others have decided, and how long the waiter then trusts its hint alone.
+    // The late answer of the third server after the others have decided, and the time of the next try by its hint alone.
     for (late, soonest, latest) in [(held(), 1, 6), (Verdict::Vote, 700, 1_001)] {
         let mut queues = LocalQueues::new("c", "", 3);
         let seat = queues.join("l", 1, false);
@@ -237,7 +237,7 @@ fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
         let reply = Reply::new(held(), 0, 7);
         Ok(Reply { queued: Queued::At { rank: 0, arrival: 9 }, ..reply })
     };
-    // The server may read it all the same; or it has, and says so late.
+    // The server may still read the acquire; or it has read it, and its answer comes late.
     for answer in [lost as fn() -> Answer, lined_up] {
         let (_lines, seats) = seats(1, true);
         let entry = seats[0].slot.entry().to_string();
@@ -251,7 +251,7 @@ fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
         asked.extend(acquire.bring(Input::Answer { server: 0, tag, answer: answer() }));
         while let Some(command) = asked.pop() {
-            // Nothing is there, each time.
+            // Each removal finds nothing.
             if let Command::Send { server, tag, request } = command {
                 if matches!(&request.op, Op::Release { leave: Some(leave), .. } | Op::Leave { entry: leave, .. } if **leave == *entry)
                 {

@@ -24,21 +24,20 @@ use crate::wait::{Seat, Slot};
 #[derive(Debug)]
 pub struct Acquisition {
     recipe: Arc<Recipe>,
-    /// Our place in the queues, as long as we waited there.
+    /// Our place in the queues, if we waited there.
     slot: Option<Arc<Slot>>,
     rng: fastrand::Rng,
     rounds: u32,
-    /// When this process ran last, as far as one knows.
+    /// The last time at which this process ran, as far as it knows.
     ran: Tick,
     state: State,
-    /// Values being deleted: of undone rounds, and of the hold once it is released.
+    /// The removals under way: of undone rounds, and of the hold once it is released.
     removals: Vec<Removal>,
     witness: Witness,
 }
 
 impl Acquisition {
-    /// An acquisition by `recipe`; `seed` decides its owner values and its jitter. With a `seat` it
-    /// waits in line, without it polls.
+    /// An acquisition by `recipe`. `seed` decides its owner values and jitter. With a `seat` it joins the queues, else it polls.
     #[must_use]
     pub fn new(recipe: Arc<Recipe>, seat: Option<Seat>, seed: u64, now: Now) -> Self {
         let slot = seat.as_ref().map(|seat| Arc::clone(&seat.slot));
@@ -47,7 +46,7 @@ impl Acquisition {
         Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(acquiring), removals: Vec::new(), witness }
     }
 
-    /// Until when the holder may believe it holds the lock; the clock's origin if it doesn't.
+    /// The end of the time in which the holder may believe in its hold; the clock's origin if there is no hold.
     #[must_use]
     pub fn valid_until(&self) -> Tick {
         match &self.state {
@@ -57,7 +56,7 @@ impl Acquisition {
         }
     }
 
-    /// When [`Input::Wake`] is due.
+    /// The time at which [`Input::Wake`] is due.
     #[must_use]
     pub fn wake_at(&self) -> Tick {
         let state = match &self.state {
@@ -69,12 +68,12 @@ impl Acquisition {
         self.removals.iter().filter_map(Removal::wake_at).fold(state, Tick::min)
     }
 
-    /// The value of the hold and when it was granted, while it is held.
+    /// The value of the hold and the time of its grant, while the lock is held.
     pub(crate) fn hold(&self) -> Option<(&Arc<str>, Tick)> {
         self.state.hold()
     }
 
-    /// Whether nothing is left to do, and no handle can ask for more than a fixed answer.
+    /// Whether no work is left, and every further call gets a fixed answer.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         matches!(self.state, State::Released(_) | State::HandedOver | State::Ended) && self.removals.is_empty()
@@ -92,7 +91,7 @@ impl Acquisition {
         }
     }
 
-    /// Takes one input, and appends what the shell shall do.
+    /// Takes one input, and appends the commands for the shell.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Command>) {
         let recipe = Arc::clone(&self.recipe);
         self.oversleep(&recipe, now.tick, out);
@@ -117,11 +116,11 @@ impl Acquisition {
         self.removals.retain(|removal| !removal.is_over());
     }
 
-    /// No timeout ends in time in which the process did not run, which shows by something that was due then. Validity does.
+    /// Moves all timeouts by the time in which the process did not run, which shows by a late alarm. The end of validity stays.
     fn oversleep(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let ran = std::mem::replace(&mut self.ran, now);
         let late = |due: Tick| now.since(due.max(ran));
-        // Not by what undoes earlier rounds: the more there is to do, the longer would a machine that is always late go on.
+        // Removals of earlier rounds don't count: with much to remove, a machine that is always late would never end.
         match &mut self.state {
             State::Acquiring(acquiring) => acquiring.runs(recipe, late(acquiring.wake_at(recipe)), now, out),
             State::Held(hold) => hold.extend_for_pause(late(hold.wake_at())),
@@ -131,7 +130,8 @@ impl Acquisition {
     }
 
     fn wake(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>) {
-        // A place that nobody uses any more is never used again. An acquire without an answer so far may line it up late.
+        // A slot that no waiter uses any more is never used again. An acquire without an answer so far may still put it into a
+        // queue.
         let unused = self.slot.as_ref().filter(|slot| !slot.is_used() && !mutant!(UnusedPlaceKept));
         for removal in &mut self.removals {
             unused.into_iter().for_each(|slot| removal.take_along(slot.entry(), now.tick));
@@ -177,7 +177,7 @@ impl Acquisition {
             State::Held(hold) if tag.step == Step::Extend => {
                 out.extend(Jump::shown((server, tag), &answer, &hold.round.readings, now).map(Command::Jumped));
                 let loss = hold.answer(recipe, (server, tag), answer, now, out);
-                // A request that waited for its turn has it now.
+                // The round that an extend request waited for has ended: send the request now.
                 let loss = loss.or_else(|| hold.wake(recipe, now, &mut self.rounds, out));
                 self.lose(recipe, loss, out);
             }
@@ -189,8 +189,8 @@ impl Acquisition {
         }
     }
 
-    /// Keeps our place in the queues in mind, also where a server of a quorum answers when the others have decided already: who
-    /// has the lock, or gave up, must not be told there in vain.
+    /// Updates our place in the queues, also by an answer that comes after the others have decided. A server must not notify us
+    /// in vain when we have the lock, or have given up.
     fn mind_place(&self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
         let Some(slot) = self.slot.as_ref().filter(|_| tag.step == Step::Acquire) else { return };
         let stands = match answer {
@@ -207,7 +207,7 @@ impl Acquisition {
         }
     }
 
-    /// An answer to a round that is over: a success of it is deleted again.
+    /// Takes an answer to a round that is over. If that round has written our value there, the value is deleted again.
     fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
         if let (State::Acquiring(acquiring), Ok(Reply { verdict: Verdict::Held { .. }, .. })) = (&mut self.state, answer) {
             acquiring.waiting.late_refusal(server);
@@ -220,7 +220,7 @@ impl Acquisition {
         }
     }
 
-    /// Acts on what the acquire loop decided.
+    /// Acts on a decision of the acquire loop.
     fn decide(&mut self, recipe: &Recipe, decision: Decision, now: Tick, out: &mut Vec<Command>) {
         let State::Acquiring(acquiring) = &self.state else { return };
         match decision {
@@ -248,7 +248,7 @@ impl Acquisition {
         }
     }
 
-    /// The caller of the acquire is gone: undo the round under way. Nobody waits for a command.
+    /// Undoes the round under way: the caller of the acquire has left, or the client closes. No caller waits for that.
     fn cancel(&mut self, recipe: &Recipe, closed: bool, now: Tick, out: &mut Vec<Command>) {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Acquiring(mut acquiring) => {
@@ -260,7 +260,7 @@ impl Acquisition {
         }
     }
 
-    /// Something made the acquire loop look up, and maybe try.
+    /// Gives an input to the acquire loop, which may lead to a try.
     fn stir(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>, stir: impl FnOnce(&mut Acquiring, &mut Context<'_>)) {
         if let State::Acquiring(acquiring) = &mut self.state {
             let mut context = Context { recipe, rng: &mut self.rng, removals: &mut self.removals, out };
@@ -288,7 +288,7 @@ impl Acquisition {
         self.state = State::Lost(hold, loss);
     }
 
-    /// Notices the end of validity before anything else is done with the hold.
+    /// Notices the end of validity before any other use of the hold.
     fn check_validity(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let mut rounds = self.rounds;
         if let State::Held(hold) = &mut self.state
@@ -362,9 +362,9 @@ impl Acquisition {
                 let caller = (manner != Manner::Background).then_some(caller);
                 self.leave(recipe, caller, explicit, now, out);
             }
-            // Nobody waits to be told.
+            // No caller waits for the outcome.
             _ if manner == Manner::Background => (),
-            // A retry of a release whose outcome was unknown, or leaving a body whose client was closed.
+            // A release tried again after an unknown outcome, or the end of a body whose client was closed.
             State::Releasing(releasing) if releasing.caller.is_none() && (explicit || !releasing.explicit) => {
                 releasing.caller = Some(caller);
                 releasing.explicit |= explicit;
@@ -378,7 +378,7 @@ impl Acquisition {
         }
     }
 
-    /// Gives a hold (held or lost) back.
+    /// Starts to release a hold, held or lost.
     fn leave(&mut self, recipe: &Recipe, caller: Option<Caller>, explicit: bool, now: Tick, out: &mut Vec<Command>) {
         let (hold, loss) = match std::mem::replace(&mut self.state, State::Ended) {
             State::Held(hold) => (hold, None),
@@ -390,7 +390,7 @@ impl Acquisition {
         self.state = State::Releasing(releasing);
     }
 
-    /// Ends the release if its outcome is known.
+    /// Ends the release when its outcome is known.
     fn conclude(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let State::Releasing(releasing) = &self.state else { return };
         if let Some(released) = releasing.conclude(recipe, (&self.removals, &self.witness), now, out) {

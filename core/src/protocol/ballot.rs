@@ -8,7 +8,7 @@
 use crate::mutant::mutant;
 use crate::protocol::Quorum;
 
-/// Where one server stands in a round.
+/// The vote of one server in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Vote {
     #[default]
@@ -18,12 +18,12 @@ enum Vote {
     Against,
 }
 
-/// Where the round stands.
+/// The standing of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Not decided yet.
+    /// The round is not decided yet.
     Open,
-    /// The fence is chosen but must be confirmed; sent once, with the moment of choice.
+    /// The fence is chosen, but must be confirmed. This is given once, at the moment of the choice.
     Confirm(u64),
     /// A majority attests the fence.
     Granted(u64),
@@ -31,14 +31,14 @@ pub enum Standing {
     Failed,
 }
 
-/// What to do with a server whose vote came after the fence was chosen.
+/// The request for a server whose vote came after the fence was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// It counts.
+    /// None: the vote counts.
     Keep,
-    /// Its vote is lower than the fence.
+    /// A confirmation: the vote is lower than the fence.
     Confirm,
-    /// Its vote is higher than the fence.
+    /// A release: the vote is higher than the fence.
     Release,
 }
 
@@ -75,7 +75,7 @@ impl Ballot {
         self.votes[server] == Vote::Against
     }
 
-    /// Whether the server voted otherwise than the fence that was chosen since, and has not confirmed it.
+    /// Whether the server's vote differs from the fence that was chosen since, and the server has not confirmed the fence.
     #[must_use]
     pub fn is_unconfirmed(&self, server: usize) -> bool {
         self.fence.is_some_and(|fence| matches!(self.votes[server], Vote::Cast(cast) if cast != fence))
@@ -87,7 +87,7 @@ impl Ballot {
         matches!(self.votes[server], Vote::Cast(cast) if cast > fence)
     }
 
-    /// A server cast `vote`. Gives the round's standing, and what a vote that came after the choice needs.
+    /// Counts a server's `vote`. Gives the standing of the round, and the request that a vote after the choice needs.
     pub fn cast(&mut self, server: usize, vote: u64) -> (Standing, Late) {
         if self.votes[server] != Vote::Pending {
             return (self.standing(), Late::Keep);
@@ -95,27 +95,27 @@ impl Ballot {
         self.votes[server] = Vote::Cast(vote);
         let late = match self.fence {
             Some(fence) if vote > fence && !mutant!(VoteAboveCounts) => Late::Release,
-            // Asked once more where a request to confirm is under way: that one may have overtaken the acquire.
+            // One more request, even while a request to confirm is under way: that one may have overtaken the acquire.
             Some(fence) if vote < fence => Late::Confirm,
             _ => Late::Keep,
         };
         (self.standing_after_vote(), late)
     }
 
-    /// A server confirmed the fence.
+    /// Counts a server that confirmed the fence.
     pub fn confirm(&mut self, server: usize) -> Standing {
         self.votes[server] = Vote::Confirmed;
         self.standing()
     }
 
-    /// A server is against it, failed, or refused to confirm.
+    /// Counts a server that is against the round, failed, or refused to confirm.
     pub fn oppose(&mut self, server: usize) -> Standing {
         self.votes[server] = Vote::Against;
         self.standing()
     }
 
-    /// A server refused to confirm: its vote stays where it is, uncounted unless it was exactly the fence. A server that has
-    /// not voted yet was asked too early, and may still vote.
+    /// Counts a server that refused to confirm. Its vote stays there, and counts only if it was exactly the fence. A server that
+    /// has not voted yet was asked too early, and may still vote.
     pub fn refuse_confirmation(&mut self, server: usize) -> Standing {
         let vote = self.votes[server];
         if vote != Vote::Pending && vote != Vote::Cast(self.fence.unwrap_or(0)) {
@@ -124,7 +124,7 @@ impl Ballot {
         self.standing()
     }
 
-    /// The servers whose vote is below the fence (they need a confirmation), above it (they must be released).
+    /// The servers whose vote is below the fence and needs a confirmation, and those whose vote is above it and must be released.
     pub fn others(&self, fence: u64) -> impl Iterator<Item = (usize, Late)> + '_ {
         self.votes.iter().enumerate().filter_map(move |(server, vote)| match *vote {
             Vote::Cast(cast) if cast < fence => Some((server, Late::Confirm)),
@@ -149,7 +149,7 @@ impl Ballot {
         Standing::Confirm(largest)
     }
 
-    /// Where the round stands.
+    /// The standing of the round.
     #[must_use]
     pub fn standing(&self) -> Standing {
         let attested = |vote: &&Vote| match (**vote, self.fence) {

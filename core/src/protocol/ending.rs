@@ -6,7 +6,7 @@ use crate::error::{Code, Error};
 use crate::event::{Event, EventKind};
 use crate::protocol::Recipe;
 
-/// The event of an acquire that ended with an error after so long a wait.
+/// The event of an acquire that ended with an error after a wait of `waited`.
 pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> Event {
     let timed_out = error.code() == Code::AcquireTimeout;
     let mut event = Event::of(if timed_out { EventKind::TimedOut } else { EventKind::Failed }, &recipe.keys);
@@ -17,7 +17,7 @@ pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> Event 
     event
 }
 
-/// The event of an acquire that was given up after so long a wait.
+/// The event of an acquire that was cancelled after a wait of `waited`.
 pub(super) fn cancelled(recipe: &Recipe, closed: bool, waited: Duration) -> Event {
     let mut event = Event::of(EventKind::Cancelled, &recipe.keys);
     event.took = Some(waited);

@@ -1,4 +1,4 @@
-//! Extend requests: the user's extends that wait for an earlier one, or for an answer.
+//! Extend requests: the callers' extends that wait for an earlier round, or for an answer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::protocol::{Amount, CallId, Recipe};
 use crate::validity;
 use crate::wording::{Part, Text};
 
-/// What to ask the servers for, where `left` remains now.
+/// The span to ask the servers for, if `left` remains now.
 pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<Duration, Error> {
     let span = match amount {
         Amount::Own => recipe.options.ttl,
@@ -39,20 +39,20 @@ pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<D
             span
         }
     };
-    // What adds nothing still needs a ttl that a server can keep.
+    // An extend that adds nothing still needs a ttl that a server can keep.
     Ok(span.max(MIN_TTL))
 }
 
 #[derive(Clone, Copy, Debug)]
 struct ExtendRequest {
     call: CallId,
-    /// What shall remain.
+    /// The span that shall remain.
     span: Duration,
-    /// The first round that would fulfil it; every later one would, too.
+    /// The first round that would fulfil the request; every later round would, too.
     round: Option<u32>,
-    /// No try begins later for its sake; a failure after that is what its caller is told.
+    /// The last time at which a try begins for this request. Its caller gets the error of a failure after that time.
     last_try: Tick,
-    /// Its caller is told then, whatever is under way.
+    /// The time at which its caller gets an error, whatever is under way.
     gives_up: Tick,
 }
 
@@ -66,7 +66,7 @@ impl ExtendRequests {
         self.0.push_back(ExtendRequest { call, span, round: None, last_try, gives_up: last_try.after(recipe.response_timeout) });
     }
 
-    /// This process did not run for so long.
+    /// Moves the time limits by the time in which this process did not run.
     pub(super) fn extend_for_pause(&mut self, late: Duration) {
         for request in &mut self.0 {
             request.last_try = request.last_try.after(late);
@@ -78,34 +78,34 @@ impl ExtendRequests {
         self.0.is_empty()
     }
 
-    /// What a round must ask for to fulfil them all: each asks for at least so much.
+    /// The span that a round must ask for to fulfil all requests: the longest of theirs.
     pub(super) fn span(&self) -> Option<Duration> {
         self.0.iter().map(|request| request.span).max()
     }
 
-    /// `round` asks for what they all want.
+    /// Notes that `round` asks for the span of all requests.
     pub(super) fn sent(&mut self, round: u32) {
         for request in &mut self.0 {
             request.round.get_or_insert(round);
         }
     }
 
-    /// Takes those that `round` has fulfilled.
+    /// Takes the requests that `round` has fulfilled.
     pub(super) fn fulfil(&mut self, round: u32) -> Vec<CallId> {
         self.take(|request| request.round.is_some_and(|first| first <= round))
     }
 
-    /// Takes those for which no other try is made.
+    /// Takes the requests for which no other try is made.
     pub(super) fn give_up_trying(&mut self, now: Tick) -> Vec<CallId> {
         self.take(|request| now >= request.last_try)
     }
 
-    /// Takes those whose callers have waited long enough for the try under way.
+    /// Takes the requests whose callers have waited long enough for the try under way.
     pub(super) fn give_up_waiting(&mut self, now: Tick) -> Vec<CallId> {
         self.take(|request| now >= request.gives_up)
     }
 
-    /// Takes them all.
+    /// Takes all requests.
     pub(super) fn give_up(&mut self) -> Vec<CallId> {
         self.take(|_| true)
     }
@@ -116,12 +116,12 @@ impl ExtendRequests {
         calls
     }
 
-    /// When the next try must have begun.
+    /// The time by which the next try must have begun.
     pub(super) fn last_try(&self) -> Tick {
         self.first().map_or(Tick::NEVER, |request| request.last_try)
     }
 
-    /// When the first of them gives up.
+    /// The time at which the first request gives up.
     pub(super) fn gives_up(&self) -> Tick {
         self.first().map_or(Tick::NEVER, |request| request.gives_up)
     }

@@ -9,30 +9,30 @@ use crate::op::{Answer, FailureKind, Reply, Verdict};
 use crate::protocol::Quorum;
 use crate::validity::{Reading, jumped};
 
-/// What one server said.
+/// The answer of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Say {
     Pending,
     Yes,
     Missing,
     Taken(String),
-    /// A key holds something else than it should.
+    /// A key has a value of another type than it should.
     Conflict(String),
     Superseded,
-    /// It confirmed, on a clock that was set forward.
+    /// The server confirmed, on a clock that was set forward.
     Jumped,
     Failed(FailureKind, String),
 }
 
-/// Where the round stands.
+/// The progress of the round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Open,
     /// A majority extended.
     Confirmed,
-    /// So many definite noes that the hold is lost: why, and who has the lock, or what the key holds.
+    /// So many servers refused that the hold is lost: the reason, and the new holder or the value found.
     Refused(LossReason, Option<String>),
-    /// No majority answered; nothing is known.
+    /// No majority answered, so the outcome is unknown.
     Unknown,
 }
 
@@ -41,9 +41,9 @@ pub(super) enum Progress {
 pub(super) struct Extension {
     pub(super) round: u32,
     pub(super) sent: Tick,
-    /// What shall remain, as sent.
+    /// The span that shall remain, as sent.
     pub(super) span: Duration,
-    /// When no answer is waited for any more, and another round may begin.
+    /// The time at which the round stops waiting for answers, and another round may begin.
     pub(super) times_out: Tick,
     quorum: Quorum,
     says: Vec<Say>,
@@ -54,7 +54,7 @@ impl Extension {
         Self { round, sent, span, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
     }
 
-    /// A server answered. `readings` are the hold's last readings of the servers' clocks.
+    /// Takes a server's answer. `readings` are the hold's last readings of the servers' clocks.
     pub(super) fn answer(
         &mut self,
         server: usize,
@@ -63,7 +63,7 @@ impl Extension {
         answer: Answer,
         readings: &mut [Option<Reading>],
     ) -> Progress {
-        // A server that has said something else since doesn't count, whatever it said before.
+        // A server that has given another answer to a later round doesn't count in this one.
         if self.says[server] != Say::Pending {
             return self.verdict();
         }
@@ -73,7 +73,7 @@ impl Extension {
                 if before.is_none_or(|before| before.sent <= self.sent) {
                     readings[server] = Some(Reading { sent: self.sent, server_us: reply.time_us });
                 }
-                // Its keys expire early by the size of the jump; it counts again once it confirms on the new clock.
+                // The server's keys expire early by the size of the jump. It counts again when it confirms on the new clock.
                 if before.is_some_and(|before| jumped(before, reply.time_us, now)) { Say::Jumped } else { Say::Yes }
             }
             Ok(reply) => Say::no(&reply, owner),
@@ -82,25 +82,25 @@ impl Extension {
         self.verdict()
     }
 
-    /// The server has said something else to a later round: what it says, or said, to this one no longer holds.
+    /// Withdraws a server's answer to this round, because the server has given another answer to a later round.
     pub(super) fn withdraw(&mut self, server: usize) {
         if matches!(self.says[server], Say::Pending | Say::Yes) {
             self.says[server] = Say::Failed(FailureKind::Other, "said something else since".to_owned());
         }
     }
 
-    /// Whether answers that are still to come may decide it.
+    /// Whether answers that are still to come may decide the round.
     pub(super) fn is_open(&self) -> bool {
         self.verdict() == Progress::Open
     }
 
-    /// Until when the servers keep the lock at least.
+    /// The time until which the servers keep the lock at least.
     pub(super) fn reach(&self) -> Tick {
         self.sent.after(self.span)
     }
 
-    /// The rounds for which the server no longer counts by what it answered to this one, by when they were sent: those before a
-    /// refusal, and all where its clock had jumped.
+    /// The rounds in which the server no longer counts because of its answer to this one: those sent before the time given. A
+    /// refusal ends all earlier rounds; a jump of its clock ends all rounds.
     pub(super) fn ended_before(&self, server: usize) -> Option<Tick> {
         match &self.says[server] {
             Say::Jumped => Some(Tick::NEVER),
@@ -113,7 +113,7 @@ impl Extension {
         self.says[server] == Say::Missing
     }
 
-    /// What failed, or has not answered yet, one error per server.
+    /// The errors of the servers that failed or have not answered yet.
     pub(super) fn failures(&self, addresses: &[String]) -> Vec<ServerError> {
         let failed = |(server, say): (usize, &Say)| {
             let (kind, message) = match say {

@@ -1,8 +1,8 @@
-//! The hold: the heartbeat, the user's extensions, and the two ways in which a lock is lost.
+//! The hold: its renewals, the extensions that callers ask for, and the two ways in which a lock is lost.
 //!
-//! *Refused* (so many definite noes that no majority is left) is loss at once. *Unknown* (no answer) is loss when validity
-//! ends, by the local clock. What the holder believes never exceeds what the servers keep: a round counts from its own
-//! request, by answers of its own, however late they are, and only while the old validity lasts.
+//! *Refused* is loss at once: so many servers refused that no majority is left. *Unknown* (no answer) is loss when validity ends,
+//! by the local clock. What the holder believes never exceeds what the servers keep: a round counts from its own request, by its
+//! own answers, however late, and only while the old validity lasts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,14 +25,14 @@ use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::Request;
 use crate::validity::{self, Reading};
 
-/// After which part of the ttl the connection is made that renews a hold.
+/// The connection for renewals is opened after the ttl divided by this number.
 const WARMTH: u32 = 20;
 
 /// The longest pause between two tries of an extension, whatever the ttl.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The shortest time between two tries of an extension: what bounds the tries of a hold in trouble to a few dozen in a short
-/// ttl and to a few a second in a long one, so that thousands of holds don't drown the very connection they wait for.
+/// The shortest time between two tries of an extension. It allows a few dozen tries in a short ttl, and a few a second in a long
+/// one. So thousands of holds in trouble don't overload the connection that they wait for.
 fn least_pause(recipe: &Recipe) -> Duration {
     let longest = if mutant!(ExtendOutlasts) { Duration::MAX } else { LONGEST_PAUSE };
     (recipe.options.ttl / 40).clamp(Duration::from_millis(2), longest)
@@ -45,18 +45,18 @@ pub(super) struct Hold {
     pub(super) fence: u64,
     pub(super) granted: Tick,
     pub(super) validity_end: Tick,
-    /// `max_hold` after the grant.
+    /// The end of the hold by `max_hold`.
     hold_end: Tick,
     renewing: bool,
     next_beat: Tick,
-    /// When what the first beat will use is made ready: a beat must not wait until a connection is made.
+    /// The time at which the connection for renewals is prepared, so that no renewal waits for a connection.
     warms_at: Tick,
     extensions: Rounds,
-    /// How many rounds in a row timed out.
+    /// The number of rounds in a row that timed out.
     timeouts: u32,
-    /// The latest end that a server may have been given.
+    /// The latest expiry that a server may have given to the key.
     kept_until: Tick,
-    /// Until when each server may still read what writes the key from a connection that broke; `NEVER` while a heal has no answer.
+    /// Until when each server may still read a write of the key from a broken connection; `NEVER` while a heal has no answer.
     unsure_until: Vec<Tick>,
     requests: ExtendRequests,
 }
@@ -86,7 +86,7 @@ impl Hold {
             hold_end,
             renewing: recipe.options.renew,
             next_beat: Tick::NEVER,
-            // Whoever gives the lock back at once never needs it; where the link is slow it takes long.
+            // A holder that releases the lock soon never needs the connection, and on a slow link it takes long to open.
             warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
             round,
             extensions: Rounds::default(),
@@ -105,12 +105,12 @@ impl Hold {
         self.round.number
     }
 
-    /// The latest end that a server may have been given.
+    /// The latest expiry that a server may have given to the key.
     pub(super) fn kept_until(&self) -> Tick {
         self.kept_until
     }
 
-    /// What a release has to do with a server.
+    /// The part of a server in a release.
     pub(super) fn concern(&self, server: usize, now: Tick) -> Concern {
         if now < self.unsure_until[server] { Concern::AskTwice } else { Concern::Ask }
     }
@@ -120,14 +120,14 @@ impl Hold {
         self.unsure_until[server] == Tick::NEVER || self.round.ballot.is_pending(server)
     }
 
-    /// How many servers have voted for others since the grant, and the highest of these votes if that is a proof.
+    /// The number of servers that voted for others since the grant, and the highest of these votes if they prove another hold.
     pub(super) fn others(&self, witness: &Witness) -> (usize, Option<u64>) {
         let is_pending = |server: usize| self.round.ballot.is_pending(server);
         let count = witness.count(self.fence, is_pending);
         (count, witness.latest(self.fence, is_pending).filter(|_| witness.proves(count)))
     }
 
-    /// Who came between, as far as the servers have shown it so far: a key that is gone may have been another's.
+    /// Adds the hold that came between to a loss, if the servers have shown one: a key that is gone may have been another's.
     pub(super) fn attribute(&self, loss: Loss, witness: &Witness) -> Loss {
         let (_, latest) = self.others(witness);
         let gone = matches!(loss.reason, LossReason::Missing);
@@ -140,7 +140,7 @@ impl Hold {
         }
     }
 
-    /// No more beats, and answers to the one under way no longer matter. Gives the callers that still wait for an extend.
+    /// Ends the renewals; no further answer matters. Gives the callers that still wait for an extend.
     pub(super) fn stop(&mut self) -> Vec<CallId> {
         self.renewing = false;
         self.extensions.stop();
@@ -165,12 +165,12 @@ impl Hold {
         }
     }
 
-    /// This process did not run for so long: its callers wait longer.
+    /// Lets callers wait longer, by the time in which this process did not run.
     pub(super) fn extend_for_pause(&mut self, late: Duration) {
         self.requests.extend_for_pause(late);
     }
 
-    /// An answer to the granted round's acquire or confirm, after the grant: a lower vote is confirmed, a higher released.
+    /// Takes a late answer to the granted round: a vote below the fence is confirmed, a vote above it released.
     pub(super) fn late_vote(
         &mut self,
         recipe: &Recipe,
@@ -193,8 +193,8 @@ impl Hold {
         }
     }
 
-    /// An answer to the granted round that doesn't count, after the hold was lost any: the key is left to expire, or to the
-    /// release, which has to know whether the server may still write it.
+    /// Notes an answer to the granted round that doesn't count; after a loss none counts. The key expires or is released. The
+    /// release has to know whether the server may still write it.
     pub(super) fn forget_vote(&mut self, (server, step): (usize, Step), answer: &Answer, now: Tick) {
         if matches!(step, Step::Acquire | Step::Heal) {
             let is_unsure = matches!(answer, Err(failure) if failure.maybe_applied);
@@ -211,7 +211,7 @@ impl Hold {
         Loss::new(reason, now.since(self.validity_end))
     }
 
-    /// A user asks for an extension. What shall remain is fixed now.
+    /// Adds a caller's request for an extension. The span that shall remain is fixed now.
     pub(super) fn extend(&mut self, recipe: &Recipe, call: CallId, amount: Amount, now: Tick) -> Result<(), Error> {
         let span = extend_requests::reach(recipe, amount, self.validity_end.since(now))?;
         self.requests.add(recipe, call, span, now);
@@ -221,7 +221,7 @@ impl Hold {
         Ok(())
     }
 
-    /// Time passed: the validity may have ended, a round may have timed out, a beat may be due.
+    /// Acts on the time: the end of validity, of a round, or the begin of a renewal.
     pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, rounds: &mut u32, out: &mut Vec<Command>) -> Option<Loss> {
         if now >= self.validity_end {
             return Some(self.expiry_at(now));
@@ -235,8 +235,8 @@ impl Hold {
         }
         if self.extensions.current().is_none() && now >= self.next_beat {
             let beat = recipe.options.ttl;
-            // One round fulfils every request there is, and is the beat, too: each asks for at least so much. A beat that waited for
-            // an extension that asks for less would come too late on a slow link.
+            // One round fulfils all requests and is the renewal, too: it asks for the longest span of all. A renewal behind an
+            // extension to a shorter span would come too late on a slow link.
             if let Some(span) = self.requests.span() {
                 let span = if self.renewing && !mutant!(ExtendDelaysBeat) { span.max(beat) } else { span };
                 self.send(recipe, span, now, rounds, out);
@@ -250,9 +250,9 @@ impl Hold {
 
     fn send(&mut self, recipe: &Recipe, span: Duration, now: Tick, rounds: &mut u32, out: &mut Vec<Command>) {
         *rounds += 1;
-        // No further than the end that max_hold sets, which the last extension reaches.
+        // At most to the end that `max_hold` sets, which the last extension reaches.
         let span = span.min(validity::asking_for(self.hold_end.since(now)));
-        // Three tries fit into what remains, each as long as the others: shorter and shorter ones would never see a slow answer.
+        // Three tries of equal length fit into the remaining time: ever shorter tries would never see a slow answer.
         let share = self.validity_end.since(now) / 3u32.saturating_sub(self.timeouts).max(1);
         let timeout = share.max(least_pause(recipe)).min(recipe.response_timeout);
         self.kept_until = self.kept_until.max(now.after(span)).max(self.validity_end.after(span));
@@ -270,7 +270,7 @@ impl Hold {
         self.extensions.begin(Extension::new(*rounds, now, span, now.after(timeout), recipe.quorum()));
     }
 
-    /// A server answered to an extension.
+    /// Takes a server's answer to an extension.
     pub(super) fn answer(
         &mut self,
         recipe: &Recipe,
@@ -290,7 +290,7 @@ impl Hold {
                 let conflict = reason == LossReason::Conflict;
                 Some(if conflict { Loss { found: seen, ..loss } } else { Loss { rival: seen, ..loss } })
             }
-            // Validity has ended: the timer will say so, whatever came in since.
+            // Validity has ended: the timer reports that, whatever has arrived since.
             _ if now >= self.validity_end && !mutant!(LateExtension) => None,
             Heard::Confirmed(extension) => {
                 self.confirmed(recipe, &extension, now, out);
@@ -332,8 +332,8 @@ impl Hold {
     /// Writes the key again on a server that lost it, after a majority confirmed that it is ours.
     fn heal(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         let Some(confirmed) = self.extensions.confirmed() else { return };
-        // Behind a heal our acquire would cast a new vote above the fence and be released for it, and a vote above the fence was
-        // released there: either way the key would be gone that validity counts on. One heal is enough.
+        // Behind the heal the server may still read our acquire, whose new vote would be released, or the release of such a vote.
+        // Either would delete the key on which validity counts. One heal is enough.
         let ballot = &self.round.ballot;
         let overtakes = now < self.unsure_until[server] || ballot.is_pending(server) || ballot.is_above(server, self.fence);
         if overtakes && !mutant!(HealOvertakes) {
@@ -350,12 +350,12 @@ impl Hold {
         out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
     }
 
-    /// The next beat; none once validity has reached the end that `max_hold` sets.
+    /// The time of the next renewal; `NEVER` once validity reaches the end that `max_hold` sets.
     fn beat_after(&self, recipe: &Recipe) -> Tick {
         if self.validity_end >= self.hold_end { Tick::NEVER } else { validity::next_beat(self.validity_end, recipe.options.ttl) }
     }
 
-    /// No majority answered: try again while validity lasts, and tell a user who has waited long enough.
+    /// Ends a round without a majority: tries again while validity lasts, and answers callers that have waited long enough.
     fn unknown(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let Some(extension) = self.extensions.end_current() else { return };
         let failures = || extension.failures(&recipe.servers);
@@ -364,15 +364,15 @@ impl Hold {
         let mut pause = (left / 8).min(LONGEST_PAUSE).max(least_pause(recipe));
         if now >= extension.times_out {
             self.timeouts += 1;
-            // It has waited already.
+            // The round has waited already.
             pause = least_pause(recipe).saturating_sub(now.since(extension.sent));
         }
         let again = now.after(pause).min(self.requests.last_try());
-        // An earlier round may have been confirmed meanwhile: then nothing presses.
+        // If an earlier round was confirmed meanwhile, there is no hurry.
         self.next_beat = if self.requests.is_empty() { again.max(self.beat_after(recipe)) } else { again };
     }
 
-    /// The text by which another process adopts the hold.
+    /// The ticket with which another process adopts the hold.
     pub(super) fn ticket(&self, recipe: &Recipe) -> String {
         let (key, name, ttl) = (escape(recipe.keys.lock()), escape(recipe.name()), recipe.options.ttl.as_millis());
         format!("locktender=1 key={key} name={name} ttl={ttl} owner={}", escape(self.owner()))
@@ -386,7 +386,7 @@ impl Hold {
     }
 }
 
-/// What the caller of an extend is told that no majority answered.
+/// The answer for the caller of an extend that no majority answered.
 fn unavailable(recipe: &Recipe, call: CallId, failures: Vec<ServerError>) -> Command {
     Command::Extended(call, Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), failures)))
 }

@@ -1,4 +1,4 @@
-//! Amounts: how far an extend reaches, and what a user reads before and after, in virtual time.
+//! Amounts: the span of an extend, and the remaining time that a user reads before and after it, in virtual time.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ fn unrenewed(ttl: Duration) -> Recipe {
     Recipe { options: LockOptions { renew: false, ..recipe.options }, ..recipe }
 }
 
-/// Extends, and gives what was told, and what remained before and after.
+/// Extends; gives the caller's result, and the remaining time before and after it.
 fn extend(bench: &mut Bench, call: u64, amount: Amount) -> (Option<Code>, Duration, Duration, Duration) {
     let (asked, before) = (bench.now, bench.valid_until().since(bench.now));
     bench.extend_to(call, amount, soon);
     bench.run(asked.after(ms(2)), soon);
     if bench.told().iter().all(|(told, ..)| *told != call) {
-        // A beat was under way.
+        // A renewal was under way.
         bench.run(asked.after(ms(4)), soon);
     }
     let told = bench.told().into_iter().find(|(told, ..)| *told == call).expect("answered in two round trips");
@@ -40,7 +40,7 @@ fn many_small_extensions_add_up() {
         let (failed, ..) = extend(&mut bench, call, Amount::By(ms(100)));
         assert_eq!(failed, None);
     }
-    // Two hundredths of a second have passed for the answers.
+    // The answers have taken two hundredths of a second.
     assert!(bench.valid_until() >= at(9_898 + 10_000), "{:?}", bench.valid_until());
     assert!(bench.valid_until() <= at(9_898 + 10_001));
 }
@@ -95,7 +95,7 @@ fn what_can_not_be_kept_is_refused_in_the_users_own_numbers() {
         (Some(quorum_config), ms(50_000), ms(10_000), false),
     ] {
         let mut bench = Bench::held(Recipe { quorum_config, ..unrenewed(ms(10_000)) });
-        // A tenth of the day less, so that there is room.
+        // A tenth of the day less, so that the extend fits.
         let to = if quorum_config.is_none() && fits { to - ms(1_000_000) } else { to };
         assert_eq!(extend(&mut bench, 1, Amount::To(to)).0, None);
         let (failed, ..) = extend(&mut bench, 2, Amount::By(by));

@@ -25,18 +25,18 @@ fn refused() -> Answer {
     Err(Failure::not_applied(FailureKind::Refused, "refused"))
 }
 
-/// A hold granted at the clock's origin, and servers whose answers to extensions a test chooses.
+/// A hold granted at the clock's origin, on servers whose answers to extensions a test chooses.
 pub(in crate::protocol) struct Bench {
     machine: Acquisition,
     pub(in crate::protocol) now: Tick,
-    /// When which extension is answered, and how.
+    /// The answers that are still to come: the time, the server, the tag and the answer.
     answers: Vec<(Tick, usize, Tag, Answer)>,
     pub(in crate::protocol) tries: Vec<Tick>,
     ended: Vec<(CallId, Tick, Result<(), Error>)>,
     pub(in crate::protocol) lost: Option<Loss>,
-    /// When what the beats will use was made ready.
+    /// The times at which the connection for renewals was prepared.
     warmed: Vec<Tick>,
-    /// Until when a server that does what it is asked for, as soon as that is sent, keeps the key.
+    /// The end of the key on a server that obeys every request as soon as it is sent.
     pub(in crate::protocol) kept_until: Tick,
 }
 
@@ -81,7 +81,7 @@ impl Bench {
         }
     }
 
-    /// Lets time pass until `until`; `answer` says when and how a server answers an extension sent then, if at all.
+    /// Lets time pass until `until`. `answer` gives the delay and the answer of a server to an extension, if it answers.
     pub(in crate::protocol) fn run(&mut self, until: Tick, answer: impl Fn(usize, Tick) -> Option<(Duration, Answer)>) {
         self.run_mut(until, answer);
     }
@@ -131,12 +131,12 @@ impl Bench {
         self.machine.valid_until()
     }
 
-    /// The texts of the errors so far.
+    /// The messages of the errors so far.
     pub(in crate::protocol) fn errors(&self) -> Vec<String> {
         self.ended.iter().filter_map(|(_, _, result)| result.as_ref().err().map(ToString::to_string)).collect()
     }
 
-    /// What the callers were told, and when, in the order of the calls.
+    /// The results that the callers got, with their times, in the order of the calls.
     pub(in crate::protocol) fn told(&self) -> Vec<(CallId, Tick, Option<Code>)> {
         let mut told: Vec<_> =
             self.ended.iter().map(|(call, when, result)| (*call, *when, result.as_ref().err().map(Error::code))).collect();
@@ -156,7 +156,7 @@ fn an_extend_that_servers_refuse_is_given_up_to_the_microsecond_whatever_the_ttl
         bench.extend(2, refuses);
         bench.run(at(20_000), refuses);
         if ttl > ms(6_000) {
-            // The last try begins after `unavailable_after`, and ends when it is refused.
+            // The last try begins after `unavailable_after`, and ends when a server refuses it.
             let told = [(1, at(5_103), Some(Code::Unavailable)), (2, at(6_503), Some(Code::Unavailable))];
             assert_eq!(bench.told(), told, "{ttl:?}");
         } else {
@@ -187,11 +187,11 @@ fn an_extend_that_nobody_answers_is_given_up_a_response_timeout_after_the_last_t
 
 #[test]
 fn an_extend_behind_a_beat_that_hangs_does_not_wait_for_two_rounds() {
-    // Deadline shorter than an answer may take: the beat under way is confirmed after the last moment to try again.
+    // A deadline shorter than the response timeout: the renewal under way is confirmed after the last moment to try again.
     let mut recipe = recipe(1, ms(30_000));
     recipe.unavailable_after = ms(100);
     let mut bench = Bench::held(recipe);
-    // Past the moment at which the connection is made.
+    // After the time at which the connection is opened.
     bench.run(at(2_000), |_, _| None);
     let beat = bench.machine.wake_at();
     let slow = |_: usize, sent: Tick| (sent == beat).then(|| (ms(900), yes(Verdict::Ok)));
@@ -231,7 +231,7 @@ fn tries_are_few_and_spread_whether_servers_refuse_or_are_silent() {
         for silent in [false, true] {
             let answer = |_: usize, _: Tick| (!silent).then(|| (ms(1), refused()));
             let mut recipe = recipe(3, ttl);
-            // Shorter than any pause.
+            // Shorter than every pause.
             recipe.response_timeout = ms(1);
             let mut bench = Bench::held(recipe);
             bench.run(Tick::default().after(ttl), answer);

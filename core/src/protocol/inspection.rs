@@ -7,7 +7,7 @@ use crate::op::{Answer, FailureKind, Queued, Reply, Verdict};
 use crate::owner::OwnerFields;
 use crate::protocol::{Quorum, failures};
 
-/// What a lock looks like.
+/// The state of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockInfo {
@@ -15,22 +15,23 @@ pub struct LockInfo {
     pub owner: String,
     /// The value's fields, if a locktender client wrote it.
     pub fields: Option<OwnerFields>,
-    /// How long the key remains.
+    /// The time for which the key remains.
     pub remaining: Remaining,
     /// The last fence issued, 0 if none is known.
     pub fence: u64,
-    /// How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one.
+    /// The number of waiters in the queue. The waiters of one process count as one, unless the lock is fair.
     pub waiters: u64,
-    /// The first hundred of them, in the order of the line, each with the readable fields of its process.
+    /// The first hundred waiters, in the order of the queue, each with the readable fields of its process.
     pub queue: Vec<String>,
 }
 
-/// What the answers so far say of the lock `name`: `None` while a majority could still answer.
+/// The state of the lock `name` by the answers so far; `None` while a majority could still answer.
 pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Option<Result<Option<LockInfo>, Error>> {
     let quorum = Quorum::of(answers.len());
     let answered = answers.iter().filter_map(|answer| answer.as_ref()?.as_ref().ok());
     let (conflicts, replies): (Vec<&Reply>, Vec<&Reply>) = answered.partition(|reply| found(reply).is_some());
-    // A server may lag behind a release or an acquire that a majority has done: while the rest could tell, it is waited for.
+    // A server may lag behind a release or an acquire that a majority has done. So the answer waits while the other servers could
+    // show it.
     let pending = answers.iter().filter(|answer| answer.is_none()).count();
     if replies.len() >= quorum.needed() && (pending == 0 || is_clear(&replies, pending, quorum)) {
         return Some(Ok(shown(&replies, quorum)));
@@ -50,7 +51,7 @@ pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Op
     }))
 }
 
-/// The value of the lock's key, and how long it remains.
+/// The value of the lock's key, and the time for which it remains.
 fn holder(reply: &Reply) -> Option<(&str, Remaining)> {
     match &reply.verdict {
         Verdict::Seen { holder, remaining } => Some((holder.as_deref()?, *remaining)),
@@ -58,12 +59,12 @@ fn holder(reply: &Reply) -> Option<(&str, Remaining)> {
     }
 }
 
-/// What a key holds that is no lock's.
+/// The type and the key of a value that is no lock's.
 fn found(reply: &Reply) -> Option<&str> {
     if let Verdict::Conflict { found } = &reply.verdict { Some(found) } else { None }
 }
 
-/// Whether a majority shows one holder, or none can any more.
+/// Whether a majority shows the same holder, or no majority can do so any more.
 fn is_clear(replies: &[&Reply], pending: usize, quorum: Quorum) -> bool {
     let holders = || replies.iter().filter_map(|reply| Some(holder(reply)?.0));
     let most = holders().map(|owner| holders().filter(|other| *other == owner).count()).max().unwrap_or(0);

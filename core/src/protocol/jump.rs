@@ -10,18 +10,18 @@ use crate::validity::{self, Reading};
 /// A jump of one server's clock, between two of its answers to one hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jump {
-    /// Which server.
+    /// The server.
     pub server: usize,
-    /// How far forward, at least.
+    /// The size of the jump, at least.
     pub by: Duration,
-    /// When the request was sent whose answer still showed the old clock.
+    /// The time of the last request whose answer showed the old clock.
     pub(super) since: Tick,
-    /// When the request was sent whose answer showed the new one.
+    /// The time of the request whose answer showed the new clock.
     pub(super) seen: Tick,
 }
 
 impl Jump {
-    /// The jump that an answer shows, whatever else the server says in it.
+    /// The jump that an answer shows, whatever its verdict.
     pub(super) fn shown(
         (server, tag): (usize, Tag),
         answer: &Answer,
@@ -34,15 +34,16 @@ impl Jump {
     }
 }
 
-/// The jumps that a client has told of: every hold sees a jump, each at its own next beat.
+/// The jumps that a client has reported. Every hold sees a jump, each at its own next renewal.
 #[derive(Debug, Default)]
 pub(crate) struct Jumps {
-    /// For each server that jumped when the last one was seen.
+    /// The servers whose clocks have jumped, each with the time at which the last jump was seen.
     told: Vec<(usize, Tick)>,
 }
 
 impl Jumps {
-    /// Whether nobody has been told of the jump: another hold saw the new clock after this one had last seen the old one.
+    /// Whether the jump has not been reported yet. It has if another hold saw the new clock after this hold had last seen the old
+    /// one.
     pub(crate) fn is_news(&mut self, jump: &Jump) -> bool {
         match self.told.iter_mut().find(|(server, _)| *server == jump.server) {
             Some((_, seen)) if jump.since < *seen => false,

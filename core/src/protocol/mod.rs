@@ -51,7 +51,7 @@ use crate::owner::Signature;
 use crate::server::Request;
 use crate::wait::{Hint, LeaveReason, Role};
 
-/// How many servers there are, and how many decide.
+/// The number of servers, of which a majority decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quorum(usize);
 
@@ -68,20 +68,20 @@ impl Quorum {
         self.0
     }
 
-    /// A majority.
+    /// The size of a majority.
     #[must_use]
     pub fn needed(self) -> usize {
         if mutant!(SmallQuorum) { self.0.div_ceil(2) } else { self.0 / 2 + 1 }
     }
 
-    /// Whether so many servers against it leave fewer than a majority.
+    /// Whether no majority is left when `against` servers are against it.
     #[must_use]
     pub fn blocked_by(self, against: usize) -> bool {
         against > self.0 - self.needed()
     }
 }
 
-/// Everything about an acquisition that doesn't change while it runs.
+/// The parts of an acquisition that don't change while it runs.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     /// The lock's keys.
@@ -92,18 +92,18 @@ pub struct Recipe {
     pub quorum_config: Option<QuorumConfig>,
     /// The lock's options.
     pub options: LockOptions,
-    /// Hear every server out once, at most a response timeout, before the first grant: so that a server listed twice, or of
-    /// another quorum, is found whichever servers are the fastest.
+    /// Whether the first grant waits for the answers of all servers, at most a response timeout. So a server that is listed
+    /// twice, or is of another quorum, is found even if other servers are faster.
     pub hear_all_first: bool,
-    /// Busy is an answer, not an error. How long to wait for a busy lock is an option: zero is one attempt.
+    /// Whether a busy lock is an answer, not an error. The time to wait for a busy lock is an option; zero is one attempt.
     pub busy_is_none: bool,
-    /// The hold to take over, of another process.
+    /// The hold of another process to take over.
     pub adopt: Option<Adoption>,
-    /// Who we are.
+    /// The signature of this process in its owner values.
     pub signature: Arc<Signature>,
-    /// How long an answer may take.
+    /// The time in which a server has to answer.
     pub response_timeout: Duration,
-    /// How long to go on without a majority.
+    /// The time for which the acquire tolerates that no majority answers.
     pub unavailable_after: Duration,
 }
 
@@ -112,7 +112,8 @@ impl Recipe {
         Quorum::of(self.servers.len())
     }
 
-    /// Whether the acquire waits in line: one attempt doesn't, nor does one that wants only what was handed over.
+    /// Whether the acquire waits in the queues. One attempt doesn't, and neither does an adopt that wants only the hold that was
+    /// handed over.
     #[must_use]
     pub fn lines_up(&self) -> bool {
         let only_adopts = self.adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
@@ -124,23 +125,24 @@ impl Recipe {
     }
 }
 
-/// What an operation on a server belongs to; comes back with its answer.
+/// The operation to which an answer belongs. It comes back with the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     /// The round, unique within an acquisition.
     pub round: u32,
     /// The step of the round.
     pub step: Step,
-    /// When it was sent.
+    /// The time of the request.
     pub sent: Tick,
 }
 
-/// Deletes `owner`'s key; the waiter `leaves` leaves the queue with it.
+/// The operation that deletes `owner`'s key, and takes the waiter `leaves` out of the queue.
 fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
     Op::Release { keys: Arc::clone(&recipe.keys), owner, leave: leaves, single_server: recipe.quorum_config.is_none() }
 }
 
-/// Takes a waiter out of a server's queue. Nobody waits for the answer: a client that is silent is taken for dead soon.
+/// The command that takes a waiter out of a server's queue. Its answer doesn't matter: without it, the client soon counts as dead
+/// there.
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
     let keys = Arc::clone(&recipe.keys);
@@ -163,27 +165,27 @@ pub enum Step {
 /// Identifies a caller's extend or release.
 pub type CallId = u64;
 
-/// What happened to an acquisition.
+/// An input of an acquisition.
 #[derive(Debug)]
 pub enum Input {
-    /// Begin.
+    /// The acquire begins.
     Start,
-    /// A server answered, or failed to.
+    /// A server answered, or failed to answer.
     Answer {
-        /// Which server.
+        /// The server.
         server: usize,
-        /// What it answered to.
+        /// The tag of the request.
         tag: Tag,
         /// The answer.
         answer: Answer,
     },
-    /// Time passed; sent at [`Acquisition::wake_at`] or later.
+    /// The time has come that [`Acquisition::wake_at`] gave. A later time is right, too.
     Wake,
-    /// A server told of the lock.
+    /// A server sent a hint about the lock.
     Hint(usize, Hint),
-    /// A server tells of releases from now on, or no longer.
+    /// A server announces releases from now on, or no longer.
     Listens(usize),
-    /// The line of this process moved on; when to try, `None` for at once.
+    /// The role in the local queue changed; with the time of the next try, `None` for at once.
     Role(Role, Option<Tick>),
     /// The caller of the acquire no longer wants it.
     Cancel,
@@ -199,7 +201,7 @@ pub enum Input {
     Close,
 }
 
-/// How far to extend.
+/// The size of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// At least the lock's own ttl shall remain.
@@ -210,14 +212,14 @@ pub enum Amount {
     By(Duration),
 }
 
-/// How a lock is given back.
+/// The manner in which a lock is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
     /// By a call whose caller wants to know the outcome.
     Explicit,
     /// By leaving a body: an unknown outcome is no error, a loss is.
     EndOfBody,
-    /// In the background: nobody waits.
+    /// In the background: no caller waits.
     Background,
 }
 
@@ -230,50 +232,50 @@ pub struct Grant {
     pub fence: u64,
 }
 
-/// What the shell shall do.
+/// A command for the shell.
 #[derive(Debug)]
 pub enum Command {
     /// Submit a request to a server.
     Send {
-        /// Which server.
+        /// The server.
         server: usize,
-        /// Comes back with the answer.
+        /// The tag of the answer.
         tag: Tag,
-        /// What to send.
+        /// The request.
         request: Request,
     },
-    /// Make ready what the heartbeat will use.
+    /// Prepare the connection for renewals.
     Warm,
-    /// Listen to the servers, if that isn't done yet.
+    /// Listen to the servers, unless the client listens already.
     Listen,
-    /// Let the others of this process's line try for themselves: our ttl is too short for the way to the servers.
+    /// Let the other waiters of the local queue try: our ttl is too short for the way to the servers.
     Yield,
-    /// An acquire whose wait has no end waits long already: see whether its own client has the lock.
+    /// Look whether this client itself has the lock: an acquire whose wait has no end waits long already.
     WaitsLong {
-        /// When the acquire began.
+        /// The time at which the acquire began.
         since: Tick,
     },
-    /// Leave the line of this process.
+    /// Leave the local queue.
     Quit(LeaveReason),
-    /// The next waiter could not be told of the release, and why.
+    /// Warn that the next waiter could not be notified of the release, with the reason.
     Untold(String),
-    /// A server's clock jumped: tell about it, unless another hold has seen it.
+    /// Warn that a server's clock jumped, unless another hold has seen that jump.
     Jumped(Jump),
-    /// Tell about an event.
+    /// Emit an event.
     Emit(Event),
-    /// The acquire ended: granted, busy (`None`, for one-shot attempts), or failed.
+    /// End the acquire: granted, busy (`None`, for an acquire with one attempt), or failed.
     Acquired(Result<Option<Grant>, Error>),
-    /// An extend ended.
+    /// End an extend.
     Extended(CallId, Result<(), Error>),
-    /// A release ended.
+    /// End a release.
     Released(CallId, Result<Release, Error>),
-    /// A hand-over ended, with the string to adopt.
+    /// End a hand-over, with the ticket for the adopt.
     HandedOver(CallId, Result<String, Error>),
-    /// The hold is lost. Given once.
+    /// Report the loss of the hold. Given once.
     Lost(Loss),
 }
 
-/// The servers that failed to answer.
+/// The errors of the servers that failed to answer.
 fn failures(servers: &[String], answers: &[Option<Answer>]) -> Vec<ServerError> {
     let failure = |(server, answer): (&String, &Option<Answer>)| match answer {
         Some(Err(failure)) => Some(ServerError { server: server.clone(), kind: failure.kind, message: failure.message.clone() }),

@@ -14,28 +14,30 @@ pub(super) struct Outage {
 }
 
 impl Outage {
-    /// A majority answered.
+    /// Ends the outage: a majority answered.
     pub(super) fn end(&mut self) {
         *self = Self::default();
     }
 
-    /// Another waiter of this process has met it before.
+    /// Joins an outage that another waiter of this process has met before.
     pub(super) fn join(&mut self, since: Tick) {
         self.since.get_or_insert(since);
     }
 
-    /// This process did not run for so long: it asked nobody, and heard nobody. Gives since when the outage lasts, without that.
+    /// Moves the begin of the outage by the time in which this process did not run, because it asked no server then. Gives the
+    /// new begin.
     pub(super) fn extend_for_pause(&mut self, late: Duration) -> Option<Tick> {
         self.since = self.since.map(|since| since.after(late));
         self.since
     }
 
-    /// A round failed of it whose servers had been silent since `silent_since`. Gives since when it lasts.
+    /// Takes note of a round that failed of the outage, whose servers were silent since `silent_since`. Gives the begin of the
+    /// outage.
     pub(super) fn fail(&mut self, silent_since: Tick) -> Tick {
         *self.since.get_or_insert(silent_since)
     }
 
-    /// When to try again: a last time when the time without a majority, or the wait, ends. `None` once it has ended.
+    /// The next try: the last one is at the end of the tolerated time, or of the wait. `None` after the end.
     pub(super) fn next_try(&mut self, recipe: &Recipe, deadline: Tick, now: Tick, rng: &mut fastrand::Rng) -> Option<Tick> {
         let patience_ends = self.since?.after(recipe.unavailable_after);
         if now >= deadline || now >= patience_ends {

@@ -28,11 +28,11 @@ fn disconnected() -> Answer {
     Err(Failure::unknown(FailureKind::Disconnected, "gone"))
 }
 
-/// An acquisition on one server, whose time goes by as a test says.
+/// An acquisition on one server, in time that a test moves.
 struct Process {
     machine: Acquisition,
     now: Tick,
-    /// The last request, and how many acquires there were.
+    /// The tag of the last request, and the number of acquires.
     sent: Option<Tag>,
     rounds: u32,
     acquired: Option<Result<bool, Error>>,
@@ -81,14 +81,14 @@ impl Process {
         self.bring(Input::Answer { server: 0, tag, answer });
     }
 
-    /// Goes on at `then`, and finds its timer before it finds any answer.
+    /// Goes on at `then`, and handles its timer before any answer.
     fn stand_still_until(&mut self, then: Tick) {
         assert!(self.machine.wake_at() < then, "nothing was due");
         self.now = then;
         self.bring(Input::Wake);
     }
 
-    /// Runs, each timer being `late`, until the acquire has ended; no server says anything.
+    /// Runs until the acquire has ended, each timer being `late`; no server answers.
     fn hears_nothing(&mut self, late: Duration) -> Code {
         for _ in 0..1_000 {
             if let Some(result) = self.acquired.take() {
@@ -125,7 +125,7 @@ fn the_time_in_which_the_process_stood_still_is_no_servers_silence() {
         let mut process = Process::start(Wait::Forever, false, None);
         process.stand_still_until(at(still));
         assert_eq!(process.hears_nothing(ms(0)), Code::Unavailable);
-        // It ran for a second before it stood still.
+        // The process ran for a second before it stood still.
         let ran = process.now.since(at(still)) + ms(1_000);
         assert!(ran >= ms(5_000) && ran <= ms(7_000), "{still}: gave up after {ran:?}");
     }

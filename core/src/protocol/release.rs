@@ -5,20 +5,20 @@ use std::time::Duration;
 use crate::error::loss::others;
 use crate::error::{Loss, LossReason};
 
-/// How a release ended.
+/// The outcome of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The lock was ours and is free now.
     Released,
-    /// It had expired; nobody has it, and nobody is seen to have had it meanwhile.
+    /// The lock had expired. It has no holder, and no other hold is seen to have come between.
     Expired,
-    /// Somebody else has it, or had it in between.
+    /// Another program holds the lock, or held it in between.
     Taken,
 }
 
 impl Outcome {
-    /// The outcome as it is spelled in every language.
+    /// The outcome's spelling, which is the same in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -29,18 +29,18 @@ impl Outcome {
     }
 }
 
-/// What a release found.
+/// The result of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Release {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
     /// With [`Outcome::Taken`]: the value of the key now. `None` if that hold has ended since.
     pub rival: Option<String>,
     /// With [`Outcome::Taken`]: the fence of the latest hold that came between, if the servers show it. A fence is about the
-    /// microsecond in which it was issued, so it also says since when.
+    /// microsecond in which it was issued, so it also shows when that hold began.
     pub rival_fence: Option<u64>,
-    /// How long after the end of validity the release was first sent, by this machine's clock.
+    /// The time from the end of validity to the first request of the release, by this machine's clock.
     pub overrun: Duration,
 }
 
@@ -50,7 +50,7 @@ impl Release {
         Self { outcome: Outcome::Released, rival: None, rival_fence: None, overrun }
     }
 
-    /// The release after a loss: what that showed stays true, also where no server shows it any more.
+    /// The release after a loss. A rival that the loss showed stays true, even if no server shows it any more.
     pub(super) fn after(mut self, loss: Option<&Loss>) -> Self {
         if let Some(loss) = loss.filter(|loss| loss.reason == LossReason::Taken && self.outcome != Outcome::Released) {
             self.outcome = Outcome::Taken;
@@ -59,7 +59,7 @@ impl Release {
         self
     }
 
-    /// The release in words, where there is more to say than the outcome.
+    /// The release in words, if there is more to say than the outcome.
     pub(super) fn sentence(&self) -> Option<String> {
         match self.outcome {
             Outcome::Released => None,

@@ -12,17 +12,17 @@ use crate::protocol::removal::{Removal, Value};
 use crate::protocol::witness::Witness;
 use crate::protocol::{CallId, Command, Manner, Recipe};
 
-/// A hold being given back. Its removal is among the others of its acquisition.
+/// A hold that is being released. Its removal is among those of its acquisition.
 #[derive(Debug)]
 pub(super) struct Releasing {
     pub(super) hold: Hold,
     pub(super) loss: Option<Loss>,
     pub(super) caller: Option<Caller>,
-    /// An explicit release was asked for: leaving the body has nothing more to do.
+    /// Whether an explicit release was asked for: then the end of the body has nothing more to do.
     pub(super) explicit: bool,
 }
 
-/// Who waits for the outcome of a release, and how long.
+/// The caller that waits for the outcome of a release, and its time limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) call: CallId,
@@ -30,14 +30,14 @@ pub(super) struct Caller {
     pub(super) gives_up: Tick,
 }
 
-/// A hold that was given back.
+/// A hold that was released.
 #[derive(Debug)]
 pub(super) struct Released {
     release: Release,
     pub(super) loss: Option<Loss>,
-    /// Somebody was told the outcome.
+    /// Whether a caller got the outcome.
     pub(super) reported: bool,
-    /// By a release of their own.
+    /// Whether that caller's release was explicit.
     pub(super) explicit: bool,
 }
 
@@ -54,7 +54,7 @@ impl Releasing {
         removal
     }
 
-    /// This process did not run for as long as `late` says of what was due: the caller of the release waits so much longer.
+    /// Lets the caller wait longer, by the time in which this process did not run. `late` gives it for an alarm.
     pub(super) fn extend_for_pause(&mut self, removals: &[Removal], late: impl Fn(Tick) -> Duration) {
         let due = self.removal(removals).and_then(Removal::wake_at);
         if let Some(caller) = &mut self.caller {
@@ -67,7 +67,7 @@ impl Releasing {
         removals.iter().find(|removal| removal.round == self.hold.round_number())
     }
 
-    /// Tells the outcome of the release if it is known.
+    /// Ends the release if its outcome is known, and gives the outcome to the caller.
     pub(super) fn conclude(
         &self,
         recipe: &Recipe,
@@ -77,7 +77,7 @@ impl Releasing {
     ) -> Option<Released> {
         let (later, latest) = self.hold.others(witness);
         let found = self.removal(removals)?.outcome(later, |count| witness.proves(count))?;
-        // A vote that is not proved to be another's may be one of our own earlier rounds, read late.
+        // A vote that isn't proved to be another's may be of one of our own earlier rounds, read late.
         let rival_fence = latest.filter(|_| found.outcome == Outcome::Taken && witness.proves(later));
         let release = Release { rival_fence, ..found }.after(self.loss.as_ref());
         let kind = match release.outcome {
@@ -98,7 +98,7 @@ impl Releasing {
         Some(released)
     }
 
-    /// The caller of a release has waited long enough for its outcome; the release goes on in the background.
+    /// Answers the caller of a release, which has waited long enough for the outcome. The release goes on in the background.
     pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, removals: &[Removal], out: &mut Vec<Command>) {
         let result = match (caller.manner, &self.loss) {
             (Manner::Explicit, _) => {
@@ -119,7 +119,8 @@ impl Releasing {
 }
 
 impl Released {
-    /// What the caller of a release is told: leaving a body after a loss is an error, an explicit release tells what it found.
+    /// The answer for the caller of a release. The end of a body after a loss is an error; an explicit release reports what it
+    /// found.
     pub(super) fn tell(&self, recipe: &Recipe, manner: Manner) -> Result<Release, Error> {
         let release = self.release.clone();
         let loss = self.loss.as_ref();
@@ -134,7 +135,7 @@ impl Released {
     }
 }
 
-/// What leaving a body gives whose lock is already given back.
+/// The outcome for the end of a body whose lock was released before.
 pub(super) fn nothing_to_do() -> Release {
     Release::ours(Duration::ZERO)
 }

@@ -11,9 +11,9 @@ use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Step, Tag};
 /// Lets a majority of three servers grant a lock at the origin, which nobody renews.
 struct Bench {
     machine: Acquisition,
-    /// When which server was asked to release.
+    /// The requests to release: the time and the server.
     asked: Vec<(Tick, usize)>,
-    /// How many heals were sent.
+    /// The number of heals.
     heals: usize,
 }
 
@@ -55,7 +55,7 @@ fn reply(verdict: Verdict) -> Reply {
 #[test]
 fn a_server_whose_acquire_went_down_with_its_connection_is_asked_twice_also_after_a_loss() {
     for step in [Step::Acquire, Step::Heal] {
-        // Long enough ago the server has read it, or never will; the validity ends between the other two.
+        // If the connection broke long ago, the server has read the request, or never will. The validity ends between the other two times.
         for (broke, maybe_applied) in [(9_000, true), (9_850, true), (9_950, true), (9_950, false), (9_850, false)] {
             let broke = at(broke);
             let mut bench = Bench::held();
@@ -90,7 +90,7 @@ fn a_server_whose_acquire_went_down_with_its_connection_is_asked_twice_also_afte
 }
 
 fn a_heal_that_a_release_overtook_is_undone_behind_it() {
-    // How the heal that was on its way to the third server ended after the release, which had found nothing there.
+    // The end of the heal that was on its way to the third server when the release found nothing there.
     for (answer, asked_again) in [
         (Ok(reply(Verdict::Ok)), true),
         (Ok(reply(gone())), false),

@@ -15,11 +15,11 @@ use crate::server::Request;
 use crate::validity::{self, Reading};
 use crate::wait::Slot;
 
-/// What one server's refusal was.
+/// The refusal of one server.
 #[derive(Clone, Debug)]
 pub(super) enum Refusal {
     Held(Holder),
-    /// What was handed over isn't there; the value that is.
+    /// The hold that was handed over isn't there. With the value in the key, if any.
     Gone(Option<String>),
     Conflict(String),
     Mismatch(String),
@@ -34,17 +34,18 @@ pub(super) struct Round {
     pub(super) sent: Tick,
     pub(super) ballot: Ballot,
     pub(super) readings: Vec<Option<Reading>>,
-    /// How many wait before us, where a server put us in line.
+    /// The number of waiters before us on each server that put us into its queue.
     pub(super) ranks: Vec<Option<u64>>,
-    /// How often our place had been lined up at each server when the round began; empty without a place.
+    /// How often each server had put our slot into its queue when the round began; empty without a slot.
     pub(super) lineups: Vec<u64>,
-    /// Whether our slot goes to the tail with a vote, for others of this process.
+    /// Whether a vote moves our slot to the tail, for other waiters of this process.
     pub(super) stays: bool,
     pub(super) refusals: Vec<Option<Refusal>>,
-    /// Who the servers say they are.
+    /// The run ids of the servers.
     pub(super) run_ids: Vec<Option<Arc<str>>>,
     deadline: Deadline,
-    /// Since when whoever has not answered is silent: from when it was asked, without the time in which this process did not run.
+    /// The time since which the servers without an answer are silent. It begins with the request, and leaves out the time in
+    /// which this process did not run.
     pub(super) silent_since: Tick,
 }
 
@@ -67,7 +68,7 @@ impl Round {
         }
     }
 
-    /// When to stop waiting for answers. ListenState every server out must not use validity up.
+    /// The end of the time to wait for answers. If a granted round waits for all servers, at most half of the ttl is used.
     pub(super) fn ends(&self, recipe: &Recipe) -> Tick {
         match self.ballot.standing() {
             Standing::Granted(_) => self.deadline.ends().min(self.sent.after(recipe.options.ttl / 2)),
@@ -75,7 +76,7 @@ impl Round {
         }
     }
 
-    /// This process goes on. What is won needs no other answer.
+    /// Moves the deadline by the time in which this process did not run. A granted round needs no other answer.
     pub(super) fn extend_for_pause(&mut self, recipe: &Recipe, now: Tick) {
         if !matches!(self.ballot.standing(), Standing::Granted(_)) {
             let late = self.deadline.extend_for_pause(now, recipe.response_timeout);
@@ -83,7 +84,7 @@ impl Round {
         }
     }
 
-    /// Whether a server has not answered the acquire.
+    /// Whether any server has not answered the acquire.
     pub(super) fn is_awaited(&self) -> bool {
         (0..self.refusals.len()).any(|server| self.ballot.is_pending(server))
     }
@@ -95,11 +96,13 @@ impl Round {
         (0..self.run_ids.len()).find(|other| *other != server && self.run_ids[*other].as_ref() == Some(id))
     }
 
-    /// Whether a server may have our place in its queue although the lock is ours. One that has not answered yet is seen to then.
+    /// Whether a server may have our slot in its queue although the lock is ours. A server that has not answered yet is checked
+    /// with its answer.
     pub(super) fn may_have_place(&self, slot: &Slot, server: usize) -> bool {
         let voted = self.readings[server].is_some();
         let refused = !voted && !self.ballot.is_pending(server);
-        // A vote took us out, unless another of this process has lined us up since the round began: that may have been behind it.
+        // A vote took our slot out. But another waiter of this process may have put it in again, behind the vote, since the round
+        // began.
         let since = voted && slot.lineups(server) != self.lineups[server] && !mutant!(LateCompanionKept);
         self.ranks[server].is_some() || refused && slot.has_arrived_at(server) || since
     }
@@ -165,13 +168,13 @@ impl Round {
         Command::Send { server, tag, request: Request::new(op, now.after(recipe.options.ttl)) }
     }
 
-    /// Whether the server may still read our acquire from a connection that broke.
+    /// Whether the server may still read our acquire from a broken connection.
     pub(super) fn is_unsure(&self, server: usize) -> bool {
         let failed = |refusal: &Refusal| matches!(refusal, Refusal::Failed(failure) if failure.maybe_applied);
         self.readings[server].is_none() && self.refusals[server].as_ref().is_some_and(failed)
     }
 
-    /// Takes our value off every server that has it, or may have it, and the waiter `leaves` out of the queues.
+    /// Takes our value off every server that has or may have it, and the waiter `leaves` out of the queues.
     pub(super) fn undo(
         &self,
         recipe: &Recipe,
@@ -182,9 +185,9 @@ impl Round {
     ) {
         let concern = |server: usize| match &self.refusals[server] {
             _ if mutant!(LateSuccessKept) && self.ballot.is_pending(server) => Concern::None,
-            // Not answered yet, or voted; a vote whose confirmation failed is still a vote.
+            // The server has not answered yet, or it voted. A vote whose confirmation failed is still a vote.
             _ if self.ballot.is_pending(server) || self.readings[server].is_some() => Concern::Ask,
-            // A request that was given up may go down with its connection, too.
+            // A request that ended without an answer may still be read from a broken connection.
             _ if self.is_unsure(server) => Concern::AskTwice,
             _ if leaves.is_some() => Concern::Ask,
             _ => Concern::None,

@@ -1,7 +1,8 @@
-//! The extension rounds of a hold: the one under way, and those before it whose answers may still come.
+//! The extension rounds of a hold: the one under way, and earlier ones whose answers may still come.
 //!
-//! A round that timed out is not over: on a slow link its requests were applied, and their answers are on their way. It counts
-//! as soon as its own majority has answered, and from its own sending. What a server says later withdraws what it said before.
+//! A round that timed out is not over: on a slow link its requests were applied, and their answers are on their way. It counts as
+//! soon as its own majority has answered, and from the time of its own request. A later answer of a server withdraws the earlier
+//! one.
 
 use std::sync::Arc;
 
@@ -16,21 +17,21 @@ use crate::validity::Reading;
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     current: Option<Extension>,
-    /// Those that timed out, in the order of their sending.
+    /// The rounds that timed out, in the order of their requests.
     earlier: Vec<Extension>,
-    /// The last confirmed one: a server that lost its key may say so after the majority confirmed.
+    /// The last confirmed round: a server that lost its key may report that after the majority confirmed.
     confirmed: Option<Extension>,
 }
 
-/// What an answer has led to.
+/// The effect of an answer.
 pub(super) enum Heard {
     /// Nothing that matters.
     Nothing,
-    /// An open round stands so now; whether it is the one under way.
+    /// The progress of a round that is not over, and whether it is the one under way.
     Open(Progress, bool),
     /// A majority has confirmed this round.
     Confirmed(Extension),
-    /// A server says after the majority of its round that it has no key.
+    /// A server reports, after the majority of its round, that it has no key.
     Forgot,
 }
 
@@ -44,17 +45,17 @@ impl Rounds {
         self.current = Some(round);
     }
 
-    /// Answers no longer matter.
+    /// Ends all rounds: no further answer matters.
     pub(super) fn stop(&mut self) {
         *self = Self::default();
     }
 
-    /// When the round under way times out.
+    /// The time at which the round under way times out.
     pub(super) fn times_out(&self) -> Option<Tick> {
         self.current.as_ref().map(|round| round.times_out)
     }
 
-    /// What failed in the round under way, or has not answered yet.
+    /// The errors of the servers that failed in the round under way, or have not answered yet.
     pub(super) fn failures(&self, servers: &[String]) -> Vec<ServerError> {
         self.current.as_ref().map(|round| round.failures(servers)).unwrap_or_default()
     }
@@ -64,7 +65,7 @@ impl Rounds {
         self.confirmed.as_ref()
     }
 
-    /// Ends the round under way without a majority. One that only timed out still waits for its answers.
+    /// Ends the round under way without a majority. A round that only timed out still gets its answers.
     pub(super) fn end_current(&mut self) -> Option<Extension> {
         let round = self.current.take()?;
         if round.is_open() && !mutant!(TimedOutForgotten) {
@@ -73,7 +74,7 @@ impl Rounds {
         Some(round)
     }
 
-    /// A server answered to the round with that number.
+    /// Takes a server's answer to the round with the number `number`.
     pub(super) fn answer(
         &mut self,
         (server, number): (usize, u32),
@@ -105,18 +106,18 @@ impl Rounds {
         if !is_current && (progress == Progress::Unknown || is_behind && progress != Progress::Open) {
             self.earlier.retain(|round| round.round != number);
         }
-        // What was refused in a round before a confirmed one was so before.
+        // A refusal in a round before a confirmed one is older than the confirmation.
         if is_behind && !mutant!(StaleRefusal) { Heard::Nothing } else { Heard::Open(progress, is_current) }
     }
 
-    /// A server no longer counts for the rounds that were sent before `before`.
+    /// Withdraws a server's answers to the rounds that were sent before `before`.
     fn withdraw(&mut self, server: usize, before: Option<Tick>) {
         let Some(before) = before.filter(|_| !mutant!(EarlierYesStands)) else { return };
         let others = self.earlier.iter_mut().chain(&mut self.current);
         others.filter(|other| other.sent < before).for_each(|other| other.withdraw(server));
     }
 
-    /// Rounds before a confirmed one have nothing to add, unless they reach further.
+    /// Confirms a round. It ends earlier rounds, except those that reach further.
     fn confirm(&mut self, number: u32, is_current: bool) -> Heard {
         let round = if is_current {
             self.current.take()

@@ -1,4 +1,4 @@
-//! Extensions on slow links, and what their rounds owe each other, in virtual time.
+//! Extensions on slow links, and the effects of their rounds on each other, in virtual time.
 
 use super::*;
 use crate::error::LossReason;
@@ -7,7 +7,7 @@ use crate::protocol::hold::tests::{Bench, recipe, yes};
 use crate::protocol::waiting::tests::{at, gone, ms};
 use crate::protocol::{Amount, Quorum};
 
-/// A hold of a second whose beats are all applied, and answered so long after they were sent.
+/// A hold of a second whose renewals are all applied, and whose answers take `trip` milliseconds.
 fn slow(trip: u64) -> Bench {
     let mut bench = Bench::held(recipe(1, ms(1_000)));
     bench.run(at(20_000), |_, _| Some((ms(trip), yes(Verdict::Ok))));
@@ -21,13 +21,13 @@ fn f04_a_hold_whose_beats_are_all_answered_within_validity_is_kept_however_slow_
         assert_eq!(bench.lost, None, "every round trip takes {trip} ms");
         assert!(bench.tries.len() < 200, "{trip} ms: {} tries in 20 ttls", bench.tries.len());
     }
-    // Answered after validity has ended.
+    // The answer comes after validity has ended.
     assert!(slow(680).lost.is_some());
 }
 
 #[test]
 fn a_quorum_keeps_a_hold_on_answers_of_one_late_round_and_not_on_those_of_two() {
-    // The first server answers late, the second and the third to every other round, in turns.
+    // The first server answers late. The second and the third answer every other round, in turns.
     let late = |server: usize| ms(if server == 0 { 300 } else { 350 });
     let mut bench = Bench::held(recipe(3, ms(1_000)));
     bench.run(at(10_000), |server, _| (server < 2).then(|| (late(server), yes(Verdict::Ok))));
@@ -61,7 +61,7 @@ fn an_extend_whose_first_try_is_answered_late_is_fulfilled_once_and_from_its_own
 fn a_beat_does_not_wait_for_an_extension_that_asks_for_less() {
     let mut bench = Bench::held(recipe(1, ms(1_000)));
     let answer = |_: usize, _: Tick| Some((ms(450), yes(Verdict::Ok)));
-    // Just before the first beat is due: its answer comes when no beat would be answered in time any more.
+    // Just before the first renewal is due: the extend's answer comes when it is too late for a renewal.
     bench.run(at(300), answer);
     bench.extend_to(1, Amount::To(ms(10)), answer);
     bench.run(at(5_000), answer);
@@ -71,7 +71,7 @@ fn a_beat_does_not_wait_for_an_extension_that_asks_for_less() {
 #[test]
 fn what_ends_first_is_not_the_round_that_was_sent_last() {
     let mut rounds = three_rounds();
-    // The second of three is confirmed: the first has nothing to add, the third goes on.
+    // The second of three rounds is confirmed: the first ends, the third goes on.
     let Heard::Confirmed(round) = rounds.say(0, 2, &yes(Verdict::Ok)) else { panic!("not confirmed") };
     assert_eq!((round.round, round.sent), (2, at(200)));
     assert!(matches!(rounds.say(0, 1, &no()), Heard::Nothing), "what was refused before doesn't matter");
@@ -79,7 +79,7 @@ fn what_ends_first_is_not_the_round_that_was_sent_last() {
 }
 
 fn an_earlier_round_that_reaches_further_counts_also_behind_a_later_one() {
-    // What the servers say to the first of two rounds, of which the second was confirmed by the first two servers.
+    // The answers to the first of two rounds. The first two servers have confirmed the second round.
     for (says, third_to_second, confirmed) in [
         ([Some(true), None, Some(true)], None, true),
         ([None, Some(true), Some(true)], None, true),
@@ -127,7 +127,7 @@ fn what_a_server_says_later_withdraws_its_earlier_yes() {
     let mut rounds = Bare::new(3, 2);
     assert!(matches!(rounds.say(0, 1, &yes(Verdict::Ok)), Heard::Open(Progress::Open, false)));
     assert!(matches!(rounds.say(0, 2, &no()), Heard::Open(Progress::Open, true)));
-    // One of the two that confirmed the first round has lost the key since.
+    // One of the two servers that confirmed the first round has lost the key since.
     assert!(!matches!(rounds.say(1, 1, &yes(Verdict::Ok)), Heard::Confirmed(_)));
     assert!(matches!(rounds.say(1, 2, &yes(Verdict::Ok)), Heard::Open(Progress::Open, true)));
     assert!(matches!(rounds.say(2, 2, &yes(Verdict::Ok)), Heard::Confirmed(_)));
@@ -155,7 +155,7 @@ fn no() -> Answer {
     Ok(Reply::new(gone(), 0, 7))
 }
 
-/// Rounds without a hold, of which all but the last have timed out.
+/// Rounds without a hold. All but the last have timed out.
 struct Bare {
     rounds: Rounds,
     readings: Vec<Option<Reading>>,

@@ -1,4 +1,4 @@
-//! Server reports: what each server of a client is, and what it can guarantee.
+//! Server reports: the facts about each server of a client, and the guarantees that it can give.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::op::{Answer, FailureKind, QuorumConfig, Reply, Verdict};
 use crate::protocol::failures;
 use crate::sync::Mutex;
 
-/// What one server really guarantees.
+/// The guarantees of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerReport {
     /// The server's address, without credentials.
     pub server: String,
-    /// Why it didn't answer; the rest is then empty.
+    /// The reason why the server didn't answer; then the other fields are empty.
     pub error: Option<ServerError>,
     /// The product and its version, such as `valkey 9.1.2`.
     pub version: Option<String>,
@@ -23,21 +23,21 @@ pub struct ServerReport {
     pub role: Option<String>,
     /// `aof`, `rdb` (the time of the last snapshot is what a crash goes back to) or `none`.
     pub persistence: Option<String>,
-    /// What the server does when its memory is full; anything but `noeviction` may evict a lock.
+    /// The server's eviction policy for a full memory. Any policy but `noeviction` may evict a lock.
     pub eviction: Option<String>,
-    /// How far its clock is ahead of this machine's, milliseconds; negative if behind.
+    /// The server's clock minus this machine's clock, in milliseconds; negative if the server's clock is behind.
     pub clock_offset_ms: Option<i64>,
-    /// What locks need and this client's user may not do, one line each, such as `PEXPIRE of :~lt:probe, to renew and extend a
-    /// lock`; `None` if that can't be told.
+    /// The commands that locks need and this client's user may not run, one line each; `None` if the server doesn't show them.
+    /// Example: `PEXPIRE of :~lt:probe, to renew and extend a lock`.
     pub denied: Option<Vec<String>>,
-    /// What a person should look at, one sentence each.
+    /// Warnings for an operator, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// How far clocks may be apart before it is worth a warning, milliseconds.
+/// The difference between clocks from which on a report warns, in milliseconds.
 const OFFSET_WORTH_A_WARNING: u64 = 1_000;
 
-/// The reports as the answers come in: a clock is compared when it was read, however late another server answers.
+/// The reports so far. A server's clock is compared as soon as its answer arrives, however late other servers answer.
 #[derive(Debug)]
 pub struct Reports {
     servers: Arc<[String]>,
@@ -45,15 +45,15 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// A reports of these servers.
+    /// Empty reports of these servers.
     #[must_use]
     pub fn of(servers: Arc<[String]>) -> Self {
         let reports = Mutex::new(vec![None; servers.len()]);
         Self { servers, reports }
     }
 
-    /// Takes what came in by `now`: what the servers answered to `Examine`, then what they answered to `Probe`. One report per
-    /// server, once all answered both.
+    /// Takes the answers that arrived by `now`: those to `Examine`, then those to `Probe`. Gives one report per server when all
+    /// servers have answered both.
     pub fn take(&self, answers: &[Option<Answer>], now: Now) -> Option<Vec<ServerReport>> {
         let (examined, probed) = answers.split_at(self.servers.len());
         let mut reports = self.reports.lock();
@@ -74,7 +74,7 @@ impl ServerReport {
             Ok(reply) => report.fill(reply, now),
             Err(failure) => {
                 let (kind, message) = (failure.kind, failure.message.clone());
-                // A refusal that came in the place of an answer, not in the place of a connection.
+                // A refusal by the server, not by a connection that could not be opened.
                 if kind == FailureKind::Denied && failure.maybe_applied {
                     let blind = "INFO is not permitted: neither a restart with old data nor a server listed twice is noticed";
                     report.warnings.push(blind.to_owned());
@@ -85,11 +85,11 @@ impl ServerReport {
         report
     }
 
-    /// The same with the rights that were found.
+    /// Adds the rights that the server's answer shows.
     fn permitted(mut self, probed: &Answer) -> Self {
         self.denied = match probed {
             Ok(Reply { verdict: Verdict::Probed { missing }, .. }) => Some(missing.clone()),
-            // The script itself was denied: the server says what was missing for that.
+            // The script itself was denied: the message names the missing rights.
             Err(failure) if failure.kind == FailureKind::Denied && failure.maybe_applied => Some(vec![failure.message.clone()]),
             _ => None,
         };
@@ -135,7 +135,7 @@ impl ServerReport {
     }
 }
 
-/// Whether every server took the marker that says it may vote at once.
+/// Whether every server took the marker that lets it vote at once.
 pub fn trusted(servers: &[String], answers: &[Option<Answer>], quorum_config: QuorumConfig) -> Option<Result<(), Error>> {
     if answers.iter().any(Option::is_none) {
         return None;

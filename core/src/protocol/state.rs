@@ -22,7 +22,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// The value of the hold, once there is one.
+    /// The value of the hold, once it exists.
     pub(super) fn owner(&self) -> Option<&str> {
         match self {
             Self::Held(hold) | Self::Lost(hold, _) | Self::Releasing(Releasing { hold, .. }) => Some(hold.owner()),
@@ -30,17 +30,17 @@ impl State {
         }
     }
 
-    /// The value of the hold and when it was granted, while it is held.
+    /// The value of the hold and the time of its grant, while the lock is held.
     pub(super) fn hold(&self) -> Option<(&Arc<str>, Tick)> {
         if let Self::Held(hold) = self { Some((hold.owner(), hold.granted)) } else { None }
     }
 
-    /// The error of a call that needs the lock held, where it isn't.
+    /// The error of a call that needs the lock held when it isn't.
     pub(super) fn why_not_held(&self, recipe: &Recipe) -> Error {
         let name = recipe.name();
         match self {
             Self::Lost(_, loss) => Error::lost(name, loss.clone()),
-            // Lost and given back in the background: its user knows of neither yet.
+            // The lock was lost, and released in the background: its user knows of neither yet.
             Self::Releasing(Releasing { loss: Some(loss), caller: None, explicit: false, .. })
             | Self::Released(Released { loss: Some(loss), reported: false, explicit: false, .. }) => {
                 Error::lost(name, loss.clone())

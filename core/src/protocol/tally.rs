@@ -12,20 +12,20 @@ use crate::wait::is_foreign;
 /// A failed round, by kinds of refusal.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Servers that said what there is: a vote, a holder, a foreign key.
+    /// The number of servers that showed their state: a vote, a holder, a foreign key.
     answered: usize,
-    /// Servers that did not, and no longer will.
+    /// The number of servers that failed to answer, and no longer will.
     failed: usize,
     denied: usize,
-    /// Those whose failure lasts until a person has changed something.
+    /// The number of servers whose failure lasts until a person has changed something.
     lasting: usize,
     conflicts: Vec<String>,
-    /// Servers on which what was handed over isn't there, and the value that is.
+    /// For each server on which the hold that was handed over is gone: the value in the key, if any.
     gone: Vec<Option<String>>,
-    /// Why this client is none of the servers'.
+    /// The reason why this client doesn't belong to the servers, if it doesn't.
     pub(super) mismatch: Option<String>,
-    /// Who holds the lock, if a majority answered (on a minority a holder doesn't make it busy), and whether a majority shows
-    /// the same one.
+    /// The holder of the lock if a majority answered, and whether a majority shows the same one. A minority with a holder doesn't
+    /// make the lock busy.
     pub(super) holder: Option<(Holder, bool)>,
     /// Whether any of the answers shows a holder of another library.
     pub(super) shows_foreign: bool,
@@ -83,20 +83,20 @@ impl Tally {
         tally
     }
 
-    /// Names no rival that is a value of our own: the vote of an earlier round, which is being deleted.
+    /// Removes rivals that are our own values: the votes of earlier rounds, which are being deleted.
     pub(super) fn disown(&mut self, is_ours: impl Fn(&str) -> bool) {
         for value in &mut self.gone {
             value.take_if(|value| is_ours(value));
         }
     }
 
-    /// Whether answers that are still to come could not change what the round failed of.
+    /// Whether no answer that is still to come could change the reason of the failure.
     pub(super) fn is_decided(&self, recipe: &Recipe) -> bool {
         let quorum = recipe.quorum();
         self.answered >= quorum.needed() || quorum.blocked_by(self.failed) || self.final_error(recipe).is_some()
     }
 
-    /// What can't be mended by trying again.
+    /// The error that no further try can mend, if there is one.
     pub(super) fn final_error(&self, recipe: &Recipe) -> Option<Error> {
         let quorum = recipe.quorum();
         if let Some(why) = &self.mismatch {

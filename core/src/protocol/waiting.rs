@@ -11,39 +11,39 @@ use crate::options::Wait;
 use crate::protocol::{Command, Recipe};
 use crate::wait::{self, Hint, Role, Seat, Slot};
 
-/// How long an acquire without an end of its wait waits before it is asked whether it waits for its own client.
+/// The wait after which an acquire whose wait has no end is checked: this client itself may hold the lock.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(5);
 
-/// What a failed round says of the lock's holder.
+/// The holder that a failed round found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found<'a> {
     pub(super) holder: &'a Holder,
-    /// Whether a majority shows the same one; else nobody may have the lock.
+    /// Whether a majority shows the same holder; else the lock may have none.
     pub(super) by_majority: bool,
-    /// Whether any of the answers shows another library's. A round ends with as many answers as decide it: a majority may show
-    /// that one all the same.
+    /// Whether any answer shows a holder of another library. A round ends with as many answers as decide it, so a majority may
+    /// show that holder all the same.
     pub(super) shows_foreign: bool,
-    /// How many wait before us.
+    /// The number of waiters before us.
     pub(super) rank: Option<u64>,
 }
 
-/// The waiting part of an acquire; without a seat it is a single attempt.
+/// The waiting part of an acquire. Without a seat it makes one attempt.
 #[derive(Debug)]
 pub(super) struct Waiting {
     seat: Option<Seat>,
-    /// The servers that said since the round began that the lock may be had.
+    /// The servers that have sent a hint since the round began that the lock can be taken.
     hints: Vec<bool>,
-    /// When to try if what a server said while the round was under way is still true then.
+    /// The next try by the hints since the round began, if they are still true then.
     look_at: Tick,
-    /// When the hint came on which the round was begun.
+    /// The time of the hint that led to the round.
     pub(super) woken: Option<Tick>,
-    /// The votes of the last round were split: what the servers tell until the next one comes of undoing such rounds.
+    /// Whether the votes of the last round were split. If so, the hints until the next round come from the undo of such rounds.
     split: bool,
-    /// The servers that voted for the last round, in vain, or may yet: there the lock is free, and whoever undoes such a round
-    /// has them tell the next one so, but it isn't where it counts.
+    /// The servers that voted for the last round, or still may, although it failed. The undo of such rounds makes these servers
+    /// send hints that the lock is free. But other servers still refuse it.
     in_vain: Vec<bool>,
     polls: u32,
-    /// When a wait without an end is long; `NEVER` once that was told.
+    /// The time at which a wait without an end is long; `NEVER` once that was reported.
     pub(super) long_at: Tick,
 }
 
@@ -55,7 +55,7 @@ impl Waiting {
         Self { seat, hints: none.clone(), look_at: Tick::NEVER, woken: None, split: false, in_vain: none, polls: 0, long_at }
     }
 
-    /// Tells once that the wait, which began at `started` and has no end, is long.
+    /// Reports once that a wait without an end is long, which began at `started`.
     pub(super) fn tell_long(&mut self, started: Tick, now: Tick, out: &mut Vec<Command>) {
         if now >= self.long_at {
             self.long_at = Tick::NEVER;
@@ -71,7 +71,7 @@ impl Waiting {
         self.slot().map(|slot| slot.place(server))
     }
 
-    /// When to try for the first time; `deadline` is when to try for the last.
+    /// The time of the first try; `deadline` is the time of the last one.
     pub(super) fn first_try(&self, now: Tick, deadline: Tick) -> Tick {
         if self.is_parked() { deadline } else { now }
     }
@@ -80,7 +80,7 @@ impl Waiting {
         self.seat.as_ref().is_some_and(|seat| seat.role == Role::Parked)
     }
 
-    /// A round begins: what was said before is used up.
+    /// Begins a round, which uses up all hints so far.
     pub(super) fn round_begins(&mut self) {
         self.hints.fill(false);
         self.look_at = Tick::NEVER;
@@ -88,17 +88,17 @@ impl Waiting {
         self.in_vain.fill(false);
     }
 
-    /// A round has failed: which servers voted for it, or may yet.
+    /// Notes which servers voted for a failed round, or still may.
     pub(super) fn round_failed(&mut self, in_vain: impl Iterator<Item = bool>) {
         self.in_vain = in_vain.collect();
     }
 
-    /// A server says after the end of a round that the lock is somebody's there.
+    /// Notes a refusal that arrived after the end of its round: the lock is not free on that server.
     pub(super) fn late_refusal(&mut self, server: usize) {
         self.in_vain[server] = false;
     }
 
-    /// The lock is somebody's: when to try again.
+    /// The next try after a round that found the lock held.
     pub(super) fn after_busy(&mut self, recipe: &Recipe, found: Found<'_>, now: Tick, rng: &mut fastrand::Rng) -> Tick {
         self.woken = None;
         let polls = self.polls;
@@ -141,7 +141,7 @@ impl Waiting {
         self.hints.iter().filter(|hint| **hint).count() >= recipe.quorum().needed()
     }
 
-    /// A server told something. The answer is when to try at the latest because of it.
+    /// Takes a server's hint. Gives the latest time of the next try because of it.
     pub(super) fn hint(&mut self, recipe: &Recipe, (server, hint): (usize, Hint), now: Tick, rng: &mut fastrand::Rng) -> Tick {
         let Some(seat) = self.seat.as_mut().filter(|_| !self.split) else { return Tick::NEVER };
         if seat.role == Role::Parked {
@@ -166,7 +166,8 @@ impl Waiting {
         at
     }
 
-    /// A server tells of releases from now on, or no longer: of some it may not have told. Whether this waiter is to look.
+    /// Takes the news that a server announces releases from now on, or no longer: notices may have been lost. Gives whether this
+    /// waiter is to try.
     pub(super) fn listens(&mut self, server: usize) -> bool {
         let is_front = !self.split && !mutant!(HearsIgnored) && self.seat.as_ref().is_some_and(|seat| seat.role == Role::First);
         if is_front {
@@ -175,15 +176,15 @@ impl Waiting {
         is_front
     }
 
-    /// The line moved on, or the servers are gone.
+    /// Takes a new role in the local queue, after a waiter left or the servers failed.
     pub(super) fn take_role(&mut self, role: Role) {
-        // Who speaks for the line does so until it leaves, in whatever order it hears of its turns.
+        // The first waiter of a local queue stays so until it leaves, in whatever order its wake-ups arrive.
         if let Some(seat) = self.seat.as_mut().filter(|seat| seat.role != Role::First || mutant!(SpeakerDemoted)) {
             seat.role = role;
         }
     }
 
-    /// How many wait before us, where a server put us in its queue.
+    /// The number of waiters before us, if a server put us into its queue.
     pub(super) fn rank(&self, queued: &Queued) -> Option<u64> {
         if let (Some(_), Queued::At { rank, .. }) = (self.slot(), queued) { Some(*rank) } else { None }
     }

@@ -34,17 +34,17 @@ pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
     }
 }
 
-/// What a server answers where the lock is nobody's.
+/// The answer of a server that has no holder.
 pub(in crate::protocol) fn gone() -> Verdict {
     Verdict::No { holder: None, remaining: Remaining::Gone }
 }
 
-/// What a server answers to an acquire where another has the lock.
+/// The answer of a server to an acquire, where another program holds the lock.
 pub(in crate::protocol) fn held() -> Verdict {
     Verdict::Held { holder: "id=x".into(), remaining: Remaining::For(ms(60_000)) }
 }
 
-/// A waiter in a line of its own, and what it waits with.
+/// A waiter in a local queue of its own.
 struct Bench {
     recipe: Recipe,
     queues: LocalQueues,
@@ -60,7 +60,7 @@ impl Bench {
         Self { waiting: Waiting::new(&recipe, Some(seat), at(0)), recipe, queues, rng: fastrand::Rng::with_seed(7) }
     }
 
-    /// A round found the lock held for so long, and `rank` before us: when to try again.
+    /// Takes a round that found the lock held for `remaining`, and `rank` waiters before us. Gives the next try.
     fn busy(&mut self, now: Tick, remaining: Remaining, rank: Option<u64>) -> Tick {
         self.busy_with("host=h pid=2 id=x", now, remaining, rank)
     }
@@ -84,7 +84,7 @@ impl Bench {
     }
 }
 
-/// Whether `tick` is between so many milliseconds and so many after `from`.
+/// Whether `tick` is `low` to `high` milliseconds after `from`.
 fn is_within(tick: Tick, from: Tick, low: u64, high: u64) -> bool {
     tick >= from.after(ms(low)) && tick <= from.after(ms(high))
 }
@@ -120,7 +120,7 @@ fn a_holder_of_another_library_is_looked_after_by_whoever_speaks_for_the_line() 
         (1, ours, Role::First, For(ms(60_000)), 750, 1_000),
     ] {
         let mut bench = Bench::new(servers, role);
-        // However often it has found the same.
+        // However often the waiter has found the same.
         for now in [at(5), at(7_000), at(900_000)] {
             let again = bench.busy_with(owner, now, remaining, Some(0));
             assert!(is_within(again, now, low, high), "{servers} {owner} {role:?} {remaining:?}: {again:?}");

@@ -12,7 +12,7 @@ use crate::mutant::mutant;
 use crate::op::{Answer, Reply, Verdict};
 use crate::protocol::{Quorum, Step};
 
-/// What the servers have shown of others' votes.
+/// The votes for others that the servers have shown.
 #[derive(Debug)]
 pub(super) struct Witness {
     quorum: Quorum,
@@ -27,13 +27,14 @@ impl Witness {
         Self { quorum, ours: vec![0; quorum.servers()], shown: vec![0; quorum.servers()] }
     }
 
-    /// A server answered to a step of a round with that owner value.
+    /// Takes a server's answer to a step of a round with the value `owner`.
     pub(super) fn hear(&mut self, server: usize, step: Step, answer: &Answer, owner: Option<&str>) {
         match answer {
             Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote && !mutant!(OwnVoteAccused) => {
                 self.ours[server] = self.ours[server].max(reply.fence);
             }
-            // The server may read it at any time from now on, and vote: no fence there proves a vote for somebody else.
+            // The server may read the acquire at any time from now on, and vote. So no fence there proves a vote for another
+            // program.
             Err(failure) if step == Step::Acquire && failure.maybe_applied && !mutant!(UnansweredVoteAccused) => {
                 self.ours[server] = u64::MAX;
             }
@@ -44,17 +45,18 @@ impl Witness {
         }
     }
 
-    /// The highest vote after `fence` that wasn't ours. Where our own acquire may still be on its way, nobody knows whose it is.
+    /// The highest vote after `fence` that wasn't ours. A server on which our acquire may still arrive doesn't count: its vote
+    /// may be ours.
     pub(super) fn latest(&self, fence: u64, is_pending: impl Fn(usize) -> bool) -> Option<u64> {
         self.above(fence, is_pending).max()
     }
 
-    /// How many servers have voted for others after `fence`.
+    /// The number of servers that have voted for others after `fence`.
     pub(super) fn count(&self, fence: u64, is_pending: impl Fn(usize) -> bool) -> usize {
         self.above(fence, is_pending).count()
     }
 
-    /// Whether so many servers prove another hold.
+    /// Whether `count` servers prove another hold.
     pub(super) fn proves(&self, count: usize) -> bool {
         let needed = if mutant!(LoneVoteProves) { 1 } else { self.quorum.needed() };
         count >= needed && !mutant!(HigherFenceIgnored)
@@ -84,7 +86,7 @@ mod tests {
         Verdict::No { holder: holder.map(str::to_owned), remaining: Remaining::Gone }
     }
 
-    /// What is proved after our fence 7, where each server voted so for us and then answered so to a release.
+    /// The fence that is proved after our fence 7. Each server voted first for us, and then answered a release.
     fn proved(servers: &[(u64, u64, Option<&str>)]) -> Option<u64> {
         let mut witness = Witness::new(Quorum::of(servers.len()));
         for (server, (ours, shown, holder)) in servers.iter().enumerate() {
