@@ -55,7 +55,8 @@ fn reply(verdict: Verdict) -> Reply {
 #[test]
 fn a_server_whose_acquire_went_down_with_its_connection_is_asked_twice_also_after_a_loss() {
     for step in [Step::Acquire, Step::Heal] {
-        // If the connection broke long ago, the server has read the request, or never will. The validity ends between the other two times.
+        // If the connection broke long ago, the server has read the request, or never will. The validity ends between the other two
+        // times.
         for (broke, maybe_applied) in [(9_000, true), (9_850, true), (9_950, true), (9_950, false), (9_850, false)] {
             let broke = at(broke);
             let mut bench = Bench::held();

@@ -36,7 +36,7 @@ pub(super) struct Round {
     pub(super) readings: Vec<Option<Reading>>,
     /// The number of waiters before us on each server that put us into its queue.
     pub(super) ranks: Vec<Option<u64>>,
-    /// How often each server had put our slot into its queue when the round began; empty without a slot.
+    /// The number of times that each server had put our slot into its queue when the round began; empty without a slot.
     pub(super) lineups: Vec<u64>,
     /// Whether a vote moves our slot to the tail, for other waiters of this process.
     pub(super) stays: bool,

@@ -61,7 +61,7 @@ fn an_extend_whose_first_try_is_answered_late_is_fulfilled_once_and_from_its_own
 fn a_beat_does_not_wait_for_an_extension_that_asks_for_less() {
     let mut bench = Bench::held(recipe(1, ms(1_000)));
     let answer = |_: usize, _: Tick| Some((ms(450), yes(Verdict::Ok)));
-    // Just before the first renewal is due: the extend's answer comes when it is too late for a renewal.
+    // Just before the first renewal is due. When the extend is answered, no renewal could be answered in time any more.
     bench.run(at(300), answer);
     bench.extend_to(1, Amount::To(ms(10)), answer);
     bench.run(at(5_000), answer);

@@ -10,7 +10,7 @@ use crate::mutant::mutant;
 /// The most locks that are remembered. Anybody who may publish can name locks, and each costs the server a script.
 const MOST: usize = 64;
 
-/// How long a lock is remembered: a notified waiter has this time, and then the next one tries without a notice.
+/// The time for which a lock is remembered: a notified waiter goes first, and after it the next one tries without a notice.
 const WINDOW: Duration = Duration::from_millis(CLAIM_MS);
 
 /// The time at which a notice was last passed on, by server and lock.

@@ -32,7 +32,7 @@ const RANK_STEP: Duration = Duration::from_millis(5);
 /// The last place in the queue that adds to the pause: all waiters behind it try together.
 const LAST_RANK: u32 = 40;
 
-/// How long a waiter waits for a majority's hint when a minority has sent one.
+/// The longest wait for a majority's hint when a minority has sent one.
 const MINORITY_PAUSE: Duration = Duration::from_millis(5);
 
 /// A pause that begins at `first`, and is half as long again each time, up to `last`.

@@ -51,7 +51,7 @@ pub struct Slot {
     stands: Box<[AtomicBool]>,
     /// The last grant to this slot while others waited in it, by this process's clock, in microseconds.
     granted_us: AtomicU64,
-    /// How often each server has put the slot into its queue.
+    /// The number of times that each server has put the slot into its queue.
     lineups: Box<[AtomicU64]>,
     outage: Arc<SharedOutage>,
     listen_state: Arc<ListenState>,
@@ -123,7 +123,7 @@ impl Slot {
         self.lineups[server].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often this server has put the slot into its queue, as far as this process knows.
+    /// The number of times that this server has put the slot into its queue, as far as this process knows.
     pub(crate) fn lineups(&self, server: usize) -> u64 {
         self.lineups[server].load(Ordering::Relaxed)
     }
