@@ -165,13 +165,13 @@ pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next:
         let window = if mutant!(ClaimOutlasts) { 10 * CLAIM_MS } else { CLAIM_MS };
         state.put(keys.lock(), Value::Text(claim(&head.entry).into()), now_us, Some(window));
     }
-    tell(state, keys, &head.entry, if direct { "claim" } else { "free" });
+    notify(state, keys, &head.entry, if direct { "claim" } else { "free" });
     if let Some(second) = first(state, keys, now_us).filter(|_| !mutant!(SecondUntold)) {
-        tell(state, keys, &second.entry, "next");
+        notify(state, keys, &second.entry, "next");
     }
 }
 
-fn tell(state: &mut State, keys: &Keys, entry: &str, kind: &str) {
+fn notify(state: &mut State, keys: &Keys, entry: &str, kind: &str) {
     let Some((client, number)) = address(entry) else { return };
     let mode = if is_fair(entry) { 'f' } else { 'b' };
     state.publish(channel(client), format!("{kind} {CLAIM_MS} {mode}{} {}", cut(number), keys.lock()));

@@ -45,7 +45,7 @@ pub(super) struct Acquiring {
     pub(super) waiting: Waiting,
     /// Whether any server may have put us into its queue.
     lined_up: bool,
-    told_queued: bool,
+    queued_emitted: bool,
     warned: bool,
 }
 
@@ -65,7 +65,7 @@ impl Acquiring {
             last_fence: 0,
             waiting,
             lined_up: false,
-            told_queued: false,
+            queued_emitted: false,
             warned: false,
         }
     }
@@ -76,7 +76,7 @@ impl Acquiring {
 
     /// Takes note that this process runs again, and of how long it did not.
     pub(super) fn runs(&mut self, recipe: &Recipe, late: Duration, now: Tick, out: &mut Vec<Command>) {
-        self.waiting.tell_long(self.started, now, out);
+        self.waiting.report_long(self.started, now, out);
         if let (false, Some(since), Some(slot)) = (late.is_zero(), self.outage.extend_for_pause(late), self.waiting.slot()) {
             slot.begin_outage(since);
         }
@@ -295,7 +295,7 @@ impl Acquiring {
         }
         let end = |round: &Round| validity::end(round.sent, recipe.options.ttl);
         if let Some(round) = self.round.take_if(|round| now < end(round) || mutant!(LateGrant)) {
-            self.leave_line(&round, now, context);
+            self.leave_queues(&round, now, context);
             self.quit(LeaveReason::Granted { until: end(&round), stays: round.stays }, context);
             return Decision::Granted(round, fence);
         }
@@ -314,7 +314,7 @@ impl Acquiring {
 
     /// Leaves the servers' queues after a grant, so that no server notifies us in vain. If other waiters of this process use our
     /// slot, they begin at the tail.
-    fn leave_line(&self, round: &Round, now: Tick, context: &mut Context<'_>) {
+    fn leave_queues(&self, round: &Round, now: Tick, context: &mut Context<'_>) {
         let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
         slot.end_outage();
         if slot.is_shared() {
@@ -340,12 +340,12 @@ impl Acquiring {
         if let Some((holder, by_majority)) = tally.holder {
             slot.inspect(|slot| slot.end_outage());
             self.outage.end();
-            self.tell_busy(&holder, now, context);
+            self.emit_busy(&holder, now, context);
             if recipe.busy_is_none {
                 return Decision::Ended(Ok(()));
             }
             let rank = round.ranks.iter().flatten().min().copied();
-            self.tell_queued(rank, context);
+            self.emit_queued(rank, context);
             if now >= self.deadline {
                 self.abandon(now, context);
                 let error = Error::acquire_timeout(recipe.name(), now.since(self.started), holder, rank);
@@ -371,7 +371,7 @@ impl Acquiring {
         Decision::Ended(Err(error))
     }
 
-    fn tell_busy(&mut self, holder: &Holder, now: Tick, context: &mut Context<'_>) {
+    fn emit_busy(&mut self, holder: &Holder, now: Tick, context: &mut Context<'_>) {
         let took = Some(now.since(self.started));
         context.emit(EventKind::Busy, |event| (event.rival, event.took) = (Some(holder.owner.clone()), took));
         if holder.remaining == Remaining::Forever && !self.warned {
@@ -385,9 +385,9 @@ impl Acquiring {
     }
 
     /// Emits once that the acquire waits in the queue, and asks the actor to listen for releases.
-    fn tell_queued(&mut self, rank: Option<u64>, context: &mut Context<'_>) {
-        if rank.is_some() && !self.told_queued {
-            self.told_queued = true;
+    fn emit_queued(&mut self, rank: Option<u64>, context: &mut Context<'_>) {
+        if rank.is_some() && !self.queued_emitted {
+            self.queued_emitted = true;
             context.emit(EventKind::Queued, |event| event.rank = rank);
             context.out.push(Command::Listen);
         }

@@ -48,7 +48,7 @@ pub(super) struct Hold {
     /// The end of the hold by `max_hold`.
     hold_end: Tick,
     renewing: bool,
-    next_beat: Tick,
+    next_renewal: Tick,
     /// The time at which the connection for renewals is prepared, so that no renewal waits for a connection.
     warms_at: Tick,
     extensions: Rounds,
@@ -85,14 +85,14 @@ impl Hold {
             validity_end: validity_end.min(hold_end),
             hold_end,
             renewing: recipe.options.renew,
-            next_beat: Tick::NEVER,
+            next_renewal: Tick::NEVER,
             // A holder that releases the lock soon never needs the connection, and on a slow link it takes long to open.
             warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
             round,
             extensions: Rounds::default(),
             requests: ExtendRequests::default(),
         };
-        hold.next_beat = hold.beat_after(recipe);
+        hold.next_renewal = hold.renewal_after(recipe);
         hold.warm(now, out);
         hold
     }
@@ -150,7 +150,7 @@ impl Hold {
 
     pub(super) fn wake_at(&self) -> Tick {
         let next = self.extensions.times_out().unwrap_or(if self.renewing || !self.requests.is_empty() {
-            self.next_beat
+            self.next_renewal
         } else {
             Tick::NEVER
         });
@@ -216,7 +216,7 @@ impl Hold {
         let span = extend_requests::reach(recipe, amount, self.validity_end.since(now))?;
         self.requests.add(recipe, call, span, now);
         if self.extensions.current().is_none() {
-            self.next_beat = now;
+            self.next_renewal = now;
         }
         Ok(())
     }
@@ -233,16 +233,16 @@ impl Hold {
         if self.extensions.times_out().is_some_and(|at| now >= at) {
             self.unknown(recipe, now, out);
         }
-        if self.extensions.current().is_none() && now >= self.next_beat {
-            let beat = recipe.options.ttl;
+        if self.extensions.current().is_none() && now >= self.next_renewal {
+            let ttl = recipe.options.ttl;
             // One round fulfils all requests and is the renewal, too: it asks for the longest span of all. A renewal behind an
             // extension to a shorter span would come too late on a slow link.
             if let Some(span) = self.requests.span() {
-                let span = if self.renewing && !mutant!(ExtendDelaysBeat) { span.max(beat) } else { span };
+                let span = if self.renewing && !mutant!(ExtendDelaysBeat) { span.max(ttl) } else { span };
                 self.send(recipe, span, now, rounds, out);
                 self.requests.sent(*rounds);
             } else if self.renewing {
-                self.send(recipe, beat, now, rounds, out);
+                self.send(recipe, ttl, now, rounds, out);
             }
         }
         None
@@ -314,7 +314,7 @@ impl Hold {
         let end = validity::end(counted_from, extension.span).min(self.hold_end);
         self.validity_end = if mutant!(BeatShortens) { end } else { self.validity_end.max(end) };
         self.timeouts = 0;
-        self.next_beat = self.beat_after(recipe).max(now);
+        self.next_renewal = self.renewal_after(recipe).max(now);
         let fulfilled = self.requests.fulfil(extension.round);
         let kind = if fulfilled.is_empty() { EventKind::Renewed } else { EventKind::Extended };
         out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
@@ -322,7 +322,7 @@ impl Hold {
         event.took = Some(now.since(extension.sent));
         out.push(Command::Emit(event));
         if !self.requests.is_empty() {
-            self.next_beat = now;
+            self.next_renewal = now;
         }
         for server in (0..recipe.servers.len()).filter(|server| extension.is_forgetful(*server)) {
             self.heal(recipe, server, now, out);
@@ -351,7 +351,7 @@ impl Hold {
     }
 
     /// The time of the next renewal; `NEVER` once validity reaches the end that `max_hold` sets.
-    fn beat_after(&self, recipe: &Recipe) -> Tick {
+    fn renewal_after(&self, recipe: &Recipe) -> Tick {
         if self.validity_end >= self.hold_end { Tick::NEVER } else { validity::next_beat(self.validity_end, recipe.options.ttl) }
     }
 
@@ -369,7 +369,7 @@ impl Hold {
         }
         let again = now.after(pause).min(self.requests.last_try());
         // If an earlier round was confirmed meanwhile, there is no hurry.
-        self.next_beat = if self.requests.is_empty() { again.max(self.beat_after(recipe)) } else { again };
+        self.next_renewal = if self.requests.is_empty() { again.max(self.renewal_after(recipe)) } else { again };
     }
 
     /// The ticket with which another process adopts the hold.

@@ -38,21 +38,21 @@ impl Jump {
 #[derive(Debug, Default)]
 pub(crate) struct Jumps {
     /// The servers whose clocks have jumped, each with the time at which the last jump was seen.
-    told: Vec<(usize, Tick)>,
+    reported: Vec<(usize, Tick)>,
 }
 
 impl Jumps {
     /// Whether the jump has not been reported yet. It has if another hold saw the new clock after this hold had last seen the old
     /// one.
     pub(crate) fn is_news(&mut self, jump: &Jump) -> bool {
-        match self.told.iter_mut().find(|(server, _)| *server == jump.server) {
+        match self.reported.iter_mut().find(|(server, _)| *server == jump.server) {
             Some((_, seen)) if jump.since < *seen => false,
             Some((_, seen)) => {
                 *seen = jump.seen;
                 true
             }
             None => {
-                self.told.push((jump.server, jump.seen));
+                self.reported.push((jump.server, jump.seen));
                 true
             }
         }

@@ -39,11 +39,11 @@ impl Outage {
 
     /// The next try: the last one is at the end of the tolerated time, or of the wait. `None` after the end.
     pub(super) fn next_try(&mut self, recipe: &Recipe, deadline: Tick, now: Tick, rng: &mut fastrand::Rng) -> Option<Tick> {
-        let patience_ends = self.since?.after(recipe.unavailable_after);
-        if now >= deadline || now >= patience_ends {
+        let gives_up = self.since?.after(recipe.unavailable_after);
+        if now >= deadline || now >= gives_up {
             return None;
         }
-        let next_try = wait::after_failure(now, self.failures, rng).min(deadline).min(patience_ends);
+        let next_try = wait::after_failure(now, self.failures, rng).min(deadline).min(gives_up);
         self.failures = self.failures.saturating_add(1);
         Some(next_try)
     }

@@ -1,4 +1,5 @@
-//! Places in the servers' queues that waiters of one process share, in virtual time: who takes them out, and what rank is named.
+//! Places in the servers' queues that waiters of one process share, in virtual time: their removal, and the arrival that is named.
+//! names.
 
 use std::sync::Arc;
 
@@ -45,8 +46,8 @@ fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
 }
 
 fn a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant() {
-    // When another of this process hears that the first server has lined their place up, as that may have been behind the vote:
-    // before the round is sent, before its vote is heard, or after that.
+    // When another waiter of this process learns that the first server has put their slot into its queue: before the round is
+    // sent, before its vote arrives, or after that. The server may have done so behind the vote.
     for (heard, leaves) in [(Some(0), 0), (Some(1), 1), (Some(2), 1), (None, 0)] {
         for servers in [1, 3] {
             let mut queues = LocalQueues::new("c", "", servers);
@@ -86,7 +87,7 @@ fn a_winner_leaves_where_another_lined_their_place_up() {
 }
 
 fn an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back() {
-    // Whether the winner knew of the one that waits behind it, so that the server put their place at the tail with its vote.
+    // Whether the winner knew of the waiter behind it, so that the server put their slot at the tail with its vote.
     for (stays, rank) in [(true, 20), (false, 0)] {
         let (mut queues, seats) = seats(1, false);
         let slot = Arc::clone(&seats[0].slot);
@@ -104,10 +105,10 @@ fn an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back() {
         let granted = first.answer(Verdict::Vote, if stays { Queued::At { rank: 0, arrival: 20 } } else { Queued::Nothing });
         let Some(reason) = reason(&granted) else { panic!("it was granted") };
         queues.quit("l", 1, reason);
-        // The server has refused it before the vote, and says so later.
+        // The server has refused the second waiter before the vote; the answer arrives later.
         second.held();
         assert_eq!(slot.place(0).arrival, rank, "{stays}");
-        // It may as well have lined it up behind the vote.
+        // The server may as well have put the slot into the queue behind the vote.
         assert!(slot.has_arrived_at(0), "{stays}");
         second.now = second.machine.wake_at().max(at(2));
         second.bring(Input::Role(Role::First, None));
@@ -128,7 +129,7 @@ fn a_place_that_nobody_uses_any_more_is_left_with_what_an_earlier_round_is_asked
         let mut first = Acquire::new(Some(seats[0].clone()), LockOptions { renew: false, ..LockOptions::default() });
         queues.join("l", 2, false);
         first.bring(Input::Start);
-        // The first round has no answer, and may yet be read.
+        // The first round has no answer, and the server may still read it.
         first.now = first.machine.wake_at();
         first.bring(Input::Wake);
         let lost = Err(Failure::unknown(FailureKind::Timeout, "no answer"));
@@ -137,7 +138,7 @@ fn a_place_that_nobody_uses_any_more_is_left_with_what_an_earlier_round_is_asked
         let gone = Ok(Reply::new(gone(), 0, 7));
         first.bring(Input::Answer { server: 0, tag: Tag { step: Step::Release, sent: first.now, ..tag }, answer: gone });
         let asked_again = first.now.after(STRAGGLER);
-        // The second one gets the lock, and its place is for the one that waits behind.
+        // The second round gets the lock, and its place is for the waiter behind.
         while first.round < 2 {
             first.now = first.machine.wake_at();
             first.bring(Input::Wake);

@@ -17,8 +17,8 @@ use crate::server::Request;
 enum Progress {
     /// Nothing of ours can be there.
     Unneeded,
-    /// Asked; whether an earlier request ended without an answer, whether our acquire or heal turned out to have
-    /// written it since, and until when to wait for the answer.
+    /// Asked. With it: whether an earlier request ended without an answer; whether our acquire or heal turned out to have written
+    /// the value since; and the end of the time to wait for the answer.
     Asked {
         sent: Tick,
         unsure: bool,
@@ -38,10 +38,11 @@ enum Progress {
 /// The pause before a release without an answer is sent again.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// After a broken connection the server may still read our acquire from it, behind our undo on the new one: ask once more.
+/// The pause before one more request after a broken connection: the server may still read our acquire from it, behind our undo on
+/// the new one.
 pub(super) const STRAGGLER: Duration = Duration::from_millis(500);
 
-/// What is taken off the servers.
+/// The value to take off the servers.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub(super) round: u32,
@@ -57,26 +58,26 @@ pub(super) struct Removal {
     owner: Arc<str>,
     pub(super) leaves: Option<Arc<str>>,
     quorum: Quorum,
-    /// Whether a round is undone, and no hold released.
+    /// Whether this is the undo of a round, not the release of a hold.
     undoes: bool,
-    /// If the first request went out within validity, what a repeated one finds was our own doing.
+    /// Whether the first request was sent within validity. If so, a later request that finds no value finds our own work.
     within_validity: bool,
     overrun: Duration,
-    /// When what was written is gone by itself.
+    /// The time by which the key has expired.
     deadline: Tick,
-    /// Until when an acquire without an answer may line the waiter up.
+    /// The time until which an acquire without an answer may put the waiter into a queue.
     leaves_until: Tick,
-    /// Acquires and heals of the same value that have not been answered: each may turn out a straggler.
+    /// The number of acquires and heals of the same value without an answer: each may succeed late.
     pub(super) awaited: usize,
     servers: Vec<Progress>,
-    /// When each server is asked once more, whatever it answered.
+    /// The time of one more request to each server, whatever the server has answered.
     stragglers: Vec<Tick>,
     failed: Vec<Option<Failure>>,
 }
 
 impl Removal {
-    /// Starts a removal of `owner` on the servers `concerned` says. `validity_end` is `None` for an undone round; no server
-    /// keeps the value longer than `kept_until`, or a ttl from now.
+    /// Starts a removal of `owner` on the servers that `concerned` selects. `validity_end` is `None` for an undone round. No
+    /// server keeps the value longer than `kept_until`, or a ttl from now.
     pub(super) fn begin(
         recipe: &Recipe,
         value: Value,
@@ -115,16 +116,16 @@ impl Removal {
         removal
     }
 
-    /// A key that was written until now is gone by itself after its ttl.
+    /// Moves the deadline: a key that was written until now expires after its ttl.
     fn prolong(&mut self, recipe: &Recipe, now: Tick) {
         self.deadline = self.deadline.max(now.after(recipe.options.ttl));
         self.prolong_place(now);
     }
 
-    /// A place that was lined up until now is gone by itself when its client is silent. A release doesn't wait for that: it tells
-    /// its outcome when the key is gone.
+    /// Moves the end of the place: the queue drops a place that was taken until now when its client is silent. A release doesn't
+    /// wait for that: its outcome is known when the key is gone.
     fn prolong_place(&mut self, now: Tick) {
-        let expires_with_key = mutant!(PlaceExpiresWithKey) && self.undoes || mutant!(HoldersPlaceExpiresWithKey) && !self.undoes;
+        let expires_with_key = if self.undoes { mutant!(PlaceExpiresWithKey) } else { mutant!(HoldersPlaceExpiresWithKey) };
         if self.leaves.is_none() || expires_with_key {
             return;
         }
@@ -134,7 +135,7 @@ impl Removal {
         }
     }
 
-    /// Whether `value` is what is being deleted.
+    /// Whether `value` is the value of this removal.
     pub(super) fn is_of(&self, value: &str) -> bool {
         *self.owner == *value
     }
@@ -143,13 +144,14 @@ impl Removal {
         self.servers[server] = Progress::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
         let op = release(recipe, Arc::clone(&self.owner), self.leaves.clone());
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
-        // Who waits for a connection learns why there is none, before its caller gives up or another request goes another way.
+        // A request without a connection fails by then with the reason, before its caller gives up or another request takes
+        // another way.
         let heard_by = now.after(recipe.response_timeout.min(recipe.unavailable_after / 2));
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(heard_by)) });
     }
 
-    /// An acquire or a heal of the value is under way there. Where nobody hears of the answer, for whoever would read it runs no
-    /// more, what our request overtook is asked for once more.
+    /// Notes the servers on which an acquire or a heal of the value is under way. Its answer may never arrive, because the loop
+    /// that would read it has stopped. So one more request follows, behind the write that ours overtook.
     pub(super) fn await_writes(&mut self, recipe: &Recipe, is_awaited: impl Fn(usize) -> bool, now: Tick) {
         let unheard = now.after(recipe.response_timeout * 2 + STRAGGLER);
         for server in (0..self.servers.len()).filter(|server| is_awaited(*server)) {
@@ -160,8 +162,8 @@ impl Removal {
         }
     }
 
-    /// The waiter leaves the queues: it goes with whatever is still to be asked for, since an acquire that has no answer so far may
-    /// line it up after it left.
+    /// Takes the waiter out of the queues with every request that is still to come: an acquire without an answer so far may still
+    /// put it into one.
     pub(super) fn take_along(&mut self, entry: &Arc<str>, now: Tick) {
         if self.leaves.is_none() {
             self.leaves = Some(Arc::clone(entry));
@@ -169,13 +171,13 @@ impl Removal {
         }
     }
 
-    /// A success of our acquire or heal arrived after all: delete that too.
+    /// Asks once more, because our acquire or heal succeeded late.
     fn straggler(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         self.prolong(recipe, now);
         self.ask(recipe, server, now, true, out);
     }
 
-    /// An acquire or a heal of the value has been answered after the removal began.
+    /// Takes an answer to an acquire or a heal of the value that arrived after the removal began.
     pub(super) fn late_write(&mut self, recipe: &Recipe, server: usize, now: Tick, answer: &Answer, out: &mut Vec<Command>) {
         self.awaited = self.awaited.saturating_sub(1);
         self.stragglers[server] = Tick::NEVER;
@@ -184,7 +186,7 @@ impl Removal {
             Ok(reply) if self.leaves.is_some() && reply.queued != Queued::Nothing => self.straggler(recipe, server, now, out),
             Ok(reply) if matches!(reply.verdict, Verdict::Vote | Verdict::Ok) => {
                 if let Progress::Asked { late, .. } = &mut self.servers[server] {
-                    // Most likely the request came after that, and its answer will say so.
+                    // Most likely the server read the request after the write. The answer will show it.
                     *late = true;
                     self.prolong(recipe, now);
                 } else {
@@ -196,8 +198,8 @@ impl Removal {
         }
     }
 
-    /// A request that writes the value went down with its connection, and may still be read from it. What a close gave up is taken
-    /// back there.
+    /// Notes a write of the value whose connection broke: the server may still read the write. After a close, the connection
+    /// itself takes it back.
     fn doubt(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
         if !failure.maybe_applied || failure.kind == FailureKind::Closed {
             return;
@@ -206,19 +208,20 @@ impl Removal {
         self.prolong(recipe, now);
     }
 
-    /// A server answered.
+    /// Takes a server's answer.
     pub(super) fn answer(&mut self, (server, sent): (usize, Tick), now: Tick, answer: &Answer) {
         let Progress::Asked { sent: last, unsure, late, .. } = self.servers[server] else { return };
-        // That an earlier request failed is known: another one is on its way.
+        // The failure of an earlier request is known: another request is on its way.
         if answer.is_err() && sent != last {
             return;
         }
         self.servers[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => Progress::Deleted,
-            // It may have come before what wrote it; or the answer to that was only read late, and somebody else took the key away.
+            // The request may have come before the write. Or the answer to the write was read late, and another program has taken
+            // the key away.
             Ok(_) if late => Progress::Again { at: now, unsure },
             Ok(reply) if (unsure || reply.repeated) && self.within_validity => Progress::Deleted,
-            // Something is there that is no lock, and nobody's.
+            // The key has a value that is no lock, and has no holder.
             Ok(Reply { verdict: Verdict::Conflict { .. }, .. }) => Progress::Taken(None),
             Ok(reply) => reply.rival().map_or(Progress::Gone, |rival| Progress::Taken(Some(rival.to_owned()))),
             Err(failure) => {
@@ -228,7 +231,7 @@ impl Removal {
         };
     }
 
-    /// Asks again where it is time.
+    /// Sends the requests that are due.
     pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         for server in 0..self.servers.len() {
             let has_expired = now >= self.deadline;
@@ -247,9 +250,9 @@ impl Removal {
                     out.extend(self.leaves.iter().map(|entry| leave(recipe, server, entry, now)));
                 }
                 Progress::Again { at, unsure } if now >= at => self.ask(recipe, server, now, unsure, out),
-                // A request may be stuck where nobody drives its I/O: another one goes another way.
+                // A request may be stuck on a connection whose I/O no thread drives: another one takes another way.
                 Progress::Asked { until, .. } if now >= until => self.ask(recipe, server, now, true, out),
-                // The answer under way may be older than what straggled.
+                // The answer under way may be older than the late write.
                 Progress::Asked { .. } if straggling => self.stragglers[server] = now.after(RETRY),
                 Progress::Again { .. } | Progress::Asked { .. } => (),
                 _ if straggling => {
@@ -261,12 +264,12 @@ impl Removal {
         }
     }
 
-    /// When whatever was written is gone by itself.
+    /// The time by which key and place are gone by themselves.
     fn ends(&self) -> Tick {
         self.deadline.max(self.leaves_until)
     }
 
-    /// When to wake it, if at all.
+    /// The time of the next request; `None` if there is none.
     pub(super) fn wake_at(&self) -> Option<Tick> {
         let again = |(progress, straggler): (&Progress, &Tick)| match progress {
             Progress::Again { at, .. } => (*at).min(self.deadline),
@@ -277,14 +280,14 @@ impl Removal {
         self.servers.iter().zip(&self.stragglers).map(again).min().filter(|at| *at != Tick::NEVER)
     }
 
-    /// Whether nothing of the value is left, or can still turn up.
+    /// Whether the value is gone, and can't come back.
     pub(super) fn is_over(&self) -> bool {
         let settled = self.awaited == 0 && self.stragglers.iter().all(|at| *at == Tick::NEVER);
         settled && !self.servers.iter().any(|progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. }))
     }
 
-    /// The outcome, once a majority decides it. `later` is how many servers have voted for others since, and whether as many as
-    /// that, of how many, prove another hold.
+    /// The outcome, once a majority decides it. `later` is the number of servers that have voted for others since. `proves` says
+    /// whether so many servers prove another hold.
     pub(super) fn outcome(&self, later: usize, proves: impl Fn(usize) -> bool) -> Option<Release> {
         let count = |is: fn(&Progress) -> bool| self.servers.iter().filter(|progress| is(progress)).count();
         let deleted = count(|progress| matches!(progress, Progress::Deleted));
@@ -298,7 +301,7 @@ impl Removal {
         let rival = |progress: &Progress| if let Progress::Taken(rival) = progress { rival.clone() } else { None };
         let rival = self.servers.iter().find_map(rival);
         let proved = count(|progress| matches!(progress, Progress::Taken(_))) > 0 || proves(later);
-        // Some have voted for others since: those that were asked a moment ago may complete the proof.
+        // Some servers have voted for others since. Those that were asked a moment ago may complete the proof.
         let asked = count(|progress| matches!(progress, Progress::Asked { unsure: false, .. }));
         if !proved && later > 0 && proves(later + asked) {
             return None;
@@ -307,7 +310,7 @@ impl Removal {
         Some(Release { outcome, rival, rival_fence: None, overrun: self.overrun })
     }
 
-    /// The servers that have not answered, as errors.
+    /// The errors of the servers that have not answered.
     pub(super) fn errors(&self, recipe: &Recipe) -> Vec<ServerError> {
         let open = |progress: &Progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. });
         let silent = self.servers.iter().enumerate().filter(|(_, leave)| open(leave));
@@ -321,14 +324,14 @@ impl Removal {
     }
 }
 
-/// Whether a server has to do with a removal.
+/// The part of a server in a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Concern {
-    /// Nothing of ours is there.
+    /// None: nothing of ours is there.
     None,
-    /// Something is, or may be.
+    /// One request: something of ours is there, or may be.
     Ask,
-    /// Our acquire went down with a connection and may still be read from it.
+    /// Two requests: our acquire was on a connection that broke, and the server may still read it.
     AskTwice,
 }
 

@@ -73,7 +73,7 @@ fn a_release_that_came_before_its_acquire_is_sent_again() {
 
 #[test]
 fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
-    // The last: a close takes it back on its own connection.
+    // The last request: a close takes the write back on its own connection.
     for (kind, doubted) in [(FailureKind::Disconnected, true), (FailureKind::Closed, false)] {
         vote_whose_answer_nobody_reads_is_taken_off(kind, doubted);
     }
@@ -97,7 +97,7 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool)
 }
 
 fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
-    // The waiter leaves with the removal, or while it goes on; in between the acquire ended without an answer.
+    // The waiter leaves with the removal, or while it goes on. In between the acquire ended without an answer.
     for leaves_at_once in [true, false] {
         let (mut recipe, mut out) = (recipe(1), Vec::new());
         recipe.options.ttl = Duration::from_millis(100);
@@ -134,7 +134,7 @@ fn a_place_of_a_holder_is_left_after_the_key_has_expired_and_delays_no_outcome()
     let value = Value { round: 1, owner: "me".into(), leaves: None };
     let mut removal = Removal::begin(&recipe, value, SENT, Some(expires), expires, |_| Concern::Ask, &mut out);
     removal.await_writes(&recipe, |server| server == 2, SENT);
-    // One has deleted the key, one is silent. The third has no answer to the acquire, and may read it late.
+    // One server has deleted the key, one is silent. The third has no answer to the acquire, and may read it late.
     removal.answer((0, SENT), SENT, &say(Verdict::Ok));
     removal.answer((2, SENT), SENT, &say(gone()));
     let heard = SENT.after(Duration::from_millis(1));
@@ -159,7 +159,7 @@ fn a_holders_place_is_left_also_after_its_key_has_expired() {
 
 #[test]
 fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
-    // Of three servers, two have answered that the key is gone; how many of them have voted for others since?
+    // Two of three servers have answered that the key is gone. `later` is the number of servers that have voted for others since.
     for (later, third_is_asked, expected) in
         [(0, true, Some(Outcome::Expired)), (1, true, None), (1, false, Some(Outcome::Expired)), (2, true, Some(Outcome::Taken))]
     {

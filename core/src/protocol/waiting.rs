@@ -56,7 +56,7 @@ impl Waiting {
     }
 
     /// Reports once that a wait without an end is long, which began at `started`.
-    pub(super) fn tell_long(&mut self, started: Tick, now: Tick, out: &mut Vec<Command>) {
+    pub(super) fn report_long(&mut self, started: Tick, now: Tick, out: &mut Vec<Command>) {
         if now >= self.long_at {
             self.long_at = Tick::NEVER;
             out.push(Command::WaitsLong { since: started });
@@ -120,12 +120,12 @@ impl Waiting {
         let Some(seat) = &mut self.seat else { return look_at };
         match seat.role {
             Role::First => {
-                let is_told = found.rank.is_some() && seat.slot.listen_state().suffices(recipe.quorum().needed());
+                let is_notified = found.rank.is_some() && seat.slot.listen_state().suffices(recipe.quorum().needed());
                 let is_foreign = wait::is_foreign(&found.holder.owner) && !mutant!(ForeignTrusted);
-                let again = match is_told {
+                let again = match is_notified {
                     true if is_foreign => wait::after_foreign(now, rng),
                     true if mutant!(NoLook) => Tick::NEVER,
-                    _ => wait::after_busy(now, is_told, polls, rng),
+                    _ => wait::after_busy(now, is_notified, polls, rng),
                 };
                 let expiry = wait::after_expiry(now, found.holder.remaining, found.rank.unwrap_or(0), rng);
                 again.min(if mutant!(ExpiryUnnoticed) { Tick::NEVER } else { expiry }).min(look_at)
@@ -169,11 +169,11 @@ impl Waiting {
     /// Takes the news that a server announces releases from now on, or no longer: notices may have been lost. Gives whether this
     /// waiter is to try.
     pub(super) fn listens(&mut self, server: usize) -> bool {
-        let is_front = !self.split && !mutant!(HearsIgnored) && self.seat.as_ref().is_some_and(|seat| seat.role == Role::First);
-        if is_front {
+        let is_first = !self.split && !mutant!(HearsIgnored) && self.seat.as_ref().is_some_and(|seat| seat.role == Role::First);
+        if is_first {
             self.hints[server] = true;
         }
-        is_front
+        is_first
     }
 
     /// Takes a new role in the local queue, after a waiter left or the servers failed.

@@ -36,7 +36,7 @@ pub(crate) struct LockActor {
     /// The end of validity, microseconds of the boot clock: read without a lock.
     valid_until: AtomicU64,
     /// Whether the holder knows that the lock is not held: from an error, a watcher or an answer.
-    told: AtomicBool,
+    holder_knows: AtomicBool,
     /// Whether the warning about an acquire of the same client that waits for this hold was emitted.
     waited_for: AtomicBool,
 }
@@ -116,7 +116,7 @@ impl LockActor {
             owner: OnceLock::new(),
             state: Mutex::new(state),
             valid_until: AtomicU64::new(0),
-            told: AtomicBool::new(false),
+            holder_knows: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
         })
     }
@@ -141,12 +141,12 @@ impl LockActor {
 
     /// Notes that the holder knows that the lock is not held.
     pub(crate) fn holder_is_told(&self) {
-        self.told.store(true, Ordering::Relaxed);
+        self.holder_knows.store(true, Ordering::Relaxed);
     }
 
     /// Warns if a lock is given back after a loss that its holder never learnt of: the work went on without the lock.
     pub(crate) fn notice_unseen_loss(&self) {
-        if self.told.load(Ordering::Relaxed) {
+        if self.holder_knows.load(Ordering::Relaxed) {
             return;
         }
         let Err(error) = self.check() else { return };
@@ -169,7 +169,7 @@ impl LockActor {
         if state.loss.is_some() || state.failed || state.machine.is_finished() {
             let loss = state.loss.clone();
             drop(state);
-            self.tell(watcher, loss);
+            self.call_watcher(watcher, loss);
             return None;
         }
         state.next_watcher += 1;
@@ -184,10 +184,10 @@ impl LockActor {
         drop(watcher);
     }
 
-    fn tell_watchers(&self, loss: Option<&Loss>) {
+    fn call_watchers(&self, loss: Option<&Loss>) {
         let watchers = std::mem::take(&mut self.state.lock().watchers);
         for watcher in watchers.into_values() {
-            self.tell(watcher, loss.cloned());
+            self.call_watcher(watcher, loss.cloned());
         }
     }
 
@@ -209,7 +209,7 @@ impl LockActor {
         bodies.into_iter().for_each(|task| self.session.tasks.bodies.close(task, self.recipe.keys.lock(), self));
     }
 
-    fn tell(&self, watcher: Watcher, loss: Option<Loss>) {
+    fn call_watcher(&self, watcher: Watcher, loss: Option<Loss>) {
         self.session.call_back(self.recipe.name(), "a callback for the loss of a lock", || watcher(loss));
     }
 
@@ -270,7 +270,7 @@ impl LockActor {
         if finished {
             self.session.runtime().cancel_alarm(set, self.id);
             self.session.remove(self.id);
-            self.tell_watchers(None);
+            self.call_watchers(None);
         }
     }
 
@@ -316,7 +316,7 @@ impl LockActor {
                 if let Some(owner) = self.noted_owner() {
                     self.session.tasks.forget_holder(owner);
                 }
-                self.tell_watchers(Some(&loss));
+                self.call_watchers(Some(&loss));
             }
         }
     }
@@ -359,7 +359,7 @@ impl LockActor {
         self.session.leave_queue(self.recipe.keys.lock(), self.id, LeaveReason::GaveUp);
         self.session.runtime().cancel_alarm(set, self.id);
         self.session.remove(self.id);
-        self.tell_watchers(loss.as_ref());
+        self.call_watchers(loss.as_ref());
     }
 
     fn panicked(&self) -> Error {

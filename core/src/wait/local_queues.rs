@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
-use crate::wait::passed::PassedTurns;
+use crate::wait::passed::PassedNotices;
 use crate::wait::shared_outage::SharedOutage;
 use crate::wait::{Hint, Hinted, ListenState, Role, Seat, Slot};
 
@@ -19,7 +19,7 @@ pub struct LocalQueues {
     servers: usize,
     queues: BTreeMap<Box<str>, LocalQueue>,
     last_number: u64,
-    passed: PassedTurns,
+    passed: PassedNotices,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl LocalQueues {
             servers,
             queues: BTreeMap::new(),
             last_number: 0,
-            passed: PassedTurns::default(),
+            passed: PassedNotices::default(),
         }
     }
 

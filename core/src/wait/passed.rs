@@ -15,9 +15,9 @@ const WINDOW: Duration = Duration::from_millis(CLAIM_MS);
 
 /// The time at which a notice was last passed on, by server and lock.
 #[derive(Debug, Default)]
-pub(super) struct PassedTurns(HashMap<(usize, Box<str>), Tick>);
+pub(super) struct PassedNotices(HashMap<(usize, Box<str>), Tick>);
 
-impl PassedTurns {
+impl PassedNotices {
     /// Whether a notice may be passed on: once in a claim window for each server and lock. Remembers a notice that may.
     pub(super) fn may_pass(&mut self, server: usize, lock: &str, now: Tick) -> bool {
         if mutant!(EveryTurnPassed) {
@@ -45,7 +45,7 @@ mod tests {
     }
 
     fn one_turn_is_passed_on_for_each_lock_and_claim_window() {
-        let mut turns = PassedTurns::default();
+        let mut notices = PassedNotices::default();
         for (server, lock, now, may) in [
             (0, "a", 1_000, true),
             (0, "a", 1_000, false),
@@ -56,16 +56,16 @@ mod tests {
             (0, "a", 1_399, false),
             (0, "a", 9_000, true),
         ] {
-            assert_eq!(turns.may_pass(server, lock, at(now)), may, "{server} {lock} {now}");
+            assert_eq!(notices.may_pass(server, lock, at(now)), may, "{server} {lock} {now}");
         }
     }
 
     fn a_sender_that_names_ever_new_locks_gets_no_further() {
-        let mut turns = PassedTurns::default();
-        let passed = (0..10_000).filter(|n| turns.may_pass(0, &format!("l{n}"), at(n / 100))).count();
-        assert_eq!((passed, turns.0.len()), (MOST, MOST), "ten thousand in a tenth of a second");
-        assert!(turns.may_pass(0, "a", at(1_000)), "nobody is kept out for longer than a window");
-        assert_eq!(turns.0.len(), 1);
+        let mut notices = PassedNotices::default();
+        let passed = (0..10_000).filter(|n| notices.may_pass(0, &format!("l{n}"), at(n / 100))).count();
+        assert_eq!((passed, notices.0.len()), (MOST, MOST), "ten thousand in a tenth of a second");
+        assert!(notices.may_pass(0, "a", at(1_000)), "nobody is kept out for longer than a window");
+        assert_eq!(notices.0.len(), 1);
     }
 
     #[test]

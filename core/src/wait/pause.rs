@@ -46,8 +46,8 @@ fn jittered(pause: Duration, rng: &mut fastrand::Rng) -> Duration {
 }
 
 /// The next try for a busy lock without a notice: after a long pause if servers announce releases, else after a poll's pause.
-pub(crate) fn after_busy(now: Tick, is_told: bool, polls: u32, rng: &mut fastrand::Rng) -> Tick {
-    now.after(if is_told { LOOK - LOOK.mul_f64(rng.f64() / 4.0) } else { jittered(grown(FIRST_POLL, LAST_POLL, polls), rng) })
+pub(crate) fn after_busy(now: Tick, is_notified: bool, polls: u32, rng: &mut fastrand::Rng) -> Tick {
+    now.after(if is_notified { LOOK - LOOK.mul_f64(rng.f64() / 4.0) } else { jittered(grown(FIRST_POLL, LAST_POLL, polls), rng) })
 }
 
 /// The next try for a lock whose holder announces no release.
