@@ -125,13 +125,14 @@ impl Removal {
     /// Moves the end of the place: the queue drops a place that was taken until now when its client is silent. A release doesn't
     /// wait for that: its outcome is known when the key is gone.
     fn prolong_place(&mut self, now: Tick) {
-        let expires_with_key = if self.undoes { mutant!(PlaceExpiresWithKey) } else { mutant!(HoldersPlaceExpiresWithKey) };
-        if self.leaves.is_none() || expires_with_key {
-            return;
-        }
-        self.leaves_until = now.after(Duration::from_millis(ALIVE_MS));
-        if self.undoes {
-            self.deadline = self.deadline.max(self.leaves_until);
+        let until = now.after(Duration::from_millis(ALIVE_MS));
+        match (&self.leaves, self.undoes) {
+            (Some(_), true) if !mutant!(PlaceExpiresWithKey) => {
+                self.leaves_until = until;
+                self.deadline = self.deadline.max(until);
+            }
+            (Some(_), false) if !mutant!(HoldersPlaceExpiresWithKey) => self.leaves_until = until,
+            _ => (),
         }
     }
 
