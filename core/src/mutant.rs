@@ -109,6 +109,7 @@ mod planted {
                         Self::LongerRoundForgotten,
                         Self::PlaceExpiresWithKey,
                         Self::HoldersPlaceExpiresWithKey,
+                        Self::ConfirmationSettlesAcquire,
                     ];
             }
         };
@@ -144,6 +145,8 @@ mod planted {
         OwnerReused,
         /// A round that a majority attests is granted although its ttl has passed.
         LateGrant,
+        /// A confirmation that fails makes an acquire without an answer a refused one.
+        ConfirmationSettlesAcquire,
         /// A vote that comes after the grant is taken back.
         LateVoteReleased,
         /// A failed round is not undone where its acquire has not been answered, and its late success stays.

@@ -12,7 +12,7 @@ use crate::options::{Wait, wire_millis};
 use crate::protocol::ballot::{Late, Standing};
 use crate::protocol::context::Context;
 use crate::protocol::outage::Outage;
-use crate::protocol::round::{Refusal, Round};
+use crate::protocol::round::Round;
 use crate::protocol::tally::Tally;
 use crate::protocol::waiting::{Found, Waiting};
 use crate::protocol::{Command, Recipe, Step, Tag, leave};
@@ -267,7 +267,7 @@ impl Acquiring {
             }
             // The vote stands; only its confirmation is unknown.
             (Step::Confirm, Err(failure)) => {
-                round.refusals[server] = Some(Refusal::Failed(failure));
+                round.confirmation_failed(server, failure);
                 round.ballot.refuse_confirmation(server)
             }
             _ => return Decision::Pending,

@@ -131,7 +131,17 @@ impl Round {
         });
     }
 
+    /// A confirmation has no answer. Our acquire may still be read where that has none, either.
+    pub(super) fn confirmation_failed(&mut self, server: usize, failure: Failure) {
+        if !self.is_unsure(server) || mutant!(ConfirmationSettlesAcquire) {
+            self.refusals[server] = Some(Refusal::Failed(failure));
+        }
+    }
+
     pub(super) fn refuse_confirmation(&mut self, server: usize, reply: Reply) {
+        if self.is_unsure(server) && !mutant!(ConfirmationSettlesAcquire) {
+            return;
+        }
         self.refusals[server] = Some(match reply.verdict {
             Verdict::No { holder: Some(owner), remaining } if *owner != *self.owner => Refusal::Held(Holder { owner, remaining }),
             Verdict::Conflict { found } => Refusal::Conflict(found),
@@ -202,6 +212,7 @@ impl Round {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Remaining;
     use crate::protocol::waiting::tests::{at, recipe};
 
     #[test]
@@ -209,5 +220,28 @@ mod tests {
         let mut round = Round::new(&recipe(3), 1, "us".into(), false, at(0));
         round.refuse_confirmation(0, Reply::new(Verdict::Conflict { found: "list".into() }, 0, 0));
         assert!(matches!(&round.refusals[0], Some(Refusal::Conflict(found)) if found == "list"));
+    }
+
+    fn an_acquire_without_an_answer_may_still_be_read_whatever_a_confirmation_finds() {
+        let mut round = Round::new(&recipe(3), 1, "me".into(), false, at(0));
+        for server in 0..2 {
+            round.refuse(server, Err(Failure::unknown(FailureKind::Disconnected, "it broke")), &mut 0);
+        }
+        round.refuse_confirmation(0, Reply::new(Verdict::No { holder: None, remaining: Remaining::Gone }, 0, 7));
+        round.confirmation_failed(1, Failure::not_applied(FailureKind::Refused, "nobody listens"));
+        assert_eq!([0, 1, 2].map(|server| round.is_unsure(server)), [true, true, false]);
+    }
+
+    #[test]
+    fn a_confirmation_says_nothing_of_an_acquire_without_an_answer() {
+        an_acquire_without_an_answer_may_still_be_read_whatever_a_confirmation_finds();
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn the_table_notices_what_is_left_out() {
+        use crate::mutant::{Mutant, assert_noticed};
+        let table = an_acquire_without_an_answer_may_still_be_read_whatever_a_confirmation_finds;
+        assert_noticed(Mutant::ConfirmationSettlesAcquire, table);
     }
 }

@@ -67,6 +67,10 @@ const KEPT: &[(u64, &str)] = &[
         37246,
         "a waiter came to a place which its server had dropped in an outage, and was expected in line before the one it shares that with had looked",
     ),
+    (
+        42094,
+        "a confirmation found no key on a server whose connection had broken with the acquire, which was read behind the heal that followed",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
