@@ -51,8 +51,8 @@ impl World {
                     self.violate(format!("c{client}.{slot}: lost twice, or after its end"));
                 }
             }
+            Command::Warm => self.warm(client),
             Command::Send { .. }
-            | Command::Warm
             | Command::Listen
             | Command::Untold(_)
             | Command::Jumped(_)

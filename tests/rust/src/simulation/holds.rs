@@ -86,7 +86,7 @@ impl World {
         let ttl = micros(entry.ttl());
         // A beat is sent when two thirds of the ttl remain, or at once after a grant that took longer.
         let first = entry.first_span.min(ttl * 3 / 5);
-        let answered = trip * 100 < ttl * 45 && trip < first && trip < micros(self.plan.response_timeout);
+        let answered = trip * 100 < ttl * 45 && entry.trips * trip < first && trip < micros(self.plan.response_timeout);
         let undisturbed = self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.processes[client].closed;
         if entry.recipe.options.renew && answered && undisturbed && entry.gone.is_none() {
             self.violate(format!("c{client}.{slot}: lost although every beat is answered within {trip} of {ttl}"));
@@ -158,7 +158,9 @@ impl World {
         if self.history.attested(&grant.owner, grant.fence) < self.plan.needed() {
             self.violate(format!("c{client}.{slot}: granted with a fence that no majority attests: {grant:?}"));
         }
+        let trips = self.trips(client);
         let entry = &mut self.processes[client].slots[slot];
+        entry.trips = trips;
         entry.grant = Some(grant.clone());
         entry.granted_at = self.now;
         entry.first_span = micros(entry.valid_until.since(tick));

@@ -148,6 +148,23 @@ impl World {
         self.bring_to(client, server, way, Event::Submit(Job::new(request, Completion::new(receive))));
     }
 
+    /// Has every connection of a client made that is not there yet: renewals will use them.
+    pub(super) fn warm(&mut self, client: usize) {
+        for server in 0..self.plan.servers {
+            for way in 0..self.routes[client][server].ways.len() {
+                self.bring_to(client, server, way, Event::Warm);
+            }
+        }
+    }
+
+    /// How many trips a client's next renewal may take. A connection that isn't there yet takes a trip to open, and two for the
+    /// handshake. A server that doesn't know the script takes a second one.
+    pub(super) fn trips(&self, client: usize) -> u64 {
+        let is_warm = self.routes[client].iter().flat_map(|route| &route.ways).all(|way| way.connection.is_up());
+        let is_known = self.nodes.iter().all(|node| node.scripts.contains("extend"));
+        1 + if is_warm { 0 } else { 3 } + u64::from(!is_known)
+    }
+
     /// Brings an input to a connection, and does what it says.
     pub(super) fn bring_to(&mut self, client: usize, server: usize, way: usize, event: Event) {
         let now = self.read_clocks(client).tick;

@@ -84,6 +84,8 @@ pub(super) struct Slot {
     pub(super) unanswered: bool,
     /// How long it was valid when it was granted, microseconds.
     pub(super) first_span: u64,
+    /// How many trips the first renewal may take.
+    pub(super) trips: u64,
 }
 
 impl Slot {
@@ -118,6 +120,7 @@ impl Slot {
             release_refused: false,
             unanswered: false,
             first_span: 0,
+            trips: 1,
         }
     }
 

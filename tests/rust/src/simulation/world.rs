@@ -172,7 +172,7 @@ impl World {
         if let Some(quorum_config) = quorum_config(self) {
             for node in &mut self.nodes {
                 let (reply, _) = node.apply(&Op::Trust { quorum_config }, 0);
-                debug_assert_eq!(reply.verdict, Verdict::Ok);
+                assert_eq!(reply.verdict, Verdict::Ok);
             }
         }
         let plan = self.plan.clone();
