@@ -1,4 +1,4 @@
-//! A held lock: one acquisition, which alone can extend or release it.
+//! Held lock: one acquisition. Only its handle can extend or release it.
 
 mod blocking;
 mod host;
