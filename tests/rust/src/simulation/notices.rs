@@ -1,4 +1,4 @@
-//! Hearing: what servers tell waiters, and how it gets lost.
+//! Notices: the notices of servers for waiters, and the loss of some.
 
 use std::sync::Arc;
 
