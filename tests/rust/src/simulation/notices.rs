@@ -12,7 +12,7 @@ use super::queue::Happening;
 use super::world::World;
 
 impl World {
-    /// The channel of a client is its index.
+    /// The id of a client, by which its channel is named: its index.
     pub(super) fn client_id(client: usize) -> String {
         format!("c{client}")
     }
@@ -21,7 +21,7 @@ impl World {
         (0..self.processes.len()).find(|client| channel == locktender::machine::channel(&Self::client_id(*client)))
     }
 
-    /// Somebody waits: from now on the servers' messages are heard.
+    /// A caller waits: from now on the client receives the servers' messages.
     pub(super) fn listen(&mut self, client: usize) {
         if std::mem::replace(&mut self.processes[client].listening, true) {
             return;
@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    /// Messages come from now on, or no longer.
+    /// The client receives a server's messages from now on, or no longer.
     pub(super) fn hears(&mut self, client: usize, server: usize, hears: bool) {
         self.routes[client][server].subscribed = hears;
         self.processes[client].lines.listen_state().set(server, hears);

@@ -1,4 +1,4 @@
-//! Standing: the waiters in a server's queue, and how an operation may change them: the queue's rules, written independently.
+//! Standing: the waiters in a server's queue, and the changes that an operation may make: the queue's rules, written independently.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use super::clock::Instant;
 use super::node::Node;
 use super::world::World;
 
-/// How long a client counts as alive after its last sign, microseconds.
+/// The time for which a client counts as alive after its last sign, microseconds.
 const ALIVE_US: u64 = 3_000_000;
 
-/// From when on a waiter can't be passed, microseconds.
+/// The age from which a waiter can't be passed, microseconds.
 const PATIENT_US: u64 = 1_000_000;
 
-/// When each client last lined up at a server for a lock, by the server's clock.
+/// The time of each client's last entry into the queue of a lock on a server, by the server's clock.
 pub(super) type Signs = HashMap<(usize, usize), HashMap<String, u64>>;
 
 /// A lock and its queue on one server.
@@ -47,7 +47,7 @@ impl Standing {
         self.line.iter().find(|(other, _)| **other == *entry).map(|(_, arrival)| *arrival)
     }
 
-    /// Whether a waiter is served before anybody else.
+    /// Whether a waiter is served before all others.
     fn is_next(&self, (entry, arrival): &(Arc<str>, u64)) -> bool {
         entry.starts_with('f') || self.now_us.saturating_sub(*arrival) >= PATIENT_US
     }
@@ -56,7 +56,7 @@ impl Standing {
         self.holder.as_deref() == Some(holder)
     }
 
-    /// Whether an operation leaves nobody in the lock, if nobody is told; and whether nobody may pass the first then.
+    /// Whether an operation frees the lock for the first waiter; and, if so, whether no other waiter may pass the first.
     fn is_freed_by(&self, op: &Op, first: Option<&(Arc<str>, u64)>) -> Option<bool> {
         let leaves = |entry: &Arc<str>| self.holder.is_none() || self.is_held_by(&claim(entry));
         match op {
@@ -65,7 +65,7 @@ impl Standing {
             Op::Acquire { place, fair, quorum_config: None, .. }
                 if self.holder.is_none() && !wants_only_what_was_handed_over(op) =>
             {
-                // Who was told has left the line, but came before whoever stands there now.
+                // A waiter that was notified has left the queue, but came before the waiter that is the first now.
                 let was_first =
                     |place: &Place, head: &(Arc<str>, u64)| place.entry == head.0 || (1..head.1).contains(&place.arrival);
                 let passes = |head: &&(Arc<str>, u64)| !place.as_ref().is_some_and(|place| was_first(place, head));
@@ -75,7 +75,7 @@ impl Standing {
         }
     }
 
-    /// Holds an operation against the rules; `lives` says which waiters' clients are alive.
+    /// Checks an operation against the rules; `lives` says which waiters' clients are alive.
     fn allows(&self, op: &Op, reply: &Reply, after: &Self, told: &[String], lives: impl Fn(&str) -> bool) -> Result<(), String> {
         let (leaver, place, single) = match op {
             Op::Release { leave, single_server, .. } => (leave.as_ref(), None, *single_server),
@@ -114,7 +114,7 @@ impl Standing {
         place.map_or(Ok(()), |place| self.puts(place, reply, after, lives(&place.entry)))
     }
 
-    /// Where who asked stands afterwards.
+    /// The place of the waiter that asked, after the operation.
     fn puts(&self, place: &Place, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
         let stands = match reply.verdict {
             Verdict::Held { .. } => true,
@@ -139,7 +139,7 @@ impl Standing {
             .filter(|at| matches!(reply.verdict, Verdict::Held { .. }) && *at > 0);
         let at_tail = arrival >= self.now_us && arrival > last;
         let right = match before {
-            // One that was dead may have been dropped just before it came.
+            // A dead waiter may have been dropped just before it came back.
             Some(before) if before < tail => arrival == before || !lives && place.arrival == 0 && at_tail,
             _ => at_tail,
         };
@@ -147,13 +147,14 @@ impl Standing {
     }
 }
 
-/// Whether the lock is not taken anew where the hold that was handed over is no more: that is refused, and changes nothing.
+/// Whether the operation only adopts. If the hold that was handed over is gone, the lock is not acquired anew: the server refuses,
+/// and changes nothing.
 const fn wants_only_what_was_handed_over(op: &Op) -> bool {
     matches!(op, Op::Acquire { adopt: Some(Adoption { or_acquire: false, .. }), .. })
 }
 
 impl World {
-    /// A server has done an operation, and told waiters.
+    /// A server has done an operation, and notified waiters.
     pub(super) fn look_at_queue(
         &mut self,
         server: usize,
@@ -177,7 +178,7 @@ impl World {
         let signs = self.watch.signs.get(&(server, name));
         let sign = |entry: &str| signs?.get(&client(entry)).copied();
         let lives = |entry: &str| sign(entry).is_some_and(|at| at + ALIVE_US >= before.now_us);
-        // What a crash brought back is not known here.
+        // The rules don't know data that a crash brought back.
         if self.nodes[server].forgot_at.is_none()
             && let Err(why) = before.allows(op, reply, &after, &told, lives)
         {
