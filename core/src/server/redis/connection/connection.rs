@@ -150,13 +150,13 @@ impl Connection {
                 }
             }
             Input::Unopened(Role::Listening, failure) => {
-                self.listen_aside(|subscriber, chance| subscriber.unopened(failure, now, chance, out));
+                self.bring_to_second(|subscriber, chance| subscriber.unopened(failure, now, chance, out));
             }
             Input::Read(Role::Listening, count) => {
-                self.listen_aside(|subscriber, chance| subscriber.read(count, now, chance, out));
+                self.bring_to_second(|subscriber, chance| subscriber.read(count, now, chance, out));
             }
             Input::Closed(Role::Listening, why) => {
-                self.listen_aside(|subscriber, chance| subscriber.closed(why, now, chance, out));
+                self.bring_to_second(|subscriber, chance| subscriber.closed(why, now, chance, out));
             }
             Input::Wake => self.wake(now, out),
             Input::GiveUp => self.give_up(now, out),

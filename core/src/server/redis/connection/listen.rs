@@ -53,7 +53,7 @@ impl Connection {
     }
 
     /// Gives the subscriber an event of the second connection.
-    pub(super) fn listen_aside(&mut self, bring: impl FnOnce(&mut Subscriber, f64)) {
+    pub(super) fn bring_to_second(&mut self, bring: impl FnOnce(&mut Subscriber, f64)) {
         if let Some(subscriber) = &mut self.subscriber {
             bring(subscriber, self.rng.f64());
         }
@@ -62,7 +62,7 @@ impl Connection {
     /// Ends listening if the subscriber `is_over`, and gives up the second connection.
     pub(super) fn forget_listener(&mut self, out: &mut Vec<Effect>, is_over: impl FnOnce(&Subscriber) -> bool) {
         if let Some(subscriber) = self.subscriber.take_if(|subscriber| is_over(subscriber))
-            && subscriber.is_aside()
+            && subscriber.has_second()
         {
             out.push(Effect::Drop(Role::Listening));
         }

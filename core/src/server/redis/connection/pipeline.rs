@@ -65,7 +65,7 @@ struct Command {
     /// Whether it finds out if the server knows a script.
     probes: bool,
     /// Whether its answer counts whenever it comes, though the response timeout has passed.
-    is_patient: bool,
+    counts_late: bool,
 }
 
 /// The result of a look at the response timeouts.
@@ -137,13 +137,13 @@ impl Pipeline {
             self.probes += 1;
         }
         let (undo, question, reads) = (None, None, self.reads);
-        self.commands.push_back(Command { job: Some(job), form, undo, question, at: now, reads, probes, is_patient: false });
+        self.commands.push_back(Command { job: Some(job), form, undo, question, at: now, reads, probes, counts_late: false });
     }
 
     /// Notes a question of the subscriber that is sent now.
     pub(crate) fn push_question(&mut self, question: Question, now: Tick) {
         let (form, undo, question, reads) = (Form::ByText, None, Some(question), self.reads);
-        self.commands.push_back(Command { job: None, form, undo, question, at: now, reads, probes: false, is_patient: false });
+        self.commands.push_back(Command { job: None, form, undo, question, at: now, reads, probes: false, counts_late: false });
     }
 
     /// Whether an answer is to come that may say: send this command again.
@@ -187,7 +187,7 @@ impl Pipeline {
 
     /// The time at which the oldest operation in flight has waited long enough, or at which the look at late answers ends.
     pub(crate) fn due(&self) -> Tick {
-        let oldest = self.commands.iter().find(|command| command.job.is_some() && !command.is_patient);
+        let oldest = self.commands.iter().find(|command| command.job.is_some() && !command.counts_late);
         let oldest = oldest.map_or(Tick::NEVER, |command| command.at.after(self.response_timeout));
         let due = self.watched.map_or(oldest, |(since, _)| oldest.min(since.after(self.response_timeout)));
         due.max(self.more.map_or(Tick::default(), |(until, _)| until))
@@ -208,12 +208,12 @@ impl Pipeline {
         if now < self.due() {
             return overdue;
         }
-        self.look_after_patient(now, &mut overdue);
+        self.check_late(now, &mut overdue);
         for command in &mut self.commands {
             if command.at.after(timeout) > now {
                 break;
             }
-            if command.is_patient {
+            if command.counts_late {
                 continue;
             }
             let Some(job) = &command.job else { continue };
@@ -221,7 +221,7 @@ impl Pipeline {
             if command.reads == reads {
                 overdue.silent = true;
             } else if job.request.op.counts_late() && now < job.request.deadline {
-                command.is_patient = true;
+                command.counts_late = true;
                 self.watched.get_or_insert((now, reads));
                 continue;
             }
@@ -232,16 +232,16 @@ impl Pipeline {
     }
 
     /// Gives up operations whose late answers no longer count, and looks whether anything arrives for the others.
-    fn look_after_patient(&mut self, now: Tick, overdue: &mut Overdue) {
+    fn check_late(&mut self, now: Tick, overdue: &mut Overdue) {
         let Some((since, before)) = self.watched else { return };
         if now < since.after(self.response_timeout) {
             return;
         }
         let mut left = false;
-        for command in self.commands.iter_mut().filter(|command| command.is_patient) {
+        for command in self.commands.iter_mut().filter(|command| command.counts_late) {
             let over = command.job.take_if(|job| job.request.deadline <= now);
-            command.is_patient = command.job.is_some();
-            left |= command.is_patient;
+            command.counts_late = command.job.is_some();
+            left |= command.counts_late;
             overdue.late.extend(over);
         }
         overdue.silent = before == self.reads && left;

@@ -58,11 +58,11 @@ enum Stage {
     Subscribing(Subscription),
     Listening,
     /// The subscription is on a second connection, or will be.
-    Aside(Box<ListeningConnection>),
+    Second(Box<ListeningConnection>),
     /// No attempt is made before `until`.
     Resting {
         until: Tick,
-        aside: bool,
+        on_second: bool,
     },
 }
 
@@ -102,12 +102,12 @@ impl Subscriber {
 
     /// Whether the first connection is needed even if there is no operation to send.
     pub(crate) fn wants_first(&self) -> bool {
-        !matches!(self.stage, Stage::Aside(_) | Stage::Resting { .. })
+        !matches!(self.stage, Stage::Second(_) | Stage::Resting { .. })
     }
 
     /// Whether there is a second connection, or an attempt to make one.
-    pub(crate) fn is_aside(&self) -> bool {
-        matches!(self.stage, Stage::Aside(_))
+    pub(crate) fn has_second(&self) -> bool {
+        matches!(self.stage, Stage::Second(_))
     }
 
     /// The questions for a first connection that is up.
@@ -142,7 +142,7 @@ impl Subscriber {
                 self.stage = Stage::Subscribing(Subscription::default());
                 return self.ask(SUBSCRIBE, now, reads);
             }
-            (Stage::Greeting, Question::Hello, Some(_)) => self.go_aside(now, out),
+            (Stage::Greeting, Question::Hello, Some(_)) => self.open_second(now, out),
             (Stage::Subscribing(subscription), Question::Subscribe(kind), refusal) => {
                 match subscription.answered(kind, refusal) {
                     None => {}
@@ -164,13 +164,13 @@ impl Subscriber {
         self.listener.heard(said, out);
     }
 
-    fn rest(&mut self, failure: &Failure, until: Tick, aside: bool, out: &mut Vec<Effect>) {
-        self.stage = Stage::Resting { until, aside };
+    fn rest(&mut self, failure: &Failure, until: Tick, on_second: bool, out: &mut Vec<Effect>) {
+        self.stage = Stage::Resting { until, on_second };
         self.listener.deaf(failure, out);
     }
 
-    fn go_aside(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        self.stage = Stage::Aside(Box::new(ListeningConnection::open(&self.settings, now, out)));
+    fn open_second(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        self.stage = Stage::Second(Box::new(ListeningConnection::open(&self.settings, now, out)));
     }
 
     /// There is no first connection, and `failure` is the reason. A server that refuses this client isn't asked again and again for
@@ -193,16 +193,16 @@ impl Subscriber {
             self.listener.deaf(failure, out);
         }
         match self.stage {
-            Stage::Greeting | Stage::Subscribing(_) => self.go_aside(now, out),
+            Stage::Greeting | Stage::Subscribing(_) => self.open_second(now, out),
             Stage::Listening => self.stage = Stage::Idle,
-            Stage::Idle | Stage::Aside(_) | Stage::Resting { .. } => {}
+            Stage::Idle | Stage::Second(_) | Stage::Resting { .. } => {}
         }
     }
 
     /// The buffers of the second connection.
     pub(crate) fn buffers(&mut self) -> Option<&mut Buffers> {
         match &mut self.stage {
-            Stage::Aside(second) => second.buffers(),
+            Stage::Second(second) => second.buffers(),
             _ => None,
         }
     }
@@ -210,21 +210,21 @@ impl Subscriber {
     /// The socket of the second connection is open; says whether the subscriber waited for it.
     pub(crate) fn opened(&mut self) -> bool {
         match &mut self.stage {
-            Stage::Aside(second) => second.opened(),
+            Stage::Second(second) => second.opened(),
             _ => false,
         }
     }
 
     /// There is no socket for the second connection.
     pub(crate) fn unopened(&mut self, failure: Failure, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        if self.is_aside() {
+        if self.has_second() {
             self.ended(Ending::Unconnected(failure), now, chance, out);
         }
     }
 
     /// `count` bytes were read on the second connection.
     pub(crate) fn read(&mut self, count: usize, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        let Stage::Aside(second) = &mut self.stage else { return };
+        let Stage::Second(second) = &mut self.stage else { return };
         if let Some(ending) = second.read(count, &mut self.listener, now, out) {
             self.ended(ending, now, chance, out);
         }
@@ -232,7 +232,7 @@ impl Subscriber {
 
     /// The socket of the second connection is closed.
     pub(crate) fn closed(&mut self, why: Option<io::Error>, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        let Stage::Aside(second) = &mut self.stage else { return };
+        let Stage::Second(second) = &mut self.stage else { return };
         let ending = second.closed(why, now);
         self.ended(ending, now, chance, out);
     }
@@ -261,7 +261,7 @@ impl Subscriber {
         match &self.stage {
             Stage::Resting { until, .. } => *until,
             Stage::Greeting | Stage::Subscribing(_) | Stage::Listening => self.idle_check.due(),
-            Stage::Aside(second) => second.wake_at(),
+            Stage::Second(second) => second.wake_at(),
             Stage::Idle => Tick::NEVER,
         }
     }
@@ -272,9 +272,9 @@ impl Subscriber {
             return Look::Ask(NOTHING);
         }
         match &mut self.stage {
-            Stage::Resting { aside: true, .. } => self.go_aside(now, out),
-            Stage::Resting { aside: false, .. } => self.stage = Stage::Idle,
-            Stage::Aside(second) => {
+            Stage::Resting { on_second: true, .. } => self.open_second(now, out),
+            Stage::Resting { on_second: false, .. } => self.stage = Stage::Idle,
+            Stage::Second(second) => {
                 if let Some(ending) = second.wake(&self.listener, now) {
                     self.ended(ending, now, chance, out);
                 }

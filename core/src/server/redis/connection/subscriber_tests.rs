@@ -72,7 +72,7 @@ impl Test {
     }
 
     /// Leads the subscriber to a second connection with a subscription.
-    fn subscribe_aside(&mut self, now: Tick) {
+    fn subscribe_on_second(&mut self, now: Tick) {
         self.subscriber.begin(now, 0);
         self.answered(Question::Hello, refusal(), now, 1);
         assert!(matches!(self.out.pop(), Some(Effect::Open(Role::Listening))));
@@ -180,7 +180,7 @@ fn without_resp3_it_listens_on_a_second_connection() {
     let mut test = Test::new();
     test.subscriber.begin(START, 0);
     assert_eq!(test.answered(Question::Hello, refusal(), START, 1), NOTHING);
-    assert!(test.subscriber.is_aside() && !test.subscriber.wants_first());
+    assert!(test.subscriber.has_second() && !test.subscriber.wants_first());
     assert_eq!(test.told(), [], "that is no reason to be deaf");
 }
 
@@ -193,7 +193,7 @@ fn a_peer_that_hangs_up_when_asked_to_listen_is_not_asked_again_on_the_first_con
             test.answered(Question::Hello, Value::Map(vec![]), START, 1);
         }
         test.subscriber.disconnected(&gone(), START, &mut test.out);
-        assert!(test.subscriber.is_aside() && !test.subscriber.wants_first());
+        assert!(test.subscriber.has_second() && !test.subscriber.wants_first());
     }
 }
 
@@ -201,21 +201,21 @@ fn a_peer_that_hangs_up_when_asked_to_listen_is_not_asked_again_on_the_first_con
 fn how_the_second_connection_ended_says_when_and_where_to_try_next() {
     let broken = |useful| Ending::Broken { failure: gone(), useful };
     let denied = Failure::not_applied(FailureKind::Denied, "no");
-    for (ending, longest, aside) in [
+    for (ending, longest, on_second) in [
         (Ending::Unconnected(gone()), Duration::from_millis(50), true),
         (Ending::Unconnected(denied.clone()), REFUSED, true),
         (Ending::Refused(denied), REFUSED, true),
         (broken(true), Duration::ZERO, false),
     ] {
         let mut test = Test::new();
-        test.subscriber.go_aside(START, &mut test.out);
+        test.subscriber.open_second(START, &mut test.out);
         let shown = format!("{ending:?}");
         test.subscriber.ended(ending, START, 1.0, &mut test.out);
         let pause = test.subscriber.wake_at().since(START);
         assert!(longest / 2 <= pause && pause <= longest, "{shown}: {pause:?}");
         let due = test.subscriber.wake_at();
         test.wake(due, 0);
-        assert_eq!((test.subscriber.is_aside(), test.subscriber.wants_first()), (aside, !aside), "{shown}");
+        assert_eq!((test.subscriber.has_second(), test.subscriber.wants_first()), (on_second, !on_second), "{shown}");
     }
     let mut test = Test::new();
     let pauses: Vec<Duration> = (0..4)
@@ -230,7 +230,7 @@ fn how_the_second_connection_ended_says_when_and_where_to_try_next() {
 #[test]
 fn a_second_connection_passes_messages_on_and_is_asked_when_it_falls_silent() {
     let mut test = Test::new();
-    test.subscribe_aside(START);
+    test.subscribe_on_second(START);
     test.said("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$3\r\none\r\n*3\r\n$8\r\nsmess", START);
     test.said("age\r\n$4\r\nnews\r\n$3\r\ntwo\r\n", START);
     assert_eq!(test.told(), ["one", "two"].map(|text| Notice::Message(text.into())));
@@ -251,7 +251,7 @@ fn a_second_connection_passes_messages_on_and_is_asked_when_it_falls_silent() {
     test.wake(asked.after(TIMEOUT), 0);
     assert!(matches!(&test.out[..], [Effect::Drop(Role::Listening), Effect::Tell(..)]), "{:?}", test.out);
     assert!(matches!(&test.told()[..], [Notice::Deaf(failure)] if failure.kind == FailureKind::Timeout));
-    assert!(!test.subscriber.is_aside());
+    assert!(!test.subscriber.has_second());
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
         ("", REFUSED, FailureKind::Disconnected),
     ] {
         let mut test = Test::new();
-        test.subscriber.go_aside(START, &mut test.out);
+        test.subscriber.open_second(START, &mut test.out);
         assert!(test.subscriber.opened());
         test.said("+OK\r\n", START);
         if said.is_empty() {
@@ -275,7 +275,7 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
     }
     // A handshake that takes too long is not a connection.
     let mut test = Test::new();
-    test.subscriber.go_aside(START, &mut test.out);
+    test.subscriber.open_second(START, &mut test.out);
     assert!(test.subscriber.opened() && !test.subscriber.opened());
     assert_eq!(test.subscriber.wake_at(), START.after(TIMEOUT));
     test.wake(START.after(TIMEOUT), 0);

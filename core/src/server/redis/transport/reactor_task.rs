@@ -30,7 +30,7 @@ const HANGS_UP: u8 = 2;
 
 /// The time for which a late operation still waits for the end of dialing, which runs on another thread. The reason why dialing
 /// failed says more than that the operation was too late.
-const LAST_WORD: Duration = Duration::from_millis(20);
+const DIAL_GRACE: Duration = Duration::from_millis(20);
 
 /// The time in which an event loop has to send the operations that were submitted.
 const SENT_SOON: Duration = Duration::from_millis(20);
@@ -198,7 +198,7 @@ impl Body {
     /// The time at which the connection must be attended to.
     fn due(&self) -> Tick {
         let due = self.connection.wake_at();
-        if self.connection.is_opening() { due.after(LAST_WORD) } else { due }
+        if self.connection.is_opening() { due.after(DIAL_GRACE) } else { due }
     }
 }
 
