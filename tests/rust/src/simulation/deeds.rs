@@ -14,7 +14,7 @@ const LATE: u64 = ms(12);
 
 impl World {
     /// Gives a user the result of an acquisition.
-    pub(super) fn told(&mut self, client: usize, slot: usize, command: Command) {
+    pub(super) fn give_result(&mut self, client: usize, slot: usize, command: Command) {
         match command {
             Command::Emit(event) => match event.kind {
                 EventKind::Renewed => self.stats.renewals += 1,
@@ -136,7 +136,7 @@ impl World {
         self.trace(|| format!("c{client}.{slot} EXTENDED {result:?}"));
         let Some(call) = self.end_call(client, slot, id) else { return };
         let entry = &self.processes[client].slots[slot];
-        let patience = entry.recipe.unavailable_after + entry.recipe.response_timeout;
+        let limit = entry.recipe.unavailable_after + entry.recipe.response_timeout;
         let Kind::Extend { reach } = call.kind else { return self.violate(format!("c{client}.{slot}: not an extend")) };
         let over = entry.loss.is_some() || entry.gone.is_some();
         let fits = match &result {
@@ -160,8 +160,8 @@ impl World {
         if !fits {
             self.violate(format!("c{client}.{slot}: an extend to {reach:?} ended with {result:?}"));
         }
-        if !self.in_time(client, call.at, call.stopped, patience) {
-            self.violate(format!("c{client}.{slot}: an extend outlasted {patience:?}"));
+        if !self.in_time(client, call.at, call.stopped, limit) {
+            self.violate(format!("c{client}.{slot}: an extend outlasted {limit:?}"));
         }
     }
 
@@ -171,7 +171,7 @@ impl World {
         let Kind::Release(manner) = call.kind else { return self.violate(format!("c{client}.{slot}: not a release")) };
         let entry = &self.processes[client].slots[slot];
         let explicit = manner == Manner::Explicit;
-        let patience = if explicit { entry.recipe.unavailable_after } else { entry.recipe.response_timeout };
+        let limit = if explicit { entry.recipe.unavailable_after } else { entry.recipe.response_timeout };
         // The call is the first of its kind if no outcome was reported before.
         let (begun, known) = entry.released;
         let fits = match &result {
@@ -190,8 +190,8 @@ impl World {
             let loss = entry.loss.clone();
             self.violate(format!("c{client}.{slot}: a release {manner:?} {begun} {known} after {loss:?} ended with {result:?}"));
         }
-        if !self.in_time(client, call.at, call.stopped, patience) {
-            self.violate(format!("c{client}.{slot}: a release {manner:?} outlasted {patience:?}"));
+        if !self.in_time(client, call.at, call.stopped, limit) {
+            self.violate(format!("c{client}.{slot}: a release {manner:?} outlasted {limit:?}"));
         }
         let unknown = matches!(&result, Err(error) if error.code() == Code::Unavailable);
         let entry = &mut self.processes[client].slots[slot];

@@ -26,7 +26,7 @@ pub(super) struct Watch {
     /// Entries that had the lock. After an undone grant they are at their old places, but no order is promised for them.
     served: HashSet<Arc<str>>,
     /// Locks of which a message was lost.
-    unheard: HashSet<usize>,
+    lost_notices: HashSet<usize>,
     /// The waiters for which no waiter of their process looked, at the last sample.
     forgotten: Vec<(usize, usize)>,
     /// The time of the last acquire of a client's waiters, by client and lock.
@@ -37,16 +37,16 @@ pub(super) struct Watch {
 
 impl World {
     /// An acquire uses this entry in the queue from now on.
-    pub(super) fn takes_seat(&mut self, entry: &Arc<str>, client: usize, slot: usize) {
+    pub(super) fn joins_queue(&mut self, entry: &Arc<str>, client: usize, slot: usize) {
         self.watch.users.entry(Arc::clone(entry)).or_default().push((client, slot));
     }
 
     /// A message to a waiter doesn't arrive.
-    pub(super) fn not_heard(&mut self, client: usize, message: &str) {
+    pub(super) fn notice_is_lost(&mut self, client: usize, message: &str) {
         let Some(hinted) = Hinted::parse(message) else { return };
-        let entry = self.processes[client].lines.entry(hinted.fair, hinted.number);
-        self.watch.handover.is_untold(entry);
-        self.watch.unheard.extend(self.name_of(hinted.lock));
+        let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
+        self.watch.handover.misses_notice(entry);
+        self.watch.lost_notices.extend(self.name_of(hinted.lock));
     }
 
     fn is_used(&self, entry: &str) -> bool {
@@ -87,7 +87,7 @@ impl World {
     }
 
     fn is_orderly(&self, name: usize) -> bool {
-        self.plan.servers == 1 && self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.watch.unheard.contains(&name)
+        self.plan.servers == 1 && self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.watch.lost_notices.contains(&name)
     }
 
     /// For every waiter, one waiter of its process looks within a second, or has a round under way.
@@ -98,10 +98,10 @@ impl World {
             if !process.alive || process.closed || process.stopped_until > self.now {
                 continue;
             }
-            let patience = LOOK.max(micros(self.plan.response_timeout)) + ms(10);
-            let latest = process.clock.at(self.now) + patience;
+            let limit = LOOK.max(micros(self.plan.response_timeout)) + ms(10);
+            let latest = process.clock.at(self.now) + limit;
             let looks = |name: usize| {
-                let fronts = process.lines.fronts().map(|waiter| &process.slots[waiter as usize]);
+                let fronts = process.local_queues.fronts().map(|waiter| &process.slots[waiter as usize]);
                 fronts
                     .filter(|slot| slot.name == name && slot.is_waiting())
                     .any(|slot| slot.machine.wake_at().as_micros() <= latest)
@@ -159,8 +159,8 @@ impl World {
         let (node, process, route) = (&self.nodes[server], &self.processes[client], &self.routes[client][server]);
         let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, route.broke_at, route.stalled_until];
         let is_quiet = troubles.into_iter().all(|at| at + ms(2_000) < since || at == 0);
-        let patience = 2 * micros(self.plan.response_timeout) + self.moment();
-        process.alive && is_quiet && since.max(route.arrived_at()) + patience < self.now
+        let limit = 2 * micros(self.plan.response_timeout) + self.moment();
+        process.alive && is_quiet && since.max(route.arrived_at()) + limit < self.now
     }
 
     fn is_ghost(&self, server: usize, entry: &str) -> bool {

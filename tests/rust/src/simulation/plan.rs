@@ -44,7 +44,7 @@ pub struct Plan {
     /// Clocks run fast or slow by up to this many millionths: two of them differ by less than the drift allowance.
     pub drift_ppm: i64,
     /// The number of messages to waiters in a thousand that never arrive.
-    pub unheard_per_mille: u16,
+    pub lost_notices_per_mille: u16,
     /// Whether most users ask for a fair queue.
     pub fair: bool,
     /// Whether a fault breaks an assumption of the promised exclusion.
@@ -94,7 +94,7 @@ impl Plan {
             longest_ttl_ms,
             wall_skew_us: [0, 0, ms(50), ms(2_000), ms(3_600_000)][rng.usize(..5)],
             drift_ppm: [0, 100, 4_000][rng.usize(..3)],
-            unheard_per_mille: [0, 0, 10, 300][rng.usize(..4)],
+            lost_notices_per_mille: [0, 0, 10, 300][rng.usize(..4)],
             fair: servers == 1 && rng.bool(),
             server_skew_us: [0, ms(20), ms(2_000), ms(600_000)][rng.usize(..4)],
             ahead_us: if rng.bool() { rng.u64(..ms(1_800_000)) } else { 0 },

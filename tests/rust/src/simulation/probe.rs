@@ -72,11 +72,11 @@ impl World {
 
     pub(super) fn look_back_at_probes(&mut self) {
         let Some(probes) = self.probes.take() else { return };
-        let patience = self.until_granted();
+        let limit = self.until_granted();
         for (name, free) in probes.free.into_iter().enumerate() {
             let slots = &self.processes[self.plan.clients].slots;
             let got = slots.iter().find(|slot| slot.name == name).filter(|slot| slot.grant.is_some()).map(|slot| slot.granted_at);
-            if got.is_none_or(|at| at > free + patience) {
+            if got.is_none_or(|at| at > free + limit) {
                 self.violate(format!("l{name} came free at {free}, and was granted at {got:?}"));
             }
         }

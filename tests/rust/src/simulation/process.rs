@@ -36,7 +36,7 @@ pub(super) struct Process {
     pub(super) pause_behind_extension: Option<u64>,
     /// Commands that were decided, but are not written yet.
     held_back: Vec<(usize, Command)>,
-    pub(super) lines: LocalQueues,
+    pub(super) local_queues: LocalQueues,
     pub(super) listening: bool,
     /// The number of operations that have not ended.
     pub(super) unanswered: usize,
@@ -47,7 +47,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize, lines: LocalQueues) -> Self {
+    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize, local_queues: LocalQueues) -> Self {
         Self {
             clock,
             wall_ahead,
@@ -59,7 +59,7 @@ impl Process {
             pause_after_next: None,
             pause_behind_extension: None,
             held_back: Vec::new(),
-            lines,
+            local_queues,
             listening: false,
             unanswered: 0,
             slots: Vec::new(),
@@ -81,7 +81,7 @@ impl World {
         let now = self.read_clocks(client);
         let wake = matches!(input, Input::Wake);
         if !matches!(input, Input::Wake) {
-            self.trace(|| format!("c{client}.{slot} <- {}", told(&input)));
+            self.trace(|| format!("c{client}.{slot} <- {}", input_text(&input)));
         }
         let mut commands = std::mem::take(&mut self.commands);
         if let Input::Answer { tag: Tag { step: Step::Release, sent, .. }, answer: Ok(reply), .. } = &input {
@@ -133,7 +133,7 @@ impl World {
                 Command::Listen => self.listen(client),
                 Command::Yield => self.pass(client, slot),
                 Command::Quit(departure) => self.quit(client, slot, departure),
-                told => self.told(client, slot, told),
+                result => self.give_result(client, slot, result),
             }
         }
         self.commands = commands;
@@ -234,7 +234,7 @@ impl World {
     }
 }
 
-fn told(input: &Input) -> String {
+fn input_text(input: &Input) -> String {
     match input {
         Input::Answer { server, tag, answer: Ok(reply) } => {
             format!("s{server} {:?} r{}: {:?} fence={}", tag.step, tag.round, reply.verdict, reply.fence)

@@ -69,7 +69,7 @@ pub(super) enum Happening {
     Step {
         client: usize,
         worker: usize,
-        turn: u32,
+        planned: u32,
     },
     /// A process goes on, and writes the requests that it decided before it was stopped.
     Resume {

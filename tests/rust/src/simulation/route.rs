@@ -159,8 +159,8 @@ impl World {
                 Effect::Open(role) => self.open(client, server, (way, role)),
                 Effect::Drop(role) => self.drop_socket(client, server, (way, role)),
                 Effect::Complete(completion, answer) => completion.complete(answer),
-                Effect::Tell(_, Notice::Message(message)) => self.hear(client, server, &message),
-                Effect::Tell(_, notice) => self.hears(client, server, notice == Notice::Listening),
+                Effect::Tell(_, Notice::Message(message)) => self.receive(client, server, &message),
+                Effect::Tell(_, notice) => self.set_listening(client, server, notice == Notice::Listening),
                 Effect::Report(_) => (),
             }
         }
@@ -281,7 +281,7 @@ impl World {
             let buffers = reader.connection.buffers(way.1).filter(|_| reader.sockets[way.1 as usize] == Socket::Open(conn));
             let Some(buffers) = buffers else {
                 if let Some(message) = message {
-                    self.not_heard(client, message);
+                    self.notice_is_lost(client, message);
                 }
                 return;
             };

@@ -122,8 +122,8 @@ impl World {
         self.idle_since[name] = if idle { self.idle_since[name].min(self.now) } else { Instant::MAX };
         // A waiter at the front of its local queue looks within a second, even if messages were lost. On a quorum it may look in
         // vain.
-        let patience = if self.plan.servers == 1 { ms(1_000) + self.moment() + EVERY } else { ms(2_000) };
-        if self.idle_since[name].saturating_add(patience) < self.now {
+        let limit = if self.plan.servers == 1 { ms(1_000) + self.moment() + EVERY } else { ms(2_000) };
+        if self.idle_since[name].saturating_add(limit) < self.now {
             self.violate(format!("l{name} is free, is waited for, and stays free"));
         }
     }
@@ -133,11 +133,11 @@ impl World {
         for (client, process) in self.processes.iter().enumerate() {
             for (slot, entry) in process.slots.iter().enumerate().filter(|_| process.alive) {
                 let over = entry.grant.is_none() || entry.gone.is_some();
-                let told = entry.answered && entry.calls.is_empty();
-                if !told || !over || !entry.machine.is_finished() {
+                let reported = entry.answered && entry.calls.is_empty();
+                if !reported || !over || !entry.machine.is_finished() {
                     let calls = entry.calls.clone();
                     return self.violate(format!(
-                        "c{client}.{slot} never ended: told={told} over={over} calls={calls:?} {:?}",
+                        "c{client}.{slot} never ended: reported={reported} over={over} calls={calls:?} {:?}",
                         entry.machine
                     ));
                 }

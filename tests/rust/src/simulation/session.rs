@@ -157,14 +157,14 @@ impl World {
             let Some(client) = self.client_on(&message.channel) else { continue };
             let way = &self.routes[client][server].ways[0];
             let listens = |session: &&Session| session.subscribed && session.dead.is_none();
-            let heard = way.sessions.iter().rev().find(listens).map(|session| (session.conn, session.speaks_resp3));
-            let Some((conn, resp3)) = heard else {
-                self.not_heard(client, &message.payload);
+            let receiver = way.sessions.iter().rev().find(listens).map(|session| (session.conn, session.speaks_resp3));
+            let Some((conn, resp3)) = receiver else {
+                self.notice_is_lost(client, &message.payload);
                 continue;
             };
-            if self.rng.u16(..1_000) < self.plan.unheard_per_mille {
+            if self.rng.u16(..1_000) < self.plan.lost_notices_per_mille {
                 self.trace(|| format!("  s{server} is not heard: {}", message.payload));
-                self.not_heard(client, &message.payload);
+                self.notice_is_lost(client, &message.payload);
                 continue;
             }
             let bytes = resp::message(resp3, &message.channel, &message.payload);

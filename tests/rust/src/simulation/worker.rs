@@ -38,21 +38,21 @@ enum Doing {
 pub(super) struct Worker {
     doing: Doing,
     /// The number of the present plan: steps of earlier plans no longer count.
-    turn: u32,
+    planned: u32,
 }
 
 impl World {
     /// Plans a user's next step.
     pub(super) fn plan_step(&mut self, client: usize, worker: usize, after: u64) {
         let entry = &mut self.processes[client].workers[worker];
-        entry.turn += 1;
-        let turn = entry.turn;
-        self.queue.add(self.now + after, Happening::Step { client, worker, turn });
+        entry.planned += 1;
+        let planned = entry.planned;
+        self.queue.add(self.now + after, Happening::Step { client, worker, planned });
     }
 
-    pub(super) fn step(&mut self, client: usize, worker: usize, turn: u32) {
+    pub(super) fn step(&mut self, client: usize, worker: usize, planned: u32) {
         let entry = &self.processes[client].workers[worker];
-        if entry.turn != turn {
+        if entry.planned != planned {
             return;
         }
         match entry.doing {
@@ -136,15 +136,15 @@ impl World {
         let process = &mut self.processes[client];
         let slot = process.slots.len();
         let fair = recipe.options.fair;
-        let seat = recipe.lines_up().then(|| process.lines.join(recipe.keys.lock(), slot as u64, fair));
+        let seat = recipe.lines_up().then(|| process.local_queues.join(recipe.keys.lock(), slot as u64, fair));
         let entry = seat.as_ref().map(|seat| Arc::clone(seat.slot.entry()));
         let machine = Acquisition::new(recipe.clone(), seat, seed, now);
         process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
         process.workers[worker].doing = Doing::Acquiring { slot };
-        process.workers[worker].turn += 1;
+        process.workers[worker].planned += 1;
         self.stats.acquires += 1;
-        entry.into_iter().for_each(|entry| self.takes_seat(&entry, client, slot));
+        entry.into_iter().for_each(|entry| self.joins_queue(&entry, client, slot));
         self.bring(client, slot, Input::Start);
         slot
     }

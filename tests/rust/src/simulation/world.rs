@@ -125,8 +125,8 @@ impl World {
         let processes = (0..=plan.clients).map(|client| {
             let workers = if client < plan.clients { plan.workers } else { plan.names };
             let clock = Clock::new(rng.u64(1..1 << 40), rng.i64(-drift..=drift));
-            let lines = LocalQueues::new(&Self::client_id(client), signature.who(), plan.servers);
-            Process::new(clock, rng.i64(-skew..=skew), workers, lines)
+            let local_queues = LocalQueues::new(&Self::client_id(client), signature.who(), plan.servers);
+            Process::new(clock, rng.i64(-skew..=skew), workers, local_queues)
         });
         let processes: Vec<Process> = processes.collect();
         let ways = if plan.has_two_ways { 2 } else { 1 };
@@ -222,7 +222,7 @@ impl World {
             Happening::Alarm { client, server, way, timer } => self.alarm(client, server, way, timer),
             Happening::Bring { client, slot, input } => self.bring(client, slot, input),
             Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
-            Happening::Step { client, worker, turn } => self.step(client, worker, turn),
+            Happening::Step { client, worker, planned } => self.step(client, worker, planned),
             Happening::Resume { client } => self.resume(client),
             Happening::Foreign { name } => self.foreign_step(name),
             Happening::Close { client } if self.processes[client].closed => (),
