@@ -10,10 +10,10 @@ use locktender::machine::{CLAIM_MS, Message};
 use locktender::op::{Op, Reply, Verdict};
 
 use super::clock::{Instant, micros, ms};
-use super::lines::LOOK;
 use super::node::Node;
 use super::sample::EVERY;
 use super::slot::Slot;
+use super::waiters::LOOK;
 use super::world::World;
 
 /// The time between the first and the last of some waiters that come when a holder's key expires.

@@ -15,7 +15,6 @@ mod foreign;
 mod handover;
 mod history;
 mod holds;
-mod lines;
 mod node;
 mod notices;
 mod plan;
@@ -28,6 +27,7 @@ mod sample;
 mod session;
 mod slot;
 mod standing;
+mod waiters;
 mod worker;
 mod world;
 

@@ -13,7 +13,6 @@ use locktender::op::{Op, Verdict};
 use super::clock::{Clock, Instant, ms};
 use super::foreign::Foreigner;
 use super::history::History;
-use super::lines::Watch;
 use super::node::Node;
 use super::plan::Plan;
 use super::probe::Probes;
@@ -21,6 +20,7 @@ use super::process::Process;
 use super::queue::{Happening, Queue};
 use super::route::{Ended, Route, settings};
 use super::sample;
+use super::waiters::Watch;
 use super::worker::quorum_config;
 
 /// The time in which users have to give everything back.
