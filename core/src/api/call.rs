@@ -1,6 +1,6 @@
 //! Call: one operation under way, and the three kinds of caller that may wait for it.
 //!
-//! A [`Call`] is a future for any executor, can be waited for by a blocked thread, or hands its result to a callback (a host
+//! A [`Call`] is a future for any executor. A blocked thread can also wait for it, or it hands its result to a callback (a host
 //! language's completion queue). It starts when it is first polled, waited for or sent off, and not before.
 
 use std::fmt;

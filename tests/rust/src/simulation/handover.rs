@@ -109,8 +109,8 @@ impl World {
         handover.missed.remove(entry);
         let granted_at = handover.granted_at.get(entry).copied();
         handover.notified.retain(|notified| notified.client != client || notified.entry != *entry || notified.tick > tag.sent);
-        // A round takes no longer than this. The next waiter with an entry names no arrival before the last grant to that entry,
-        // unless an earlier acquire was read late and put the entry back into its old place.
+        // A round takes no longer than this. The next waiter with an entry names no arrival before the last grant to that entry.
+        // The exception is an earlier acquire that was read late, and put the entry back into its old place.
         let granted_at = granted_at.filter(|_| self.plan.lost_per_mille == 0 && self.is_undisturbed(client, ms(1_000)));
         let granted_at =
             granted_at.filter(|at| self.processes[client].clock.at(*at) < tag.sent.as_micros() && !self.plan.outside);

@@ -164,7 +164,7 @@ impl ListeningConnection {
         }
     }
 
-    /// Looks at the clock; gives the end of the connection, if its time is over.
+    /// Looks at the clock; gives the end of the connection, if it ends now.
     pub(crate) fn wake(&mut self, listener: &ChannelListener, now: Tick) -> Option<Ending> {
         match &self.stage {
             Stage::Opening => return None,

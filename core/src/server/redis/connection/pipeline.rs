@@ -168,7 +168,7 @@ impl Pipeline {
         }
         let Some(Command { job, form, question, probes, .. }) = self.commands.pop_front() else { return Landing::Late };
         self.probes -= usize::from(probes);
-        // A peer that answers the questions of the handshake and hangs up at a subscription has not been of use.
+        // A peer that answers some questions of the subscriber and hangs up at a later one has not been of use.
         self.answered |= question.is_none_or(|question| question == Question::Ping);
         if let Some(question) = question {
             return Landing::Heard(question, value);
