@@ -1,4 +1,4 @@
-//! The builder: the parts of a client before there is one.
+//! Builder: the parts of a client before it is made.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct ClientBuilder {
     sources: Vec<Source>,
     options: ClientOptions,
     sink: Option<Arc<dyn Sink>>,
-    /// A list without a URL in it was given: a mistake, not a wish for the environment's.
+    /// Whether a list without a URL was given: that is a mistake, and doesn't mean the environment's URLs.
     empty_list: bool,
 }
 
@@ -81,7 +81,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Replaces all options, also those that were set before. [`ClientOptions`] tells their defaults and bounds.
+    /// Replaces all options, also those that were set before. [`ClientOptions`] has their defaults and bounds.
     ///
     /// ```
     /// # use locktender::{Client, ClientOptions};
@@ -354,8 +354,9 @@ impl ClientBuilder {
 
     /// Makes the client. No I/O, but for TLS files.
     ///
-    /// Without a server it is a client of what `LOCKTENDER_URL` names. If that isn't set yet, it is read again when a server is first
-    /// needed: a client may be made before the environment is complete. Without any server the first operation fails.
+    /// Without a server it is a client of the servers that `LOCKTENDER_URL` names. If that isn't set yet, it is read again when a
+    /// server is first needed: a client may be made before the environment is complete. Without any server the first operation
+    /// fails.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -1,6 +1,6 @@
-//! One operation under way, and the three kinds of caller that may wait for it.
+//! Call: one operation under way, and the three kinds of caller that may wait for it.
 //!
-//! A [`Call`] is a future for any executor, can be waited for by a blocked thread, or hands its result to a callback (a host
+//! A [`Call`] is a future for any executor. A blocked thread can also wait for it, or it hands its result to a callback (a host
 //! language's completion queue). It starts when it is first polled, waited for or sent off, and not before.
 
 use std::fmt;
@@ -18,13 +18,13 @@ use crate::io::runtime::at_home;
 use crate::io::watch::Driver;
 use crate::sync::Mutex;
 
-/// Whose code a callback of [`Call::then`] is.
+/// The name of a callback of [`Call::then`] in warnings.
 const CALLBACK: &str = "the callback of an operation";
 
-/// Undoes an operation whose caller is gone.
+/// A function that undoes an operation whose caller is gone.
 type Canceller = Box<dyn FnOnce() + Send>;
 
-/// Starts an operation; gives what cancels it.
+/// A function that starts an operation and gives its canceller.
 type Starter<T> = Box<dyn FnOnce(Responder<T>) -> Option<Canceller> + Send>;
 
 /// An operation under way: a future for any executor, which a thread may also wait for, or send off with a callback.
@@ -47,7 +47,7 @@ pub struct Call<T> {
     starter: Option<Starter<T>>,
     slot: Arc<ResultCell<T>>,
     canceller: Option<Canceller>,
-    /// What a thread that waits drives meanwhile.
+    /// The reactor that a waiting thread drives meanwhile.
     reactor: Option<Arc<Reactor>>,
 }
 
@@ -56,7 +56,7 @@ impl<T: Send + 'static> Call<T> {
         Self { starter: Some(Box::new(start)), slot: Arc::default(), canceller: None, reactor: None }
     }
 
-    /// A call that has ended before it began.
+    /// A call whose result is known before it starts.
     pub(crate) fn ready(result: Result<T, Error>) -> Self {
         Self::new(move |responder| {
             responder.respond(result);
@@ -79,8 +79,9 @@ impl<T: Send + 'static> Call<T> {
     /// ```
     ///
     /// # Errors
-    /// Those of the operation. `INVALID_ARGUMENT` in code that the core calls (a sink, a callback), unless there is a result at once:
-    /// this thread may be the one that has to bring it. The operation has begun then, and is cancelled like one that is dropped.
+    /// The errors of the operation. `INVALID_ARGUMENT` in code that the core calls (a sink, a callback), unless there is a result
+    /// at once: this thread may be the one that has to bring it. The operation has begun then, and is cancelled like one that is
+    /// dropped.
     pub fn wait(mut self) -> Result<T, Error> {
         loop {
             if let Some(result) = self.wait_for(Duration::from_secs(3600)) {
@@ -118,7 +119,7 @@ impl<T: Send + 'static> Call<T> {
             self.slot.park(until, self.reactor.as_ref());
             state = self.slot.state.lock();
         } else if let Some(reactor) = &self.reactor {
-            // What it has begun may still be under way.
+            // Other I/O that the operation began may still be under way: it needs a driver.
             reactor.promote_next();
         }
         let result = state.take();
@@ -146,8 +147,8 @@ impl<T: Send + 'static> Call<T> {
         self.hand(receive)
     }
 
-    /// [`Call::then`] for a thread that runs an event loop, which then has to drive what this gives, if it gives something: to
-    /// have it [sent](crate::host::Watch::send), and to watch. Without a driver the operation needs none.
+    /// [`Call::then`] for a thread that runs an event loop. If it gives a driver, the loop must have it
+    /// [sent](crate::host::Watch::send), and then watch it. Without a driver the operation needs none.
     #[doc(hidden)]
     pub fn then_driven(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> (Cancel, Option<Driver>) {
         let reactor = reactor::start_on_loop(|| self.start());
@@ -192,7 +193,7 @@ impl<T> Unpin for Call<T> {}
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
         if let Some(cancel) = self.canceller.take() {
-            // Nobody may drive the caller's runtime any more.
+            // The caller's runtime may have no driver any more.
             at_home(cancel);
         }
     }
@@ -229,8 +230,8 @@ impl Cancel {
         }
     }
 
-    /// [`Cancel::cancel`] for a thread that runs an event loop, as [`Call::then_driven`]: what undoes the operation goes the same
-    /// way, after it.
+    /// [`Cancel::cancel`] for a thread that runs an event loop, as [`Call::then_driven`]. The undo takes the same connection as the
+    /// operation, after it.
     #[doc(hidden)]
     pub fn cancel_driven(mut self) -> Option<Driver> {
         let cancel = self.0.take()?;
@@ -244,7 +245,7 @@ impl fmt::Debug for Cancel {
     }
 }
 
-/// Ends a call. Dropped without a response it ends the call with `INTERNAL`, so that nobody waits for ever.
+/// The end of a call. Dropped without a response it ends the call with `INTERNAL`, so that no caller waits for ever.
 pub(crate) struct Responder<T>(Option<Arc<ResultCell<T>>>);
 
 impl<T> Responder<T> {
@@ -301,7 +302,7 @@ impl<T> ResultCell<T> {
         self.state.lock().result.is_some()
     }
 
-    /// Blocks this thread until there is a result, or `until`.
+    /// Blocks this thread until there is a result, or until `until`.
     fn park(&self, until: Instant, reactor: Option<&Arc<Reactor>>) {
         if let Some(reactor) = reactor {
             return reactor.wait(until, || self.is_filled());
@@ -327,7 +328,7 @@ impl<T> ResultCell<T> {
                 drop(state);
                 match waiter {
                     Waiter::Task(waker) => callback::call_or_trace("the waker of a task", || waker.wake()),
-                    // The thread's own doing: it is awake.
+                    // This thread filled the result itself: it is awake.
                     Waiter::Thread(thread, _) if thread.id() == thread::current().id() => (),
                     Waiter::Thread(thread, Some(reactor)) => reactor.wake(&thread),
                     Waiter::Thread(thread, None) => thread.unpark(),

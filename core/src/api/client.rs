@@ -1,4 +1,4 @@
-//! A client: the servers that keep the locks, and what the locks have by default.
+//! Client: the servers that keep the locks, and the defaults of the locks.
 
 mod blocking;
 mod inner;
@@ -222,7 +222,7 @@ impl Client {
         })
     }
 
-    /// Asks every server all of `ops`. Nobody waits for a lock here: a server may take its time to connect.
+    /// Asks every server all of `ops`. No caller waits for a lock here: a server may take its time to connect.
     fn inquire<T: Send + 'static, J>(&self, ops: Vec<Op>, judge: impl FnOnce(Arc<[String]>) -> J + Send + 'static) -> Call<T>
     where
         J: Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
@@ -293,7 +293,7 @@ impl Client {
         self.0.closed.load(Ordering::SeqCst)
     }
 
-    /// Emits an event of kind `warning`: what a binding has seen and a person should look at.
+    /// Emits an event of kind `warning`, about something that a binding has seen and a person should look at.
     #[doc(hidden)]
     pub fn warn(&self, lock: Option<&str>, message: String) {
         let mut event = Event::new(EventKind::Warning);
@@ -319,7 +319,7 @@ impl Client {
         Self(Arc::new(inner))
     }
 
-    /// The quorum, `None` with a single server; that is also what counts as long as nobody has named any.
+    /// The quorum, `None` with a single server. It is also `None` as long as no servers are named.
     pub(crate) fn quorum_config(&self) -> Option<QuorumConfig> {
         self.0.quorum_config()
     }
@@ -338,7 +338,7 @@ impl Client {
             if !session.is_inherited() {
                 return Ok(session);
             }
-            // The parent's: dropping it here would close what the parent uses.
+            // The parent's session: dropping it here would close the connections that the parent uses.
             std::mem::forget(session);
         }
         let made = Arc::new(self.0.make_session()?);

@@ -1,4 +1,4 @@
-//! A held lock: one acquisition, which alone can extend or release it.
+//! Held lock: one acquisition. Only its handle can extend or release it.
 
 mod blocking;
 mod host;
@@ -215,7 +215,7 @@ impl Held {
         self.call(move |responder| actor.call(Caller::Extend(responder), |call| Input::Extend(call, amount)))
     }
 
-    /// Gives the lock back, and tells what the servers had: the lock was still ours, it had expired, or a rival had taken it.
+    /// Gives the lock back, and reports what the servers had: the lock was still ours, it had expired, or a rival had taken it.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

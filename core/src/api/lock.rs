@@ -1,4 +1,4 @@
-//! A lock: the recipe for holds.
+//! Lock: the recipe for holds.
 
 mod blocking;
 mod options;
@@ -36,7 +36,7 @@ pub struct Lock {
     adopt: Option<Adoption>,
     contexts: Vec<u64>,
     prepared: OnceLock<Result<Prepared, Error>>,
-    /// The same while nobody has named the servers: then there may be several, which allows less.
+    /// The same while no servers are named: then there may be several, which allows less.
     early: OnceLock<Result<Prepared, Error>>,
 }
 

@@ -1,5 +1,5 @@
-//! The API: what a program holds in its hands. A [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s, and each of their verbs is
-//! a [`Call`].
+//! API: the types that a program uses. A [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s, and each of their verbs is a
+//! [`Call`].
 //!
 //! Nothing is decided here: a verb starts an acquisition in the client's session, or brings it an input.
 

@@ -1,4 +1,4 @@
-//! Sources: which servers a client has, and where they are named.
+//! Sources: the servers of a client, and the places that name them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +12,7 @@ use crate::wording::{Part, Text};
 /// The environment variable with the default client's URL or URLs.
 const URL_VARIABLE: &str = "LOCKTENDER_URL";
 
-/// Where a server comes from.
+/// A source of a server.
 #[derive(Clone)]
 pub(crate) enum Source {
     Url(String),
@@ -26,11 +26,11 @@ impl Source {
     }
 }
 
-/// The servers of a client: those that it was given, or those that the environment names once it names some.
+/// The servers of a client: those that it was given, or those that the environment names as soon as it names some.
 pub(crate) struct Sources(OnceLock<Vec<Source>>);
 
 impl Sources {
-    /// Checks what was given, or what the environment names by now.
+    /// Checks the given servers, or those that the environment names by now.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a URL that is malformed or listed twice.
@@ -47,7 +47,7 @@ impl Sources {
     /// The servers.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` as long as none is named, and for what the environment names wrongly.
+    /// `INVALID_ARGUMENT` as long as no server is named, and if the environment names one wrongly.
     pub(crate) fn known(&self, options: &ClientOptions) -> Result<&[Source], Error> {
         if let Some(sources) = self.0.get() {
             return Ok(sources);
@@ -88,7 +88,7 @@ fn check(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a quorum whose locks could not be acquired unless each had a ttl of its own.
+/// Refuses a quorum whose locks could only be acquired with a ttl of their own.
 fn check_default_ttl(options: &ClientOptions) -> Result<(), Error> {
     if wire_millis(options.lock.ttl) <= millis(options.max_ttl) {
         return Ok(());
@@ -97,7 +97,7 @@ fn check_default_ttl(options: &ClientOptions) -> Result<(), Error> {
     Err(Error::invalid_time("max_ttl", options.max_ttl, Text::new(why, [Part::Time(options.lock.ttl)])))
 }
 
-/// Refuses TLS files for a server without TLS: plaintext would follow without a word.
+/// Refuses TLS files for a server without TLS: otherwise the traffic would be plaintext, without any warning.
 fn check_tls(url: &str, options: &ClientOptions) -> Result<(), Error> {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let files = [("tls_ca", &options.tls_ca), ("tls_cert", &options.tls_cert), ("tls_key", &options.tls_key)];

@@ -1,4 +1,4 @@
-//! Scripted server: a server whose answers a test prescribes: a fault, a rival or a delay that a real server shows too rarely.
+//! Scripted server: a server whose answers a test prescribes, for a fault, a rival or a delay that a real server shows too rarely.
 
 mod delay;
 mod play;
@@ -68,13 +68,13 @@ struct Script {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen {
-    /// Its kind: `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `greet` or `trust`.
+    /// The kind of the operation: `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `greet` or `trust`.
     pub op: &'static str,
     /// The lock's name, if the operation is about a lock.
     pub lock: Option<String>,
     /// The owner value of the caller, if there is one.
     pub owner: Option<String>,
-    /// All of it.
+    /// The whole operation.
     pub request: Op,
 }
 
@@ -109,7 +109,8 @@ impl ScriptedServer {
         Ok(())
     }
 
-    /// Does the same from text, one step a line: `acquire: busy ttl=500`, or `always extend: silence`. [`Step::parse`] lists the steps.
+    /// Adds or sets steps from text, one step a line: `acquire: busy ttl=500`, or `always extend: silence`. [`Step::parse`] lists
+    /// the steps.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a line that it can't read; the lines before it are in effect.

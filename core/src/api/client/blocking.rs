@@ -1,4 +1,4 @@
-//! Blocking twins of what a client can do, for code without an executor.
+//! Blocking twins: the verbs of a client for code without an executor.
 
 use super::Client;
 use crate::api::held::Held;

@@ -21,7 +21,7 @@ use crate::server::own::OwnServer;
 use crate::server::redis::{self, RedisServer, ServerState};
 use crate::session::Session;
 
-/// What a client's clones share.
+/// The data that a client's clones share.
 pub(crate) struct Inner {
     sources: Sources,
     pub(super) options: Arc<ClientOptions>,
@@ -95,7 +95,7 @@ fn server_event(address: &str, state: ServerState) -> Event {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // In a forked child what the parent made is the parent's.
+        // In a forked child a session of the parent stays the parent's.
         if let Some(session) = self.session.swap(None).filter(|session| session.is_inherited()) {
             std::mem::forget(session);
         }

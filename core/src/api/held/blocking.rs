@@ -1,4 +1,4 @@
-//! Blocking twins of what a hold can do, for code without an executor.
+//! Blocking twins: the verbs of a hold for code without an executor.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The end of a body, and of a handle that was forgotten: what `Lock::with` and bindings need of a hold, and Rust programs do not.
+//! Ends: the end of a body, and of a handle that was forgotten. `Lock::with` and bindings need them, and Rust programs do not.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ impl Held {
         self.call(move |responder| actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody)))
     }
 
-    /// As [`Held::leave`], for a language whose end of a body can't fail: a loss is no error, but a warning event unless the holder was
-    /// told of it.
+    /// As [`Held::leave`], for a language whose end of a body can't fail. A loss is no error then, but a warning event unless the
+    /// loss was reported to the holder.
     ///
     /// # Errors
     /// As [`Held::leave`].

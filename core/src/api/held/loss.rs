@@ -1,4 +1,4 @@
-//! The loss of a hold: how a holder learns of it.
+//! Loss: how a holder learns that its hold was lost.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Blocking twins of what a lock can do, for code without an executor.
+//! Blocking twins: the verbs of a lock for code without an executor.
 
 use super::{Lock, WithError};
 use crate::api::held::Held;

@@ -1,4 +1,4 @@
-//! Options of a lock: what a caller sets before it acquires. What isn't set comes from the client.
+//! Options of a lock, which a caller sets before it acquires. The client's options fill in the others.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl Lock {
         self.set(|settings| settings.fair = Some(fair))
     }
 
-    /// Several options at once; what is `None` stays what it was.
+    /// Several options at once; an option that is `None` keeps its value.
     #[doc(hidden)]
     #[must_use]
     pub fn settings(self, settings: LockOverrides) -> Self {

@@ -1,8 +1,8 @@
-//! A Redis or Valkey server.
+//! Redis: a Redis or Valkey server.
 //!
-//! A `connection` is decided without I/O, and a `transport` opens its sockets and moves its bytes; `commands` has what is said. The
-//! `routes` choose the connection that an operation takes. [`RedisServer`] only feeds them. The crate `redis` appears nowhere
-//! outside this directory.
+//! A `connection` is decided without I/O, and a `transport` opens its sockets and moves its bytes. `commands` has the bytes of
+//! commands and the meaning of replies. The `routes` choose the connection that an operation takes. [`RedisServer`] only feeds
+//! them. The crate `redis` appears nowhere outside this directory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,29 +32,30 @@ use crate::op::{Failure, QuorumConfig};
 use crate::options::ClientOptions;
 use crate::server::{Completion, Listener, Request, Server};
 
-/// How a server is doing.
+/// A change in the state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerState {
-    /// It stopped answering, or answers that it can't serve.
+    /// The server stopped answering, or answers that it can't serve.
     Failed(Failure),
-    /// It answers again.
+    /// The server answers again.
     Recovered,
 }
 
-/// One Redis or Valkey server behind a connection for each kind of caller, which is made when it is first needed and replaced
-/// when it breaks.
+/// One Redis or Valkey server, with a connection for each kind of caller. A connection is made when it is first needed, and
+/// replaced when it breaks.
 pub struct RedisServer {
     address: String,
     routes: Routes,
 }
 
 impl RedisServer {
-    /// A server at `url`: `redis://`, `rediss://` (TLS) or `unix://`. Does no network I/O; the certificate files of `options` are read.
+    /// A server at `url`: `redis://`, `rediss://` (TLS) or `unix://`. Reads the certificate files of `options`, but does no network
+    /// I/O.
     ///
-    /// `quorum_config` is the quorum the server belongs to, `None` if it is the only one. What no caller does itself happens on `host`.
-    /// `on_state` is called once for every change, on any thread; it must not block. An operation whose answer takes longer than
-    /// `response_timeout` has an unknown outcome.
+    /// `quorum_config` is the quorum of the server, `None` if it is the only server. `host` runs the work that no caller does
+    /// itself. `on_state` is called once for every change, on any thread; it must not block. An operation whose answer takes longer
+    /// than `response_timeout` has an unknown outcome.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a URL or a certificate file that can't be used. Passwords are never shown.
@@ -69,7 +70,7 @@ impl RedisServer {
         Self::driven(url, options, response_timeout, quorum_config, &host, &Arc::default(), on_state)
     }
 
-    /// [`RedisServer::new`] for one of several servers, all of which a blocked thread drives at once.
+    /// [`RedisServer::new`] for one of several servers, which one blocked thread drives all at once.
     pub(crate) fn driven(
         url: &str,
         options: &ClientOptions,
@@ -114,7 +115,8 @@ impl Server for RedisServer {
         self.routes.warm();
     }
 
-    /// On the connection of the background where that can be RESP3, else on a second one. Without a listener nothing is subscribed.
+    /// Listens on the connection of the background if the server has RESP3, else on a second one. Without a listener there is no
+    /// subscription.
     fn listen(&self, channel: &str, listener: Listener) -> bool {
         self.routes.listen(ChannelListener::new(channel, &listener))
     }

@@ -1,9 +1,9 @@
 //! Routes: the connections to one server, and which of them an operation takes.
 //!
-//! The background (renewals, undone rounds, retries) has a connection on the core's I/O thread. An operation that a task of another
-//! runtime asks for is sent and answered on that runtime itself, one that a thread waits for by that thread: handing it to the I/O
-//! thread and back costs more than the operation. Between routes there is no order; the protocol needs none, since a success that
-//! arrives after its round was undone is undone again. A route ends with its runtime.
+//! The background (renewals, undone rounds, retries) has a connection on the core's I/O thread. An operation of a task on another
+//! runtime is sent and answered on that runtime. An operation that a thread waits for is sent and answered by that thread. A hop to
+//! the I/O thread and back costs more than the operation. Operations on different routes have no order, and the protocol needs
+//! none: a success that arrives after its round was undone is undone again. A route ends with its runtime.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -31,7 +31,8 @@ pub(crate) struct Routes {
     background: UnboundedSender<Input>,
     per_runtime: ArcSwap<Vec<RuntimeRoute>>,
     reactor: Arc<LazyReactor>,
-    /// `None` where no reactor could be made: then threads use the background's route, too.
+    /// The connection that waiting threads drive. `None` where no reactor could be made: then threads use the background's route,
+    /// too.
     reactor_task: OnceLock<Option<Arc<ReactorTask>>>,
     closed: AtomicBool,
 }
@@ -85,7 +86,8 @@ impl Routes {
         self.reactor_task.get_or_init(open).as_ref()
     }
 
-    /// Sends on the route of the caller's runtime, or the background's if that has ended; gives back what neither takes.
+    /// Sends on the route of the caller's runtime, or on the background's route if the first has ended. Gives the input back if
+    /// both have ended.
     fn send_on(&self, caller: &Handle, input: Input) -> Option<Input> {
         if self.background.is_closed() {
             return Some(input);
@@ -109,18 +111,18 @@ impl Routes {
         inbox
     }
 
-    /// Has the background's route connect.
+    /// Makes the background's route connect.
     pub(crate) fn warm(&self) {
         // A route that has ended renews nothing.
         let _ = self.background.send(Input::Warm);
     }
 
-    /// Listens on the background's route; says whether that still runs.
+    /// Listens on the background's route; says whether that route still runs.
     pub(crate) fn listen(&self, listener: ChannelListener) -> bool {
         self.background.send(Input::Listen(listener)).is_ok()
     }
 
-    /// Gives everything but releases up, also what comes later.
+    /// Gives up all operations but releases, also those that are submitted later.
     pub(crate) fn give_up(&self) {
         if let Some(Some(reactor_task)) = self.reactor_task.get() {
             reactor_task.give_up();

@@ -1,4 +1,4 @@
-//! Settings: what every connection to one server is made with.
+//! Settings: the values with which every connection to one server is made.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::op::QuorumConfig;
 use crate::options::ClientOptions;
 use crate::server::redis::transport::url::Target;
 
-/// What connecting needs to know, fixed for a server's life.
+/// The values that connecting needs, fixed for a server's life.
 #[derive(Debug)]
 pub struct Settings {
     pub(crate) target: Target,
-    /// What the connections are called.
+    /// The name of the connections.
     pub(crate) name: String,
     pub(crate) quorum_config: Option<QuorumConfig>,
     pub(crate) connect_timeout: Duration,
@@ -34,8 +34,8 @@ impl Settings {
     }
 }
 
-/// What the connection is called in `CLIENT LIST`: `locktender`, and the application behind a colon. A name may have no white space,
-/// and no letters but those of English.
+/// The name of the connections in `CLIENT LIST`: `locktender`, and the application behind a colon. A name may have no white space,
+/// and only the letters of English.
 pub(crate) fn name(app: Option<&str>) -> String {
     let mut name = String::from("locktender");
     for (at, byte) in app.unwrap_or_default().bytes().enumerate() {

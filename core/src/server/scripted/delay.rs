@@ -10,7 +10,7 @@ use crate::op::{Answer, Failure, FailureKind};
 use crate::server::Completion;
 use crate::sync::Mutex;
 
-/// The completions to call at their times. Dropping it ends them all.
+/// The completions to call at their times. Dropping this ends them all.
 #[derive(Default)]
 pub(super) struct Delayed(Mutex<BTreeMap<u64, Arc<Late>>>);
 
@@ -19,7 +19,7 @@ struct Late(Mutex<Option<(Completion, Answer)>>);
 
 impl Delayed {
     pub(super) fn complete_at(&self, due: Tick, completion: Completion, answer: Answer) {
-        // Without its thread the completion is dropped here, and so has an unknown outcome.
+        // Without the I/O thread the completion is dropped here, and so has an unknown outcome.
         let Ok(runtime) = Runtime::current() else { return };
         let late = Arc::new(Late(Mutex::new(Some((completion, answer)))));
         let alarm: Weak<dyn Alarm> = Arc::downgrade(&late) as _;

@@ -54,7 +54,7 @@ fn gone(op: &Op) -> Verdict {
     }
 }
 
-/// A refusal that touches nothing, with the fence there is.
+/// A refusal that changes nothing, with the lock's present fence.
 fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict) -> Reply {
     memory.with(|state, env| {
         let look = op.keys().map(|keys| machine::apply(state, &Op::Inspect { keys: Arc::clone(keys) }, env));

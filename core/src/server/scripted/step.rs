@@ -52,7 +52,7 @@ pub(super) enum Say {
 const OURS: [&str; 4] = ["confirm", "extend", "heal", "release"];
 
 impl Say {
-    /// Whether it can be the answer to an operation of this kind.
+    /// Whether the step can be the answer to an operation of this kind.
     pub(super) fn fits(&self, operation: &str) -> bool {
         match self {
             Self::Real | Self::Fail { .. } | Self::Nothing { .. } => true,
@@ -67,7 +67,7 @@ impl Say {
 }
 
 impl Step {
-    /// It behaves like a real server.
+    /// The server behaves like a real one.
     #[must_use]
     pub fn real() -> Self {
         Self::default()
@@ -115,7 +115,8 @@ impl Step {
         Say::Mismatch { servers, max_ttl_ms: millis(max_ttl) }.into()
     }
 
-    /// There is no answer, for this reason, and nothing was done. Whether the client can know that depends on the reason.
+    /// There is no answer, for this reason, and nothing was done. Whether the client can know that nothing was done depends on the
+    /// reason.
     #[must_use]
     pub fn fail(kind: FailureKind) -> Self {
         Say::Fail { kind, applied: false }.into()

@@ -5,7 +5,7 @@ use crate::error::Remaining;
 use crate::name::{Keys, Kind};
 use crate::op::{Answer, FailureKind, Verdict};
 
-/// Longer than anything here takes.
+/// A time limit longer than any operation here takes.
 const LONG: Duration = Duration::from_secs(10);
 
 fn keys() -> Arc<Keys> {

@@ -1,4 +1,4 @@
-//! Clocks: they run at slightly different rates.
+//! Clocks: their rates differ slightly.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ impl Clock {
         Self { base, ppm }
     }
 
-    /// Stops the clock for `span`, in which nobody looks at it.
+    /// Stops the clock for `span`; the process doesn't read it meanwhile.
     pub(super) fn stop(&mut self, span: u64) {
         self.base = self.base.saturating_sub(span);
     }
 
-    /// What the clock shows.
+    /// The reading of the clock at `now`.
     pub(super) fn at(self, now: Instant) -> u64 {
         let rate = MILLION.saturating_add_signed(self.ppm);
         self.base + scaled(now, rate, MILLION, 0)
@@ -38,7 +38,7 @@ impl Clock {
     }
 }
 
-/// `(value * by + up) / of`; a division of 128 bits only where it takes one.
+/// `(value * by + up) / of`, by a division of 128 bits only where the numbers need it.
 fn scaled(value: u64, by: u64, of: u64, up: u64) -> u64 {
     match value.checked_mul(by).and_then(|product| product.checked_add(up)) {
         Some(product) => product / of,

@@ -9,12 +9,12 @@ use super::clock::{Instant, micros, ms};
 use super::slot::{Gone, Kind, Pending};
 use super::world::World;
 
-/// Timers may be late; clocks may be slow.
+/// The time by which timers may be late and clocks slow.
 const LATE: u64 = ms(12);
 
 impl World {
-    /// Tells a user what an acquisition has come to.
-    pub(super) fn told(&mut self, client: usize, slot: usize, command: Command) {
+    /// Gives a user the result of an acquisition.
+    pub(super) fn give_result(&mut self, client: usize, slot: usize, command: Command) {
         match command {
             Command::Emit(event) => match event.kind {
                 EventKind::Renewed => self.stats.renewals += 1,
@@ -43,7 +43,7 @@ impl World {
                 if expired {
                     self.expired(client, slot);
                 }
-                // After a server forgot, the answers that a heal overtook may be the ones that decide.
+                // After a server forgot its data, the decision may rest on answers from before a heal.
                 if refused && !self.forgot && self.keeping(client, slot) >= self.plan.needed() {
                     self.violate(format!("c{client}.{slot}: lost, and yet a majority keeps it"));
                 }
@@ -62,11 +62,11 @@ impl World {
         }
     }
 
-    /// Whether something that began then may have taken until now.
+    /// Whether an operation that began at `since` may have taken until now.
     fn in_time(&self, client: usize, since: Instant, stopped: u64, span: Duration) -> bool {
         let span = micros(span);
         let stopped = self.processes[client].stopped - stopped;
-        // Answers that were overslept are waited for once more.
+        // Answers that came during a stop of the process are waited for once more.
         let excused = stopped.min(micros(self.plan.response_timeout));
         self.now - since <= span + span / 200 + LATE + stopped + excused
     }
@@ -117,7 +117,7 @@ impl World {
         self.worker_acquired(client, slot, matches!(result, Ok(Some(_))));
     }
 
-    /// The value of this acquisition should go from the servers from now on.
+    /// From now on the value of this acquisition should go from the servers.
     pub(super) fn disown(&mut self, client: usize, slot: usize) {
         if let Some(owner) = &self.processes[client].slots[slot].owner {
             self.history.disown(owner, self.now);
@@ -136,7 +136,7 @@ impl World {
         self.trace(|| format!("c{client}.{slot} EXTENDED {result:?}"));
         let Some(call) = self.end_call(client, slot, id) else { return };
         let entry = &self.processes[client].slots[slot];
-        let patience = entry.recipe.unavailable_after + entry.recipe.response_timeout;
+        let limit = entry.recipe.unavailable_after + entry.recipe.response_timeout;
         let Kind::Extend { reach } = call.kind else { return self.violate(format!("c{client}.{slot}: not an extend")) };
         let over = entry.loss.is_some() || entry.gone.is_some();
         let fits = match &result {
@@ -160,8 +160,8 @@ impl World {
         if !fits {
             self.violate(format!("c{client}.{slot}: an extend to {reach:?} ended with {result:?}"));
         }
-        if !self.in_time(client, call.at, call.stopped, patience) {
-            self.violate(format!("c{client}.{slot}: an extend outlasted {patience:?}"));
+        if !self.in_time(client, call.at, call.stopped, limit) {
+            self.violate(format!("c{client}.{slot}: an extend outlasted {limit:?}"));
         }
     }
 
@@ -171,8 +171,8 @@ impl World {
         let Kind::Release(manner) = call.kind else { return self.violate(format!("c{client}.{slot}: not a release")) };
         let entry = &self.processes[client].slots[slot];
         let explicit = manner == Manner::Explicit;
-        let patience = if explicit { entry.recipe.unavailable_after } else { entry.recipe.response_timeout };
-        // The call is the first of its kind if nothing was told before.
+        let limit = if explicit { entry.recipe.unavailable_after } else { entry.recipe.response_timeout };
+        // The call is the first of its kind if no outcome was reported before.
         let (begun, known) = entry.released;
         let fits = match &result {
             Ok(release) if explicit => !known && self.tells_who(client, slot, release),
@@ -190,12 +190,12 @@ impl World {
             let loss = entry.loss.clone();
             self.violate(format!("c{client}.{slot}: a release {manner:?} {begun} {known} after {loss:?} ended with {result:?}"));
         }
-        if !self.in_time(client, call.at, call.stopped, patience) {
-            self.violate(format!("c{client}.{slot}: a release {manner:?} outlasted {patience:?}"));
+        if !self.in_time(client, call.at, call.stopped, limit) {
+            self.violate(format!("c{client}.{slot}: a release {manner:?} outlasted {limit:?}"));
         }
         let unknown = matches!(&result, Err(error) if error.code() == Code::Unavailable);
         let entry = &mut self.processes[client].slots[slot];
-        // Leaving a body may be told before the outcome is known.
+        // The end of a body may be reported before the outcome is known.
         entry.released.1 |= !unknown && explicit;
         entry.left |= !explicit;
         self.stats.releases += u64::from(matches!(&result, Ok(release) if release.outcome == Outcome::Released));
@@ -221,7 +221,7 @@ impl World {
     }
 }
 
-/// A field of a hand-over string, as the client that adopts it reads it.
+/// A field of a hand-over string, as the client that adopts the lock reads it.
 fn field(ticket: &str, key: &str) -> Option<String> {
     let value = ticket.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('='))?;
     let mut parts = value.split('%');

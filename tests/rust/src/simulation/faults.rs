@@ -8,23 +8,23 @@ use super::world::World;
 /// A fault. Times are microseconds.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
-    /// A connection breaks; how many microseconds' worth of requests on their way still get read.
+    /// A connection breaks; requests in flight are still read for `read_for` microseconds.
     Cut { client: usize, server: usize, read_for: u64 },
-    /// Nothing passes between a client and a server; what was sent arrives afterwards, as TCP does.
+    /// Nothing passes between a client and a server. The bytes that were sent arrive afterwards, as with TCP.
     Stall { client: usize, server: usize, span: u64 },
-    /// The same for all clients.
+    /// A stall between a server and all clients.
     Isolate { server: usize, span: u64 },
-    /// A client's process is stopped: it takes nothing in, then everything at once.
+    /// A client's process is stopped: it reads nothing, then everything at once.
     Pause { client: usize, span: u64 },
-    /// The same, but right after its next decision, before that is written to the sockets.
+    /// The process is stopped right after its next decision, before that is written to the sockets.
     PauseInside { client: usize, span: u64 },
-    /// The same, but between its next extension and the answer, until validity has ended.
+    /// The process is stopped between its next extension and the answer, until validity has ended.
     PauseBehindExtension { client: usize, after: u64 },
     /// A connection breaks behind the next acquire, which may still be read.
     CutBehindAcquire { client: usize, server: usize, read_for: u64 },
     /// A client's machine is suspended; its connections are gone afterwards.
     Suspend { client: usize, span: u64 },
-    /// A client is closed behind the next acquire that may line up, which takes long to arrive.
+    /// A client is closed behind the next acquire that may join a queue. That acquire takes long to arrive.
     CloseBehindAcquire { client: usize },
     /// A client's process dies.
     Kill { client: usize },
@@ -34,9 +34,9 @@ pub(super) enum Fault {
     Stop { server: usize, span: u64 },
     /// A server crashes, and comes back with all its data.
     Crash { server: usize, span: u64 },
-    /// A server crashes, and comes back with nothing.
+    /// A server crashes, and comes back without any data.
     Forget { server: usize, span: u64 },
-    /// A server crashes, and comes back with what it had `age` ago.
+    /// A server crashes, and comes back with its data of `age` ago.
     Restore { server: usize, span: u64, age: u64 },
     /// A server's clock is set forward.
     Jump { server: usize, ahead: u64 },

@@ -10,13 +10,14 @@ use super::node::Node;
 use super::queue::Happening;
 use super::world::World;
 
-/// How long such a key lives.
+/// The lifetime of a foreign client's key.
 const TTL: u64 = ms(3_000);
 
-/// How long the waiters of a lock may need to find out whose it is: as long as they look for a holder of ours.
+/// The time that the waiters of a lock may need to find out that its holder is foreign: their pause between two looks for a holder
+/// of ours.
 const UNNOTICED: u64 = ms(1_000);
 
-/// The longest pause between two of their looks then.
+/// The longest pause between two requests of waiters after that time.
 const LOOK: u64 = ms(125);
 
 /// One client for each lock.
@@ -27,7 +28,7 @@ pub(super) struct Foreigner {
 }
 
 impl World {
-    /// Its next step with a lock.
+    /// The next step of a foreign client with a lock.
     pub(super) fn foreign_step(&mut self, name: usize) {
         let before = self.foreigners[name].holds.take();
         if let Some((value, _)) = &before {
@@ -86,9 +87,9 @@ impl World {
         }
     }
 
-    /// Whether a majority of the servers has shown such a holder for as long as it holds. One that was restarted answers that it
-    /// doesn't vote yet, whoever its key names; without a majority nobody knows whether the lock is held, and how soon a waiter
-    /// asks again is a question of its growing pauses.
+    /// Whether a majority of the servers has shown a foreign holder for as long as it holds. A restarted server answers that it
+    /// doesn't vote yet, whatever owner its key has. Without a majority no waiter knows whether the lock is held; its growing
+    /// pauses then decide when it asks again.
     fn majority_shows(&self, name: usize, value: &str) -> bool {
         let shows = |node: &&Node| {
             let answers = node.up && !self.may_be_in_quarantine(node);
@@ -97,13 +98,14 @@ impl World {
         self.nodes.iter().filter(shows).count() >= self.plan.needed()
     }
 
-    /// Somebody of each process that waits looks after a holder that tells nobody as often as such a holder's own waiters do.
+    /// A foreign holder notifies no waiter. So one waiter of each process must ask for the lock as often as the other library's own
+    /// waiters do.
     pub(super) fn look_for_trusting_waiters(&mut self) {
         let longest = self.plan.latency_us + self.plan.jitter_us;
         if self.plan.lost_per_mille > 0 || micros(self.plan.response_timeout) <= 4 * longest || self.probes.is_some() {
             return;
         }
-        // A round, and the pause behind it; how late a timer may be.
+        // A round and the pause behind it, and the delay of a timer.
         let since = self.now.saturating_sub(LOOK + 4 * longest + ms(10));
         let long_ago = self.now.saturating_sub(UNNOTICED + LOOK + 8 * longest + ms(50));
         let trusts = |name: usize, client: usize| {

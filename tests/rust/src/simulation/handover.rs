@@ -10,42 +10,44 @@ use locktender::machine::{CLAIM_MS, Message};
 use locktender::op::{Op, Reply, Verdict};
 
 use super::clock::{Instant, micros, ms};
-use super::lines::LOOK;
 use super::node::Node;
 use super::sample::EVERY;
 use super::slot::Slot;
+use super::waiters::LOOK;
 use super::world::World;
 
-/// How much later than the first the last of some waiters comes when a holder's key expires.
+/// The time between the first and the last of some waiters that come when a holder's key expires.
 const RANKS: u64 = ms(60);
 
 /// The longest pause after a round that failed.
 const FAILED: u64 = ms(500);
 
-/// How long the waiters of a quorum may need until one of them has a majority.
+/// The time that the waiters of a quorum may need until one of them has a majority.
 const SPLIT: u64 = ms(500);
 
-/// What is expected of waiters on a single server.
+/// The expectations for waiters on a single server.
 #[derive(Default)]
 pub(super) struct Handover {
-    /// Waiters that were told, and have not come yet.
-    told: Vec<Wakeup>,
-    /// Since when a lock has been free, or kept for a waiter, and all that wait for it are in order.
+    /// Waiters that were notified, and have not come yet.
+    notified: Vec<Wakeup>,
+    /// Since when a lock has been free, or kept for a waiter, while all that wait for it are in order.
     idle_since: HashMap<usize, Instant>,
-    /// By when a place that is waited in, and is in no line, has to be in one.
-    lined_up_by: HashMap<Arc<str>, Instant>,
-    /// Places whose waiters were told, and didn't hear it: they are in no line, and unless they speak for theirs don't look.
-    untold: HashSet<Arc<str>>,
-    /// When a place was last granted a lock.
+    /// The time by which the entry of a waiter must be in the server's queue, for entries that are not.
+    queued_by: HashMap<Arc<str>, Instant>,
+    /// Entries whose waiters missed a notification: they are in no queue. They only ask again if they are at the front of their
+    /// local queue.
+    missed: HashSet<Arc<str>>,
+    /// The time of the last grant to an entry.
     granted_at: HashMap<Arc<str>, Instant>,
-    /// Until when nobody need come for a lock: its expiry was shortened, which nobody is told of, or who was told can't come.
+    /// The time until which no waiter need come for a lock. Its expiry was shortened, which is not notified, or the notified waiter
+    /// can't come.
     excused_until: HashMap<usize, Instant>,
 }
 
 impl Handover {
-    /// What a waiter was told doesn't arrive.
-    pub(super) fn is_untold(&mut self, entry: Arc<str>) {
-        self.untold.insert(entry);
+    /// A notification of a waiter doesn't arrive.
+    pub(super) fn misses_notice(&mut self, entry: Arc<str>) {
+        self.missed.insert(entry);
     }
 }
 
@@ -60,20 +62,20 @@ struct Wakeup {
 }
 
 impl World {
-    /// Which of the locks has this key.
+    /// The lock that has this key.
     pub(super) fn name_of(&self, lock: &str) -> Option<usize> {
         self.keys.iter().position(|keys| keys.lock() == lock)
     }
 
-    /// A waiter hears what a server has to tell it.
-    pub(super) fn is_told(&mut self, client: usize, slot: usize, entry: Arc<str>, hint: Hint) {
+    /// A waiter gets a notice of a server.
+    pub(super) fn is_notified(&mut self, client: usize, slot: usize, entry: Arc<str>, hint: Hint) {
         if self.plan.servers > 1 {
             return;
         }
         let window = if let Hint::Next(window) = hint { micros(window) } else { 0 };
         let (name, tick) = (self.processes[client].slots[slot].name, self.read_clocks(client).tick);
         let by = self.now + window + window / 100 + self.moment();
-        self.watch.handover.told.push(Wakeup { client, slot, entry, name, at: self.now, tick, by });
+        self.watch.handover.notified.push(Wakeup { client, slot, entry, name, at: self.now, tick, by });
     }
 
     /// A single server has answered a request.
@@ -82,12 +84,12 @@ impl World {
         if self.plan.servers > 1 {
             return;
         }
-        let patience = FAILED + self.moment() + RANKS;
-        let told = messages.iter().filter_map(|message| self.client_on(&message.channel));
-        let comes = |client: usize| self.is_undisturbed(client, self.now.saturating_sub(patience)) && self.hears_all(client);
-        let none_comes = !messages.is_empty() && !told.into_iter().all(comes);
+        let limit = FAILED + self.moment() + RANKS;
+        let notified = messages.iter().filter_map(|message| self.client_on(&message.channel));
+        let comes = |client: usize| self.is_undisturbed(client, self.now.saturating_sub(limit)) && self.receives_all(client);
+        let none_comes = !messages.is_empty() && !notified.into_iter().all(comes);
         let handover = &mut self.watch.handover;
-        // Whoever is the first by now learns how long the lock is granted for when it looks after the one before it.
+        // The waiter that is the first by now learns the length of the grant only when it looks after the waiter before it.
         if none_comes || reply.verdict == Verdict::Vote {
             let until = handover.excused_until.entry(name).or_default();
             *until = (*until).max(self.now + ms(CLAIM_MS + 5));
@@ -103,12 +105,12 @@ impl World {
             Op::Release { leave: Some(entry), .. } | Op::Leave { entry, .. } => entry,
             _ => return,
         };
-        handover.lined_up_by.remove(entry);
-        handover.untold.remove(entry);
+        handover.queued_by.remove(entry);
+        handover.missed.remove(entry);
         let granted_at = handover.granted_at.get(entry).copied();
-        handover.told.retain(|told| told.client != client || told.entry != *entry || told.tick > tag.sent);
-        // A round takes no longer than this: whoever comes next in a place names no arrival before the last grant there, unless
-        // an acquire of before was read late, and lined the place up where it had been.
+        handover.notified.retain(|notified| notified.client != client || notified.entry != *entry || notified.tick > tag.sent);
+        // A round takes no longer than this. The next waiter with an entry names no arrival before the last grant to that entry.
+        // The exception is an earlier acquire that was read late, and put the entry back into its old place.
         let granted_at = granted_at.filter(|_| self.plan.lost_per_mille == 0 && self.is_undisturbed(client, ms(1_000)));
         let granted_at =
             granted_at.filter(|at| self.processes[client].clock.at(*at) < tag.sent.as_micros() && !self.plan.outside);
@@ -127,8 +129,8 @@ impl World {
         self.watch.handover.granted_at.extend(granted);
     }
 
-    /// A client is closed: what it is told it passes on behind all that it had sent before, however late that arrives. Until then
-    /// it is a waiter that has died: whoever is next looks after it when the claim window is over.
+    /// A client is closed: it passes notifications on behind everything that it had sent before, however late that arrives. Until
+    /// then it counts as a waiter that has died. The next waiter looks after it when the claim window is over.
     pub(super) fn passes_on_late(&mut self, client: usize) {
         if self.plan.servers > 1 {
             return;
@@ -141,15 +143,16 @@ impl World {
         }
     }
 
-    /// A client doesn't pass on the turn of a waiter that is gone, as it did so for another a moment ago. The one that is told to
-    /// look next may be gone, too: all of them gave up while the server could not be reached. Then it is free until somebody looks.
-    pub(super) fn turn_is_kept(&mut self, lock: &str) {
+    /// A client doesn't pass on the notification of a waiter that is gone, because it did so for another waiter a moment ago. The
+    /// waiter that was notified to look next may be gone, too: all of them gave up while the server could not be reached. Then the
+    /// lock is free until a waiter looks.
+    pub(super) fn notice_is_kept(&mut self, lock: &str) {
         let Some(name) = self.name_of(lock) else { return };
         let excused = self.watch.handover.excused_until.entry(name).or_default();
         *excused = (*excused).max(self.now + LOOK + ms(5));
     }
 
-    /// Whether nothing has come between a client and the servers since then.
+    /// Whether no fault has disturbed the way between a client and the servers since then.
     pub(super) fn is_undisturbed(&self, client: usize, since: Instant) -> bool {
         let process = &self.processes[client];
         let is_quiet = |server: usize| {
@@ -162,27 +165,27 @@ impl World {
         process.alive && !process.closed && (0..self.plan.servers).all(is_quiet)
     }
 
-    /// A ttl that answers use up is granted to nobody.
+    /// Whether the lock can be granted: not if the answers use up the ttl.
     fn can_be_granted(&self, slot: &Slot) -> bool {
         micros(slot.ttl()) > 8 * (self.plan.latency_us + self.plan.jitter_us)
     }
 
-    /// Whether a client hears what servers have to tell.
-    fn hears_all(&self, client: usize) -> bool {
+    /// Whether a client receives the notices of all servers.
+    fn receives_all(&self, client: usize) -> bool {
         self.routes[client].iter().all(|route| route.is_up() && route.subscribed)
     }
 
     pub(super) fn look_for_handovers(&mut self) {
         let longest = self.plan.latency_us + self.plan.jitter_us;
-        // Whoever of another library asks while the lock is free may be faster than any waiter.
+        // A client of another library that asks while the lock is free may be faster than any waiter.
         if micros(self.plan.response_timeout) <= 4 * longest || self.probes.is_some() || self.plan.has_foreigners {
             return;
         }
         self.look_for_late();
-        // Nobody is told that a clock jumped.
-        if self.plan.lost_per_mille == 0 && self.plan.unheard_per_mille == 0 && !self.plan.outside {
+        // A jump of a clock is not notified.
+        if self.plan.lost_per_mille == 0 && self.plan.lost_notices_per_mille == 0 && !self.plan.outside {
             if self.plan.servers == 1 {
-                self.look_for_unlined();
+                self.look_for_unqueued();
             }
             // A server of a quorum that comes back doesn't vote for a while.
             if self.plan.servers == 1 || self.plan.is_calm {
@@ -191,40 +194,40 @@ impl World {
         }
     }
 
-    /// Whoever was told comes.
+    /// A waiter that was notified comes.
     fn look_for_late(&mut self) {
-        let mut told = std::mem::take(&mut self.watch.handover.told);
-        told.retain(|told| {
-            let slot = &self.processes[told.client].slots[told.slot];
-            slot.is_waiting() && self.is_undisturbed(told.client, told.at) && self.hears_all(told.client)
+        let mut notified = std::mem::take(&mut self.watch.handover.notified);
+        notified.retain(|notified| {
+            let slot = &self.processes[notified.client].slots[notified.slot];
+            slot.is_waiting() && self.is_undisturbed(notified.client, notified.at) && self.receives_all(notified.client)
         });
-        if let Some(late) = told.iter().find(|told| told.by + EVERY < self.now) {
+        if let Some(late) = notified.iter().find(|notified| notified.by + EVERY < self.now) {
             let why = format!("l{}: {} was told at {}, and didn't come", late.name, late.entry, late.at);
             self.violate(why);
         }
-        self.watch.handover.told = told;
+        self.watch.handover.notified = notified;
     }
 
-    /// Whoever waits has a place in the queue, unless something came between it and the server: a process that was silent for three
-    /// seconds is dropped with all its waiters, and those that don't speak for their line come back when they do. A waiter that
-    /// shares such a place comes back with it.
-    fn look_for_unlined(&mut self) {
-        let patience = self.moment();
+    /// A waiter has a place in the queue, unless a fault disturbed its way to the server. A process that was silent for three
+    /// seconds is dropped with all its waiters. The waiters that aren't at the front of their local queue come back when the front
+    /// one does. A waiter that shares such a place comes back with it.
+    fn look_for_unqueued(&mut self) {
+        let limit = self.moment();
         let now_us = self.nodes[0].wall_us(self.now);
-        let mut lined_up_by: HashMap<Arc<str>, Instant> = HashMap::new();
-        for (entry, users) in self.watch.users.iter().filter(|(entry, _)| !self.watch.handover.untold.contains(*entry)) {
+        let mut queued_by: HashMap<Arc<str>, Instant> = HashMap::new();
+        for (entry, users) in self.watch.users.iter().filter(|(entry, _)| !self.watch.handover.missed.contains(*entry)) {
             let slot = |user: &(usize, usize)| &self.processes[user.0].slots[user.1];
             let waiting = || users.iter().filter(|user| slot(user).is_waiting());
             let undisturbed = |user: &(usize, usize), since| self.is_undisturbed(user.0, slot(user).started.min(since));
             let is_in_order = |user: &&(usize, usize)| {
                 self.can_be_granted(slot(user))
-                    && slot(user).started + patience < self.now
-                    && undisturbed(user, self.now.saturating_sub(FAILED + patience))
+                    && slot(user).started + limit < self.now
+                    && undisturbed(user, self.now.saturating_sub(FAILED + limit))
             };
             let Some(user) = waiting().find(is_in_order) else { continue };
-            let mut by = self.now + patience;
+            let mut by = self.now + limit;
             if let Some(earlier) = waiting().find(|user| !undisturbed(user, self.now)) {
-                if !self.processes[earlier.0].lines.fronts().any(|front| front as usize == earlier.1) {
+                if !self.processes[earlier.0].local_queues.fronts().any(|front| front as usize == earlier.1) {
                     continue;
                 }
                 by += LOOK;
@@ -233,21 +236,21 @@ impl World {
             let members = self.nodes[0].state.members(self.keys[slot(user).name].queue(), now_us);
             let stands = process.listening && members.is_some_and(|members| members.score(entry).is_some());
             if !stands {
-                lined_up_by.insert(Arc::clone(entry), self.watch.handover.lined_up_by.get(entry).copied().unwrap_or(by));
+                queued_by.insert(Arc::clone(entry), self.watch.handover.queued_by.get(entry).copied().unwrap_or(by));
             }
         }
-        let late = lined_up_by.iter().filter(|(_, by)| **by < self.now).map(|(entry, _)| entry).min();
+        let late = queued_by.iter().filter(|(_, by)| **by < self.now).map(|(entry, _)| entry).min();
         if let Some(entry) = late {
             let why = format!("{entry} waits, and is in no line, or hears nothing");
             self.violate(why);
         }
-        self.watch.handover.lined_up_by = lined_up_by;
+        self.watch.handover.queued_by = queued_by;
     }
 
-    /// Nobody has to wait for a look.
+    /// No waiter has to wait for its next look.
     fn look_for_slow_handover(&mut self, name: usize) {
-        let patience = self.moment() + if self.plan.servers > 1 { SPLIT } else { RANKS };
-        let settled = self.now.saturating_sub(FAILED + patience);
+        let limit = self.moment() + if self.plan.servers > 1 { SPLIT } else { RANKS };
+        let settled = self.now.saturating_sub(FAILED + limit);
         let keys = &self.keys[name];
         let is_free = |node: &&Node| node.lock(keys, self.now).is_none_or(|(holder, _)| holder.starts_with("claim "));
         let held = self.nodes.iter().filter(is_free).count() < self.plan.needed();
@@ -255,10 +258,10 @@ impl World {
             let process = &self.processes[client];
             process.live.iter().map(|slot| &process.slots[*slot]).filter(|slot| slot.name == name && slot.is_waiting())
         };
-        let waits = |client| waiting(client).any(|slot| slot.started + patience <= self.now && self.can_be_granted(slot));
+        let waits = |client| waiting(client).any(|slot| slot.started + limit <= self.now && self.can_be_granted(slot));
         let is_in_order = |client| {
             let Some(first) = waiting(client).map(|slot| slot.started).min() else { return true };
-            self.is_undisturbed(client, settled.min(first)) && self.hears_all(client)
+            self.is_undisturbed(client, settled.min(first)) && self.receives_all(client)
         };
         let excused = self.watch.handover.excused_until.get(&name).is_some_and(|until| *until > self.now);
         let mut clients = 0..self.processes.len();
@@ -268,7 +271,7 @@ impl World {
             return;
         }
         let since = *self.watch.handover.idle_since.entry(name).or_insert(self.now);
-        if since + patience < self.now {
+        if since + limit < self.now {
             self.violate(format!("l{name} is free since {since}, and who waits for it is not told"));
         }
     }

@@ -16,7 +16,7 @@ pub(super) struct Stretch {
     pub(super) who: (usize, usize),
 }
 
-/// A grant: asked for, returned, with its fence.
+/// A grant: the time of its request, the time of its return, and its fence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     pub(super) asked: Instant,
@@ -24,12 +24,12 @@ pub(super) struct Granted {
     pub(super) fence: u64,
 }
 
-/// Whose an owner value is.
+/// The acquisition that an owner value belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Whose {
     pub(super) client: usize,
     pub(super) slot: usize,
-    /// Since when it should be on no server.
+    /// Since when the value should be on no server.
     pub(super) since: Option<Instant>,
 }
 
@@ -38,11 +38,12 @@ pub(super) struct History {
     pub(super) stretches: BTreeMap<usize, Vec<Stretch>>,
     pub(super) grants: BTreeMap<usize, Vec<Granted>>,
     owners: HashMap<Arc<str>, Whose>,
-    /// When a value was last written on a server, and whether by a request nobody could know of any more.
+    /// The time of the last write of a value on a server, and whether the request was an orphan: read from a dead connection after
+    /// its client had stopped asking about it.
     written: HashMap<(usize, Arc<str>), (Instant, bool)>,
-    /// What each server voted, or confirmed, for a value.
+    /// The servers that voted for a value, or confirmed it, with a fence.
     attested: HashMap<(Arc<str>, u64), BTreeSet<usize>>,
-    /// Where a value was written by a heal.
+    /// The places where a heal wrote a value.
     healed: HashSet<(usize, Arc<str>)>,
 }
 
@@ -66,12 +67,12 @@ impl History {
         self.written.get(&(server, owner.clone())).copied()
     }
 
-    /// How many servers attest a fence.
+    /// The number of servers that attest a fence.
     pub(super) fn attested(&self, owner: &Arc<str>, fence: u64) -> usize {
         self.attested.get(&(owner.clone(), fence)).map_or(0, BTreeSet::len)
     }
 
-    /// Whether some server voted so for somebody else.
+    /// Whether a server gave this fence in a vote for another acquisition.
     pub(super) fn voted_for_another(&self, fence: u64, (client, slot): (usize, usize)) -> bool {
         let others = |owner: &Arc<str>| self.whose(owner).is_some_and(|whose| (whose.client, whose.slot) != (client, slot));
         self.attested.keys().any(|(owner, vote)| *vote == fence && others(owner))
@@ -92,7 +93,7 @@ impl History {
         None
     }
 
-    /// Fences are unique, and larger than those of holds that returned before one was asked for.
+    /// Fences are unique. A fence is larger than those of all holds that returned before it was asked for.
     pub(super) fn disorder(&mut self) -> Option<String> {
         for (name, grants) in &mut self.grants {
             let mut by_return = grants.clone();
@@ -134,7 +135,7 @@ impl World {
         if let Op::Acquire { owner, .. } | Op::Heal { owner, .. } = op {
             self.history.written.insert((server, owner.clone()), (self.now, orphan));
         }
-        // Nothing is taken off a server that a valid hold counts on.
+        // No operation removes a value from a server that a valid hold counts on.
         if let (Op::Release { owner, .. }, Verdict::Ok) = (op, &reply.verdict) {
             let Some(Whose { client, slot, .. }) = self.history.whose(owner) else { return };
             let entry = &self.processes[client].slots[slot];

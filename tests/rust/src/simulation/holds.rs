@@ -11,7 +11,7 @@ use super::node::Node;
 use super::world::World;
 
 impl World {
-    /// Looks at what the handle says now, after anything was brought to its acquisition.
+    /// Checks the handle's present validity, after an input to its acquisition.
     pub(super) fn validity_may_have_changed(&mut self, client: usize, slot: usize, tick: Tick) {
         let entry = &self.processes[client].slots[slot];
         let (before, after) = (entry.valid_until, entry.machine.valid_until());
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    /// Ends the stretch in which the handle said what it said until now.
+    /// Ends the stretch in which the handle had its validity until now.
     pub(super) fn end_validity(&mut self, client: usize, slot: usize) {
         let now = self.now;
         let process = &mut self.processes[client];
@@ -67,7 +67,7 @@ impl World {
         let entry = &self.processes[client].slots[slot];
         let majority = entry.extended.get(&tag.round).is_some_and(|confirmed| *confirmed >= self.plan.needed());
         let Some(span) = entry.spans.get(&tag.round).filter(|_| majority && now < before) else { return };
-        // What a server refuses, or a clock that jumps, is another matter.
+        // A refusal of a server and a clock that jumps are other cases.
         if self.plan.outside || entry.refused || entry.gone.is_some() || entry.loss.is_some() {
             return;
         }
@@ -79,12 +79,12 @@ impl World {
         }
     }
 
-    /// A hold that is renewed is not lost while every beat can be answered before its validity ends.
+    /// A hold that is renewed is not lost while every renewal can be answered before its validity ends.
     pub(super) fn expired(&mut self, client: usize, slot: usize) {
         let entry = &self.processes[client].slots[slot];
         let trip = 2 * (self.plan.latency_us + self.plan.jitter_us) + ms(4);
         let ttl = micros(entry.ttl());
-        // A beat is sent when two thirds of the ttl remain, or at once after a grant that took longer.
+        // A renewal is sent when two thirds of the ttl remain, or at once after a grant that took longer.
         let first = entry.first_span.min(ttl * 3 / 5);
         let answered = trip * 100 < ttl * 45 && entry.trips * trip < first && trip < micros(self.plan.response_timeout);
         let undisturbed = self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.processes[client].closed;
@@ -93,20 +93,20 @@ impl World {
         }
     }
 
-    /// Whether the outcome of a release says who else had the lock.
+    /// Whether the outcome of a release names the other holder rightly.
     pub(super) fn tells_who(&self, client: usize, slot: usize, release: &Release) -> bool {
         let entry = &self.processes[client].slots[slot];
         let Some(ours) = entry.grant.as_ref().map(|grant| grant.fence) else { return true };
         let named = release.rival.is_some() || release.rival_fence.is_some();
         let accused = release.rival_fence.is_none_or(|fence| self.history.voted_for_another(fence, (client, slot)));
-        // On one server a hold that was granted after ours, and before we let go, is proved by any answer, unless the higher fence
-        // may be the vote of an acquire of ours that had no answer.
+        // On one server any answer proves a hold that was granted after ours and before our release. But the higher fence may also
+        // be the vote of an acquire of ours that had no answer.
         let others = self.history.grants.get(&entry.name).into_iter().flatten();
         let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(owner)?.since).unwrap_or(self.now);
         let overlap = others.filter(|grant| grant.fence > ours && grant.returned < let_go).count() > 0;
         let proved = self.plan.servers == 1 && entry.release_refused && overlap && !entry.unanswered;
         let missed = proved && release.outcome == Outcome::Expired;
-        // The loss may have named a rival that has let go since, and of whom the servers prove no fence any more.
+        // The loss may have named a rival that has released the lock since, and whose fence the servers no longer prove.
         let loss = entry.loss.as_ref().filter(|loss| loss.reason == LossReason::Taken);
         let was_named = loss.is_some_and(|loss| loss.rival.is_some() || loss.rival_fence.is_some());
         let fits = if release.outcome == Outcome::Taken { named || was_named } else { !named };
@@ -118,7 +118,7 @@ impl World {
         Tick::from_micros(process.clock.at(process.slots[slot].granted_at))
     }
 
-    /// A majority must keep the key for as long as the holder believes; a server that forgot is what quarantine is for.
+    /// A majority must keep the key for as long as the holder believes in its hold. Quarantine covers a server that forgot.
     pub(super) fn servers_keep(&mut self, client: usize, slot: usize, until: Tick) {
         if self.plan.outside {
             return;
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// How many servers have the key of a hold now, and no newer vote.
+    /// The number of servers that have the key of a hold now, and no newer vote.
     pub(super) fn keeping(&self, client: usize, slot: usize) -> usize {
         let entry = &self.processes[client].slots[slot];
         let keys = &entry.recipe.keys;

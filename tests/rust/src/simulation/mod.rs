@@ -1,23 +1,22 @@
-//! The simulation: the real decision code against N servers and a bad network, in virtual time.
+//! Simulation: the real decision code against N servers and a bad network, in virtual time.
 //!
-//! One seed decides everything: how many servers and clients there are, what the clients do, every latency, pause, crash and
-//! clock error. Nothing reads a clock, starts a thread or opens a socket, so a seed replays bit for bit.
+//! One seed decides everything: the number of servers and clients, the work of the clients, every latency, pause, crash and clock
+//! error. No code reads a clock, starts a thread or opens a socket, so a seed replays bit for bit.
 //!
-//! What is real: [`Acquisition`](locktender::internals::protocol::Acquisition), which decides everything a client does, and
-//! [`machine::apply`](locktender::machine::apply), which is a server. What is modelled: clocks, timers, the byte
-//! streams between them (`route`, `session`), processes that stop and die (`process`), servers that do (`node`), and users
-//! (`worker`). What must hold is in `history`, in true time, which nobody inside can see.
+//! Two parts are real: [`Acquisition`](locktender::internals::protocol::Acquisition), which makes all decisions of a client, and
+//! [`machine::apply`](locktender::machine::apply), which is a server. The rest is modelled: clocks, timers, the byte streams
+//! between them (`route`, `session`), processes that stop and die (`process`), servers that do so (`node`), and users (`worker`).
+//! The rules that must hold are in `history`, in true time, which no clock inside the simulation shows.
 
 mod clock;
 mod deeds;
 mod faults;
 mod foreign;
 mod handover;
-mod hearing;
 mod history;
 mod holds;
-mod lines;
 mod node;
+mod notices;
 mod plan;
 mod probe;
 mod process;
@@ -28,6 +27,7 @@ mod sample;
 mod session;
 mod slot;
 mod standing;
+mod waiters;
 mod worker;
 mod world;
 

@@ -1,4 +1,4 @@
-//! A server: the machine, a clock, and a process that can crash.
+//! Node: one server, as the machine, a clock, and a process that can crash.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use super::clock::{Clock, Instant, ms};
 pub(super) struct Node {
     pub(super) state: State,
     pub(super) clock: Clock,
-    /// What clock jumps have added.
+    /// The sum of all jumps of the clock.
     pub(super) ahead: u64,
     server: usize,
     run: u32,
     run_id: String,
-    /// What a server keeps in memory alone.
+    /// The scripts that the server keeps in memory alone.
     pub(super) scripts: HashSet<&'static str>,
     pub(super) up: bool,
     pub(super) stopped_until: Instant,
-    /// When it last came back without all its data.
+    /// The time when it last came back without all its data.
     pub(super) forgot_at: Option<Instant>,
-    /// When it last was not what it should be.
+    /// The time of its last fault.
     pub(super) troubled_at: Instant,
     snapshots: VecDeque<(Instant, State)>,
 }
@@ -47,17 +47,17 @@ impl Node {
         }
     }
 
-    /// Its clock, microseconds since the epoch.
+    /// The server's clock, microseconds since the epoch.
     pub(super) fn wall_us(&self, now: Instant) -> u64 {
         self.clock.at(now) + self.ahead
     }
 
-    /// What it calls this run of its process.
+    /// The run id of the server's process.
     pub(super) fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    /// Does one operation, and says what it did to a key that it had no right to do.
+    /// Does one operation, and gives an error if it changed a key that it had no right to change.
     pub(super) fn apply(&mut self, op: &Op, now: Instant) -> (Reply, Result<(), String>) {
         let now_us = self.wall_us(now);
         let before = keys_of(op).map(|keys| Seen::of(&self.state, keys, now_us));
@@ -69,23 +69,23 @@ impl Node {
         (reply, verdict)
     }
 
-    /// When in true time a key with this expiry is gone.
+    /// The instant in true time at which a key with this expiry is gone.
     pub(super) fn gone_at(&self, expires_ms: u64) -> Instant {
         self.clock.when((expires_ms + 1).saturating_mul(1_000).saturating_sub(self.ahead))
     }
 
-    /// The value of a lock, and when it will be gone.
+    /// The value of a lock, and the instant at which it will be gone.
     pub(super) fn lock(&self, keys: &Keys, now: Instant) -> Option<(&str, Instant)> {
         let entry = self.state.get(keys.lock(), self.wall_us(now))?;
         Some((entry.text()?, entry.expires_ms.map_or(Instant::MAX, |at| self.gone_at(at))))
     }
 
-    /// The highest vote for a lock.
+    /// The highest fence of a lock.
     pub(super) fn fence(&self, keys: &Keys, now: Instant) -> u64 {
         self.state.get(keys.fence(), self.wall_us(now)).and_then(|entry| entry.text()?.parse().ok()).unwrap_or(0)
     }
 
-    /// Remembers what a snapshot would hold.
+    /// Saves the present state as a snapshot.
     pub(super) fn snapshot(&mut self, now: Instant) {
         self.snapshots.push_back((now, self.state.clone()));
         while self.snapshots.front().is_some_and(|(at, _)| at + ms(6_000) < now) {
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    /// Crashes, `forgets` what it learned in that long; says whether it was up.
+    /// Crashes, and `forgets` the changes of that span; says whether the server was up.
     pub(super) fn crash(&mut self, now: Instant, forgets: Option<u64>) -> bool {
         if !self.up {
             return false;
@@ -130,7 +130,7 @@ fn keys_of(op: &Op) -> Option<&Keys> {
     }
 }
 
-/// A lock on one server, as it is.
+/// The state of a lock on one server.
 struct Seen {
     holder: Option<Arc<str>>,
     expires_ms: Option<u64>,
@@ -152,7 +152,7 @@ impl Seen {
     fn allows(&self, op: &Op, reply: &Reply, after: &Self) -> Result<(), String> {
         let before = self.holder.as_deref();
         let may = match op {
-            // Nothing is there any more that was handed over.
+            // An acquire that only adopts needs the hold that was handed over. Without it nothing may change.
             Op::Acquire { owner, adopt: Some(Adoption { owner: old, or_acquire: false }), .. } => {
                 before.is_some_and(|held| held == &**owner || held == &**old)
             }

@@ -10,21 +10,21 @@ use super::faults::{Fault, draw};
 pub struct Plan {
     /// The seed of everything else.
     pub seed: u64,
-    /// How many servers.
+    /// The number of servers.
     pub servers: usize,
-    /// How many clients, each a process.
+    /// The number of clients, each a process.
     pub clients: usize,
-    /// How many users each client has.
+    /// The number of users of each client.
     pub workers: usize,
-    /// How many locks they fight for.
+    /// The number of locks that they compete for.
     pub names: usize,
-    /// How long users begin new work and faults happen, microseconds.
+    /// The time in which users begin new work and faults happen, microseconds.
     pub busy_us: u64,
     /// The lowest latency of one direction, microseconds.
     pub latency_us: u64,
-    /// The most that is added to it, microseconds.
+    /// The most jitter on top of the latency, microseconds.
     pub jitter_us: u64,
-    /// How many messages in a thousand are lost once, and sent again by TCP.
+    /// The number of messages in a thousand that are lost once, and sent again by TCP.
     pub lost_per_mille: u64,
     /// Option of the clients.
     pub response_timeout: Duration,
@@ -32,32 +32,33 @@ pub struct Plan {
     pub unavailable_after: Duration,
     /// Option of the clients, with more than one server.
     pub max_ttl: Duration,
-    /// The longest ttl users choose, milliseconds.
+    /// The longest ttl that users choose, milliseconds.
     pub longest_ttl_ms: u64,
     /// Wall clocks of clients are off by up to this much, microseconds.
     pub wall_skew_us: u64,
     /// Wall clocks of servers are ahead by up to this much, microseconds.
     pub server_skew_us: u64,
-    /// So far the fences are ahead of the clocks, 0 for not at all: somebody's clock was wrong once. From there servers count up
-    /// one by one, and two of them often differ, or agree, by chance.
+    /// The lead of the fences over the clocks, 0 for none: a clock was wrong once. From there servers count up one by one, and two
+    /// of them often differ, or agree, by chance.
     pub ahead_us: u64,
     /// Clocks run fast or slow by up to this many millionths: two of them differ by less than the drift allowance.
     pub drift_ppm: i64,
-    /// How many messages to waiters in a thousand are never heard.
-    pub unheard_per_mille: u16,
-    /// Whether most users queue by principle.
+    /// The number of messages to waiters in a thousand that never arrive.
+    pub lost_notices_per_mille: u16,
+    /// Whether most users ask for a fair queue.
     pub fair: bool,
-    /// Some fault is outside of what exclusion is promised under.
+    /// Whether a fault breaks an assumption of the promised exclusion.
     pub outside: bool,
-    /// Clients measure time on a clock that stops while their machine is suspended: never, but to see that it is noticed.
+    /// Whether clients measure time on a clock that stops while their machine is suspended. That is never so, except to see that
+    /// the checks notice it.
     pub clocks_stop_in_suspend: bool,
-    /// Round trips may take half a ttl.
+    /// Whether round trips may take half a ttl.
     pub is_slow: bool,
-    /// Nothing goes wrong, but what the network does.
+    /// Whether nothing goes wrong but the faults of the network.
     pub is_calm: bool,
-    /// Each client has two connections to each server, between which there is no order.
+    /// Whether each client has two connections to each server, without an order between them.
     pub has_two_ways: bool,
-    /// Another library's clients take the locks, too.
+    /// Whether clients of another library take the locks, too.
     pub has_foreigners: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
@@ -73,7 +74,7 @@ impl Plan {
         let response_timeout = Duration::from_millis(if quorum { 200 } else { [200, 500, 1_000][rng.usize(..3)] });
         let max_ttl_ms = [1_500, 3_000, 6_000][rng.usize(..3)];
         let mut longest_ttl_ms = [300, 1_000, 3_000][rng.usize(..3)].min(max_ttl_ms);
-        // Much longer than anybody waits for an answer; a quorum bounds every ttl.
+        // Much longer than any answer is waited for; a quorum bounds every ttl.
         if !quorum && rng.u8(..3) == 0 {
             longest_ttl_ms = 120_000;
         }
@@ -93,7 +94,7 @@ impl Plan {
             longest_ttl_ms,
             wall_skew_us: [0, 0, ms(50), ms(2_000), ms(3_600_000)][rng.usize(..5)],
             drift_ppm: [0, 100, 4_000][rng.usize(..3)],
-            unheard_per_mille: [0, 0, 10, 300][rng.usize(..4)],
+            lost_notices_per_mille: [0, 0, 10, 300][rng.usize(..4)],
             fair: servers == 1 && rng.bool(),
             server_skew_us: [0, ms(20), ms(2_000), ms(600_000)][rng.usize(..4)],
             ahead_us: if rng.bool() { rng.u64(..ms(1_800_000)) } else { 0 },
@@ -107,7 +108,7 @@ impl Plan {
         };
         draw(&mut plan, &mut rng);
         plan.is_calm = plan.faults.is_empty();
-        // Drawn apart, so that the other half of the seeds stays what it was.
+        // Drawn from a generator of its own, so that the other half of the seeds stays the same.
         let mut rng = fastrand::Rng::with_seed(seed ^ 0x2_3A75);
         plan.has_two_ways = rng.bool();
         if plan.has_two_ways && rng.u8(..3) == 0 {

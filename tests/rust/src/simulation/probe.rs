@@ -1,4 +1,4 @@
-//! The probe: a new client at the end of a run. Every lock must be granted again as soon as it can be free.
+//! Probe: a new client at the end of a run. Every lock must be granted again as soon as it can be free.
 
 use locktender::LockOptions;
 use locktender::internals::protocol::Tag;
@@ -8,23 +8,24 @@ use super::clock::{Instant, micros, ms};
 use super::worker::LONGEST_HOLD;
 use super::world::World;
 
-/// When a run is probed.
+/// The times that the probes of a run depend on.
 pub(super) struct Probes {
-    /// When users were told to give everything back.
+    /// The time at which users were asked to give everything back.
     settled: Instant,
-    /// When each lock is free at last, with what was applied to it so far.
+    /// The time at which each lock is free at last, by the operations that were applied to it so far.
     free: Vec<Instant>,
 }
 
 impl World {
-    /// Everybody has let go, faults are over: somebody new must get every lock once the dead ones' keys have expired.
+    /// Users have released their locks, and faults are over. A new client must get every lock once the keys of dead clients have
+    /// expired.
     pub(super) fn probe(&mut self, settled: Instant) {
         let client = self.plan.clients;
         // Lost messages are a fault, too: with too many of them every round may time out.
         self.plan.lost_per_mille = 0;
-        // A server that lost its data is waited for.
+        // The probes wait for a server that lost its data.
         self.plan.unavailable_after += self.plan.max_ttl * 2;
-        // Where an answer takes about as long as the client waits for one, no round need ever succeed.
+        // If an answer takes about as long as the response timeout, no round need ever succeed.
         if micros(self.plan.response_timeout) <= 4 * (self.plan.latency_us + self.plan.jitter_us) {
             return;
         }
@@ -42,13 +43,13 @@ impl World {
         }
     }
 
-    /// How long after a lock came free somebody who waits for it has it at the latest: it may have tried in vain just before.
+    /// The longest time between the end of a hold and the grant to a waiter: the waiter may have tried in vain just before.
     fn until_granted(&self) -> u64 {
         ms(1_000) + self.moment()
     }
 
-    /// A server has done what somebody sent before it died, or let go: that may still write a key, or prolong it, but not for
-    /// longer than it says, and nobody sends such a thing later.
+    /// A server has done an operation that a client sent before it died or released its locks. The operation may still write a key,
+    /// or prolong it, but not for longer than it says. No client sends such an operation later.
     pub(super) fn prolonged(&mut self, (client, server): (usize, usize), tag: Tag, op: &Op, reply: &Reply) {
         let prolongs = match op {
             Op::Acquire { .. } => reply.verdict == Verdict::Vote,
@@ -71,11 +72,11 @@ impl World {
 
     pub(super) fn look_back_at_probes(&mut self) {
         let Some(probes) = self.probes.take() else { return };
-        let patience = self.until_granted();
+        let limit = self.until_granted();
         for (name, free) in probes.free.into_iter().enumerate() {
             let slots = &self.processes[self.plan.clients].slots;
             let got = slots.iter().find(|slot| slot.name == name).filter(|slot| slot.grant.is_some()).map(|slot| slot.granted_at);
-            if got.is_none_or(|at| at > free + patience) {
+            if got.is_none_or(|at| at > free + limit) {
                 self.violate(format!("l{name} came free at {free}, and was granted at {got:?}"));
             }
         }

@@ -1,4 +1,4 @@
-//! A client's process: its clocks, its acquisitions, and how it stops and dies.
+//! Process: a client's clocks and acquisitions, and how it stops and dies.
 
 use std::time::Duration;
 
@@ -13,40 +13,41 @@ use super::slot::Slot;
 use super::worker::Worker;
 use super::world::World;
 
-/// More wakes, and inputs that lead to a request, than this for one acquisition at one instant are a busy loop.
+/// The most wakes, and inputs that lead to a request, of one acquisition at one instant: more are a busy loop.
 const BUSY: u32 = 300;
 
-/// More rounds than this in a second are a busy loop, too.
+/// The most rounds in a second: more are a busy loop, too.
 const MOST_ROUNDS: u32 = 60;
 
 pub(super) struct Process {
     pub(super) clock: Clock,
-    /// The wall clock shows this much more, or less, than true time since the epoch.
+    /// The difference between the wall clock and true time since the epoch.
     pub(super) wall_ahead: i64,
     pub(super) alive: bool,
     pub(super) closed: bool,
-    /// It is closed behind the next acquire that may line up.
+    /// Whether the client is closed behind its next acquire that may join a queue.
     pub(super) closes_behind_acquire: bool,
     pub(super) stopped_until: Instant,
-    /// How long it has been stopped, or will have been.
+    /// The time for which the process has been stopped, or will have been.
     pub(super) stopped: u64,
     pub(super) pause_after_next: Option<u64>,
-    /// It is stopped behind the next extension it sends, until so long after the end of validity.
+    /// The time for which the process stays stopped after the end of validity. It is stopped behind the next extension that it
+    /// sends.
     pub(super) pause_behind_extension: Option<u64>,
-    /// Decided, but not written yet.
+    /// Commands that were decided, but are not written yet.
     held_back: Vec<(usize, Command)>,
-    pub(super) lines: LocalQueues,
+    pub(super) local_queues: LocalQueues,
     pub(super) listening: bool,
-    /// How many operations have not ended.
+    /// The number of operations that have not ended.
     pub(super) unanswered: usize,
     pub(super) slots: Vec<Slot>,
-    /// Those that wait, or may hold.
+    /// The acquisitions that wait, or may hold.
     pub(super) live: Vec<usize>,
     pub(super) workers: Vec<Worker>,
 }
 
 impl Process {
-    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize, lines: LocalQueues) -> Self {
+    pub(super) fn new(clock: Clock, wall_ahead: i64, workers: usize, local_queues: LocalQueues) -> Self {
         Self {
             clock,
             wall_ahead,
@@ -58,7 +59,7 @@ impl Process {
             pause_after_next: None,
             pause_behind_extension: None,
             held_back: Vec::new(),
-            lines,
+            local_queues,
             listening: false,
             unanswered: 0,
             slots: Vec::new(),
@@ -75,16 +76,16 @@ impl World {
         Now { tick: Tick::from_micros(tick), wall_us: (self.epoch_us + self.now).saturating_add_signed(process.wall_ahead) }
     }
 
-    /// Brings an input to an acquisition and does what it says.
+    /// Brings an input to an acquisition, and carries out its commands.
     pub(super) fn bring(&mut self, client: usize, slot: usize, input: Input) {
         let now = self.read_clocks(client);
         let wake = matches!(input, Input::Wake);
         if !matches!(input, Input::Wake) {
-            self.trace(|| format!("c{client}.{slot} <- {}", told(&input)));
+            self.trace(|| format!("c{client}.{slot} <- {}", input_text(&input)));
         }
         let mut commands = std::mem::take(&mut self.commands);
         if let Input::Answer { tag: Tag { step: Step::Release, sent, .. }, answer: Ok(reply), .. } = &input {
-            // Not the answers to undoing rounds before the grant.
+            // Answers to the undo of rounds before the grant don't count.
             let granted = self.processes[client].slots[slot].grant.is_some();
             let ours = granted && *sent >= self.granted_tick(client, slot);
             self.processes[client].slots[slot].release_refused |= ours && matches!(reply.verdict, Verdict::No { .. });
@@ -115,7 +116,7 @@ impl World {
         let extends = |command: &Command| matches!(command, Command::Send { tag: Tag { step: Step::Extend, .. }, .. });
         let behind = if commands.iter().any(extends) { self.processes[client].pause_behind_extension.take() } else { None };
         let sends = commands.iter().any(|command| matches!(command, Command::Send { .. }));
-        // Answers that lead to nothing end: a connection that breaks brings all of its own at once.
+        // Answers that lead to no request come to an end: a connection that breaks brings all of its answers at once.
         if wake || sends {
             let entry = &mut self.processes[client].slots[slot];
             entry.brought = if entry.brought.0 == self.now { (self.now, entry.brought.1 + 1) } else { (self.now, 0) };
@@ -132,7 +133,7 @@ impl World {
                 Command::Listen => self.listen(client),
                 Command::Yield => self.pass(client, slot),
                 Command::Quit(departure) => self.quit(client, slot, departure),
-                told => self.told(client, slot, told),
+                result => self.give_result(client, slot, result),
             }
         }
         self.commands = commands;
@@ -148,7 +149,7 @@ impl World {
         self.set_wake(client, slot, wake_at);
     }
 
-    /// Notes whose value a round writes, for those who later find it on a server.
+    /// Notes the acquisition whose value a round writes, for a later check that finds the value on a server.
     fn note(&mut self, client: usize, slot: usize, command: &Command) {
         let Command::Send { server, tag, request } = command else { return };
         if let Op::Extend { ttl_ms, .. } = &request.op {
@@ -210,7 +211,7 @@ impl World {
         process.stopped += process.stopped_until - from;
     }
 
-    /// Writes what was decided before the process was stopped.
+    /// Writes the commands that were decided before the process was stopped.
     pub(super) fn resume(&mut self, client: usize) {
         for (slot, command) in std::mem::take(&mut self.processes[client].held_back) {
             if let Command::Send { server, tag, request } = command {
@@ -233,7 +234,7 @@ impl World {
     }
 }
 
-fn told(input: &Input) -> String {
+fn input_text(input: &Input) -> String {
     match input {
         Input::Answer { server, tag, answer: Ok(reply) } => {
             format!("s{server} {:?} r{}: {:?} fence={}", tag.step, tag.round, reply.verdict, reply.fence)

@@ -1,4 +1,4 @@
-//! The queue of future events, in order.
+//! Queue: the future events of a run, in order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,10 +9,10 @@ use locktender::internals::redis::Role;
 use super::clock::Instant;
 use super::faults::Fault;
 
-/// Which of the sockets of a client's connections to a server: the how-manieth connection, and what the socket is for.
+/// One socket of a client's connections to a server: the number of the connection, and the purpose of the socket.
 pub(super) type Way = (usize, Role);
 
-/// Something that happens at an instant.
+/// An event at an instant.
 #[derive(Debug)]
 pub(super) enum Happening {
     /// Bytes reach a server.
@@ -23,7 +23,7 @@ pub(super) enum Happening {
         conn: u32,
         bytes: Vec<u8>,
     },
-    /// Bytes reach a client; the message that they are part of.
+    /// Bytes reach a client, with the message that they are part of.
     Return {
         client: usize,
         server: usize,
@@ -46,36 +46,36 @@ pub(super) enum Happening {
         way: Way,
         attempt: u32,
     },
-    /// A connection's timer; one that was set anew since still rings.
+    /// A connection's timer rings, also if it was set anew since then.
     Alarm {
         client: usize,
         server: usize,
         way: usize,
         timer: u32,
     },
-    /// Something is brought to an acquisition.
+    /// An acquisition gets an input.
     Bring {
         client: usize,
         slot: usize,
         input: Input,
     },
-    /// An acquisition's timer; one that was set anew since still rings.
+    /// An acquisition's timer rings, also if it was set anew since then.
     Wake {
         client: usize,
         slot: usize,
         timer: u32,
     },
-    /// A user does the next thing.
+    /// A user takes its next step.
     Step {
         client: usize,
         worker: usize,
-        turn: u32,
+        planned: u32,
     },
-    /// Requests decided before their process was stopped are written when it goes on.
+    /// A process goes on, and writes the requests that it decided before it was stopped.
     Resume {
         client: usize,
     },
-    /// Another library's client does the next thing with a lock.
+    /// A client of another library takes its next step with a lock.
     Foreign {
         name: usize,
     },
@@ -83,7 +83,7 @@ pub(super) enum Happening {
     Close {
         client: usize,
     },
-    /// A closed client's connections are let go.
+    /// A closed client's connections close.
     LetGo {
         client: usize,
     },
@@ -92,21 +92,21 @@ pub(super) enum Happening {
     Restart {
         server: usize,
     },
-    /// Users begin nothing more, faults are over.
+    /// Users begin no new work, and faults are over.
     Settle,
-    /// Look at everything.
+    /// A sample checks the whole state.
     Sample,
 }
 
-/// Happenings by instant; those of one instant in the order in which they were added.
+/// Events by instant. Events of one instant have the order in which they were added.
 #[derive(Default)]
 pub(super) struct Queue {
-    /// When, the how-manieth, and its place in `happenings`: small, because a heap moves what it sorts.
+    /// The instant, a running number, and the place in `happenings`: small, because a heap moves the values that it sorts.
     heap: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     happenings: Vec<Option<Happening>>,
     free: Vec<usize>,
     added: u64,
-    /// How many of them are no connection's.
+    /// The number of events that are not about connections.
     others: usize,
 }
 
@@ -131,7 +131,7 @@ impl Queue {
         Some((at, happening))
     }
 
-    /// Whether nothing is left but what connections do for themselves, which has no end: they are asked whether they live.
+    /// Whether only events of the connections themselves are left. Those have no end: idle connections are asked whether they live.
     pub(super) fn is_idle(&self) -> bool {
         self.others == 0
     }

@@ -1,4 +1,4 @@
-//! The protocol as a server speaks it: commands out of bytes, operations out of commands, bytes out of replies.
+//! RESP: the protocol on the server's side. It makes commands of bytes, operations of commands, and bytes of replies.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -8,7 +8,7 @@ use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::Script;
 use locktender::op::{Adoption, Op, Place, Queued, QuorumConfig, Reply, Verdict};
 
-/// The first command of these bytes, and how many of them it takes; `None` if not all of it is there.
+/// The first command in these bytes, and its length in bytes; `None` if not all of it is there.
 pub(super) fn command(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
     let mut at = 0;
     let count = number(bytes, &mut at)?;
@@ -91,7 +91,7 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
         "confirm" => Op::Confirm { keys: keys()?, owner: owner(), fence: number(1)? },
         "extend" => Op::Extend { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)? },
         "heal" => Op::Heal { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)? },
-        // Who leaves a queue has no hold: the waiter's own name is no owner.
+        // A waiter that leaves a queue has no hold: its own name is no owner.
         "release" if text(0) == text(1) => Op::Leave { keys: keys()?, entry: owner(), single_server: number(2)? == 1 },
         "release" => {
             let leave = Some(text(1)).filter(|leave| !leave.is_empty()).map(Arc::from);
@@ -108,7 +108,7 @@ fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
-/// What the script of an operation answers.
+/// The answer of an operation's script.
 pub(super) fn reply(op: &Op, reply: &Reply) -> String {
     let nobody = Remaining::Gone;
     let (tag, fourth, remaining) = match &reply.verdict {
@@ -118,7 +118,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         Verdict::Quarantine { left } => ("quarantine", None, Remaining::For(*left)),
         Verdict::Mismatch { quorum } => ("mismatch", Some(quorum.as_str()), nobody),
         Verdict::Seen { holder, remaining } => ("info", holder.as_deref(), *remaining),
-        // What is released is nobody's, everything else is ours then.
+        // After a release the lock has no owner; after all other operations it is ours.
         done => {
             let is_gone = matches!(op, Op::Release { .. } | Op::Leave { .. });
             let tag = if *done == Verdict::Vote { "vote" } else { "ok" };
@@ -148,7 +148,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
     format!("*{}\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{queued}", 5 + more)
 }
 
-/// What a server says of a subscription: a push in RESP3, else a list.
+/// A server's answer to a subscription: a push in RESP3, else a list.
 pub(super) fn subscribed(resp3: bool, kind: &str, channel: &str) -> String {
     format!("{}3\r\n{}{}:1\r\n", if resp3 { '>' } else { '*' }, bulk(kind), bulk(channel))
 }
@@ -158,7 +158,7 @@ pub(super) fn message(resp3: bool, channel: &str, payload: &str) -> String {
     format!("{}3\r\n{}{}{}", if resp3 { '>' } else { '*' }, bulk("smessage"), bulk(channel), bulk(payload))
 }
 
-/// What a server tells of itself.
+/// A server's answer to `INFO`.
 pub(super) fn info(run_id: &str) -> String {
     bulk(&format!("run_id:{run_id}\r\nredis_mode:standalone\r\n"))
 }

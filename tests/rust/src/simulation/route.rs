@@ -1,8 +1,9 @@
 //! Route: the real connections of one client to one server, over modelled byte streams.
 //!
-//! A client may have two connections, between which there is no order: a caller's own, and one in the background. Bytes arrive in
-//! order, in pieces, late when a packet is lost; a connection that breaks leaves bytes behind that a server may still read, also
-//! after what came over the next one. What a connection decides is [`Connection`]'s own; here are the sockets it asks for.
+//! A client may have two connections without an order between them: a caller's own, and one in the background. Bytes arrive in
+//! order, in pieces, and late when a packet is lost. A connection that breaks leaves bytes behind. A server may still read them,
+//! also after bytes of the next connection. The decisions are those of the real [`Connection`]; this file has the sockets that it
+//! asks for.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -18,13 +19,13 @@ use super::resp;
 use super::session::Session;
 use super::world::World;
 
-/// How long an attempt to connect may take.
+/// The time that an attempt to connect may take.
 const CONNECT_TIMEOUT: u64 = ms(1_000);
 
-/// More wakes of a connection than this at one instant are a busy loop.
+/// The most wakes of a connection at one instant: more are a busy loop.
 const BUSY: u32 = 20;
 
-/// How many operations are remembered that a server may still read.
+/// The number of operations that are remembered because a server may still read them.
 const REMEMBERED: usize = 128;
 
 /// Operations that have ended, by client, acquisition and server.
@@ -32,11 +33,11 @@ pub(super) type Ended = Arc<Mutex<Vec<(usize, usize, Input)>>>;
 
 pub(super) const ROLES: [Role; 2] = [Role::Operations, Role::Listening];
 
-/// A client's end of a connection.
+/// The client's end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Socket {
     Closed,
-    /// The how-manieth attempt.
+    /// The number of the attempt to connect.
     Opening(u32),
     Open(u32),
 }
@@ -44,38 +45,38 @@ pub(super) enum Socket {
 /// One of the connections.
 pub(super) struct Way {
     connection: Connection,
-    /// By role.
+    /// The sockets, by role.
     pub(super) sockets: [Socket; 2],
     pub(super) attempt: u32,
     was_up: bool,
-    /// When it is woken next, and by which timer.
+    /// The instant of the next wake, and the number of its timer.
     alarm: (Instant, u32),
-    /// How often it was woken at this instant.
+    /// The number of wakes at one instant.
     woken: (Instant, u32),
-    /// The server's ends, those of former sockets too.
+    /// The server's ends, also those of former sockets.
     pub(super) sessions: Vec<Session>,
 }
 
 pub(super) struct Route {
     pub(super) ways: Vec<Way>,
     conn: u32,
-    /// What was asked for last, for what is to be known of it when a server reads it.
+    /// The last operations with their tags, for the time when a server reads one.
     asked: VecDeque<(Tag, Op)>,
     pub(super) listener: Option<Listener>,
-    /// Messages are heard.
+    /// Whether messages arrive.
     pub(super) subscribed: bool,
     pub(super) stalled_until: Instant,
-    /// The connection breaks behind the next acquire, which may be read for so long.
+    /// The time for which the next acquire may still be read. The connection breaks behind it.
     pub(super) cut_behind_acquire: Option<u64>,
-    /// Until when something was wrong with it.
+    /// The end of the last fault on this route.
     pub(super) troubled_until: Instant,
     pub(super) connected_at: Instant,
-    /// When a connection last broke, or could not be made.
+    /// The time when a connection last broke, or could not be made.
     pub(super) broke_at: Instant,
 }
 
 impl Way {
-    /// Whether its client has closed it, and it did what was left to do.
+    /// Whether the client has closed the connection, and no work is left for it.
     pub(super) fn is_over(&self) -> bool {
         self.connection.is_over()
     }
@@ -107,24 +108,24 @@ impl Route {
         }
     }
 
-    /// When the last of what was sent so far has arrived.
+    /// The time at which all bytes that were sent so far have arrived.
     pub(super) fn arrived_at(&self) -> Instant {
         self.ways.iter().flat_map(|way| &way.sessions).map(|session| session.out_at).fold(0, Instant::max)
     }
 
-    /// Whether there is a connection.
+    /// Whether a connection is up.
     pub(super) fn is_up(&self) -> bool {
         self.ways.iter().any(|way| way.connection.is_up())
     }
 
-    /// What is known of an operation that was asked for: when it was sent.
+    /// The tag of an operation that was submitted, with the time of its sending.
     pub(super) fn tag(&self, op: &Op) -> Option<Tag> {
         self.asked.iter().rev().find(|(_, asked)| asked == op).map(|(tag, _)| *tag)
     }
 }
 
 impl World {
-    /// Notes that what goes between a client and a server is not as it should be for `span`.
+    /// Notes a fault between a client and a server that lasts for `span`.
     pub(super) fn disturb(&mut self, client: usize, server: usize, span: u64) {
         let route = &mut self.routes[client][server];
         route.troubled_until = route.troubled_until.max(self.now + span);
@@ -175,8 +176,8 @@ impl World {
                 Effect::Open(role) => self.open(client, server, (way, role)),
                 Effect::Drop(role) => self.drop_socket(client, server, (way, role)),
                 Effect::Complete(completion, answer) => completion.complete(answer),
-                Effect::Tell(_, Notice::Message(message)) => self.hear(client, server, &message),
-                Effect::Tell(_, notice) => self.hears(client, server, notice == Notice::Listening),
+                Effect::Tell(_, Notice::Message(message)) => self.receive(client, server, &message),
+                Effect::Tell(_, notice) => self.set_listening(client, server, notice == Notice::Listening),
                 Effect::Report(_) => (),
             }
         }
@@ -185,7 +186,7 @@ impl World {
         for (client, slot, input) in ended {
             self.processes[client].unanswered -= 1;
             if matches!(&input, Input::Answer { answer: Err(failure), .. } if failure.kind == FailureKind::Timeout) {
-                // No answer came, or no connection, in the time it had.
+                // The answer, or the connection, did not come in time.
                 self.disturb(client, server, 0);
             }
             self.queue.add(self.now, Happening::Bring { client, slot, input });
@@ -237,7 +238,7 @@ impl World {
         self.bring_to(client, server, way.0, Event::Opened(way.1));
     }
 
-    /// Writes what the connection has to say: each command is on its way for a time of its own, some in two pieces.
+    /// Writes the bytes of the connection. Each command takes a time of its own to arrive, some in two pieces.
     fn write(&mut self, client: usize, server: usize, way: (usize, Role)) {
         let writer = &mut self.routes[client][server].ways[way.0];
         let (Socket::Open(conn), Some(buffers)) = (writer.sockets[way.1 as usize], writer.connection.buffers(way.1)) else {
@@ -276,7 +277,7 @@ impl World {
         }
     }
 
-    /// How much of so many bytes comes in one piece: mostly all of them.
+    /// The length of the next piece of so many bytes: mostly all of them.
     pub(super) fn piece(&mut self, length: usize) -> usize {
         if self.rng.u8(..16) == 0 { self.rng.usize(..=length) } else { length }
     }
@@ -297,7 +298,7 @@ impl World {
             let buffers = reader.connection.buffers(way.1).filter(|_| reader.sockets[way.1 as usize] == Socket::Open(conn));
             let Some(buffers) = buffers else {
                 if let Some(message) = message {
-                    self.not_heard(client, message);
+                    self.notice_is_lost(client, message);
                 }
                 return;
             };
@@ -342,12 +343,12 @@ impl World {
         if lost { latency + ms(200) + self.rng.u64(..ms(200)) } else { latency }
     }
 
-    /// The contract's `close`, after the moment the releases had.
+    /// The contract's `close`, after the moment that releases have to leave.
     pub(super) fn let_go(&mut self, client: usize) {
         self.bring_to_all(client, || Event::Close);
     }
 
-    /// The contract's `give_up`: what was sent, but for releases, is taken back behind it.
+    /// The contract's `give_up`: operations that were sent are undone behind them, except releases.
     pub(super) fn give_up(&mut self, client: usize) {
         self.bring_to_all(client, || Event::GiveUp);
     }
@@ -360,7 +361,7 @@ impl World {
         }
     }
 
-    /// What is known of an operation that a server reads. What takes another one back, the connection itself has sent.
+    /// The tag of an operation that a server reads. An undo has no tag: the connection itself has sent it.
     pub(super) fn tag_of(&self, client: usize, server: usize, op: &Op) -> Tag {
         let sent = self.read_clocks(client).tick;
         self.routes[client][server].tag(op).unwrap_or(Tag { round: 0, step: Step::Leave, sent })

@@ -43,7 +43,7 @@ impl World {
         }
     }
 
-    /// How long a client may need for what it does at once, on this network.
+    /// The time that a client may need on this network for work that it does at once.
     pub(super) fn moment(&self) -> u64 {
         let lost = if self.plan.lost_per_mille > 0 { ms(1_200) } else { 0 };
         6 * (self.plan.latency_us + self.plan.jitter_us) + ms(30) + lost
@@ -78,7 +78,7 @@ impl World {
         let (node, process) = (&self.nodes[server], &self.processes[whose.client]);
         let route = &self.routes[whose.client][server];
         let (written, orphan) = self.history.written(server, owner).unwrap_or_default();
-        // What was given up on purpose is left to expire, and what a crash brought back is nobody's to delete.
+        // A hold that its user gave up on purpose is left to expire. No client deletes data that a crash brought back.
         let kept = matches!(process.slots[whose.slot].gone, Some(Gone::HandedOver | Gone::Abandoned));
         let restored = node.forgot_at.is_some_and(|at| at >= written);
         let reachable = node.up
@@ -86,13 +86,14 @@ impl World {
         process.alive && !process.closed && !kept && !orphan && !restored && reachable && long_ago(since) && long_ago(written)
     }
 
-    /// Whether a server of a quorum came back so short a time ago that it may not vote yet, or waiters may not know that it does.
+    /// Whether a server of a quorum came back only a short time ago. Then it may not vote yet, or waiters may not know that it
+    /// votes again.
     pub(super) fn may_be_in_quarantine(&self, node: &Node) -> bool {
         let lasts = micros(self.plan.max_ttl) * 2 + ms(1_500);
         self.plan.servers > 1 && node.troubled_at > 0 && node.troubled_at + lasts > self.now
     }
 
-    /// A lock that is free, and waited for, doesn't stay so.
+    /// A lock that is free, and has waiters, doesn't stay free.
     fn look_for_idle_lock(&mut self, name: usize) {
         let keys = self.keys[name].clone();
         let settled_for = |at: Instant| at + ms(1_000) < self.now;
@@ -115,27 +116,28 @@ impl World {
                     slot.name == name && slot.is_waiting() && can && settled_for(slot.started)
                 })
         };
-        // The probes have a deadline of their own, which knows of quarantine.
+        // The probes have a deadline of their own, which takes quarantine into account.
         let sane = self.probes.is_none() && self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest;
         let idle = sane && (0..self.processes.len()).any(waits);
         self.idle_since[name] = if idle { self.idle_since[name].min(self.now) } else { Instant::MAX };
-        // Whoever speaks for a line looks within a second, whatever was not heard; on a quorum it may look in vain.
-        let patience = if self.plan.servers == 1 { ms(1_000) + self.moment() + EVERY } else { ms(2_000) };
-        if self.idle_since[name].saturating_add(patience) < self.now {
+        // A waiter at the front of its local queue looks within a second, even if messages were lost. On a quorum it may look in
+        // vain.
+        let limit = if self.plan.servers == 1 { ms(1_000) + self.moment() + EVERY } else { ms(2_000) };
+        if self.idle_since[name].saturating_add(limit) < self.now {
             self.violate(format!("l{name} is free, is waited for, and stays free"));
         }
     }
 
-    /// What must be true when everything has ended.
+    /// The checks after the last event.
     pub(super) fn look_back(&mut self) {
         for (client, process) in self.processes.iter().enumerate() {
             for (slot, entry) in process.slots.iter().enumerate().filter(|_| process.alive) {
                 let over = entry.grant.is_none() || entry.gone.is_some();
-                let told = entry.answered && entry.calls.is_empty();
-                if !told || !over || !entry.machine.is_finished() {
+                let reported = entry.answered && entry.calls.is_empty();
+                if !reported || !over || !entry.machine.is_finished() {
                     let calls = entry.calls.clone();
                     return self.violate(format!(
-                        "c{client}.{slot} never ended: told={told} over={over} calls={calls:?} {:?}",
+                        "c{client}.{slot} never ended: reported={reported} over={over} calls={calls:?} {:?}",
                         entry.machine
                     ));
                 }

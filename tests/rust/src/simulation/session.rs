@@ -11,23 +11,23 @@ use super::route::{ROLES, Socket, brief};
 use super::standing::Standing;
 use super::world::World;
 
-/// How long after a connection broke a client asks again for what the server may still read from it.
+/// The time after a broken connection in which a client asks again for operations that the server may still read from it.
 const STRAGGLES: u64 = ms(450);
 
-/// A connection that is no more.
+/// A connection that has ended.
 struct Dead {
-    /// What arrives later is not read.
+    /// The time after which no bytes are read from it.
     read_until: Instant,
     broke_at: Instant,
 }
 
 pub(super) struct Session {
     pub(super) conn: u32,
-    /// What was read and is no whole command yet.
+    /// The bytes that were read, and are no whole command yet.
     input: Vec<u8>,
     speaks_resp3: bool,
     pub(super) subscribed: bool,
-    /// Bytes arrive no earlier than those before them, either way.
+    /// The time of the last arrival at the server. Bytes arrive no earlier than those before them, and likewise on the way back.
     pub(super) out_at: Instant,
     back_at: Instant,
     dead: Option<Dead>,
@@ -38,7 +38,7 @@ impl Session {
         Self { conn, input: Vec::new(), speaks_resp3: false, subscribed: false, out_at: now, back_at: now, dead: None }
     }
 
-    /// Until when something is read from it, if it is dead.
+    /// The time until which bytes are read from it, if it is dead.
     pub(super) fn read_until(&self) -> Option<Instant> {
         self.dead.as_ref().map(|dead| dead.read_until)
     }
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// Does an operation; gives what the script answers.
+    /// Does an operation; gives the answer of the script.
     fn perform(&mut self, client: usize, server: usize, op: &Op, orphan: bool) -> String {
         let tag = self.tag_of(client, server, op);
         let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
@@ -151,20 +151,20 @@ impl World {
         }
     }
 
-    /// A server published something: whoever listens there hears it, unless it gets lost.
+    /// A server has published messages. Clients that listen there receive them, except those that are lost.
     fn published(&mut self, server: usize, messages: Vec<Message>) {
         for message in messages {
             let Some(client) = self.client_on(&message.channel) else { continue };
             let way = &self.routes[client][server].ways[0];
             let listens = |session: &&Session| session.subscribed && session.dead.is_none();
-            let heard = way.sessions.iter().rev().find(listens).map(|session| (session.conn, session.speaks_resp3));
-            let Some((conn, resp3)) = heard else {
-                self.not_heard(client, &message.payload);
+            let receiver = way.sessions.iter().rev().find(listens).map(|session| (session.conn, session.speaks_resp3));
+            let Some((conn, resp3)) = receiver else {
+                self.notice_is_lost(client, &message.payload);
                 continue;
             };
-            if self.rng.u16(..1_000) < self.plan.unheard_per_mille {
+            if self.rng.u16(..1_000) < self.plan.lost_notices_per_mille {
                 self.trace(|| format!("  s{server} is not heard: {}", message.payload));
-                self.not_heard(client, &message.payload);
+                self.notice_is_lost(client, &message.payload);
                 continue;
             }
             let bytes = resp::message(resp3, &message.channel, &message.payload);
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    /// The connections are gone. What is on its way may still be read for a while; the client notices now or a little later.
+    /// The connections are gone. Bytes in flight may still be read for a while; the client notices the end now or a little later.
     pub(super) fn cut(&mut self, client: usize, server: usize, read_for: u64, later: bool) {
         for way in 0..self.routes[client][server].ways.len() {
             let notice = if later { self.latency() } else { 0 };
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// A client lets go of its socket. If it wasn't cut, what was sent is read for a while, or not at all.
+    /// A client closes its socket. If the connection wasn't cut, its bytes in flight are read for a while, or not at all.
     pub(super) fn drop_socket(&mut self, client: usize, server: usize, way: Way) {
         let socket = std::mem::replace(&mut self.routes[client][server].ways[way.0].sockets[way.1 as usize], Socket::Closed);
         let Socket::Open(conn) = socket else { return };

@@ -1,4 +1,4 @@
-//! A slot: one acquisition of a client, and the results that its user has got so far.
+//! Slot: one acquisition of a client, and the results that its user has got so far.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use locktender::internals::protocol::{Acquisition, CallId, Grant, Manner, Recipe
 
 use super::clock::Instant;
 
-/// What a call of a holder was, and what it was promised.
+/// The kind of a holder's call, with its promise.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// Validity shall then reach this tick, or what `max_hold` allows.
+    /// Validity shall then reach this tick, or the end that `max_hold` allows.
     Extend {
         reach: Tick,
     },
@@ -27,11 +27,11 @@ pub(super) struct Pending {
     pub(super) id: CallId,
     pub(super) kind: Kind,
     pub(super) at: Instant,
-    /// How long its process had been stopped before.
+    /// The time for which its process had been stopped before.
     pub(super) stopped: u64,
 }
 
-/// What ends a hold by its user's doing.
+/// The way in which its user ended a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
     Released,
@@ -47,42 +47,42 @@ pub(super) struct Slot {
     pub(super) worker: usize,
     pub(super) started: Instant,
     pub(super) stopped: u64,
-    /// When the next wake is set for, and by which timer.
+    /// The instant of the next wake; `timer` is the number of its timer.
     pub(super) wake_set: Instant,
     pub(super) timer: u32,
-    /// How often it was brought something at this instant.
+    /// The number of inputs at one instant.
     pub(super) brought: (Instant, u32),
-    /// How many rounds it began in which second.
+    /// The number of rounds that began in one second.
     pub(super) rounds: (Instant, u32),
-    /// What the handle says its validity ends at, and since when.
+    /// The end of validity that the handle gives; `valid_since` is the start of that answer.
     pub(super) valid_until: Tick,
     pub(super) valid_since: Instant,
     /// The value of the latest round.
     pub(super) owner: Option<Arc<str>>,
-    /// The acquire has ended, or its user no longer wants it.
+    /// Whether the acquire has ended, or its user no longer wants it.
     pub(super) answered: bool,
     pub(super) grant: Option<Grant>,
     pub(super) granted_at: Instant,
     pub(super) loss: Option<Loss>,
     pub(super) gone: Option<Gone>,
-    /// An explicit release was begun; its outcome was told.
+    /// Whether an explicit release was begun, and whether its outcome was reported.
     pub(super) released: (bool, bool),
-    /// Leaving was answered.
+    /// Whether the release at the end of the body was answered.
     pub(super) left: bool,
     pub(super) calls: Vec<Pending>,
     pub(super) next_call: CallId,
-    /// How many servers have confirmed which round of extension; the round of the last answer.
+    /// The number of servers that have confirmed each round of extension; `answered_round` is the round of the last answer.
     pub(super) extended: BTreeMap<u32, usize>,
     pub(super) answered_round: u32,
-    /// What each round of extension asks for, to the millisecond.
+    /// The span that each round of extension asks for, to the millisecond.
     pub(super) spans: BTreeMap<u32, Duration>,
-    /// A server has refused an extension.
+    /// Whether a server has refused an extension.
     pub(super) refused: bool,
-    /// A server has answered to the release that the lock is not ours.
+    /// Whether a server has answered to the release that the lock is not ours.
     pub(super) release_refused: bool,
-    /// An acquire has had no answer, and may be read at any time.
+    /// Whether an acquire has had no answer, and may be read at any time.
     pub(super) unanswered: bool,
-    /// How long it was valid when it was granted, microseconds.
+    /// The length of its validity at the grant, microseconds.
     pub(super) first_span: u64,
     /// How many trips the first renewal may take.
     pub(super) trips: u64,
@@ -124,7 +124,7 @@ impl Slot {
         }
     }
 
-    /// Whether it waits for the lock, or its handle says it is valid.
+    /// Whether it waits for the lock, or its handle says that it is valid.
     pub(super) fn is_live(&self) -> bool {
         !self.answered || self.valid_until > Tick::default()
     }

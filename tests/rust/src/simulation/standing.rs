@@ -1,4 +1,4 @@
-//! Standing: the waiters in a server's queue, and how an operation may change them: the queue's rules, written independently.
+//! Standing: the waiters in a server's queue, and the changes that an operation may make: the queue's rules, written independently.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use super::clock::Instant;
 use super::node::Node;
 use super::world::World;
 
-/// How long a client counts as alive after its last sign, microseconds.
+/// The time for which a client counts as alive after its last sign, microseconds.
 const ALIVE_US: u64 = 3_000_000;
 
-/// From when on a waiter can't be passed, microseconds.
-const PATIENT_US: u64 = 1_000_000;
+/// The age from which a waiter can't be passed, microseconds.
+const UNPASSABLE_US: u64 = 1_000_000;
 
-/// When each client last lined up at a server for a lock, by the server's clock.
+/// The time of each client's last entry into the queue of a lock on a server, by the server's clock.
 pub(super) type Signs = HashMap<(usize, usize), HashMap<String, u64>>;
 
 /// A lock and its queue on one server.
@@ -26,7 +26,7 @@ pub(super) struct Standing {
     holder: Option<Arc<str>>,
     left_ms: u64,
     /// The waiters with their arrivals, in order.
-    line: Vec<(Arc<str>, u64)>,
+    queue: Vec<(Arc<str>, u64)>,
 }
 
 impl Standing {
@@ -34,29 +34,29 @@ impl Standing {
         let now_us = node.wall_us(now);
         let lock = node.state.get(keys.lock(), now_us);
         let members = node.state.members(keys.queue(), now_us);
-        let line = members.map(|members| members.from(0).map(|(at, entry)| (entry.clone(), at.unsigned_abs())).collect());
+        let queue = members.map(|members| members.from(0).map(|(at, entry)| (entry.clone(), at.unsigned_abs())).collect());
         Self {
             now_us,
             holder: lock.and_then(|entry| entry.text().map(Arc::from)),
             left_ms: lock.and_then(|entry| entry.left_ms(now_us)).unwrap_or(0),
-            line: line.unwrap_or_default(),
+            queue: queue.unwrap_or_default(),
         }
     }
 
     fn arrival(&self, entry: &str) -> Option<u64> {
-        self.line.iter().find(|(other, _)| **other == *entry).map(|(_, arrival)| *arrival)
+        self.queue.iter().find(|(other, _)| **other == *entry).map(|(_, arrival)| *arrival)
     }
 
-    /// Whether a waiter is served before anybody else.
+    /// Whether a waiter is served before all others.
     fn is_next(&self, (entry, arrival): &(Arc<str>, u64)) -> bool {
-        entry.starts_with('f') || self.now_us.saturating_sub(*arrival) >= PATIENT_US
+        entry.starts_with('f') || self.now_us.saturating_sub(*arrival) >= UNPASSABLE_US
     }
 
     fn is_held_by(&self, holder: &str) -> bool {
         self.holder.as_deref() == Some(holder)
     }
 
-    /// Whether an operation leaves nobody in the lock, if nobody is told; and whether nobody may pass the first then.
+    /// Whether an operation frees the lock for the first waiter; and, if so, whether no other waiter may pass the first.
     fn is_freed_by(&self, op: &Op, first: Option<&(Arc<str>, u64)>) -> Option<bool> {
         let leaves = |entry: &Arc<str>| self.holder.is_none() || self.is_held_by(&claim(entry));
         match op {
@@ -65,7 +65,7 @@ impl Standing {
             Op::Acquire { place, fair, quorum_config: None, .. }
                 if self.holder.is_none() && !wants_only_what_was_handed_over(op) =>
             {
-                // Who was told has left the line, but came before whoever stands there now.
+                // A waiter that was notified has left the queue, but came before the waiter that is the first now.
                 let was_first =
                     |place: &Place, head: &(Arc<str>, u64)| place.entry == head.0 || (1..head.1).contains(&place.arrival);
                 let passes = |head: &&(Arc<str>, u64)| !place.as_ref().is_some_and(|place| was_first(place, head));
@@ -75,22 +75,29 @@ impl Standing {
         }
     }
 
-    /// Holds an operation against the rules; `lives` says which waiters' clients are alive.
-    fn allows(&self, op: &Op, reply: &Reply, after: &Self, told: &[String], lives: impl Fn(&str) -> bool) -> Result<(), String> {
+    /// Checks an operation against the rules; `lives` says which waiters' clients are alive.
+    fn allows(
+        &self,
+        op: &Op,
+        reply: &Reply,
+        after: &Self,
+        notified: &[String],
+        lives: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
         let (leaver, place, single) = match op {
             Op::Release { leave, single_server, .. } => (leave.as_ref(), None, *single_server),
             Op::Leave { entry, single_server, .. } => (Some(entry), None, *single_server),
             Op::Acquire { place, quorum_config, .. } => (None, place.as_ref(), quorum_config.is_none()),
             _ => (None, None, false),
         };
-        let line: Vec<_> = self.line.iter().filter(|(entry, _)| Some(entry) != leaver && lives(entry)).collect();
-        let freed = self.is_freed_by(op, line.first().copied());
+        let queue: Vec<_> = self.queue.iter().filter(|(entry, _)| Some(entry) != leaver && lives(entry)).collect();
+        let freed = self.is_freed_by(op, queue.first().copied());
         let kind = |bars, head| if single && (bars || self.is_next(head)) { "claim" } else { "free" };
-        let next = freed.zip(line.first()).map(|(bars, head)| (kind(bars, head), *head));
-        let second = line.get(1).filter(|_| next.is_some()).map(|(entry, _)| format!("next {entry}"));
+        let next = freed.zip(queue.first()).map(|(bars, head)| (kind(bars, head), *head));
+        let second = queue.get(1).filter(|_| next.is_some()).map(|(entry, _)| format!("next {entry}"));
         let expected: Vec<_> = next.map(|(kind, head)| format!("{kind} {}", head.0)).into_iter().chain(second).collect();
-        if told != expected {
-            return Err(format!("told were {told:?}, and not {expected:?}"));
+        if notified != expected {
+            return Err(format!("told were {notified:?}, and not {expected:?}"));
         }
         if let Some((kind, head)) = next {
             if kind == "claim" && !(after.is_held_by(&claim(&head.0)) && after.left_ms <= CLAIM_MS) {
@@ -104,9 +111,9 @@ impl Standing {
         if is_kept && reply.verdict != Verdict::Vote && !wants_only_what_was_handed_over(op) {
             return Err("it was kept for who asked, and refused".to_owned());
         }
-        let first = line.first().filter(|_| freed.is_some()).map(|(entry, _)| entry);
+        let first = queue.first().filter(|_| freed.is_some()).map(|(entry, _)| entry);
         let concerned = |entry: &Arc<str>| Some(entry) == first || place.is_some_and(|place| place.entry == *entry);
-        for (entry, arrival) in line.into_iter().filter(|(entry, _)| !concerned(entry)) {
+        for (entry, arrival) in queue.into_iter().filter(|(entry, _)| !concerned(entry)) {
             if after.arrival(entry) != Some(*arrival) {
                 return Err(format!("{entry} lost its place"));
             }
@@ -114,7 +121,7 @@ impl Standing {
         place.map_or(Ok(()), |place| self.puts(place, reply, after, lives(&place.entry)))
     }
 
-    /// Where who asked stands afterwards.
+    /// The place of the waiter that asked, after the operation.
     fn puts(&self, place: &Place, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
         let stands = match reply.verdict {
             Verdict::Held { .. } => true,
@@ -127,19 +134,19 @@ impl Standing {
         if !stands {
             return Err(format!("{} has the lock, and stands in line", place.entry));
         }
-        let others = after.line.iter().filter(|(entry, _)| *entry != place.entry);
+        let others = after.queue.iter().filter(|(entry, _)| *entry != place.entry);
         let (rank, last) = others.fold((0, 0), |(rank, last), (_, at)| (rank + u64::from(*at < arrival), last.max(*at)));
         if reply.queued != (Queued::At { rank, arrival }) {
             return Err(format!("{} is at {rank} since {arrival}, and was told {:?}", place.entry, reply.queued));
         }
-        let tail = self.line.iter().map(|(_, at)| at + 1).fold(self.now_us, u64::max);
+        let tail = self.queue.iter().map(|(_, at)| at + 1).fold(self.now_us, u64::max);
         let before = self
             .arrival(&place.entry)
             .or(Some(place.arrival))
             .filter(|at| matches!(reply.verdict, Verdict::Held { .. }) && *at > 0);
         let at_tail = arrival >= self.now_us && arrival > last;
         let right = match before {
-            // One that was dead may have been dropped just before it came.
+            // A dead waiter may have been dropped just before it came back.
             Some(before) if before < tail => arrival == before || !lives && place.arrival == 0 && at_tail,
             _ => at_tail,
         };
@@ -147,13 +154,14 @@ impl Standing {
     }
 }
 
-/// Whether the lock is not taken anew where the hold that was handed over is no more: that is refused, and changes nothing.
+/// Whether the operation only adopts. If the hold that was handed over is gone, the lock is not acquired anew: the server refuses,
+/// and changes nothing.
 const fn wants_only_what_was_handed_over(op: &Op) -> bool {
     matches!(op, Op::Acquire { adopt: Some(Adoption { or_acquire: false, .. }), .. })
 }
 
 impl World {
-    /// A server has done an operation, and told waiters.
+    /// A server has done an operation, and notified waiters.
     pub(super) fn look_at_queue(
         &mut self,
         server: usize,
@@ -164,22 +172,22 @@ impl World {
         let (Some(before), Some(keys)) = (before, op.keys()) else { return };
         let Some(name) = self.name_of(keys.lock()) else { return };
         let after = Standing::of(&self.nodes[server], keys, self.now);
-        let told = messages.iter().map(|Message { channel, payload }| {
+        let notified = messages.iter().map(|Message { channel, payload }| {
             let mut words = payload.splitn(4, ' ');
             let (kind, waiter) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
             let (mode, number) = waiter.split_at(waiter.len().min(1));
             let client = channel.rsplit(':').next().unwrap_or_default();
-            let entry = before.line.iter().find(|(entry, _)| entry.starts_with(&format!("{mode}:{client}:{number} ")));
+            let entry = before.queue.iter().find(|(entry, _)| entry.starts_with(&format!("{mode}:{client}:{number} ")));
             format!("{kind} {}", entry.map_or(payload.as_str(), |(entry, _)| entry))
         });
-        let told: Vec<String> = told.collect();
+        let notified: Vec<String> = notified.collect();
         let client = |entry: &str| entry.split(':').nth(1).unwrap_or_default().to_owned();
         let signs = self.watch.signs.get(&(server, name));
         let sign = |entry: &str| signs?.get(&client(entry)).copied();
         let lives = |entry: &str| sign(entry).is_some_and(|at| at + ALIVE_US >= before.now_us);
-        // What a crash brought back is not known here.
+        // The rules don't know data that a crash brought back.
         if self.nodes[server].forgot_at.is_none()
-            && let Err(why) = before.allows(op, reply, &after, &told, lives)
+            && let Err(why) = before.allows(op, reply, &after, &notified, lives)
         {
             return self.violate(format!("s{server} {}: {why}", super::route::brief(op)));
         }

@@ -1,4 +1,4 @@
-//! A worker: a user that acquires, holds, extends, and ends the hold in one of many ways.
+//! Worker: a user that acquires, holds, extends, and ends the hold in one of many ways.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::queue::Happening;
 use super::slot::{Gone, Kind, Slot};
 use super::world::World;
 
-/// The longest that a user keeps a lock.
+/// The longest time for which a user keeps a lock.
 pub(super) const LONGEST_HOLD: u64 = ms(10_000);
 
-/// What a user is about.
+/// The present work of a user.
 #[derive(Clone, Copy, Debug, Default)]
 enum Doing {
     #[default]
@@ -37,29 +37,29 @@ enum Doing {
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     doing: Doing,
-    /// Steps planned before this turn no longer count.
-    turn: u32,
+    /// The number of the present plan: steps of earlier plans no longer count.
+    planned: u32,
 }
 
 impl World {
     /// Plans a user's next step.
     pub(super) fn plan_step(&mut self, client: usize, worker: usize, after: u64) {
         let entry = &mut self.processes[client].workers[worker];
-        entry.turn += 1;
-        let turn = entry.turn;
-        self.queue.add(self.now + after, Happening::Step { client, worker, turn });
+        entry.planned += 1;
+        let planned = entry.planned;
+        self.queue.add(self.now + after, Happening::Step { client, worker, planned });
     }
 
-    pub(super) fn step(&mut self, client: usize, worker: usize, turn: u32) {
+    pub(super) fn step(&mut self, client: usize, worker: usize, planned: u32) {
         let entry = &self.processes[client].workers[worker];
-        if entry.turn != turn {
+        if entry.planned != planned {
             return;
         }
         match entry.doing {
             Doing::Nothing if self.settled || self.processes[client].closed => (),
             Doing::Nothing if self.rng.u16(..400) == 0 => self.close(client),
             Doing::Nothing => self.begin(client, worker),
-            // Its user no longer wants the lock.
+            // The user no longer wants the lock.
             Doing::Acquiring { slot } => {
                 self.processes[client].slots[slot].answered = true;
                 self.disown(client, slot);
@@ -84,7 +84,7 @@ impl World {
     fn begin(&mut self, client: usize, worker: usize) {
         let adopted = if self.rng.u8(..3) == 0 { self.tickets.pop() } else { None };
         let name = adopted.as_ref().map_or_else(|| self.rng.usize(..self.plan.names), |ticket| ticket.0);
-        // Where links are slow, a round trip takes up to half a ttl.
+        // On slow links a round trip takes up to half a ttl.
         let ways = if self.plan.is_slow { 4 } else { 8 };
         let shortest = (ways * (self.plan.latency_us + self.plan.jitter_us) / 1_000).clamp(20, self.plan.longest_ttl_ms);
         let shortest = if self.rng.u8(..12) == 0 { 10 } else { shortest };
@@ -136,15 +136,15 @@ impl World {
         let process = &mut self.processes[client];
         let slot = process.slots.len();
         let fair = recipe.options.fair;
-        let seat = recipe.lines_up().then(|| process.lines.join(recipe.keys.lock(), slot as u64, fair));
+        let seat = recipe.lines_up().then(|| process.local_queues.join(recipe.keys.lock(), slot as u64, fair));
         let entry = seat.as_ref().map(|seat| Arc::clone(seat.slot.entry()));
         let machine = Acquisition::new(recipe.clone(), seat, seed, now);
         process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
         process.workers[worker].doing = Doing::Acquiring { slot };
-        process.workers[worker].turn += 1;
+        process.workers[worker].planned += 1;
         self.stats.acquires += 1;
-        entry.into_iter().for_each(|entry| self.takes_seat(&entry, client, slot));
+        entry.into_iter().for_each(|entry| self.joins_queue(&entry, client, slot));
         self.bring(client, slot, Input::Start);
         slot
     }
@@ -174,7 +174,7 @@ impl World {
         let amount = [Amount::Own, Amount::To(span), Amount::By(span / 2)][self.rng.usize(..3)];
         self.next_while_holding(client, worker, until);
         self.call_extend(client, slot, amount);
-        // Another thread asks, too.
+        // Another thread makes a call, too.
         if self.rng.u8(..4) == 0 && self.processes[client].stopped_until <= self.now {
             self.call_extend(client, slot, Amount::Own);
         }
@@ -187,7 +187,7 @@ impl World {
         let reach = match amount {
             Amount::Own => locktender::internals::validity::end(tick, entry.ttl()),
             Amount::To(span) => locktender::internals::validity::end(tick, span),
-            // What its user reads before and after differs by what was asked for.
+            // The difference between the user's readings before and after is the amount that it asked for.
             Amount::By(more) => tick.after(entry.valid_until.since(tick) + more),
         };
         let id = entry.call(Kind::Extend { reach }, now, stopped);
@@ -197,7 +197,7 @@ impl World {
     fn end(&mut self, client: usize, worker: usize, slot: usize) {
         let retry = matches!(self.processes[client].workers[worker].doing, Doing::Leaving { .. });
         self.processes[client].workers[worker].doing = Doing::Leaving { slot };
-        // A long ttl that is left to run out keeps everybody from the lock for the rest of the run.
+        // A long ttl that is left to expire keeps all clients from the lock for the rest of the run.
         let ways = if self.processes[client].slots[slot].ttl() > Duration::from_secs(10) { 15 } else { 20 };
         match self.rng.u8(..ways) {
             _ if retry => self.call_release(client, slot, Manner::Explicit),
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    /// A lock that can't be handed over because it was lost is left like any other.
+    /// The end of a lock that can't be handed over because it was lost: it is left like any other.
     fn after_hand_over(&mut self, client: usize, worker: usize, slot: usize) {
         if self.processes[client].slots[slot].loss.is_some() {
             self.call_release(client, slot, Manner::EndOfBody);
@@ -245,7 +245,7 @@ impl World {
         if gone == Gone::Released && first {
             self.disown(client, slot);
         }
-        // Whatever is asked of it now is answered at once.
+        // Every later call is answered at once.
         if first && self.rng.u8(..10) == 0 && entry_ended(gone) {
             self.call_extend(client, slot, Amount::Own);
         }
@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    /// Closes a client in a moment, if that is what is drawn; gives how long what it has just sent is on its way then.
+    /// Closes a client in a moment, if that is drawn; gives the time that its last requests then take to arrive.
     pub(super) fn close_behind(&mut self, client: usize) -> u64 {
         if !std::mem::take(&mut self.processes[client].closes_behind_acquire) {
             return 0;
@@ -286,7 +286,7 @@ impl World {
             self.bring(client, slot, Input::Close);
             let entry = &mut self.processes[client].slots[slot];
             if entry.grant.is_some() && entry.gone.is_none() {
-                // A close gives back what is held: who comes after it, comes after that hold.
+                // A close releases the hold: the next holder comes after that hold.
                 entry.gone = Some(Gone::Closed);
                 self.disown(client, slot);
             }

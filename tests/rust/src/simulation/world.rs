@@ -1,4 +1,4 @@
-//! The world: one run, event after event, until no event is left.
+//! World: one run, event after event, until no event is left.
 
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use locktender::op::{Op, Verdict};
 use super::clock::{Clock, Instant, ms};
 use super::foreign::Foreigner;
 use super::history::History;
-use super::lines::Watch;
 use super::node::Node;
 use super::plan::Plan;
 use super::probe::Probes;
@@ -21,12 +20,13 @@ use super::process::Process;
 use super::queue::{Happening, Queue};
 use super::route::{Ended, Route, settings};
 use super::sample;
+use super::waiters::Watch;
 use super::worker::quorum_config;
 
-/// How long users have to give everything back.
+/// The time in which users have to give everything back.
 const SETTLING: u64 = ms(9_000);
 
-/// What happened in one run, in numbers.
+/// The events of one run, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Stats {
@@ -38,20 +38,20 @@ pub struct Stats {
     pub losses: u64,
     pub releases: u64,
     pub unavailable: u64,
-    /// How long it would have taken.
+    /// The length of the run in virtual time.
     pub simulated_us: u64,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What must not happen and did, the first of it.
+    /// The first violation of a rule.
     pub violation: Option<String>,
-    /// What happened, in numbers.
+    /// The events, in numbers.
     pub stats: Stats,
-    /// Depends on everything that happened, and when: equal for equal runs.
+    /// A hash of all events with their times: equal for equal runs.
     pub digest: u64,
-    /// What happened, line by line, if that was asked for.
+    /// The events, line by line, if the trace was asked for.
     pub trace: Vec<String>,
 }
 
@@ -62,17 +62,17 @@ pub(super) struct World {
     pub(super) queue: Queue,
     pub(super) epoch_us: u64,
     pub(super) nodes: Vec<Node>,
-    /// The last one only probes, undisturbed, when everything is over.
+    /// The processes. The last one only probes, undisturbed, when everything is over.
     pub(super) processes: Vec<Process>,
-    /// By client, by server.
+    /// The routes, by client and server.
     pub(super) routes: Vec<Vec<Route>>,
-    /// What a connection decided, and the operations that ended: empty but inside of a call.
+    /// The effects of a connection; empty except inside a call. `ended` has the operations that ended.
     pub(super) effects: Vec<Effect>,
     pub(super) ended: Ended,
     pub(super) keys: Vec<Arc<Keys>>,
     pub(super) addresses: Arc<[String]>,
     pub(super) signature: Arc<Signature>,
-    /// Handed over and not adopted: name, owner, ttl.
+    /// The tickets that were handed over and not adopted: name, owner, ttl.
     pub(super) tickets: Vec<(usize, Arc<str>, std::time::Duration)>,
     pub(super) foreigners: Vec<Foreigner>,
     pub(super) history: History,
@@ -82,7 +82,7 @@ pub(super) struct World {
     pub(super) settled: bool,
     pub(super) forgot: bool,
     pub(super) ends_at: Instant,
-    /// Since when each lock has been free and waited for.
+    /// Since when each lock has been free while waiters wait for it.
     pub(super) idle_since: Vec<Instant>,
     pub(super) probes: Option<Probes>,
     violation: Option<String>,
@@ -125,8 +125,8 @@ impl World {
         let processes = (0..=plan.clients).map(|client| {
             let workers = if client < plan.clients { plan.workers } else { plan.names };
             let clock = Clock::new(rng.u64(1..1 << 40), rng.i64(-drift..=drift));
-            let lines = LocalQueues::new(&Self::client_id(client), signature.who(), plan.servers);
-            Process::new(clock, rng.i64(-skew..=skew), workers, lines)
+            let local_queues = LocalQueues::new(&Self::client_id(client), signature.who(), plan.servers);
+            Process::new(clock, rng.i64(-skew..=skew), workers, local_queues)
         });
         let processes: Vec<Process> = processes.collect();
         let ways = if plan.has_two_ways { 2 } else { 1 };
@@ -202,7 +202,7 @@ impl World {
         self.queue.add(sample::EVERY, Happening::Sample);
     }
 
-    /// Whether nothing more happens that matters.
+    /// Whether no event is left that matters.
     fn is_over(&self) -> bool {
         let done = |process: &Process| !process.alive || process.unanswered == 0;
         self.queue.is_idle() && self.processes.iter().all(done)
@@ -222,7 +222,7 @@ impl World {
             Happening::Alarm { client, server, way, timer } => self.alarm(client, server, way, timer),
             Happening::Bring { client, slot, input } => self.bring(client, slot, input),
             Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
-            Happening::Step { client, worker, turn } => self.step(client, worker, turn),
+            Happening::Step { client, worker, planned } => self.step(client, worker, planned),
             Happening::Resume { client } => self.resume(client),
             Happening::Foreign { name } => self.foreign_step(name),
             Happening::Close { client } if self.processes[client].closed => (),
@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// What a stopped process would do, it does when it goes on; a dead one never.
+    /// A stopped process does its work when it goes on; a dead one never.
     fn postponed(&mut self, happening: Happening) -> Option<Happening> {
         use Happening::{Alarm, Bring, Broken, Close, Connected, LetGo, Resume, Return, Step, Wake};
         let (client, timer) = match happening {
@@ -261,7 +261,7 @@ impl World {
         if until <= self.now {
             return Some(happening);
         }
-        // Which of its threads runs first then is anybody's guess.
+        // The threads of the process then run in any order.
         let after = if timer { self.rng.u64(..200) } else { 0 };
         self.queue.add(until + after, happening);
         None

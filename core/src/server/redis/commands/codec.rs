@@ -1,4 +1,4 @@
-//! Operations as commands, answers as replies: pure.
+//! Codec: operations as commands, and answers as replies. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::rights;
 use crate::server::redis::commands::script::Script;
 
-/// How a script is named to the server.
+/// The way in which a command names its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// By its hash: short, but unknown to a server whose script cache was flushed.
+    /// The hash of the script: short, but unknown to a server whose script cache was flushed.
     BySha,
-    /// In full.
+    /// The script in full.
     ByText,
 }
 
-/// How many words any operation takes but a probe, and how many bytes it takes on a lock with an ordinary name.
+/// The most words of any operation but a probe, and the bytes that it takes on a lock with an ordinary name.
 const WORDS: usize = 20;
 const BYTES: usize = 640;
 
@@ -35,7 +35,7 @@ enum Word<'a> {
     Number(u64),
 }
 
-/// A command, to be written right among what leaves.
+/// A command, to be written directly into the output buffer.
 pub(crate) struct Words<'a>(Vec<Word<'a>>);
 
 impl<'a> Words<'a> {
@@ -61,7 +61,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Writes it as the protocol has it: how many words, and each behind its length.
+    /// Writes the command in the protocol's form: the number of words, and each word after its length.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.reserve(BYTES);
         head(b'*', self.0.len(), out);
@@ -91,7 +91,7 @@ fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The command for an operation. `run_id` is what the server said of itself when the connection was made.
+/// The command for an operation. `run_id` is the run id that the server gave in the handshake.
 pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Words<'a> {
     let mut command = Words(Vec::with_capacity(WORDS));
     let Some(script) = Script::of(op) else {
@@ -105,7 +105,7 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
     match op {
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
             command.keys(keys).text(owner).number(*ttl_ms).number(*proposal);
-            // Most have neither; what there is none of at the end is left out.
+            // Most acquires need none of these words, and empty ones at the end are left out.
             let more = adopt.is_some() || place.is_some() || *fair;
             match quorum_config {
                 Some(_) => command.member(quorum_config.as_ref(), run_id),
@@ -116,10 +116,10 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
                 command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 match place {
-                    // Whoever wants nothing else waits for nothing.
+                    // An acquire that only adopts doesn't wait.
                     _ if only_adopts => command.text("o"),
                     Some(place) => command.text(&place.entry).number(place.arrival).number(place.stays),
-                    // The mode alone: one attempt lines up nowhere.
+                    // The mode alone: one attempt joins no queue.
                     None => command.text(if *fair { "f" } else { "" }),
                 };
             }
@@ -133,7 +133,7 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
         Op::Release { keys, owner, leave, single_server } => {
             command.keys(keys).text(owner).text(leave.as_deref().unwrap_or_default()).number(*single_server);
         }
-        // It has no hold: its own name is no owner.
+        // A waiter that leaves has no hold: its own name is no owner.
         Op::Leave { keys, entry, single_server } => {
             command.keys(keys).text(entry).text(entry).number(*single_server);
         }
@@ -153,7 +153,7 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
     command
 }
 
-/// What the server answered to `op`.
+/// The meaning of the server's answer to `op`.
 pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let fields = match value {
         Value::Array(fields) => fields,
@@ -180,7 +180,7 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     Ok(Reply { queued, ..Reply::new(verdict, time_us, fence) })
 }
 
-/// What the fields after the fifth say of the queue.
+/// The report on the queue in the sixth and the seventh field.
 fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
     match (op, seventh) {
         (Op::Release { .. } | Op::Leave { .. }, _) => {
@@ -197,7 +197,7 @@ fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
     }
 }
 
-/// A value as the scripts show it: they cut what is long, wherever that is.
+/// A value as the scripts show it: they cut a long value at a fixed number of bytes.
 fn shown(mut bytes: Vec<u8>) -> String {
     if bytes.len() >= SHOWN_BYTES
         && let Err(error) = std::str::from_utf8(&bytes)
@@ -208,7 +208,7 @@ fn shown(mut bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|foreign| String::from_utf8_lossy(foreign.as_bytes()).into_owned())
 }
 
-/// A waiter of a queue; a text that is none was not written by a client.
+/// A waiter of a queue. A client writes text, so bytes that are not text are shown with replacement characters.
 fn entry(value: Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => Some(shown(bytes)),
@@ -217,8 +217,7 @@ fn entry(value: Value) -> Option<String> {
     }
 }
 
-/// Whether an answer speaks of a lock that another owner has, where ours must be named, or the other way round: it belongs to
-/// another operation.
+/// Whether an answer belongs to another operation: it names another owner where it must name ours, or ours where it must not.
 pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
     let (Some(owner), Value::Array(fields)) = (op.owner(), value) else { return false };
     let (Some(tag), Some(holder)) = (fields.first().and_then(text), fields.get(3)) else { return false };
@@ -226,13 +225,13 @@ pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
     match (op, tag) {
         (Op::Release { .. } | Op::Leave { .. }, "ok") => *holder != Value::Nil,
         (_, "vote" | "ok") => !is_ours,
-        // An acquire that finds its own value votes, a release deletes it.
+        // An acquire that finds its own value votes; a release deletes it.
         (Op::Acquire { .. }, "held" | "no") | (Op::Release { .. } | Op::Leave { .. }, "no") => is_ours,
         _ => false,
     }
 }
 
-/// The verdict of a tag, if it can be one of this operation's, with the fourth and the fifth field.
+/// The verdict of a tag with the fourth and the fifth field, if this operation can have such a verdict.
 fn verdict(op: &Op, tag: &str, fourth: Option<String>, fifth: i64) -> Option<Verdict> {
     let left = || u64::try_from(fifth).map(Duration::from_millis);
     let remaining = || match left() {
@@ -278,7 +277,7 @@ fn count(value: &Value) -> Option<u64> {
     number(value).and_then(|number| u64::try_from(number).ok())
 }
 
-/// Something answered, but not our script: the operation may have been done.
+/// The failure for an answer that is not from our script: the operation may have been done.
 fn unreadable(op: &Op, value: &Value) -> Failure {
     let shown = quoted(&format!("{value:?}"));
     Failure::unknown(

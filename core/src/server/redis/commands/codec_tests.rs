@@ -32,7 +32,7 @@ fn bulk(text: &str) -> Value {
     Value::BulkString(text.as_bytes().to_vec())
 }
 
-/// What a server would have said, as the crate reads it.
+/// The failure for an error line of a server, as the crate reads the line.
 fn said(line: &str) -> Failure {
     let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
     reply(&release(), value).unwrap_err()

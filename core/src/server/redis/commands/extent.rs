@@ -1,31 +1,31 @@
-//! The extent of a reply: measured as it comes, up to the longest that a script of a lock may give.
+//! Extent: the length of a reply, measured as its bytes arrive, up to the longest reply that a lock's script may give.
 //!
-//! A peer may say anything of a length, or never end. So what is too long is refused by what it says of itself, before it is read
-//! and before it is known to be a server at all; and no byte is looked at twice, however small the pieces are.
+//! A peer may announce any length, or never end. A reply that announces too much is refused before it is read, and before the peer
+//! is known to be a server at all. However small the pieces are, each byte is looked at only once.
 
 use redis::{ErrorKind, RedisError};
 
-/// No reply is longer. The longest of ours names a hundred waiters, and takes a tenth of this.
+/// The longest reply. The longest one of a lock's script names a hundred waiters, and takes a tenth of this.
 pub(crate) const LONGEST: usize = 1 << 20;
 
-/// No reply has more values, at all depths together.
+/// The most values in a reply, at all depths together.
 pub(crate) const VALUES: usize = 4_096;
 
-/// No reply is deeper: lists in a list in a message would do.
+/// The greatest depth of a reply: lists in a list in a message would do.
 const DEPTH: usize = 8;
 
-/// No line is longer: it is a number, a word or an error.
+/// The longest line: a number, a word or an error.
 const LINE: usize = 16 * 1024;
 
-/// The way through a reply that is not all there yet.
+/// The progress through a reply that is not complete yet.
 #[derive(Debug)]
 pub(crate) struct Extent {
-    /// Up to here there are whole lines, and texts that may not have come yet.
+    /// The end of the whole lines so far, and of the texts that they announce. Those texts may not have arrived yet.
     at: usize,
-    /// The line that begins there does not end before this.
+    /// The bytes before this hold no end of the line that begins at `at`.
     looked: usize,
     values: usize,
-    /// How many values are still to come at each depth.
+    /// The number of values that are still to come at each depth.
     wanted: [usize; DEPTH],
     depth: usize,
 }
@@ -37,14 +37,14 @@ impl Default for Extent {
     }
 }
 
-/// What was read is no beginning of a reply.
+/// The reason why the bytes that were read are not the beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoReply {
-    /// It is something else.
+    /// The bytes belong to another protocol.
     Foreign,
-    /// It is what a server says to whom it takes for a client without TLS.
+    /// The bytes are the answer of a TLS server to a client without TLS.
     Tls,
-    /// It would never end, or be longer than any reply to a lock's script.
+    /// The reply would never end, or be longer than any reply to a lock's script.
     TooLong,
 }
 
@@ -67,13 +67,13 @@ impl Extent {
         self.looked == 0
     }
 
-    /// The length in bytes of the reply with which these bytes begin, if all of it is there. Goes on where it ended: the bytes
-    /// are those of the last time, and more.
+    /// The length in bytes of the reply with which these bytes begin, if all of it is there. A further call goes on where the last
+    /// one ended: its bytes are those of the last call, and more.
     pub(crate) fn measure(&mut self, bytes: &[u8]) -> Result<Option<usize>, NoReply> {
         while let Some(wanted) = self.next_depth() {
             let Some(&kind) = bytes.get(self.at) else { return Ok(None) };
             if !b"+-:_#,($=!*~>%|".contains(&kind) {
-                // The beginning of an alert, or of a handshake.
+                // The beginning of a TLS alert, or of a TLS handshake.
                 return Err(if [0x15, 0x16].contains(&kind) { NoReply::Tls } else { NoReply::Foreign });
             }
             let Some(line) = self.line(bytes)? else { return Ok(None) };
@@ -108,7 +108,7 @@ impl Extent {
         Ok((self.at <= bytes.len()).then_some(self.at))
     }
 
-    /// Goes up to where something is to come, and says how much.
+    /// Goes up to the depth at which values are still to come, and gives their number.
     fn next_depth(&mut self) -> Option<usize> {
         while self.wanted[self.depth] == 0 {
             self.depth = self.depth.checked_sub(1)?;
@@ -138,7 +138,7 @@ impl Extent {
         }
         let Some(end) = end else { return Ok(None) };
         self.at = end + 1;
-        // A line ends with both.
+        // A line ends with a carriage return and a line feed.
         bytes[begin..end].strip_suffix(b"\r").map(Some).ok_or(NoReply::Foreign)
     }
 }
@@ -150,7 +150,7 @@ pub(crate) mod tests {
     use super::*;
 
     thread_local! {
-        /// How many bytes this thread has looked at.
+        /// The number of bytes that this thread has looked at.
         pub(crate) static LOOKS: Cell<usize> = const { Cell::new(0) };
     }
 

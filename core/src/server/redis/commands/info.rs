@@ -21,7 +21,7 @@ pub(crate) fn examined(value: Value) -> Answer {
     };
     let persistence = match (get("aof_enabled").as_deref(), get("rdb_saves").as_deref()) {
         (Some("1"), _) => "aof",
-        // Redis before 7.0 doesn't count its snapshots; there the time of the last one is the time of the start.
+        // Redis before 7.0 doesn't count its snapshots. There the time of the last snapshot is the time of the start.
         (_, None | Some("0")) => "none",
         _ => "rdb",
     };

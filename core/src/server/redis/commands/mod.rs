@@ -1,7 +1,7 @@
-//! Commands and replies: what is said to a server, as bytes, and what its answers mean. Pure.
+//! Commands and replies: the bytes that a server gets, and the meaning of its answers. Pure.
 //!
-//! `codec` writes the command of an operation and reads its reply; `replies` finds where each reply ends, by `extent`; `script`
-//! has the scripts; `info`, `rights` and `refusal` read what else a server says. Nothing here knows a connection.
+//! `codec` writes the command of an operation and reads its reply. `replies` finds the end of each reply, by `extent`. `script` has
+//! the scripts. `info`, `rights` and `refusal` read the other answers of a server. Nothing here knows a connection.
 
 pub(crate) mod codec;
 pub(crate) mod extent;

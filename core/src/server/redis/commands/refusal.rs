@@ -1,4 +1,4 @@
-//! Refusals: what an error of a server means, whether it promises that nothing was done, and what a person is told.
+//! Refusals: the meaning of a server's error, whether it promises that nothing was done, and its text for people.
 
 use redis::RedisError;
 
@@ -6,22 +6,22 @@ use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind, Op};
 use crate::server::redis::commands::rights;
 
-/// Why an operation has no answer: the server said so.
+/// The failure of an operation that the server refused.
 pub(crate) fn of(op: &Op, error: &RedisError) -> Failure {
     let failure = failure(error, true);
     match op.keys() {
-        // The server doesn't say which of the keys it is about.
+        // The server doesn't name the key that the error is about.
         Some(keys) if lacks_rights(&failure) => Failure { message: failure.message + &rights::advice(keys), ..failure },
         _ => failure,
     }
 }
 
-/// Whether a user was refused for want of a right, and not because nobody knows who it is.
+/// Whether a known user was refused because a right is missing. A user that the server doesn't know is another case.
 fn lacks_rights(failure: &Failure) -> bool {
     failure.kind == FailureKind::Denied && failure.maybe_applied
 }
 
-/// Why there is no answer. `sent` says whether the operation had left for the server.
+/// The failure for an error. `sent` says whether the operation had left for the server.
 pub(crate) fn failure(error: &RedisError, sent: bool) -> Failure {
     if let Some(code) = error.code() {
         let detail = error.detail().unwrap_or_default();
@@ -37,27 +37,27 @@ pub(crate) fn failure(error: &RedisError, sent: bool) -> Failure {
         _ if error.is_io_error() || error.is_connection_dropped() => FailureKind::Disconnected,
         _ => FailureKind::Other,
     };
-    // The crate says behind its sentences of which kind they are.
+    // The crate adds the kind of an error behind its sentence.
     let said = error.to_string();
     let sentence = said.strip_suffix(&format!(" - {:?}", error.kind())).unwrap_or(&said);
     Failure { maybe_applied: sent, ..Failure::unknown(kind, quoted(sentence)) }
 }
 
-/// Whether the server has no scripts at all, or lets nobody run them.
+/// Whether the server has no scripts at all, or lets no user run them.
 pub(crate) fn knows_no_scripts(code: &str, detail: &str) -> bool {
     let says = detail.to_ascii_lowercase();
     let unknown = ["unknown command", "unsupported command", "not support", "disabled command"];
     code == "ERR" && says.contains("eval") && unknown.iter().any(|words| says.contains(words)) && !says.contains("script")
 }
 
-/// What a person is told of an error, with the server's own words.
+/// The text of an error for people, with the server's own words.
 fn sentence(code: &str, detail: &str) -> String {
     let said = quoted(format!("{code} {detail}").trim_end());
     match inner_code(code, detail) {
         "MOVED" | "ASK" | "CROSSSLOT" => cluster(&said),
         "NOSCRIPT" => format!("scripts are not kept on this server, not even the one that it has just been sent ({said})"),
         _ if knows_no_scripts(code, detail) => {
-            // Behind that stands the script.
+            // The script stands behind these words.
             let words = said.split(", with args").next().unwrap_or_default();
             format!("scripts are not allowed on this server, and a lock can't do without ({words})")
         }
@@ -65,27 +65,27 @@ fn sentence(code: &str, detail: &str) -> String {
     }
 }
 
-/// What to do where a cluster's node answers.
+/// The advice for people where a node of a cluster answers.
 pub(crate) fn cluster(said: &str) -> String {
     format!(
         "this is a node of a cluster, and redis+cluster:// is not supported yet: give the URL of a server that is no cluster ({said})"
     )
 }
 
-/// What to do where a sentinel answers.
+/// The advice for people where a sentinel answers.
 pub(crate) const SENTINEL: &str =
     "this is a sentinel, and redis+sentinel:// is not supported yet: give the URL of the server that it watches";
 
-/// Whether a command inside a script failed for want of a right.
+/// Whether a command inside a script failed because a right is missing.
 pub(crate) fn is_denial(error: &str) -> bool {
     let (code, detail) = error.split_once(' ').unwrap_or((error, ""));
     // Some versions give the error without a code.
     [refusal(code, detail), refusal("ERR", error)].iter().any(|(kind, _)| *kind == FailureKind::Denied)
 }
 
-/// The kind of a server's error, and whether it is a promise that nothing was done.
+/// The kind of a server's error, and whether the error promises that nothing was done.
 ///
-/// All of these are said before a script starts, or instead of its first write. `NOPERM` may come between two writes.
+/// The errors with that promise come before a script starts, or instead of its first write. `NOPERM` may come between two writes.
 fn refusal(code: &str, detail: &str) -> (FailureKind, bool) {
     match inner_code(code, detail) {
         "LOADING" => (FailureKind::Loading, true),
@@ -93,20 +93,21 @@ fn refusal(code: &str, detail: &str) -> (FailureKind, bool) {
         "MISCONF" | "NOREPLICAS" => (FailureKind::Misconfigured, true),
         "OOM" => (FailureKind::OutOfMemory, true),
         "CLUSTERDOWN" | "TRYAGAIN" | "MASTERDOWN" => (FailureKind::ClusterDown, true),
-        // One node of a cluster is not the server that its URL says.
+        // One node of a cluster is not the server that its URL means.
         "MOVED" | "ASK" | "CROSSSLOT" => (FailureKind::Mismatch, true),
         "NOAUTH" | "WRONGPASS" => (FailureKind::Denied, true),
         "NOPERM" => (FailureKind::Denied, false),
         "NOSCRIPT" | "BUSY" | "NOPROTO" => (FailureKind::Other, true),
         _ if knows_no_scripts(code, detail) => (FailureKind::Denied, true),
-        // Rights missing inside a script have no code of their own: first as of Redis 7.0, then as of 6.2.
+        // A right that is missing inside a script has no code of its own: the first text is as of Redis 7.0, the second as of 6.2.
         _ if detail.contains("ACL failure in script") => (FailureKind::Denied, false),
         _ if detail.contains("The user executing the script can't") => (FailureKind::Denied, false),
         _ => (FailureKind::Other, false),
     }
 }
 
-/// Redis 6.2 wraps the error of a command inside a script: `ERR Error running script (…): @user_script: 5: -OOM command …`.
+/// The code of a command's error inside a script. Redis 6.2 wraps it: `ERR Error running script (…): @user_script: 5: -OOM command
+/// …`.
 fn inner_code<'a>(code: &'a str, detail: &'a str) -> &'a str {
     if code != "ERR" || !detail.starts_with("Error running script") {
         return code;

@@ -1,23 +1,24 @@
-//! Replies out of what has been read of a connection: where each ends, and those of a lock's scripts taken apart.
+//! Replies: the end of each reply in the bytes of a socket, and the fields of the replies to a lock's scripts.
 //!
-//! Whatever isn't a flat list is left to the crate's parser, as soon as all of it is there. That parser alone would take as long as
-//! everything else a caller does: it clears eight kilobytes for each read, and looks at each byte through a dozen layers.
+//! A reply that isn't a flat list is left to the crate's parser, as soon as all of it is there. With that parser alone a reply
+//! would take as long as the whole rest of an operation. The parser clears eight kilobytes for each read, and looks at each byte
+//! through a dozen layers.
 
 use redis::{RedisResult, Value};
 
 use crate::server::redis::commands::extent::{Extent, LONGEST, VALUES};
 
-/// How much may be read at once, at least.
+/// The least room for one read.
 const ROOM: usize = 8 * 1024;
 
-/// The bytes that were read and not yet taken apart, all of them replies or the beginning of one.
+/// The bytes that were read and not yet taken apart: whole replies and the beginning of one.
 #[derive(Default)]
 pub(crate) struct Replies {
-    /// Read up to `end`, taken apart up to `begin`.
+    /// The bytes: read up to `end`, taken apart up to `begin`.
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
-    /// How much of the first of them is known.
+    /// The progress through the first of the replies.
     extent: Extent,
 }
 
@@ -27,27 +28,27 @@ impl Replies {
         self.end = (self.end + count).min(self.buffer.len());
     }
 
-    /// Where to put what is read next: never nothing.
+    /// The room for the bytes that are read next: never empty.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         if self.end == 0 && self.buffer.len() > 8 * ROOM {
-            // It was a long reply that took it.
+            // A long reply needed this much room.
             self.buffer = Vec::new();
         }
         if self.buffer.len() - self.end < ROOM {
-            // Twice what there is, whatever a reply says of its length: that may be no truth.
+            // Twice the bytes that are there, whatever length a reply announces: that length may be false.
             self.buffer.resize(2 * self.end + ROOM, 0);
         }
         &mut self.buffer[self.end..]
     }
 
-    /// Whether nothing was read that is not taken apart.
+    /// Whether all bytes that were read are taken apart.
     pub(crate) fn is_empty(&self) -> bool {
         self.begin == self.end
     }
 
-    /// The next reply, if all of it is there. After an error there is none any more.
+    /// The next reply, if all of it is there. After an error there are no more replies.
     pub(crate) fn next(&mut self) -> Option<RedisResult<Value>> {
         if self.is_empty() {
             return None;
@@ -69,13 +70,14 @@ impl Replies {
     }
 }
 
-/// A list whose fields are numbers, strings or nothing, and its length in bytes; nothing if that isn't all there, or isn't one.
+/// A list whose fields are numbers, strings or null, and its length in bytes. `None` if the bytes are not all there, or are another
+/// value.
 fn flat(bytes: &[u8]) -> Option<(Vec<Value>, usize)> {
     let bytes = &bytes[..bytes.len().min(LONGEST)];
     let (count, mut at) = integer(bytes.strip_prefix(b"*")?)?;
     at += 1;
     let count = usize::try_from(count).ok().filter(|count| *count < VALUES)?;
-    // A script's reply has no more; more are not worth a guess at the room they take.
+    // A script's reply has no more fields. A longer list reserves no room in advance.
     let mut fields = Vec::with_capacity(count.min(8));
     for _ in 0..count {
         let (kind, rest) = bytes.get(at..)?.split_first()?;
@@ -101,7 +103,7 @@ fn flat(bytes: &[u8]) -> Option<(Vec<Value>, usize)> {
     Some((fields, at))
 }
 
-/// The number up to the end of the line, and the number of bytes with that. What is longer than any time or fence is nothing here.
+/// The number up to the end of the line, and the number of bytes with that end. `None` for more digits than any time or fence has.
 fn integer(bytes: &[u8]) -> Option<(i64, usize)> {
     let negative = bytes.first() == Some(&b'-');
     let mut at = usize::from(negative);
@@ -110,7 +112,7 @@ fn integer(bytes: &[u8]) -> Option<(i64, usize)> {
         number = number.wrapping_mul(10).wrapping_add(i64::from(digit));
         at += 1;
     }
-    // So many digits that no sum has overflowed.
+    // With so few digits no sum has overflowed.
     let fits = at > first && at - first <= 18;
     (fits && bytes.get(at..at + 2)? == b"\r\n").then_some((if negative { -number } else { number }, at + 2))
 }

@@ -1,4 +1,4 @@
-//! Replies in pieces, of every kind, and what is none: what comes out is what the crate's parser makes of it.
+//! Replies in pieces, of every kind, and bytes that are no reply: the crate's parser must give the same values.
 
 use std::io::{self, Read};
 
@@ -7,7 +7,7 @@ use redis::{RedisResult, Value};
 use super::{LONGEST, ROOM, Replies};
 use crate::server::redis::commands::extent::tests::LOOKS;
 
-/// A connection that gives what it has in pieces of these lengths, over and over.
+/// A socket that gives its bytes in pieces of these lengths, over and over.
 struct Pieces<'a> {
     bytes: &'a [u8],
     lengths: std::iter::Cycle<std::slice::Iter<'a, usize>>,
@@ -22,8 +22,8 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Everything that comes out of `bytes`, up to the first error. No byte is looked at twice, and no more is kept than the longest
-/// reply takes, whatever the bytes say.
+/// All replies in `bytes`, up to the first error. No byte is looked at twice, and no more bytes are kept than the longest reply
+/// takes, whatever the bytes announce.
 fn replies(bytes: &[u8], lengths: &[usize]) -> Vec<RedisResult<Value>> {
     let mut replies = Replies::default();
     let before = LOOKS.get();
@@ -145,19 +145,19 @@ fn random(rng: &mut fastrand::Rng, depth: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// How many random streams to try: more by `LOCKTENDER_SEEDS`.
+/// The number of random streams to try: more by `LOCKTENDER_SEEDS`.
 fn seeds() -> u64 {
     std::env::var("LOCKTENDER_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(3_000)
 }
 
-/// What the crate's parser makes of the same bytes.
+/// The values that the crate's parser makes of the same bytes.
 fn by_the_crate(bytes: &[u8]) -> Vec<RedisResult<Value>> {
     let (mut parser, mut rest, mut out) = (redis::Parser::new(), bytes, Vec::new());
     loop {
         match parser.parse_value(&mut rest) {
             Ok(value) => out.push(Ok(value)),
             Err(error) => {
-                // It can't be told from the end of a stream that was cut where a reply begins.
+                // This error can't be told from the end of a stream that was cut where a reply begins.
                 out.push(Err(error));
                 return out;
             }
@@ -198,7 +198,7 @@ fn replies_that_are_broken_somewhere_never_become_others() {
         let ours = replies(&bytes, &[rng.usize(1..30)]);
         let crates = by_the_crate(&bytes);
         for (ours, crates) in ours.iter().zip(&crates) {
-            // It may find out later, or earlier, that something is wrong. What both understand they understand alike.
+            // The two may find an error at different places. But replies that both of them read must be equal.
             if let (Ok(ours), Ok(crates)) = (ours, crates) {
                 assert_eq!(ours, crates, "seed {seed}: {:?}", String::from_utf8_lossy(&bytes));
             }
@@ -227,7 +227,7 @@ fn what_has_no_end_is_refused_and_takes_neither_memory_nor_time() {
 
 #[test]
 fn the_longest_reply_of_all_comes_through() {
-    // Inspect: a hundred waiters of a kilobyte each, not all of them one byte a letter.
+    // Inspect: a hundred waiters of a kilobyte each, and some of their letters take two bytes.
     let waiters: Vec<String> = (0..100).map(|_| "ö".repeat(512)).collect();
     let texts: String = waiters.iter().map(|waiter| format!("$1024\r\n{waiter}\r\n")).collect();
     let reply = format!("*7\r\n$4\r\ninfo\r\n:1\r\n:1\r\n$-1\r\n:-2\r\n:100\r\n*100\r\n{texts}");

@@ -2,9 +2,9 @@
 
 use crate::name::Keys;
 
-/// A command that the scripts run, with arguments by which it leaves nothing behind, and what it is needed for.
+/// A command that the scripts run, with arguments by which it leaves nothing behind, and its purpose.
 struct Right {
-    /// `K1` to `K4` stand for the keys: lock, fence, queue, marker.
+    /// The command. `K1` to `K4` stand for the keys: lock, fence, queue, marker.
     command: &'static str,
     purpose: &'static str,
 }
@@ -13,7 +13,7 @@ const fn right(command: &'static str, purpose: &'static str) -> Right {
     Right { command, purpose }
 }
 
-/// In an order that leaves nothing behind even where some are denied: what is written expires by itself.
+/// The rights, in an order that leaves nothing behind even where some are denied: all keys that are written expire by themselves.
 const RIGHTS: [Right; 20] = [
     right("TIME", "to tell the server's time"),
     right("MGET K1 K2", "to see who holds a lock"),
@@ -34,17 +34,17 @@ const RIGHTS: [Right; 20] = [
     right("ZREM K3 probe", "to take a waiter out"),
     // Tried as PUBLISH where the server has no sharded channels.
     right("SPUBLISH ~lt:wake:probe -", "to tell the next waiter of a release (PUBLISH before version 7)"),
-    // Where there is one server this is a side key like the fence; on a quorum it is the server's own.
+    // With one server this is a side key like the fence. On a quorum it is the server's own key.
     right("GET K4", "to see whether the server remembers"),
-    // An error of syntax to whom is permitted to say it: the marker must stay as it is.
+    // A user who may run this command gets a syntax error: the marker must stay as it is.
     right("SET K4 probe NX XX", "to mark a server that is new"),
 ];
 
-/// What else the scripts and the connection use; `GET`, `SET` and so on are among what is tried.
+/// The other commands of the scripts and of the connection. `GET`, `SET` and so on are among the commands that are tried.
 const COMMANDS: &str = "+eval +evalsha +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +zadd +zrem +zscore +zcount \
                         +zrangebyscore +zrevrange +@pubsub +hello +ping +client|setname +info";
 
-/// What an administrator does for a user who was refused something about the lock with these keys.
+/// The advice to an administrator for a user who was refused a command on the lock with these keys.
 pub(crate) fn advice(keys: &Keys) -> String {
     let prefix = keys.lock().strip_suffix(keys.name()).unwrap_or_default();
     let sides = keys.fence().strip_suffix("fence").unwrap_or_default();
@@ -57,12 +57,12 @@ pub(crate) fn advice(keys: &Keys) -> String {
     )
 }
 
-/// The arguments of the script that tries them.
+/// The arguments of the script that tries the commands.
 pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
     RIGHTS.iter().map(|right| right.command)
 }
 
-/// What is missing, a line each: `PEXPIRE of :~lt:probe, to renew and extend a lock`. `failed` is what the script found.
+/// The missing rights, a line each: `PEXPIRE of :~lt:probe, to renew and extend a lock`. `failed` is the script's report.
 pub(crate) fn missing(failed: &str, keys: &Keys, is_denial: impl Fn(&str) -> bool) -> Vec<String> {
     failed
         .lines()
@@ -73,7 +73,7 @@ pub(crate) fn missing(failed: &str, keys: &Keys, is_denial: impl Fn(&str) -> boo
         .collect()
 }
 
-/// Names a key too, because it may be the key that is denied.
+/// A right in words. It names a key too, because the key may be the reason of the refusal.
 fn described(right: &Right, keys: &Keys) -> String {
     let mut words = right.command.split(' ');
     let command = words.next().unwrap_or_default();

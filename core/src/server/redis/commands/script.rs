@@ -1,4 +1,4 @@
-//! The scripts: for every kind of lock one per operation, and those about the server.
+//! Scripts: for every kind of lock one script per operation, and the scripts about the server.
 
 use std::sync::Arc;
 
@@ -7,21 +7,22 @@ use arc_swap::ArcSwapOption;
 use crate::name::Kind;
 use crate::op::Op;
 
-/// A script and the hash by which a server that has seen it knows it.
+/// A script, and the hash by which a server that has seen it knows it.
 pub struct Script {
     pub(crate) text: &'static str,
-    /// Made when it is first needed. Not by a `LazyLock`: a child forked while another thread makes it would wait for ever.
+    /// The hash, made when it is first needed. Not by a `LazyLock`: if another thread makes it during a fork, the child would wait
+    /// for ever.
     sha: ArcSwapOption<String>,
 }
 
 impl Script {
-    /// What is sent where the hash is not known.
+    /// The text, which is sent to a server that doesn't know the hash.
     #[must_use]
     pub const fn text(&self) -> &'static str {
         self.text
     }
 
-    /// The hash.
+    /// The hash of the text.
     pub fn sha(&self) -> Arc<String> {
         self.sha.load_full().unwrap_or_else(|| {
             let sha = Arc::new(redis::Script::new(self.text).get_hash().to_owned());

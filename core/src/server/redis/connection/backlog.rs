@@ -8,10 +8,10 @@ use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::failure::too_late;
 use crate::server::redis::connection::pipeline::Job;
 
-/// The operations, and when the first of their deadlines passes.
+/// The operations that wait, and the time at which the first of their deadlines passes.
 pub(crate) struct Backlog {
     jobs: VecDeque<Job>,
-    /// Not later than the first deadline.
+    /// A time not later than the first deadline.
     due: Tick,
 }
 
@@ -33,7 +33,7 @@ impl Backlog {
         self.jobs.push_back(job);
     }
 
-    /// Empties the backlog; `send` gets what may still be sent.
+    /// Empties the backlog; `send` gets the operations that may still be sent.
     pub(crate) fn drain(&mut self, now: Tick, mut send: impl FnMut(Job), out: &mut Vec<Effect>) {
         self.due = Tick::NEVER;
         for job in self.jobs.drain(..) {
@@ -45,12 +45,12 @@ impl Backlog {
         }
     }
 
-    /// Ends with `failure` what is unfit to wait.
+    /// Ends with `failure` the operations that are unfit to wait.
     pub(crate) fn refuse(&mut self, failure: &Failure, unfit: impl Fn(&Job) -> bool, out: &mut Vec<Effect>) {
         self.due = Tick::NEVER;
         for job in std::mem::take(&mut self.jobs) {
             if unfit(&job) {
-                // What was sent before, on a connection that broke, may have been done then.
+                // An operation that was sent before, on a socket that broke, may have been done then.
                 let maybe_applied = failure.maybe_applied || job.repeated;
                 out.push(job.end(Err(Failure { maybe_applied, ..failure.clone() })));
             } else {

@@ -7,10 +7,10 @@ use crate::clock::Tick;
 /// The pause after the first failure.
 const FIRST: Duration = Duration::from_millis(50);
 
-/// The longest pause. A server that came back is noticed within it and one connect.
+/// The longest pause. A server that came back is noticed within this pause and one connect.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// Counts failures in a row, and knows until when not to try.
+/// The number of failures in a row, and the time of the next attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// No attempt before this instant.
+    /// The time before which no attempt is made.
     pub(crate) fn until(&self) -> Tick {
         self.until
     }
@@ -29,8 +29,8 @@ impl Backoff {
         self.until = now.after(pause(self.failures, chance));
     }
 
-    /// A connection broke at `now`. One that had answered may be replaced at once; one that never did is a failed attempt,
-    /// only that the first in a row is forgiven: a server that is cut off right after accepting must not cause a storm.
+    /// A connection broke at `now`. One that had answered may be replaced at once. One that never answered is a failed attempt, but
+    /// the first in a row is forgiven. A server that is cut off right after accepting must not cause a storm.
     pub(crate) fn broke(&mut self, now: Tick, answered: bool, chance: f64) {
         if answered {
             self.failures = 0;
@@ -40,7 +40,7 @@ impl Backoff {
     }
 }
 
-/// The pause after so many failures in a row: doubling, capped, between half and all of it.
+/// The pause after so many failures in a row. It doubles up to a longest pause; `chance` picks between half of it and all of it.
 fn pause(failures: u32, chance: f64) -> Duration {
     let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
     let whole = FIRST.saturating_mul(1 << doublings.min(10)).min(LONGEST);

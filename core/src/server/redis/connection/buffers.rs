@@ -1,44 +1,44 @@
-//! Buffers: the bytes of one socket on their way in and out, lent to the transport that moves them.
+//! Buffers: the bytes that one socket reads and writes, lent to the transport that moves them.
 
 use crate::server::redis::commands::replies::Replies;
 
 /// The bytes of one socket.
 #[derive(Default)]
 pub struct Buffers {
-    /// What was read and not taken apart yet.
+    /// The bytes that were read and not taken apart yet.
     pub(crate) replies: Replies,
-    /// What is to be written.
+    /// The bytes to write.
     pub(crate) output: Output,
 }
 
 impl Buffers {
-    /// Where to put what is read. How much it was is told by [`Input::Read`](super::effect::Input::Read).
+    /// The room for the bytes that are read next. [`Input::Read`](super::effect::Input::Read) says how many they were.
     pub fn room(&mut self) -> &mut [u8] {
         self.replies.room()
     }
 
-    /// What is to be written.
+    /// The bytes that are still to be written.
     #[must_use]
     pub fn unwritten(&self) -> &[u8] {
         self.output.rest()
     }
 
-    /// The first `count` bytes of what was to be written have been.
+    /// The socket has taken the first `count` of the bytes to write.
     pub fn wrote(&mut self, count: usize) {
         self.output.took(count);
     }
 }
 
-/// Bytes on their way out: what the socket didn't take yet stays, what it took doesn't.
+/// Bytes to write: those that the socket didn't take yet stay, the others go.
 #[derive(Default)]
 pub(crate) struct Output {
-    /// Written up to `written`.
+    /// The bytes, of which those up to `written` are written.
     bytes: Vec<u8>,
     written: usize,
 }
 
 impl Output {
-    /// Where to append.
+    /// The buffer to append to.
     pub(crate) fn end(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -47,10 +47,10 @@ impl Output {
         &self.bytes[self.written..]
     }
 
-    /// So much of the rest has been written. More may be appended faster than that for as long as one likes.
+    /// `count` more bytes are written. The caller may append faster than the socket takes, for as long as it likes.
     fn took(&mut self, count: usize) {
         self.written += count;
-        // Moves less than was written, or nothing.
+        // This moves fewer bytes than were written, or none.
         if 2 * self.written >= self.bytes.len() {
             self.bytes.drain(..self.written);
             self.written = 0;
@@ -70,7 +70,7 @@ mod tests {
             let piece = round.to_le_bytes().repeat(rng.usize(1..20));
             output.end().extend(&piece);
             appended.extend(&piece);
-            // It is never empty for long, and for most of the time it isn't at all.
+            // The output is never empty for long, and for most of the time it isn't empty at all.
             let count = rng.usize(..=80).min(output.rest().len());
             written.extend(&output.rest()[..count]);
             output.took(count);

@@ -1,4 +1,4 @@
-//! Closing: what a connection still does when its client goes.
+//! Closing: the work that a connection still does when its client goes.
 
 use super::connection::{Connection, State};
 use crate::clock::Tick;
@@ -9,8 +9,8 @@ use crate::server::redis::connection::pipeline::Job;
 use crate::server::{Completion, Request};
 
 impl Connection {
-    /// From here on only releases count. What was sent and has no answer is taken back on the same connection, where nothing can
-    /// overtake it, whenever the server reads it.
+    /// From here on only releases count. Operations that were sent and have no answer are undone on the same connection. There
+    /// nothing can overtake the undo, whenever the server reads it.
     pub(super) fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) {
         if std::mem::replace(&mut self.given_up, true) {
             return;
@@ -26,7 +26,7 @@ impl Connection {
         }
     }
 
-    /// Releases have a moment to leave, those that wait for a connection, too.
+    /// Starts a close. Releases have a moment to leave, also those that wait for a connection.
     pub(super) fn close(&mut self, now: Tick, out: &mut Vec<Effect>) {
         if self.closing.is_some() || self.is_over() {
             return;
@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    /// Lets go of the socket, and of whatever still waits.
+    /// Gives up the socket and all operations that still wait.
     fn end(&mut self, out: &mut Vec<Effect>) {
         self.backlog.refuse(&closed(false), |_| true, out);
         let state = std::mem::replace(&mut self.state, State::Over);

@@ -1,4 +1,4 @@
-//! What a connection still sends after a close, and what it takes back.
+//! Closing: the operations that a connection still sends after a close, and those that it undoes.
 
 use super::super::connection::tests::{ENTRY, GREETED, TIMEOUT, Test, acquire, keys, kind, release, released};
 use crate::op::{FailureKind, Op};

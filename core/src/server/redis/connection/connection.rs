@@ -1,7 +1,7 @@
-//! Connection: when to connect to a server, what may be sent, and what becomes of it when the socket breaks. Decided without I/O.
+//! Connection: when to connect to a server, what may be sent, and how operations end when the socket breaks. Decided without I/O.
 //!
-//! A transport brings what happens as [`Input`]s, lends its sockets the [`Buffers`], and carries out the [`Effect`]s in order. After
-//! each input it writes what the buffers have for it, and it wakes the connection at [`Connection::wake_at`].
+//! A transport brings events as [`Input`]s, lends its sockets the [`Buffers`], and carries out the [`Effect`]s in order. After each
+//! input it writes the bytes that the buffers have to write, and it wakes the connection at [`Connection::wake_at`].
 
 use std::io;
 use std::sync::Arc;
@@ -24,40 +24,40 @@ use crate::server::redis::connection::pipeline::{Job, Landing, Pipeline};
 use crate::server::redis::connection::subscriber::Subscriber;
 use crate::server::redis::settings::Settings;
 
-/// Whether there is a connection.
+/// The state of the socket for operations.
 pub(super) enum State {
     Down,
-    /// Since this instant.
+    /// A socket is being opened since this instant.
     Opening(Tick),
     Greeting(Box<Handshake>),
     Up(Box<Conversation>),
-    /// It is closed for good.
+    /// The connection is closed for good.
     Over,
 }
 
-/// One way to a server, over all the sockets that it takes one after the other.
+/// One way to a server, over all the sockets that it uses one after the other.
 pub struct Connection {
     pub(super) settings: Arc<Settings>,
     health: Arc<Health>,
     pub(super) rng: fastrand::Rng,
     pub(super) state: State,
-    /// Empty while the connection is up.
+    /// The operations that wait for a socket: none while the connection is up.
     pub(super) backlog: Backlog,
     backoff: Backoff,
-    /// Why the last attempt failed: the answer of what comes before the next one.
+    /// The reason why the last attempt failed. It answers operations that come before the next attempt.
     last_failure: Option<Failure>,
-    /// Something was turned away since the last attempt, so that another one is worth it.
+    /// Whether an operation was refused since the last attempt, so that another attempt is worth it.
     wanted: bool,
-    /// A close has begun: nothing but releases is taken.
+    /// Whether a close has begun: then only releases are accepted.
     pub(super) given_up: bool,
-    /// Set by a close: when to stop waiting for releases.
+    /// The time at which a close stops waiting for releases. Set by the close.
     pub(super) closing: Option<Tick>,
-    /// Set by the first listener.
+    /// The subscriber. Set by the first listener.
     pub(super) subscriber: Option<Subscriber>,
 }
 
 impl Connection {
-    /// A connection that nothing has been asked of. `seed` spreads the attempts of several to connect again.
+    /// A connection without any operation so far. `seed` spreads the attempts of several connections to connect again.
     #[must_use]
     pub fn new(settings: Arc<Settings>, health: Arc<Health>, seed: u64) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// When [`Input::Wake`] is due.
+    /// The time at which [`Input::Wake`] is due.
     #[must_use]
     pub fn wake_at(&self) -> Tick {
         let state = match &self.state {
@@ -89,13 +89,13 @@ impl Connection {
         state.min(self.backlog.due()).min(subscriber).min(self.closing.unwrap_or(Tick::NEVER))
     }
 
-    /// Whether it is closed, and nothing is left to do.
+    /// Whether the connection is closed and has no work left.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Over)
     }
 
-    /// Whether there is a socket whose server knows us.
+    /// Whether there is a socket whose server knows this client.
     #[must_use]
     pub fn is_up(&self) -> bool {
         matches!(self.state, State::Up(_))
@@ -106,7 +106,7 @@ impl Connection {
         matches!(self.state, State::Opening(_))
     }
 
-    /// Whether something is to be read for which somebody waits, or something is to be written.
+    /// Whether a caller waits for an answer, or bytes are to be written.
     pub(crate) fn is_busy(&self) -> bool {
         match &self.state {
             State::Greeting(_) => true,
@@ -115,12 +115,12 @@ impl Connection {
         }
     }
 
-    /// Whether an answer is to come that may say that its command has to be sent again, before any other.
+    /// Whether an answer is to come that may say: send this command again, before any other.
     pub(crate) fn is_probing(&self) -> bool {
         matches!(&self.state, State::Up(conversation) if conversation.pipeline.is_probing())
     }
 
-    /// The bytes of a socket that is open.
+    /// The buffers of an open socket.
     pub fn buffers(&mut self, role: Role) -> Option<&mut Buffers> {
         match (role, &mut self.state) {
             (Role::Listening, _) => self.subscriber.as_mut().and_then(Subscriber::buffers),
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// Takes one input, and appends what the transport shall do.
+    /// Takes one input, and appends the effects that the transport has to carry out.
     pub fn handle(&mut self, now: Tick, input: Input, out: &mut Vec<Effect>) {
         match input {
             Input::Submit(job) => self.submit(job, now, out),
@@ -150,13 +150,13 @@ impl Connection {
                 }
             }
             Input::Unopened(Role::Listening, failure) => {
-                self.listen_aside(|subscriber, chance| subscriber.unopened(failure, now, chance, out));
+                self.bring_to_second(|subscriber, chance| subscriber.unopened(failure, now, chance, out));
             }
             Input::Read(Role::Listening, count) => {
-                self.listen_aside(|subscriber, chance| subscriber.read(count, now, chance, out));
+                self.bring_to_second(|subscriber, chance| subscriber.read(count, now, chance, out));
             }
             Input::Closed(Role::Listening, why) => {
-                self.listen_aside(|subscriber, chance| subscriber.closed(why, now, chance, out));
+                self.bring_to_second(|subscriber, chance| subscriber.closed(why, now, chance, out));
             }
             Input::Wake => self.wake(now, out),
             Input::GiveUp => self.give_up(now, out),
@@ -189,7 +189,7 @@ impl Connection {
         self.wanted || !self.backlog.is_empty() || self.subscriber.as_ref().is_some_and(Subscriber::wants_first)
     }
 
-    /// Starts connecting, if that is wanted and the back-off allows it.
+    /// Starts connecting, if a connection is wanted and the back-off allows it.
     fn pursue(&mut self, now: Tick, out: &mut Vec<Effect>) {
         // After a close only releases wait.
         let worth_it = self.closing.is_none_or(|until| now < until && !self.backlog.is_empty());
@@ -250,7 +250,7 @@ impl Connection {
     fn connected(&mut self, mut conversation: Box<Conversation>, now: Tick, out: &mut Vec<Effect>) {
         self.backlog.drain(now, |job| conversation.send(job, Form::BySha, now), out);
         self.state = State::Up(conversation);
-        // A replica greets like a primary; only an answer shows that it is none any more.
+        // A replica greets like a primary; only an answer shows that it is not a primary any more.
         if self.last_failure.take().is_none_or(|failure| failure.kind != FailureKind::ReadOnly) {
             out.extend(self.health.recovered().map(Effect::Report));
         }
@@ -260,7 +260,7 @@ impl Connection {
         self.state = State::Down;
         self.backoff.failed(now, self.rng.f64());
         out.extend(self.health.failed(failure).map(Effect::Report));
-        // A server of another quorum will not take this client's releases either.
+        // A server of another quorum will not accept this client's releases either.
         let hopeless = failure.kind == FailureKind::Mismatch;
         self.backlog.refuse(failure, |job| hopeless || !job.request.op.survives_reconnect(), out);
         if let Some(subscriber) = &mut self.subscriber {
@@ -270,7 +270,7 @@ impl Connection {
     }
 
     fn answered(&mut self, job: Job, answer: Answer, now: Tick, out: &mut Vec<Effect>) {
-        // The state is told before the answer: who has the answer knows the state.
+        // The state is reported before the answer: the receiver of the answer then knows the state.
         let fault = match &answer {
             Ok(_) => {
                 out.extend(self.health.recovered().map(Effect::Report));
@@ -283,7 +283,7 @@ impl Connection {
             Err(_) => None,
         };
         out.push(job.end(answer));
-        // A primary that became a replica stays one: its successor is found by resolving and connecting anew.
+        // A primary that became a replica stays one. Only resolving the name and connecting again finds its successor.
         if let Some(fault) = fault.filter(|fault| fault.kind == FailureKind::ReadOnly) {
             self.leave(&fault, false, now, out);
         }
@@ -311,7 +311,7 @@ impl Connection {
         self.leave(failure, useful, now, out);
     }
 
-    /// Gives the socket up. Releases wait for the next one, the outcome of the rest is unknown.
+    /// Gives the socket up. Releases wait for the next one; the outcome of the other operations is unknown.
     fn leave(&mut self, failure: &Failure, useful: bool, now: Tick, out: &mut Vec<Effect>) {
         let State::Up(mut conversation) = std::mem::replace(&mut self.state, State::Down) else { return };
         out.push(Effect::Drop(Role::Operations));
@@ -331,7 +331,7 @@ impl Connection {
         }
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     fn wake(&mut self, now: Tick, out: &mut Vec<Effect>) {
         if let State::Greeting(handshake) = &self.state
             && now >= handshake.until()

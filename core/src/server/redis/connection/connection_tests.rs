@@ -1,4 +1,4 @@
-//! What a connection decides: inputs in, effects and bytes out, without a socket.
+//! The decisions of a connection: inputs in, effects and bytes out, without a socket.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -17,10 +17,10 @@ pub(in super::super) const ENTRY: &str = "f:c:1 host=h pid=1";
 pub(in super::super) const TIMEOUT: Duration = Duration::from_secs(1);
 const START: Tick = Tick::from_micros(1_000_000);
 
-/// What a server that is none of a quorum answers to the first words.
+/// The answer of a server outside a quorum to the handshake.
 pub(in super::super) const GREETED: &str = "+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
 
-/// A connection, and what it decided and wrote.
+/// A connection, with its effects and the bytes that it wrote.
 pub(in super::super) struct Test {
     pub(in super::super) connection: Connection,
     pub(in super::super) now: Tick,
@@ -41,7 +41,7 @@ impl Test {
         Self { connection, now: START, out: Vec::new() }
     }
 
-    /// One that is connected.
+    /// A test with a connection that is up.
     pub(in super::super) fn connected() -> Self {
         let mut test = Self::new();
         test.bring(Input::Warm);
@@ -64,7 +64,7 @@ impl Test {
         told
     }
 
-    /// What was decided since the last time, by the name of the effect. Operations end.
+    /// The effects since the last call, by name. Operations end.
     pub(in super::super) fn effects(&mut self) -> Vec<&'static str> {
         let name = |effect| match effect {
             Effect::Open(Role::Operations) => "open",
@@ -290,7 +290,7 @@ fn an_answer_that_does_not_come_ends_the_operation_and_a_silent_socket_too() {
         let (told, answered) = (test.submit(acquire()), test.submit(release("ours", None)));
         test.wrote();
         if !silent {
-            // It belongs to the acquire, and says that it must have been of no use.
+            // The error answers the acquire. It promises nothing, so the acquire may have been done.
             test.says("-ERR no\r\n");
             assert_eq!((test.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::Other, true))));
         }
@@ -350,7 +350,7 @@ fn messages_come_on_the_connection_there_is() {
     assert_eq!(test.effects(), ["tell", "tell", "complete"]);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("one".into())]);
     assert!(answered.try_recv().unwrap().is_ok());
-    // It is connected again for the listener alone, unless nobody listens any more.
+    // The connection is made again for the listener alone, unless the code that listens has ended.
     test.bring(Input::Closed(Role::Operations, None));
     assert_eq!(test.effects(), ["drop", "tell", "open"]);
     drop((listener, told));

@@ -1,4 +1,4 @@
-//! Conversation: what is said on one socket after its handshake, in both directions.
+//! Conversation: the commands and the answers on one socket after its handshake.
 
 use redis::{PushKind, RedisResult, Value};
 
@@ -8,17 +8,17 @@ use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::pipeline::{Job, Pipeline};
 use crate::server::redis::connection::subscriber::Question;
 
-/// One socket whose server knows us.
+/// One socket whose server knows this client.
 pub(crate) struct Conversation {
     pub(crate) buffers: Buffers,
     pub(crate) pipeline: Pipeline,
 }
 
-/// What a server says.
+/// A reply or a message of the server.
 pub(crate) enum Said {
-    /// An answer to the oldest question: also what is pushed because it was asked for.
+    /// An answer to the oldest question. A push that was asked for is an answer, too.
     Answer(RedisResult<Value>),
-    /// Something that nobody asked for.
+    /// A message that the client did not ask for.
     Unasked(Value),
 }
 
@@ -29,7 +29,7 @@ impl Conversation {
         self.pipeline.push(job, form, now);
     }
 
-    /// Asks something for the sake of listening.
+    /// Asks questions for the subscriber.
     pub(crate) fn ask(&mut self, questions: &[Question], channel: &str, now: Tick) {
         for question in questions {
             self.buffers.output.end().extend(question.command(channel));
@@ -37,7 +37,7 @@ impl Conversation {
         }
     }
 
-    /// The next thing that the server said, if all of it is there.
+    /// The next reply or message of the server, if all of it is there.
     pub(crate) fn next(&mut self) -> Option<Said> {
         let reply = self.buffers.replies.next()?;
         self.pipeline.arrived();
@@ -48,7 +48,7 @@ impl Conversation {
     }
 }
 
-/// Whether a server pushes this when it was asked to subscribe, or not to any more.
+/// Whether a server pushes this as an answer to a subscription or to the end of one.
 fn is_answer(kind: &PushKind) -> bool {
     use PushKind::{PSubscribe, PUnsubscribe, SSubscribe, SUnsubscribe, Subscribe, Unsubscribe};
     matches!(kind, Subscribe | PSubscribe | SSubscribe | Unsubscribe | PUnsubscribe | SUnsubscribe)

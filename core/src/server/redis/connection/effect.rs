@@ -1,4 +1,4 @@
-//! Inputs and effects: what a transport tells a connection, and what that has it do.
+//! Inputs and effects: the events that a transport brings to a connection, and the work that the connection gives back.
 
 use std::fmt;
 use std::io;
@@ -9,50 +9,50 @@ use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::pipeline::Job;
 use crate::server::{Completion, Listener, Notice};
 
-/// What a socket is for.
+/// The purpose of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Operations, and messages if the server can send both.
+    /// Operations, and messages if the server can send both on one socket.
     Operations,
-    /// Messages alone, where it can't.
+    /// Messages alone, where the server can't send both on one socket.
     Listening,
 }
 
-/// Something that happens to a connection.
+/// An event for a connection.
 pub enum Input {
-    /// An operation is to be done.
+    /// An operation to do.
     Submit(Job),
     /// Operations will follow soon.
     Warm,
-    /// A channel is to be listened to. Only the first listener counts.
+    /// A channel to listen to. Only the first listener counts.
     Listen(ChannelListener),
-    /// The socket that was to be opened is open.
+    /// The socket that the connection asked for is open.
     Opened(Role),
-    /// It couldn't be opened.
+    /// The socket couldn't be opened.
     Unopened(Role, Failure),
-    /// So many bytes were read into the room of its buffers.
+    /// So many bytes were read into the room of the socket's buffers.
     Read(Role, usize),
     /// The socket is closed: by the peer, or by an error.
     Closed(Role, Option<io::Error>),
-    /// It is time, or was before.
+    /// The time of `wake_at` has come, or is over.
     Wake,
     /// From here on only releases count.
     GiveUp,
-    /// Nothing more will be submitted. Releases have a moment to leave.
+    /// No more operations will be submitted. Releases have a moment to leave.
     Close,
 }
 
-/// Something that a transport does for a connection.
+/// Work that a transport does for a connection.
 pub enum Effect {
     /// Open a socket to the target, within the connect timeout.
     Open(Role),
-    /// Let go of the socket, or of the attempt to open one.
+    /// Close the socket, or give up the attempt to open one.
     Drop(Role),
     /// End an operation.
     Complete(Completion, Answer),
-    /// Tell a listener.
+    /// Give a listener a notice.
     Tell(Listener, Notice),
-    /// Tell how the server is doing.
+    /// Report the state of the server.
     Report(ServerState),
 }
 

@@ -1,4 +1,4 @@
-//! Handshake: the first words on a new socket. They say who we are and which database is meant, and ask what server this is.
+//! Handshake: the first commands on a new socket. They say who we are and which database is meant, and ask what server this is.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct Handshake {
     pub(crate) buffers: Buffers,
     steps: Vec<Step>,
     answers: Vec<RedisResult<Value>>,
-    /// It knows no scripts, so it was asked whether it is a sentinel.
+    /// Whether the server knows no scripts, and was therefore asked whether it is a sentinel.
     may_be_sentinel: bool,
     until: Tick,
 }
@@ -32,7 +32,7 @@ impl Handshake {
     pub(crate) fn begin(settings: &Arc<Settings>, role: Role, until: Tick) -> Self {
         let mut buffers = Buffers::default();
         let mut steps = Vec::with_capacity(4);
-        // Who only listens needs no database, and asks nothing of the server.
+        // A connection that only listens needs no database, and asks nothing of the server.
         let needed = |step| role == Role::Operations || matches!(step, Step::Credentials | Step::Name);
         for (step, command) in questions(settings).into_iter().filter(|(step, _)| needed(*step)) {
             steps.push(step);
@@ -42,18 +42,18 @@ impl Handshake {
         Self { settings: Arc::clone(settings), buffers, steps, answers, may_be_sentinel: false, until }
     }
 
-    /// When it has taken too long.
+    /// The time at which the handshake has taken too long.
     pub(crate) fn until(&self) -> Tick {
         self.until
     }
 
-    /// What it has come to when it has taken too long.
+    /// The failure of a handshake that has taken too long.
     pub(crate) fn late(&self) -> Failure {
         let span = self.settings.connect_timeout.as_millis();
         Failure::not_applied(FailureKind::Timeout, format!("connected, but no answer within {span} ms"))
     }
 
-    /// Takes what was read; gives the end of the handshake, if that is it: the run id, where it was asked for.
+    /// Takes the bytes that were read. When the handshake ends, gives the run id, if it was asked for, or the failure.
     pub(crate) fn read(&mut self) -> Option<Result<Option<String>, Failure>> {
         while let Some(answer) = self.buffers.replies.next() {
             if self.may_be_sentinel {
@@ -79,7 +79,7 @@ impl Handshake {
         None
     }
 
-    /// Says why there is no connection, when the socket is closed before the end.
+    /// The failure of a handshake whose socket is closed before the end.
     pub(crate) fn closed(&mut self, why: Option<io::Error>) -> Failure {
         let error: RedisError = why.unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()).into();
         if self.answers.len() < self.steps.len() {
@@ -113,7 +113,7 @@ pub(crate) enum Step {
     Greeting,
 }
 
-/// What is asked first, as bytes.
+/// The questions of a handshake, as bytes.
 pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
     let mut questions = Vec::with_capacity(4);
     let target = &settings.target;
@@ -131,7 +131,7 @@ pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
     questions.push((Step::Name, redis::cmd("CLIENT").arg("SETNAME").arg(&settings.name).get_packed_command()));
     questions.push(match settings.quorum_config {
         Some(_) => (Step::RunId, redis::cmd("INFO").arg("server").get_packed_command()),
-        // As text: one round trip, whatever the server's script cache holds.
+        // The script as text: one round trip, whatever the server's script cache holds.
         None => {
             let mut command = Vec::new();
             codec::command(&Op::Greet { quorum_config: None }, None, Form::ByText).write(&mut command);
@@ -141,7 +141,7 @@ pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
     questions
 }
 
-/// The run id, where it was asked for, or why there is no connection. A server that hangs up says why first.
+/// The run id, if it was asked for, or the reason why there is no connection. A server that hangs up says why first.
 pub(crate) fn judge(
     answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
     settings: &Settings,
@@ -155,7 +155,7 @@ pub(crate) fn judge(
             Err(error) => {
                 let failure = refused(step, &error, &settings.target);
                 match step {
-                    // Nice to have: nothing depends on it. But if the server hangs up next, this is the reason.
+                    // The name is optional: nothing depends on it. But if the server hangs up next, this is the reason.
                     Step::Name => said = said.or(Some(failure)),
                     Step::RunId | Step::Greeting if error.code() == Some("NOPERM") => {}
                     _ => return Err(said.unwrap_or(failure)),
@@ -187,7 +187,7 @@ fn hung_up(error: &RedisError, target: &Target) -> Failure {
         .and_then(|shared| shared.downcast_ref::<std::io::Error>())
         .and_then(std::io::Error::get_ref)
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    // A server that expects TLS hangs up on everything else, most of them without a word.
+    // A server that expects TLS hangs up on everything else, mostly without a word.
     let doubt = match (&target.endpoint, failure.kind) {
         (Endpoint::Tcp { .. }, FailureKind::Disconnected) => "; does that port speak TLS? If so, its URL begins with rediss://",
         _ => "",
@@ -198,14 +198,15 @@ fn hung_up(error: &RedisError, target: &Target) -> Failure {
     }
 }
 
-/// What a person is told of a refusal. A server that doesn't know a command repeats it, and the words behind it: where that may be
-/// the password only the code is shown.
+/// The text of a refusal for people. A server that doesn't know a command repeats it, with the words behind it. Where those may be
+/// the password, only the code is shown.
 fn refused(step: Step, error: &RedisError, target: &Target) -> Failure {
     let failure = refusal::failure(error, true);
     let text = error.to_string();
     let is_about_credentials = text.contains("AUTH") || text.contains("password");
     let kind = match (step, failure.kind) {
-        // "ERR AUTH … called without any password configured" and the like; "ERR max number of clients reached" is none.
+        // "ERR AUTH … called without any password configured" and the like is about credentials; "ERR max number of clients
+        // reached" is not.
         (Step::Credentials, FailureKind::Other) if is_about_credentials => FailureKind::Denied,
         (_, kind) => kind,
     };
@@ -224,16 +225,16 @@ fn refused(step: Step, error: &RedisError, target: &Target) -> Failure {
     Failure::not_applied(kind, message)
 }
 
-/// What a server says instead of any other answer.
+/// The text of a full server, which gives it instead of any other answer.
 const FULL: &str = "max number of clients reached";
 
-/// The first word of an error, if it is a word of a server's.
+/// The first word of an error, if it is a code of the server and no repeated password.
 fn code<'a>(error: &'a RedisError, target: &Target) -> &'a str {
     let is_word = |code: &&str| code.len() <= 20 && code.bytes().all(|byte| byte.is_ascii_uppercase());
     error.code().filter(is_word).filter(|code| !repeats(code, target)).unwrap_or("ERR")
 }
 
-/// Whether a text has the password in it. A server cuts what it repeats, so the beginning is looked for.
+/// Whether a text has the password in it. A server cuts the words that it repeats, so the beginning of the password is looked for.
 fn repeats(text: &str, target: &Target) -> bool {
     let password = target.password.as_deref().unwrap_or_default();
     let begin = password.char_indices().nth(6).map_or(password, |(end, _)| &password[..end]);
@@ -251,7 +252,7 @@ fn greeted(value: Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses what can't be one of several servers, whatever it holds.
+/// Refuses a server that can't be one of several servers, whatever it holds.
 fn check_mode(info: &Value) -> Result<(), Failure> {
     let why = match mode(info).as_deref() {
         Some("sentinel") => refusal::SENTINEL.to_owned(),
@@ -261,7 +262,7 @@ fn check_mode(info: &Value) -> Result<(), Failure> {
     Err(Failure::not_applied(FailureKind::Mismatch, why))
 }
 
-/// What a server runs as; Valkey has a word of its own for it.
+/// The mode in which a server runs; Valkey has a word of its own for it.
 fn mode(info: &Value) -> Option<String> {
     field(info, "redis_mode").or_else(|| field(info, "server_mode"))
 }

@@ -1,4 +1,4 @@
-//! Handshakes: what is asked, and what is told of a server that refuses the first words, without a password in it.
+//! Handshakes: the questions, and the text for a server that refuses them, without a password in it.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ fn begun(url: &str) -> Handshake {
     Handshake::begin(&Arc::new(settings(url)), Role::Operations, Tick::NEVER)
 }
 
-/// Brings bytes to it.
+/// Gives the handshake bytes.
 fn said(handshake: &mut Handshake, bytes: &str) -> Option<Result<Option<String>, Failure>> {
     handshake.buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
     handshake.buffers.replies.filled(bytes.len());
     handshake.read()
 }
 
-/// What comes of these answers to the first words.
+/// The failure that these answers to the handshake give.
 fn failed(url: &str, answers: &[&str]) -> Failure {
     let mut handshake = begun(url);
     for answer in answers {

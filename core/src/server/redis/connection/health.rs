@@ -6,7 +6,8 @@ use crate::event::callback;
 use crate::op::Failure;
 use crate::server::redis::ServerState;
 
-/// Whether the server fails, and who is told. Each change is told once, by the transport of the connection that saw it.
+/// Whether the server fails, and the report of each change. Each change is reported once, by the transport of the connection that
+/// saw it.
 pub struct Health {
     failing: AtomicBool,
     report: Box<dyn Fn(ServerState) + Send + Sync>,
@@ -18,19 +19,19 @@ impl Health {
         Self { failing: AtomicBool::new(false), report: Box::new(report) }
     }
 
-    /// Tells a change.
+    /// Reports a change.
     pub(crate) fn tell(&self, state: ServerState) {
         callback::call_or_trace("the callback for a server's state", || (self.report)(state));
     }
 
-    /// The server failed; gives what is to be told.
+    /// The server failed; gives the change to report.
     pub(crate) fn failed(&self, failure: &Failure) -> Option<ServerState> {
         (!self.failing.swap(true, Ordering::Relaxed)).then(|| ServerState::Failed(failure.clone()))
     }
 
-    /// The server answered; gives what is to be told.
+    /// The server answered; gives the change to report.
     pub(crate) fn recovered(&self) -> Option<ServerState> {
-        // Asked after every answer: a read is cheaper than a swap.
+        // This is asked after every answer: a read is cheaper than a swap.
         let recovered = self.failing.load(Ordering::Relaxed) && self.failing.swap(false, Ordering::Relaxed);
         recovered.then_some(ServerState::Recovered)
     }

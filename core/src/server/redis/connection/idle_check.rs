@@ -1,31 +1,31 @@
-//! Idle check: whether a connection on which one listens still lives, though nothing may be said on it for hours.
+//! Idle check: whether a connection with a subscription still lives, though the server may send nothing on it for hours.
 
 use std::time::Duration;
 
 use crate::clock::Tick;
 
-/// How often it is looked whether anything arrived. After two looks in vain something is asked, to see whether it is answered.
+/// The pause between two looks at whether anything arrived. After two looks in vain the server is asked for an answer.
 pub(crate) const LOOK: Duration = Duration::from_millis(2_500);
 pub(crate) const LOOKS: u32 = 2;
 
-/// What a look brings.
+/// The result of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     Nothing,
-    /// Nothing arrived for long: to be asked for an answer.
+    /// Nothing arrived for long: the server should be asked for an answer.
     Quiet,
-    /// Something was asked, and nothing at all came back.
+    /// The server was asked, and nothing at all came back.
     HalfOpen,
 }
 
-/// What is known of the connection.
+/// The knowledge about the connection.
 #[derive(Debug)]
 pub(crate) struct IdleCheck {
-    /// When to look next.
+    /// The time of the next look.
     at: Tick,
-    /// How much had arrived at the last look.
+    /// The count of reads at the last look.
     reads: u64,
-    /// Looks in vain, one after the other.
+    /// The number of looks in vain, one after the other.
     quiet: u32,
     unanswered: usize,
     response_timeout: Duration,
@@ -36,18 +36,18 @@ impl IdleCheck {
         Self { at: Tick::NEVER, reads: 0, quiet: 0, unanswered: 0, response_timeout }
     }
 
-    /// When to look next.
+    /// The time of the next look.
     pub(crate) fn due(&self) -> Tick {
         self.at
     }
 
-    /// So many questions are asked now.
+    /// `count` questions are sent now.
     pub(crate) fn asked(&mut self, count: usize, now: Tick, reads: u64) {
         (self.at, self.reads, self.quiet) = (now.after(self.response_timeout), reads, 0);
         self.unanswered += count;
     }
 
-    /// One of them is answered.
+    /// One of the questions is answered.
     pub(crate) fn answered(&mut self, now: Tick, reads: u64) {
         self.unanswered = self.unanswered.saturating_sub(1);
         if self.unanswered == 0 {
@@ -55,7 +55,7 @@ impl IdleCheck {
         }
     }
 
-    /// The connection is gone, and with it what was asked.
+    /// The connection is gone, and its questions with it.
     pub(crate) fn forget(&mut self) {
         self.unanswered = 0;
     }

@@ -1,4 +1,4 @@
-//! Listening: what a connection does for its subscriber.
+//! Listening: the work that a connection does for its subscriber.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Connection {
         }
     }
 
-    /// Begins to listen on the connection, if that is what the subscriber waits for.
+    /// Begins to listen on the connection, if the subscriber waits for that.
     pub(super) fn attend(&mut self, now: Tick) {
         if let (Some(subscriber), State::Up(conversation)) = (&mut self.subscriber, &mut self.state) {
             let questions = subscriber.begin(now, conversation.pipeline.reads());
@@ -26,7 +26,7 @@ impl Connection {
         }
     }
 
-    /// Brings the subscriber an answer.
+    /// Gives the subscriber an answer.
     pub(super) fn heard(&mut self, question: Question, value: Value, now: Tick, out: &mut Vec<Effect>) {
         if let (Some(subscriber), State::Up(conversation)) = (&mut self.subscriber, &mut self.state) {
             let questions = subscriber.answered(question, value, (now, conversation.pipeline.reads()), out);
@@ -34,7 +34,7 @@ impl Connection {
         }
     }
 
-    /// Lets the subscriber look at the clock; says whether it found that the connection is dead.
+    /// Gives the subscriber the time; says whether it found that the connection is dead.
     pub(super) fn listens_in_vain(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.forget_listener(out, Subscriber::is_over);
         let Some(subscriber) = &mut self.subscriber else { return false };
@@ -52,17 +52,17 @@ impl Connection {
         }
     }
 
-    /// Brings the subscriber news of the second connection.
-    pub(super) fn listen_aside(&mut self, bring: impl FnOnce(&mut Subscriber, f64)) {
+    /// Gives the subscriber an event of the second connection.
+    pub(super) fn bring_to_second(&mut self, bring: impl FnOnce(&mut Subscriber, f64)) {
         if let Some(subscriber) = &mut self.subscriber {
             bring(subscriber, self.rng.f64());
         }
     }
 
-    /// Listens no longer, if that `is_over`, and lets go of the second connection.
+    /// Ends listening if the subscriber `is_over`, and gives up the second connection.
     pub(super) fn forget_listener(&mut self, out: &mut Vec<Effect>, is_over: impl FnOnce(&Subscriber) -> bool) {
         if let Some(subscriber) = self.subscriber.take_if(|subscriber| is_over(subscriber))
-            && subscriber.is_aside()
+            && subscriber.has_second()
         {
             out.push(Effect::Drop(Role::Listening));
         }

@@ -1,4 +1,4 @@
-//! Listener of a channel: what it is told, and what of that it was told last.
+//! Listener of a channel: the notices that it gets, and whether the same notice went before.
 
 use redis::{PushKind, Value};
 
@@ -6,7 +6,7 @@ use crate::op::Failure;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::{Listener, Notice, WeakListener};
 
-/// A channel and its listener, which belongs to whoever listens.
+/// A channel and its listener. The listener belongs to the code that listens.
 pub struct ChannelListener {
     channel: String,
     listener: WeakListener,
@@ -14,7 +14,7 @@ pub struct ChannelListener {
 }
 
 impl ChannelListener {
-    /// A listener that was told nothing so far.
+    /// A listener without any notice so far.
     #[must_use]
     pub fn new(channel: &str, listener: &Listener) -> Self {
         Self { channel: channel.to_owned(), listener: std::sync::Arc::downgrade(listener), is_deaf: false }
@@ -30,14 +30,14 @@ impl ChannelListener {
         self.tell(Notice::Listening, out);
     }
 
-    /// There is no subscription: told once, until there was one.
+    /// There is no subscription. The listener gets one notice of that, until there was a subscription again.
     pub(crate) fn deaf(&mut self, failure: &Failure, out: &mut Vec<Effect>) {
         if !std::mem::replace(&mut self.is_deaf, true) {
             self.tell(Notice::Deaf(failure.clone()), out);
         }
     }
 
-    /// Whether nobody listens any more.
+    /// Whether the code that listens has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.listener.strong_count() == 0
     }
@@ -46,7 +46,7 @@ impl ChannelListener {
         out.extend(self.listener.upgrade().map(|listener| Effect::Tell(listener, notice)));
     }
 
-    /// What a server said unasked: a push in RESP3, a list in RESP2.
+    /// A message that the client did not ask for: a push in RESP3, a list in RESP2.
     pub(crate) fn heard(&self, said: Value, out: &mut Vec<Effect>) {
         match said {
             Value::Push { kind: PushKind::Message | PushKind::SMessage, data } => self.message(data.into_iter(), out),
@@ -60,7 +60,7 @@ impl ChannelListener {
         }
     }
 
-    /// The channel and the payload, whose bytes become the text.
+    /// Gives the listener the payload of a message on its channel; the payload's bytes become the text.
     fn message(&self, mut words: impl Iterator<Item = Value>, out: &mut Vec<Effect>) {
         let (Some(Value::BulkString(channel)), Some(Value::BulkString(payload))) = (words.next(), words.next()) else { return };
         if channel == self.channel.as_bytes() {
@@ -70,7 +70,7 @@ impl ChannelListener {
     }
 }
 
-/// Whether a list of a RESP2 connection is a message, and no answer.
+/// Whether a list of a RESP2 connection is a message, and not an answer.
 pub(crate) fn is_message(value: &Value) -> bool {
     let Value::Array(words) = value else { return false };
     words.first().is_some_and(is_message_kind)
@@ -129,7 +129,7 @@ mod tests {
             channel.heard(said, &mut out);
         }
         drop(listener);
-        // What was decided before still has its listener.
+        // The effects of before still have their listener.
         assert!(!channel.is_over());
         let expected = ["one", "two", "three", "four", "a\u{fffd}"].map(|text| Notice::Message(text.into()));
         assert_eq!(told(out), expected);

@@ -19,35 +19,35 @@ use crate::server::redis::connection::subscriber::{PING, Question, SUBSCRIBE};
 use crate::server::redis::connection::subscription::Subscription;
 use crate::server::redis::settings::Settings;
 
-/// How it ended.
+/// The end of a listening connection.
 #[derive(Debug)]
 pub(crate) enum Ending {
     /// There was no connection.
     Unconnected(Failure),
-    /// The peer doesn't let us listen, or hangs up when asked to.
+    /// The peer forbids the subscription, or hangs up when asked for one.
     Refused(Failure),
-    /// It was a subscription; `useful` if it lived long enough for the next to follow at once.
+    /// There was a subscription; `useful` if it lived long enough for the next connection to follow at once.
     Broken { failure: Failure, useful: bool },
 }
 
 enum Stage {
     Opening,
     Greeting(Box<Handshake>),
-    /// What was asked is answered in this order.
+    /// The questions are answered in this order.
     Subscribing(Subscription, Iter<'static, Question>),
     Listening {
         since: Tick,
     },
 }
 
-/// The connection, from its opening to its end. Another attempt is another one of these.
+/// The connection, from its opening to its end. Another attempt is another value of this type.
 pub(crate) struct ListeningConnection {
     settings: Arc<Settings>,
     began: Tick,
     stage: Stage,
-    /// After the handshake.
+    /// The buffers after the handshake.
     buffers: Buffers,
-    /// How many replies and messages have arrived.
+    /// The number of replies and messages that have arrived.
     reads: u64,
     idle_check: IdleCheck,
 }
@@ -75,7 +75,7 @@ impl ListeningConnection {
         }
     }
 
-    /// The socket is open; says whether that was waited for.
+    /// The socket is open; says whether the connection waited for it.
     pub(crate) fn opened(&mut self) -> bool {
         let expected = matches!(self.stage, Stage::Opening);
         if expected {
@@ -85,7 +85,7 @@ impl ListeningConnection {
         expected
     }
 
-    /// `count` bytes were read into the room; gives the end of the connection, if that is it.
+    /// `count` bytes were read into the room; gives the end of the connection, if it ends by them.
     pub(crate) fn read(
         &mut self,
         count: usize,
@@ -164,7 +164,7 @@ impl ListeningConnection {
         }
     }
 
-    /// Looks at the clock; gives the end of the connection, if that is it.
+    /// Looks at the clock; gives the end of the connection, if it ends now.
     pub(crate) fn wake(&mut self, listener: &ChannelListener, now: Tick) -> Option<Ending> {
         match &self.stage {
             Stage::Opening => return None,

@@ -1,10 +1,11 @@
-//! A connection, decided without I/O: when to connect, what may be sent, what an answer means, and what becomes of all that when
-//! the socket breaks.
+//! Connection: when to connect, what may be sent, what an answer means, and how operations end when the socket breaks. Decided
+//! without I/O.
 //!
-//! [`Connection`](connection::Connection) takes the inputs and gives the effects of `effect`; a transport carries those out and
-//! calls nothing else here but its `buffers`. Inside: a `handshake` comes first on every socket, a `conversation` after it, with what
-//! was sent in a `pipeline`. The `backlog` waits for a connection, the `backoff` says when to try again, `health` whether the server
-//! answers. `subscriber` decides how one listens, and `listening` is the second connection that some servers need for that.
+//! [`Connection`](connection::Connection) takes the inputs and gives the effects of `effect`. A transport carries the effects out,
+//! and calls nothing else here but its `buffers`. A `handshake` comes first on every socket, and a `conversation` after it. A
+//! `pipeline` has the commands that were sent. Operations in the `backlog` wait for a connection. The `backoff` says when to try
+//! again, `health` whether the server answers. The `subscriber` decides how to listen; `listening` is the second connection that
+//! some servers need for that.
 
 pub(crate) mod backlog;
 pub(crate) mod backoff;

@@ -1,4 +1,4 @@
-//! Pipeline: what was sent on one connection and has no answer yet. Answers come in the order of the questions.
+//! Pipeline: the commands that were sent on one socket and have no answer yet. Answers come in the order of the questions.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -16,12 +16,12 @@ use crate::server::redis::connection::subscriber::Question;
 use crate::server::redis::connection::subscription::Kind;
 use crate::server::{Completion, Request};
 
-/// An operation and what its end is told to.
+/// An operation, and the completion that gets its answer.
 #[derive(Debug)]
 pub struct Job {
     pub(crate) request: Request,
     pub(crate) completion: Completion,
-    /// It was sent before, on a connection that broke.
+    /// Whether it was sent before, on a socket that broke.
     pub(crate) repeated: bool,
 }
 
@@ -38,17 +38,17 @@ impl Job {
     }
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 pub(crate) enum Landing {
     /// The operation is answered.
     Answered(Job, Answer),
-    /// The server doesn't know the script: to be sent as text.
+    /// The server doesn't know the script: send the operation again, with the script as text.
     Unknown(Job),
-    /// What was asked for the sake of listening is answered.
+    /// A question of the subscriber is answered.
     Heard(Question, Value),
-    /// Its operation was given up before.
+    /// The answer of an operation that was given up before.
     Late,
-    /// The connection is of no use any more.
+    /// The socket is of no use any more.
     Broken(RedisError),
 }
 
@@ -56,45 +56,46 @@ pub(crate) enum Landing {
 struct Command {
     job: Option<Job>,
     form: Form,
-    /// What takes it back, of an operation that was given up.
+    /// The operation that undoes this one, if this one was given up.
     undo: Option<Op>,
     question: Option<Question>,
     at: Tick,
-    /// How much had arrived before.
+    /// The count of reads at the time when it was sent.
     reads: u64,
-    /// It finds out whether the server knows a script.
+    /// Whether it finds out if the server knows a script.
     probes: bool,
-    /// It has waited long enough, but its answer counts whenever it comes.
-    is_patient: bool,
+    /// Whether its answer counts whenever it comes, though the response timeout has passed.
+    counts_late: bool,
 }
 
-/// What has waited long enough.
+/// The result of a look at the response timeouts.
 #[derive(Default)]
 pub(crate) struct Overdue {
-    /// What is given up.
+    /// The operations that are given up.
     pub(crate) late: Vec<Job>,
-    /// Whether any answer has not come in time, also one that still counts.
+    /// Whether an answer has not come in time, also one that still counts.
     pub(crate) slow: bool,
-    /// Whether nothing at all has arrived meanwhile: the connection is dead.
+    /// Whether nothing at all has arrived meanwhile: then the socket is dead.
     pub(crate) silent: bool,
 }
 
-/// The commands of one connection, the oldest first.
+/// The commands of one socket, the oldest first.
 pub(crate) struct Pipeline {
     commands: VecDeque<Command>,
-    /// How many replies and messages have arrived. A connection on which none did since a question was sent is half-open, whatever
-    /// trickles in; one that is only slow is not.
+    /// The number of replies and messages that have arrived. If none arrived since a question was sent, the socket is half-open,
+    /// though single bytes may arrive. If some arrived, it is only slow.
     reads: u64,
     run_id: Option<Arc<str>>,
     response_timeout: Duration,
     answered: bool,
     /// The scripts that the server knows.
     known: Vec<&'static Script>,
-    /// How many commands find out whether the server knows another.
+    /// The number of commands that find out whether the server knows another script.
     probes: usize,
-    /// Since when, and how much had arrived by then, one looks whether anything arrives for those that are patient.
+    /// The start of the present look at the late answers that still count, and the count of reads at that time.
     watched: Option<(Tick, u64)>,
-    /// For whoever has waited long enough: time to find out what is to be read after all, and what had arrived when it was given.
+    /// More time for operations that are overdue, so that answers that are already there can be read; and the count of reads when
+    /// it was given.
     more: Option<(Tick, u64)>,
 }
 
@@ -106,22 +107,22 @@ impl Pipeline {
         Self { commands, reads, run_id, response_timeout, answered, known, probes, watched, more }
     }
 
-    /// What the server said of itself when the connection was made.
+    /// The run id that the server gave in the handshake.
     pub(crate) fn run_id(&self) -> Option<&str> {
         self.run_id.as_deref()
     }
 
-    /// Whether an operation was ever answered here.
+    /// Whether an operation was ever answered on this socket.
     pub(crate) fn answered(&self) -> bool {
         self.answered
     }
 
-    /// A reply or a message arrived, all of it.
+    /// A reply or a message has arrived completely.
     pub(crate) fn arrived(&mut self) {
         self.reads += 1;
     }
 
-    /// How much has arrived so far.
+    /// The number of replies and messages that have arrived.
     pub(crate) fn reads(&self) -> u64 {
         self.reads
     }
@@ -136,16 +137,16 @@ impl Pipeline {
             self.probes += 1;
         }
         let (undo, question, reads) = (None, None, self.reads);
-        self.commands.push_back(Command { job: Some(job), form, undo, question, at: now, reads, probes, is_patient: false });
+        self.commands.push_back(Command { job: Some(job), form, undo, question, at: now, reads, probes, counts_late: false });
     }
 
-    /// Notes what is asked now for the sake of listening.
+    /// Notes a question of the subscriber that is sent now.
     pub(crate) fn push_question(&mut self, question: Question, now: Tick) {
         let (form, undo, question, reads) = (Form::ByText, None, Some(question), self.reads);
-        self.commands.push_back(Command { job: None, form, undo, question, at: now, reads, probes: false, is_patient: false });
+        self.commands.push_back(Command { job: None, form, undo, question, at: now, reads, probes: false, counts_late: false });
     }
 
-    /// Whether an answer is to come that may say that its command has to be sent again.
+    /// Whether an answer is to come that may say: send this command again.
     pub(crate) fn is_probing(&self) -> bool {
         self.probes > 0
     }
@@ -154,7 +155,7 @@ impl Pipeline {
     pub(crate) fn land(&mut self, answer: RedisResult<Value>) -> Landing {
         let value = match answer {
             Ok(value) => value,
-            // The crate gives a server's error as a value, so this is the connection's.
+            // The crate gives a server's error as a value, so this is an error of the socket.
             Err(error) => return Landing::Broken(error),
         };
         // From here on every command would get the answer of another one.
@@ -167,7 +168,7 @@ impl Pipeline {
         }
         let Some(Command { job, form, question, probes, .. }) = self.commands.pop_front() else { return Landing::Late };
         self.probes -= usize::from(probes);
-        // A peer that hangs up when it is asked to listen has not been of use by answering the questions before.
+        // A peer that answers some questions of the subscriber and hangs up at a later one has not been of use.
         self.answered |= question.is_none_or(|question| question == Question::Ping);
         if let Some(question) = question {
             return Landing::Heard(question, value);
@@ -184,19 +185,19 @@ impl Pipeline {
         Landing::Answered(job, answer)
     }
 
-    /// When the oldest operation in flight has waited long enough, or it is to be seen whether anything arrives at all.
+    /// The time at which the oldest operation in flight has waited long enough, or at which the look at late answers ends.
     pub(crate) fn due(&self) -> Tick {
-        let oldest = self.commands.iter().find(|command| command.job.is_some() && !command.is_patient);
+        let oldest = self.commands.iter().find(|command| command.job.is_some() && !command.counts_late);
         let oldest = oldest.map_or(Tick::NEVER, |command| command.at.after(self.response_timeout));
         let due = self.watched.map_or(oldest, |(since, _)| oldest.min(since.after(self.response_timeout)));
         due.max(self.more.map_or(Tick::default(), |(until, _)| until))
     }
 
-    /// Gives up what has waited long enough, and says whether the connection was silent all that time: half-open.
+    /// Gives up operations that have waited too long, and says whether the socket was silent all that time: half-open.
     ///
-    /// Whoever is asked late did not run before: answers may be there that nobody has read, and a server on the same machine may
-    /// not have run either. So all get as much time more, but only once until something arrives: on a machine that is always
-    /// late a dead connection would never be found.
+    /// A call that comes late means that this thread did not run before. Unread answers may be there, and a server on the same
+    /// machine may not have run either. So all operations get as much time more, but only once until something arrives. Otherwise a
+    /// machine that is always late would never find a dead socket.
     pub(crate) fn overdue(&mut self, now: Tick) -> Overdue {
         let (reads, timeout) = (self.reads, self.response_timeout);
         let (due, excused) = (self.due(), self.more.is_some_and(|(_, before)| before == reads));
@@ -207,12 +208,12 @@ impl Pipeline {
         if now < self.due() {
             return overdue;
         }
-        self.look_after_patient(now, &mut overdue);
+        self.check_late(now, &mut overdue);
         for command in &mut self.commands {
             if command.at.after(timeout) > now {
                 break;
             }
-            if command.is_patient {
+            if command.counts_late {
                 continue;
             }
             let Some(job) = &command.job else { continue };
@@ -220,7 +221,7 @@ impl Pipeline {
             if command.reads == reads {
                 overdue.silent = true;
             } else if job.request.op.counts_late() && now < job.request.deadline {
-                command.is_patient = true;
+                command.counts_late = true;
                 self.watched.get_or_insert((now, reads));
                 continue;
             }
@@ -230,30 +231,30 @@ impl Pipeline {
         overdue
     }
 
-    /// Gives up those whose answers no longer count, and looks whether anything arrives for the others.
-    fn look_after_patient(&mut self, now: Tick, overdue: &mut Overdue) {
+    /// Gives up operations whose late answers no longer count, and looks whether anything arrives for the others.
+    fn check_late(&mut self, now: Tick, overdue: &mut Overdue) {
         let Some((since, before)) = self.watched else { return };
         if now < since.after(self.response_timeout) {
             return;
         }
         let mut left = false;
-        for command in self.commands.iter_mut().filter(|command| command.is_patient) {
+        for command in self.commands.iter_mut().filter(|command| command.counts_late) {
             let over = command.job.take_if(|job| job.request.deadline <= now);
-            command.is_patient = command.job.is_some();
-            left |= command.is_patient;
+            command.counts_late = command.job.is_some();
+            left |= command.counts_late;
             overdue.late.extend(over);
         }
         overdue.silent = before == self.reads && left;
         self.watched = left.then_some((now, self.reads));
     }
 
-    /// Takes what is in flight and fits, in order. The answers still keep their places.
+    /// Takes the operations in flight that fit, in order. The answers still keep their places.
     pub(crate) fn take(&mut self, fits: impl Fn(&Job) -> bool) -> Vec<Job> {
         self.commands.iter_mut().filter_map(|command| command.job.take_if(|job| fits(job))).collect()
     }
 
-    /// Gives up what is in flight and doesn't survive a close: these operations, and what takes back whatever any of those without
-    /// an answer may write.
+    /// Gives up the operations in flight that don't survive a close. Gives them, and the operations that undo writes of unanswered
+    /// ones.
     pub(crate) fn give_up(&mut self) -> (Vec<Job>, Vec<Op>) {
         let given_up = self.take(|job| !job.request.op.survives_reconnect());
         let earlier = self.commands.iter_mut().filter_map(|command| command.undo.take());
@@ -261,7 +262,7 @@ impl Pipeline {
         (given_up, undo)
     }
 
-    /// Whether somebody waits for something in flight.
+    /// Whether a caller waits for an operation in flight.
     pub(crate) fn is_busy(&self) -> bool {
         self.commands.iter().any(|command| command.job.is_some())
     }
@@ -271,8 +272,8 @@ fn out_of_step(why: &'static str) -> Landing {
     Landing::Broken(RedisError::from((redis::ErrorKind::Parse, why)))
 }
 
-/// Whether the value can't be the answer to what was sent. A server pushes what it says of subscriptions, asked for or not; taken for
-/// an answer it would give every later command the answer of the one before.
+/// Whether the value can't be the answer to its question. A server pushes its answers about subscriptions, asked for or not. A push
+/// that is taken for an answer gives every later command the answer of the one before.
 fn is_out_of_step(question: Option<Question>, value: &Value) -> bool {
     match (question, value) {
         (Some(Question::Subscribe(_)), Value::ServerError(_)) => false,

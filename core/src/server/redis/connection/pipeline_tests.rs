@@ -1,4 +1,4 @@
-//! What waits for an answer, and for how long.
+//! Pipeline: which commands wait for an answer, and for how long.
 
 use super::*;
 use crate::name::{Keys, Kind};
@@ -11,7 +11,7 @@ const fn at(n: u64) -> Tick {
     Tick::from_micros(n * 1_000)
 }
 
-/// A connection on which something was sent at the clock's origin; an answer may take a second.
+/// A pipeline whose socket got a command at the clock's origin; an answer may take a second.
 fn pipeline() -> Pipeline {
     let mut pipeline = Pipeline::new(None, ms(1_000));
     ask(&mut pipeline, at(0));
@@ -61,7 +61,7 @@ fn a_dead_connection_is_found_though_everybody_is_always_late() {
     assert_eq!(overdue(&mut pipeline, at(2_250)), (0, false), "something has");
 }
 
-/// What an extension of a hold that ends then comes to.
+/// Sends an extension of a hold that ends then, and gives the receiver of its answer.
 fn extend(pipeline: &mut Pipeline, now: Tick, ends: Tick) -> std::sync::mpsc::Receiver<Answer> {
     let (tell, told) = std::sync::mpsc::channel();
     let keys = Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap());

@@ -1,7 +1,7 @@
-//! Subscriber: how one listens to a channel, what is asked for that, when, and on which connection.
+//! Subscriber: how to listen to a channel, which questions that takes, when, and on which connection.
 //!
-//! A connection carries messages beside answers once it speaks RESP3, which it is told with the first listener and not before.
-//! Where that is refused, a second connection only subscribes (`listening`).
+//! A connection carries messages beside answers once it speaks RESP3. It asks for RESP3 with the first listener, and not before. If
+//! the server refuses that, a second connection only subscribes (`listening`).
 
 use std::io;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::server::redis::connection::listening::{Ending, ListeningConnection};
 use crate::server::redis::connection::subscription::{Kind, Subscription};
 use crate::server::redis::settings::Settings;
 
-/// How long a refusal is taken for an answer. Rights are given by people.
+/// The time for which a refusal is not asked about again. Rights are given by people.
 pub(crate) const REFUSED: Duration = Duration::from_secs(30);
 
-/// What is asked of the server for the sake of listening.
+/// A question to the server for a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     Hello,
@@ -51,22 +51,22 @@ pub(crate) const PING: &[Question] = &[Question::Ping];
 const NOTHING: &[Question] = &[];
 
 enum Stage {
-    /// The first connection is wanted, and nothing is asked on it yet.
+    /// The first connection is wanted, and no question is sent on it yet.
     Idle,
     /// RESP3 is asked for.
     Greeting,
     Subscribing(Subscription),
     Listening,
-    /// On a connection of its own.
-    Aside(Box<ListeningConnection>),
-    /// Nothing is tried before `until`.
+    /// The subscription is on a second connection, or will be.
+    Second(Box<ListeningConnection>),
+    /// No attempt is made before `until`.
     Resting {
         until: Tick,
-        aside: bool,
+        on_second: bool,
     },
 }
 
-/// What a look at the clock brings.
+/// The result of a look at the clock.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     Ask(&'static [Question]),
@@ -74,14 +74,14 @@ pub(crate) enum Look {
     HalfOpen,
 }
 
-/// How one listens to one channel.
+/// The way in which the client listens to one channel.
 pub(crate) struct Subscriber {
     listener: ChannelListener,
     settings: Arc<Settings>,
     stage: Stage,
-    /// Of the first connection, while one listens there.
+    /// The idle check of the first connection, while it carries the subscription.
     idle_check: IdleCheck,
-    /// Of the second connection.
+    /// The back-off of the second connection.
     backoff: Backoff,
 }
 
@@ -95,22 +95,22 @@ impl Subscriber {
         self.listener.channel()
     }
 
-    /// Whether nobody listens any more.
+    /// Whether the code that listens has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.listener.is_over()
     }
 
-    /// Whether the first connection has to be there even if there is nothing to send.
+    /// Whether the first connection is needed even if there is no operation to send.
     pub(crate) fn wants_first(&self) -> bool {
-        !matches!(self.stage, Stage::Aside(_) | Stage::Resting { .. })
+        !matches!(self.stage, Stage::Second(_) | Stage::Resting { .. })
     }
 
     /// Whether there is a second connection, or an attempt to make one.
-    pub(crate) fn is_aside(&self) -> bool {
-        matches!(self.stage, Stage::Aside(_))
+    pub(crate) fn has_second(&self) -> bool {
+        matches!(self.stage, Stage::Second(_))
     }
 
-    /// What to ask on a first connection that is up.
+    /// The questions for a first connection that is up.
     pub(crate) fn begin(&mut self, now: Tick, reads: u64) -> &'static [Question] {
         if !matches!(self.stage, Stage::Idle) {
             return NOTHING;
@@ -124,7 +124,7 @@ impl Subscriber {
         questions
     }
 
-    /// Takes an answer of the first connection, and says what to ask next.
+    /// Takes an answer of the first connection, and gives the next questions.
     pub(crate) fn answered(
         &mut self,
         question: Question,
@@ -142,7 +142,7 @@ impl Subscriber {
                 self.stage = Stage::Subscribing(Subscription::default());
                 return self.ask(SUBSCRIBE, now, reads);
             }
-            (Stage::Greeting, Question::Hello, Some(_)) => self.go_aside(now, out),
+            (Stage::Greeting, Question::Hello, Some(_)) => self.open_second(now, out),
             (Stage::Subscribing(subscription), Question::Subscribe(kind), refusal) => {
                 match subscription.answered(kind, refusal) {
                     None => {}
@@ -153,27 +153,28 @@ impl Subscriber {
                     Some(Err(failure)) => self.rest(&failure, now.after(REFUSED), false, out),
                 }
             }
-            // A ping may be refused: that is an answer too.
+            // A server may refuse a ping: that is an answer, too.
             _ => {}
         }
         NOTHING
     }
 
-    /// Takes what the first connection was sent unasked.
+    /// Takes a message of the first connection that the client did not ask for.
     pub(crate) fn heard(&self, said: Value, out: &mut Vec<Effect>) {
         self.listener.heard(said, out);
     }
 
-    fn rest(&mut self, failure: &Failure, until: Tick, aside: bool, out: &mut Vec<Effect>) {
-        self.stage = Stage::Resting { until, aside };
+    fn rest(&mut self, failure: &Failure, until: Tick, on_second: bool, out: &mut Vec<Effect>) {
+        self.stage = Stage::Resting { until, on_second };
         self.listener.deaf(failure, out);
     }
 
-    fn go_aside(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        self.stage = Stage::Aside(Box::new(ListeningConnection::open(&self.settings, now, out)));
+    fn open_second(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        self.stage = Stage::Second(Box::new(ListeningConnection::open(&self.settings, now, out)));
     }
 
-    /// There is no first connection, and this is why. A server that refuses us is not asked again and again for this alone.
+    /// There is no first connection, and `failure` is the reason. A server that refuses this client isn't asked again and again for
+    /// the subscription alone.
     pub(crate) fn unconnected(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
         if !self.wants_first() {
             return;
@@ -184,7 +185,7 @@ impl Subscriber {
         }
     }
 
-    /// The first connection is gone. A peer that hung up when it was asked to listen is not asked again on a connection that the
+    /// The first connection is gone. A peer that hung up at a question of the subscriber isn't asked again on a connection that the
     /// operations need.
     pub(crate) fn disconnected(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
         self.idle_check.forget();
@@ -192,38 +193,38 @@ impl Subscriber {
             self.listener.deaf(failure, out);
         }
         match self.stage {
-            Stage::Greeting | Stage::Subscribing(_) => self.go_aside(now, out),
+            Stage::Greeting | Stage::Subscribing(_) => self.open_second(now, out),
             Stage::Listening => self.stage = Stage::Idle,
-            Stage::Idle | Stage::Aside(_) | Stage::Resting { .. } => {}
+            Stage::Idle | Stage::Second(_) | Stage::Resting { .. } => {}
         }
     }
 
-    /// The bytes of the second connection.
+    /// The buffers of the second connection.
     pub(crate) fn buffers(&mut self) -> Option<&mut Buffers> {
         match &mut self.stage {
-            Stage::Aside(second) => second.buffers(),
+            Stage::Second(second) => second.buffers(),
             _ => None,
         }
     }
 
-    /// The socket of the second connection is open; says whether it was waited for.
+    /// The socket of the second connection is open; says whether the subscriber waited for it.
     pub(crate) fn opened(&mut self) -> bool {
         match &mut self.stage {
-            Stage::Aside(second) => second.opened(),
+            Stage::Second(second) => second.opened(),
             _ => false,
         }
     }
 
     /// There is no socket for the second connection.
     pub(crate) fn unopened(&mut self, failure: Failure, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        if self.is_aside() {
+        if self.has_second() {
             self.ended(Ending::Unconnected(failure), now, chance, out);
         }
     }
 
-    /// Something was read on the second connection.
+    /// `count` bytes were read on the second connection.
     pub(crate) fn read(&mut self, count: usize, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        let Stage::Aside(second) = &mut self.stage else { return };
+        let Stage::Second(second) = &mut self.stage else { return };
         if let Some(ending) = second.read(count, &mut self.listener, now, out) {
             self.ended(ending, now, chance, out);
         }
@@ -231,13 +232,12 @@ impl Subscriber {
 
     /// The socket of the second connection is closed.
     pub(crate) fn closed(&mut self, why: Option<io::Error>, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        let Stage::Aside(second) = &mut self.stage else { return };
+        let Stage::Second(second) = &mut self.stage else { return };
         let ending = second.closed(why, now);
         self.ended(ending, now, chance, out);
     }
 
-    /// The second connection ended. If it served, the next attempt begins on the first one: what answers may be another server by
-    /// now.
+    /// The second connection ended. If it was useful, the next attempt begins on the first one: by now another server may answer.
     fn ended(&mut self, ending: Ending, now: Tick, chance: f64, out: &mut Vec<Effect>) {
         out.push(Effect::Drop(Role::Listening));
         match ending {
@@ -256,25 +256,25 @@ impl Subscriber {
         }
     }
 
-    /// When to look at the clock next.
+    /// The time of the next look at the clock.
     pub(crate) fn wake_at(&self) -> Tick {
         match &self.stage {
             Stage::Resting { until, .. } => *until,
             Stage::Greeting | Stage::Subscribing(_) | Stage::Listening => self.idle_check.due(),
-            Stage::Aside(second) => second.wake_at(),
+            Stage::Second(second) => second.wake_at(),
             Stage::Idle => Tick::NEVER,
         }
     }
 
-    /// Looks at the clock. `reads` says how much has arrived on the first connection.
+    /// Looks at the clock. `reads` is the number of replies and messages on the first connection.
     pub(crate) fn wake(&mut self, now: Tick, reads: u64, chance: f64, out: &mut Vec<Effect>) -> Look {
         if now < self.wake_at() {
             return Look::Ask(NOTHING);
         }
         match &mut self.stage {
-            Stage::Resting { aside: true, .. } => self.go_aside(now, out),
-            Stage::Resting { aside: false, .. } => self.stage = Stage::Idle,
-            Stage::Aside(second) => {
+            Stage::Resting { on_second: true, .. } => self.open_second(now, out),
+            Stage::Resting { on_second: false, .. } => self.stage = Stage::Idle,
+            Stage::Second(second) => {
                 if let Some(ending) = second.wake(&self.listener, now) {
                     self.ended(ending, now, chance, out);
                 }

@@ -1,4 +1,4 @@
-//! What a subscriber asks for, when, and where; and what its listener is told of that.
+//! The questions of a subscriber, when and on which connection it asks them, and the notices of its listener.
 
 use super::*;
 use crate::options::ClientOptions;
@@ -8,7 +8,7 @@ use crate::server::{Listener, Notice};
 const TIMEOUT: Duration = Duration::from_secs(1);
 const START: Tick = Tick::from_micros(1_000_000);
 
-/// A subscriber, its listener, and what it decided.
+/// A subscriber, its listener, and its effects.
 struct Test {
     subscriber: Subscriber,
     out: Vec<Effect>,
@@ -30,7 +30,7 @@ impl Test {
         Self { subscriber, out: Vec::new(), _listener: listener }
     }
 
-    /// Leads it to its subscription; one reply has been read then.
+    /// Leads the subscriber to its subscription; one reply has been read then.
     fn subscribe(&mut self, now: Tick) {
         assert_eq!(self.subscriber.begin(now, 0), HELLO);
         assert_eq!(self.answered(Question::Hello, Value::Map(vec![]), now, 1), SUBSCRIBE);
@@ -47,7 +47,7 @@ impl Test {
         self.subscriber.wake(now, reads, 1.0, &mut self.out)
     }
 
-    /// What the listener was told since the last time.
+    /// The notices that the listener got since the last time.
     fn told(&mut self) -> Vec<Notice> {
         let notice = |effect| match effect {
             Effect::Tell(_, notice) => Some(notice),
@@ -56,14 +56,14 @@ impl Test {
         self.out.drain(..).filter_map(notice).collect()
     }
 
-    /// Brings bytes on the second connection.
+    /// Gives the second connection bytes to read.
     fn said(&mut self, bytes: &str, now: Tick) {
         let buffers = self.subscriber.buffers().expect("there is a second connection");
         buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
         self.subscriber.read(bytes.len(), now, 1.0, &mut self.out);
     }
 
-    /// What is written on the second connection.
+    /// The bytes that are written on the second connection.
     fn wrote(&mut self) -> String {
         let buffers = self.subscriber.buffers().expect("there is a second connection");
         let written = String::from_utf8_lossy(buffers.unwritten()).into_owned();
@@ -71,8 +71,8 @@ impl Test {
         written
     }
 
-    /// Leads it to a second connection that is subscribed.
-    fn subscribe_aside(&mut self, now: Tick) {
+    /// Leads the subscriber to a second connection with a subscription.
+    fn subscribe_on_second(&mut self, now: Tick) {
         self.subscriber.begin(now, 0);
         self.answered(Question::Hello, refusal(), now, 1);
         assert!(matches!(self.out.pop(), Some(Effect::Open(Role::Listening))));
@@ -180,7 +180,7 @@ fn without_resp3_it_listens_on_a_second_connection() {
     let mut test = Test::new();
     test.subscriber.begin(START, 0);
     assert_eq!(test.answered(Question::Hello, refusal(), START, 1), NOTHING);
-    assert!(test.subscriber.is_aside() && !test.subscriber.wants_first());
+    assert!(test.subscriber.has_second() && !test.subscriber.wants_first());
     assert_eq!(test.told(), [], "that is no reason to be deaf");
 }
 
@@ -193,7 +193,7 @@ fn a_peer_that_hangs_up_when_asked_to_listen_is_not_asked_again_on_the_first_con
             test.answered(Question::Hello, Value::Map(vec![]), START, 1);
         }
         test.subscriber.disconnected(&gone(), START, &mut test.out);
-        assert!(test.subscriber.is_aside() && !test.subscriber.wants_first());
+        assert!(test.subscriber.has_second() && !test.subscriber.wants_first());
     }
 }
 
@@ -201,21 +201,21 @@ fn a_peer_that_hangs_up_when_asked_to_listen_is_not_asked_again_on_the_first_con
 fn how_the_second_connection_ended_says_when_and_where_to_try_next() {
     let broken = |useful| Ending::Broken { failure: gone(), useful };
     let denied = Failure::not_applied(FailureKind::Denied, "no");
-    for (ending, longest, aside) in [
+    for (ending, longest, on_second) in [
         (Ending::Unconnected(gone()), Duration::from_millis(50), true),
         (Ending::Unconnected(denied.clone()), REFUSED, true),
         (Ending::Refused(denied), REFUSED, true),
         (broken(true), Duration::ZERO, false),
     ] {
         let mut test = Test::new();
-        test.subscriber.go_aside(START, &mut test.out);
+        test.subscriber.open_second(START, &mut test.out);
         let shown = format!("{ending:?}");
         test.subscriber.ended(ending, START, 1.0, &mut test.out);
         let pause = test.subscriber.wake_at().since(START);
         assert!(longest / 2 <= pause && pause <= longest, "{shown}: {pause:?}");
         let due = test.subscriber.wake_at();
         test.wake(due, 0);
-        assert_eq!((test.subscriber.is_aside(), test.subscriber.wants_first()), (aside, !aside), "{shown}");
+        assert_eq!((test.subscriber.has_second(), test.subscriber.wants_first()), (on_second, !on_second), "{shown}");
     }
     let mut test = Test::new();
     let pauses: Vec<Duration> = (0..4)
@@ -230,11 +230,11 @@ fn how_the_second_connection_ended_says_when_and_where_to_try_next() {
 #[test]
 fn a_second_connection_passes_messages_on_and_is_asked_when_it_falls_silent() {
     let mut test = Test::new();
-    test.subscribe_aside(START);
+    test.subscribe_on_second(START);
     test.said("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$3\r\none\r\n*3\r\n$8\r\nsmess", START);
     test.said("age\r\n$4\r\nnews\r\n$3\r\ntwo\r\n", START);
     assert_eq!(test.told(), ["one", "two"].map(|text| Notice::Message(text.into())));
-    // Twice nothing, the first look being one at what came since.
+    // The first of three looks covers the messages above; the other two find nothing.
     let mut asked = START;
     for _ in 0..3 {
         asked = test.subscriber.wake_at();
@@ -251,7 +251,7 @@ fn a_second_connection_passes_messages_on_and_is_asked_when_it_falls_silent() {
     test.wake(asked.after(TIMEOUT), 0);
     assert!(matches!(&test.out[..], [Effect::Drop(Role::Listening), Effect::Tell(..)]), "{:?}", test.out);
     assert!(matches!(&test.told()[..], [Notice::Deaf(failure)] if failure.kind == FailureKind::Timeout));
-    assert!(!test.subscriber.is_aside());
+    assert!(!test.subscriber.has_second());
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
         ("", REFUSED, FailureKind::Disconnected),
     ] {
         let mut test = Test::new();
-        test.subscriber.go_aside(START, &mut test.out);
+        test.subscriber.open_second(START, &mut test.out);
         assert!(test.subscriber.opened());
         test.said("+OK\r\n", START);
         if said.is_empty() {
@@ -273,9 +273,9 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
         assert_eq!(test.subscriber.wake_at(), START.after(later), "{said:?}");
         assert!(matches!(&test.told()[..], [Notice::Deaf(failure)] if failure.kind == kind), "{said:?}");
     }
-    // A handshake that takes too long is no connection.
+    // A handshake that takes too long is not a connection.
     let mut test = Test::new();
-    test.subscriber.go_aside(START, &mut test.out);
+    test.subscriber.open_second(START, &mut test.out);
     assert!(test.subscriber.opened() && !test.subscriber.opened());
     assert_eq!(test.subscriber.wake_at(), START.after(TIMEOUT));
     test.wake(START.after(TIMEOUT), 0);

@@ -2,8 +2,8 @@
 
 use crate::op::Failure;
 
-/// A server of 7.0 or later has channels that belong to a slot, and its scripts publish there; an older one has only plain
-/// ones. Which of the two answers is found out by subscribing to both.
+/// The kind of a channel. A server of 7.0 or later has channels that belong to a slot, and its scripts publish there. An older one
+/// has only plain channels. The client subscribes to both, and so finds out which kind the server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain,
@@ -18,7 +18,7 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Takes an answer. After both of them, says whether the messages of this server's scripts will be heard.
+    /// Takes an answer. After both of them, says whether the messages of this server's scripts will arrive.
     pub(crate) fn answered(&mut self, kind: Kind, refusal: Option<Failure>) -> Option<Result<(), Failure>> {
         let answer = refusal.map_or(Ok(()), Err);
         match kind {
@@ -28,7 +28,7 @@ impl Subscription {
         match (self.plain.as_ref()?, self.sharded.as_ref()?) {
             (_, Ok(())) => Some(Ok(())),
             (plain, Err(refusal)) if is_unknown(refusal) => Some(plain.clone()),
-            // The server has such channels, so its scripts use them, and we may not listen there.
+            // The server has such channels, so its scripts use them, and this client may not listen there.
             (_, Err(refusal)) => Some(Err(refusal.clone())),
         }
     }

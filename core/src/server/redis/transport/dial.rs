@@ -16,7 +16,7 @@ use crate::server::redis::transport::socket::Socket;
 use crate::server::redis::transport::tls;
 use crate::server::redis::transport::url::Endpoint;
 
-/// How long connecting may take, all stages together.
+/// The time that connecting may take, all stages together.
 #[derive(Clone, Copy)]
 struct Limit {
     at: Instant,
@@ -28,14 +28,14 @@ impl Limit {
         Self { at: Instant::now() + span, span }
     }
 
-    /// Waits for one stage; `what` has no end within the limit is a failure of `kind`.
+    /// Waits for one stage. A stage `what` that doesn't end within the limit is a failure of `kind`.
     async fn keep<T>(self, kind: FailureKind, what: &str, stage: impl Future<Output = T>) -> Result<T, Failure> {
         let late = |_| Failure::not_applied(kind, format!("{what} within {} ms", self.span.as_millis()));
         timeout_at(self.at, stage).await.map_err(late)
     }
 }
 
-/// Connects a socket to the target, and shakes hands where it is TLS.
+/// Connects a socket to the target, and does the TLS handshake where the target needs one.
 pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
     let limit = Limit::new(settings.connect_timeout);
     match &settings.target.endpoint {
@@ -54,8 +54,8 @@ pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
     }
 }
 
-/// Tries the addresses one after the other, so that it is always the same server that answers where several would. Each
-/// may take its share of what is left: a black hole among them doesn't hide the others.
+/// Tries the addresses one after the other: if several servers could answer, it is always the same one. Each address gets its share
+/// of the time that is left, so that an address without any answer doesn't hide the others.
 async fn tcp(host: &str, port: u16, limit: Limit) -> Result<TcpStream, Failure> {
     let addresses = resolve(host, port, limit).await?;
     let mut last = Failure::not_applied(FailureKind::Dns, format!("\"{host}\" has no address"));
@@ -65,7 +65,7 @@ async fn tcp(host: &str, port: u16, limit: Limit) -> Result<TcpStream, Failure> 
         let part = Limit { at: Instant::now() + share, span: limit.span };
         match part.keep(FailureKind::Timeout, "no connection", TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                // Requests are small and somebody waits for each of them. Without the option they are only slower.
+                // Requests are small, and a caller waits for each of them. Without the option they are only slower.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
@@ -102,7 +102,7 @@ async fn shake_hands(
     }
 }
 
-/// A connection that did not come about. Nothing listens, or nothing can be reached: both are refusals.
+/// The failure of a connection that was not made. If no server listens, or the host can't be reached, it is a refusal.
 fn unconnected(error: &io::Error) -> Failure {
     let kind = match error.kind() {
         io::ErrorKind::TimedOut => FailureKind::Timeout,

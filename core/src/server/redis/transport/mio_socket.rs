@@ -1,4 +1,4 @@
-//! A connected socket that threads read and write without a runtime.
+//! Socket without a runtime: threads read and write it themselves.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::op::{Failure, FailureKind};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::transport::socket::Socket;
 
-/// How long nobody has to look whether a connection still lives. Looking costs a system call.
+/// The time for which a connection counts as alive without a look. A look costs a system call.
 const TRUSTED: Duration = Duration::from_millis(5);
 
 /// Any kind of connected socket, without a runtime.
@@ -55,7 +55,7 @@ impl Plug {
         }
     }
 
-    /// Whether a read that doesn't fill the buffer leaves nothing behind. A TLS record may be followed by another.
+    /// Whether a read that doesn't fill the buffer leaves no bytes behind. A TLS record may be followed by another.
     fn reads_all(&self) -> bool {
         !matches!(self, Self::Tls(_))
     }
@@ -65,15 +65,15 @@ trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
 
-/// The socket, and what the poller said of it.
+/// The socket, and the last notices of the poller about it.
 pub(crate) struct MioSocket {
     plug: Plug,
     registry: Registry,
-    /// There may be something to read. The poller tells only once.
+    /// Whether there may be bytes to read. The poller reports them only once.
     readable: bool,
-    /// The server has said its last: to be read to the end, whatever a read brings.
+    /// Whether the server has sent its last bytes: the socket is then read to the end, whatever a read gives.
     ends: bool,
-    /// When it was last read from.
+    /// The time of the last read.
     looked: Tick,
 }
 
@@ -88,18 +88,18 @@ impl MioSocket {
         Ok(Self { plug, registry, readable: true, ends: false, looked: Tick::now() })
     }
 
-    /// Takes the poller's word.
+    /// Takes a notice of the poller.
     pub(crate) fn notice(&mut self, moved: bool, ends: bool) {
         self.readable |= moved;
         self.ends |= ends;
     }
 
-    /// Whether nobody has looked for a while: a connection that nobody drove may have ended meanwhile.
+    /// Whether the socket was not looked at for a while: a connection without a driver may have ended meanwhile.
     pub(crate) fn is_doubtful(&self, now: Tick) -> bool {
         now.since(self.looked) > TRUSTED
     }
 
-    /// Reads once. Nothing is the server's end, and `None` that nothing is there.
+    /// Reads once. Zero bytes are the server's end, and `None` means that no bytes are there.
     pub(crate) fn read(&mut self, buffers: &mut Buffers, now: Tick) -> io::Result<Option<usize>> {
         while self.readable {
             self.looked = now;
@@ -117,7 +117,7 @@ impl MioSocket {
         Ok(None)
     }
 
-    /// Writes what can be written. What can't will be when the poller says so.
+    /// Writes the bytes that the socket takes. The others are written at the poller's next notice.
     pub(crate) fn write(&mut self, buffers: &mut Buffers) -> io::Result<()> {
         while !buffers.unwritten().is_empty() {
             match self.plug.stream().write(buffers.unwritten()) {
@@ -137,7 +137,7 @@ impl MioSocket {
 
 impl Drop for MioSocket {
     fn drop(&mut self) {
-        // Closing the socket does it, too, where this fails.
+        // If this fails, the close of the socket deregisters it, too.
         let _ = self.registry.deregister(self.plug.source());
     }
 }

@@ -1,8 +1,9 @@
 //! Transports: they open the sockets that a connection asks for, and move its bytes.
 //!
-//! `tokio_task` runs a connection as a task of a runtime; `reactor_task` has the calling threads do it. Both exist for measured
-//! reasons: a hop to another thread costs a blocked caller more than its operation, and renewals must not depend on callers. `dial`
-//! opens a `socket` to the target of a `url`, with `tls` where that is asked for; `mio_socket` is one without a runtime.
+//! `tokio_task` runs a connection as a task of a runtime; with `reactor_task` the calling threads do the I/O. Both exist for
+//! measured reasons: a hop to another thread costs a blocked caller more than its operation, and renewals must not depend on
+//! callers. `dial` opens a `socket` to the target of a `url`, with `tls` where the URL asks for it. A `mio_socket` is a socket
+//! without a runtime.
 
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::health::Health;
@@ -15,7 +16,7 @@ pub(crate) mod tls;
 pub(crate) mod tokio_task;
 pub(crate) mod url;
 
-/// Carries out what a connection decided. `socket` opens the socket of a role, or drops it.
+/// Carries out the effects of a connection. `socket` opens the socket of a role, or drops it.
 fn carry_out(effects: &mut Vec<Effect>, health: &Health, mut socket: impl FnMut(Role, bool)) {
     for effect in effects.drain(..) {
         match effect {

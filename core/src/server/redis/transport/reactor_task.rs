@@ -1,7 +1,7 @@
-//! A connection whose sockets the calling threads read and write themselves.
+//! Reactor task: a connection whose sockets the calling threads read and write themselves.
 //!
-//! A caller that submits an operation writes it itself, and reads the answers that are already there. A caller that waits drives the
-//! [`reactor`](crate::io::reactor). Only dialing is left to the I/O thread: resolving a name, TLS.
+//! A caller that submits an operation writes it itself, and reads the answers that are already there. A caller that waits drives
+//! the [`reactor`](crate::io::reactor). Only dialing is left to the I/O thread: resolving a name, TLS.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -24,15 +24,15 @@ use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::mio_socket::MioSocket;
 use crate::sync::Mutex;
 
-/// What the poller said.
+/// A notice of the poller: the socket may be readable or writable.
 const MOVED: u8 = 1;
 const HANGS_UP: u8 = 2;
 
-/// Dialing, on another thread, may end in the moment in which an operation that waits for it is due. Why it failed says more than
-/// that it was too late.
-const LAST_WORD: Duration = Duration::from_millis(20);
+/// The time for which a late operation still waits for the end of dialing, which runs on another thread. The reason why dialing
+/// failed says more than that the operation was too late.
+const DIAL_GRACE: Duration = Duration::from_millis(20);
 
-/// How long an event loop has to send what was submitted.
+/// The time in which an event loop has to send the operations that were submitted.
 const SENT_SOON: Duration = Duration::from_millis(20);
 
 enum Message {
@@ -40,8 +40,8 @@ enum Message {
     Dialed(Box<Result<MioSocket, Failure>>),
 }
 
-/// The connection. Any thread may bring a message; a thread that finds nobody at it works the inbox off, the others leave theirs and
-/// go.
+/// The connection. Any thread may bring a message. If no other thread works on the connection, that thread handles the inbox;
+/// otherwise it leaves its message there and goes.
 pub(crate) struct ReactorTask {
     reactor: Arc<Reactor>,
     inbox: Mutex<Vec<Message>>,
@@ -49,7 +49,7 @@ pub(crate) struct ReactorTask {
     body: Mutex<Body>,
     due: AtomicU64,
     busy: AtomicBool,
-    /// Itself, from a close to the end of what may still leave then.
+    /// A reference to itself, from a close to the end of the writes that the close waits for.
     kept: Mutex<Option<Arc<Self>>>,
 }
 
@@ -84,7 +84,7 @@ impl ReactorTask {
         })
     }
 
-    /// Sends an operation that this thread, or one like it, waits for.
+    /// Sends an operation that this thread or another driving thread waits for.
     pub(crate) fn submit(&self, job: Job) {
         self.reactor.note();
         let mut inbox = self.inbox.lock();
@@ -94,7 +94,7 @@ impl ReactorTask {
         if !sends_later() {
             self.attend();
         } else if first {
-            // Should the loop be blocked before it sends, the I/O thread does it.
+            // If the loop is blocked and doesn't send, the I/O thread does.
             self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
             self.reactor.promote_next();
         }
@@ -109,7 +109,7 @@ impl ReactorTask {
         self.bring(Message::Bring(Input::Close));
     }
 
-    /// Brings what no waiting thread has asked for.
+    /// Brings a message that no waiting thread has asked for.
     fn bring(&self, message: Message) {
         self.inbox.lock().push(message);
         self.attend();
@@ -121,12 +121,14 @@ impl ReactorTask {
         let events = self.events.swap(0, Ordering::SeqCst);
         let due = body.due() <= now;
         if let Some(socket) = &mut body.socket {
-            // An answer isn't late that only nobody has looked for. And nothing shall overtake what has to be sent again.
+            // A late answer may be there, only unread: so it is read first. And no operation may overtake one that has to be sent
+            // again.
             let doubtful = body.connection.is_probing() || socket.is_doubtful(now);
             socket.notice(due || events & MOVED != 0 || doubtful, events & HANGS_UP != 0);
         }
         body.read(now);
-        // Later than a connection that has just been found broken: it may be replaced at once.
+        // Read again, so that it is later than the end of a connection that broke just now: such a connection may be replaced at
+        // once.
         let now = Tick::now();
         let messages = std::mem::take(&mut *self.inbox.lock());
         for message in messages {
@@ -153,7 +155,7 @@ impl Body {
         carry_out(&mut self.effects, &self.health, |role, opens| match role {
             Role::Operations if opens => dial(),
             Role::Operations => *socket = None,
-            // Nobody listens here: that is done in the background.
+            // This connection has no listener: the background's connection listens.
             Role::Listening => (),
         });
     }
@@ -168,7 +170,7 @@ impl Body {
         }
     }
 
-    /// Reads what is there.
+    /// Reads the bytes that are there.
     fn read(&mut self, now: Tick) {
         while let (Some(socket), Some(buffers)) = (&mut self.socket, self.connection.buffers(Role::Operations)) {
             let input = match socket.read(buffers, now) {
@@ -181,7 +183,7 @@ impl Body {
         }
     }
 
-    /// Writes what can be written. A server that takes nothing more may have said why.
+    /// Writes the bytes that the socket takes. A server that accepts no more bytes may have said why.
     fn write(&mut self, now: Tick) {
         let (Some(socket), Some(buffers)) = (&mut self.socket, self.connection.buffers(Role::Operations)) else { return };
         if let Err(error) = socket.write(buffers) {
@@ -193,10 +195,10 @@ impl Body {
         }
     }
 
-    /// When it has to be attended to.
+    /// The time at which the connection must be attended to.
     fn due(&self) -> Tick {
         let due = self.connection.wake_at();
-        if self.connection.is_opening() { due.after(LAST_WORD) } else { due }
+        if self.connection.is_opening() { due.after(DIAL_GRACE) } else { due }
     }
 }
 
@@ -208,7 +210,7 @@ impl Handler for ReactorTask {
 
     fn attend(&self) {
         loop {
-            // The thread that is at it looks again when it is done.
+            // The thread that works on the connection looks again when it is done.
             let Some(mut body) = self.body.try_lock() else { return };
             self.work(&mut body);
             let (busy, due) = (body.connection.is_busy(), body.due());

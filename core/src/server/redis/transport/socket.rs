@@ -1,4 +1,4 @@
-//! A connected socket on a runtime, whichever kind it is.
+//! Socket on a runtime: TCP, Unix or TLS behind one type.
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ pub(crate) enum Socket {
     Unix(UnixStream),
 }
 
-/// Calls a method of whichever socket it is.
+/// Calls a method of the socket, of any kind.
 macro_rules! each {
     ($socket:expr, $stream:ident => $call:expr) => {
         match $socket {
@@ -52,12 +52,12 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A socket on a runtime, with what is known of the way out.
+/// A socket on a runtime, with the state of its writes.
 pub(crate) struct OpenSocket {
     socket: Socket,
-    /// What was written may still be on its way through TLS.
+    /// Whether written bytes may still be inside the TLS layer.
     unflushed: bool,
-    /// Why nothing can be written any more. The server may have said its last before.
+    /// The error of a write. The server's last bytes may still be there to read.
     mute: Option<io::Error>,
 }
 
@@ -66,7 +66,8 @@ impl OpenSocket {
         Self { socket, unflushed: false, mute: None }
     }
 
-    /// Writes what there is, and reads once; nothing is the server's end. What isn't written yet stays in the buffers.
+    /// Writes the bytes that the socket takes, and reads once; zero bytes are the server's end. Bytes that aren't written yet stay
+    /// in the buffers.
     pub(crate) fn poll(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.mute.is_none()
             && let Poll::Ready(Err(error)) = self.poll_write(buffers, context)

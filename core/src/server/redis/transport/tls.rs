@@ -1,4 +1,4 @@
-//! The TLS settings of a client, and what a handshake failed of.
+//! TLS: the settings of a client, and the reason why a handshake failed.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind};
 use crate::options::ClientOptions;
 
-/// What to look at where nothing speaks TLS.
+/// The advice for people where the peer doesn't speak TLS.
 pub(crate) const DOUBT: &str = "; does that port speak TLS? If not, its URL begins with redis://";
 
 /// Reads the certificate files. They are read once, when the client is made, so that a wrong path is an argument error.
@@ -59,7 +59,7 @@ fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>
     CertificateDer::pem_file_iter(Path::new(path)).map_err(refuse)?.collect::<Result<_, _>>().map_err(refuse)
 }
 
-/// Why there was no handshake. A certificate stays what it is, however often it is asked for.
+/// The failure of a handshake. A wrong certificate stays wrong, so another attempt is of no use.
 pub(crate) fn failure(error: &io::Error) -> Failure {
     let failed = |why: &str| Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {why}"));
     let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -71,7 +71,7 @@ pub(crate) fn failure(error: &io::Error) -> Failure {
         )
         .for_good(),
         Some(rustls::Error::InvalidCertificate(_)) => failed(&said).for_good(),
-        // A plain server answers with what is no TLS, or hangs up.
+        // A server without TLS answers with other bytes, or hangs up.
         Some(rustls::Error::InvalidMessage(_)) => failed(&(said + DOUBT)),
         None => failed(&(said + DOUBT)),
         Some(_) => failed(&said),

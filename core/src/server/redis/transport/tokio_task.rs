@@ -1,4 +1,4 @@
-//! A connection that runs as one task of a runtime.
+//! Tokio task: a connection that runs as one task of a runtime.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,12 +19,12 @@ use crate::server::redis::transport::carry_out;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
 
-/// Inputs taken from the inbox at once, and so at most in one write.
+/// The most inputs that are taken from the inbox at once, and so written at once.
 const BATCH: usize = 256;
 
 const ROLES: [Role; 2] = [Role::Operations, Role::Listening];
 
-/// Where a socket is to be, or is.
+/// The state of one socket of the connection.
 #[derive(Default)]
 enum Slot {
     #[default]
@@ -38,7 +38,7 @@ struct Task {
     settings: Arc<Settings>,
     health: Arc<Health>,
     connection: Connection,
-    /// By role.
+    /// The sockets, by role.
     slots: [Slot; 2],
     effects: Vec<Effect>,
 }
@@ -54,7 +54,7 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
     while !task.connection.is_over() {
         let due = task.connection.wake_at();
         if due < alarm_at {
-            // Most operations are answered long before the alarm they would have set, so it is only ever moved forward.
+            // Most operations are answered long before the alarm that they would have set, so the alarm is only ever moved forward.
             alarm.as_mut().reset(tokio::time::Instant::now() + due.since(Tick::now()));
             alarm_at = due;
         }
@@ -65,7 +65,7 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
                 let now = Tick::now();
                 closes |= batch.iter().any(|input| matches!(input, Input::Close));
                 batch.drain(..).for_each(|input| task.bring(now, input));
-                // None at all: the server was dropped.
+                // No input at all: the server was dropped.
                 if count == 0 {
                     closes = true;
                     task.bring(now, Input::Close);
@@ -99,7 +99,7 @@ impl Task {
         });
     }
 
-    /// Writes what there is, and waits for what the sockets bring. Nothing is lost when nobody waits any more.
+    /// Writes the bytes that the sockets take, and waits for the next event of a socket. Dropping the future loses nothing.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Input> {
         for (role, slot) in ROLES.into_iter().zip(&mut self.slots) {
             let input = match slot {

@@ -14,16 +14,16 @@ use crate::server::redis::transport::tls;
 const FORMS: &str = "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS (valkey:// and valkeys:// mean the \
                      same), or unix:///path[?db=2&user=…&pass=…]";
 
-/// The schemes of servers, in small letters.
+/// The schemes of servers without TLS, in small letters.
 const PLAIN: [&str; 5] = ["redis", "valkey", "unix", "redis+unix", "valkey+unix"];
 const WITH_TLS: [&str; 2] = ["rediss", "valkeys"];
 
-/// Whether a scheme, whatever its case, is one of a server with TLS.
+/// Whether a scheme, in any case, is the scheme of a server with TLS.
 pub(crate) fn speaks_tls(scheme: &str) -> bool {
     WITH_TLS.contains(&scheme.to_ascii_lowercase().as_str())
 }
 
-/// What is wrong with a scheme that no server has.
+/// The text about a scheme that no server has.
 fn no_scheme_of_ours(scheme: &str, text: &str) -> String {
     if scheme.contains("sentinel") {
         return "Sentinel URLs are not supported yet; what works is the primary's own URL, or that of a name or proxy which always \
@@ -41,9 +41,9 @@ fn no_scheme_of_ours(scheme: &str, text: &str) -> String {
     }
 }
 
-/// A server's place and the credentials for it.
+/// The place of a server, and the credentials for it.
 pub(crate) struct Target {
-    /// For messages: no user, no password.
+    /// The address for messages: no user, no password.
     pub(crate) address: String,
     pub(crate) endpoint: Endpoint,
     pub(crate) user: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Target {
     pub(crate) database: i64,
 }
 
-/// Where to connect.
+/// The place to connect to.
 pub(crate) enum Endpoint {
     Tcp { host: String, port: u16 },
     Tls { host: String, port: u16, name: ServerName<'static>, config: Arc<rustls::ClientConfig> },
@@ -123,7 +123,7 @@ impl Target {
     }
 }
 
-/// Whether there is something behind the host's slash.
+/// Whether there is a text behind the host's slash.
 fn has_path_database(scheme: &str, text: &str) -> bool {
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     let before_query = rest.split('?').next().unwrap_or_default();
@@ -156,7 +156,7 @@ impl Query {
     }
 }
 
-/// A host as it is resolved: present, and decoded.
+/// A host in the form for resolving: present, and decoded.
 fn bare(host: &str) -> Option<String> {
     (!host.is_empty() && !host.contains('%')).then(|| host.to_owned())
 }
@@ -165,14 +165,14 @@ fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
-/// A URL, well-formed or not, with everything masked that may be a password: what stands before the last `@`, what
-/// follows a `?` or `#`, and a "port" that isn't a number.
+/// A URL, well-formed or not, in which everything that may be a password is masked: the part before the last `@`, the part after a
+/// `?` or `#`, and a "port" that isn't a number.
 pub(crate) fn redacted(text: &str) -> String {
     let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
     let mut shown = if text.contains("://") { format!("{scheme}://") } else { String::new() };
     let tail_at = rest.find(['?', '#']);
     let rest = match (rest.rfind('@'), tail_at) {
-        // A `@` behind a `?` may belong to either; nothing is safe to show.
+        // An `@` behind a `?` may belong to either; nothing is safe to show.
         (Some(at), Some(tail)) if tail < at => return shown + "***",
         (Some(at), _) => {
             shown.push_str("***@");
@@ -192,7 +192,7 @@ pub(crate) fn redacted(text: &str) -> String {
     shown + path + tail
 }
 
-/// What the crate says about a URL: the part that is wrong, without its content.
+/// The crate's error about a URL: the part that is wrong, without its content.
 fn wrong_part(error: &redis::RedisError) -> String {
     error.to_string().split(" - ").next().unwrap_or_default().to_lowercase()
 }

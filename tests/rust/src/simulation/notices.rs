@@ -1,4 +1,4 @@
-//! Hearing: what servers tell waiters, and how it gets lost.
+//! Notices: the notices of servers for waiters, and the loss of some.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::queue::Happening;
 use super::world::World;
 
 impl World {
-    /// The channel of a client is its index.
+    /// The id of a client, by which its channel is named: its index.
     pub(super) fn client_id(client: usize) -> String {
         format!("c{client}")
     }
@@ -21,7 +21,7 @@ impl World {
         (0..self.processes.len()).find(|client| channel == locktender::machine::channel(&Self::client_id(*client)))
     }
 
-    /// Somebody waits: from now on the servers' messages are heard.
+    /// A caller waits: from now on the client receives the servers' messages.
     pub(super) fn listen(&mut self, client: usize) {
         if std::mem::replace(&mut self.processes[client].listening, true) {
             return;
@@ -35,30 +35,30 @@ impl World {
         }
     }
 
-    /// Messages come from now on, or no longer.
-    pub(super) fn hears(&mut self, client: usize, server: usize, hears: bool) {
-        self.routes[client][server].subscribed = hears;
-        self.processes[client].lines.listen_state().set(server, hears);
-        for waiter in self.processes[client].lines.fronts().collect::<Vec<_>>() {
+    /// The client receives a server's messages from now on, or no longer.
+    pub(super) fn set_listening(&mut self, client: usize, server: usize, listens: bool) {
+        self.routes[client][server].subscribed = listens;
+        self.processes[client].local_queues.listen_state().set(server, listens);
+        for waiter in self.processes[client].local_queues.fronts().collect::<Vec<_>>() {
             self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Listens(server) });
         }
     }
 
-    pub(super) fn hear(&mut self, client: usize, server: usize, message: &str) {
+    pub(super) fn receive(&mut self, client: usize, server: usize, message: &str) {
         let Some(hinted) = Hinted::parse(message) else { return self.violate(format!("nobody understands {message:?}")) };
         self.trace(|| format!("c{client} hears s{server}: {message}"));
-        match self.processes[client].lines.find(&hinted) {
+        match self.processes[client].local_queues.find(&hinted) {
             Some(waiter) => {
-                let entry = self.processes[client].lines.entry(hinted.fair, hinted.number);
-                self.is_told(client, waiter as usize, entry, hinted.hint);
+                let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
+                self.is_notified(client, waiter as usize, entry, hinted.hint);
                 self.bring(client, waiter as usize, Input::Hint(server, hinted.hint));
             }
             None => {
                 let now = self.read_clocks(client).tick;
-                if self.processes[client].lines.passes_on(server, &hinted, now) {
+                if self.processes[client].local_queues.passes_on(server, &hinted, now) {
                     self.pass_on(client, server, &hinted);
                 } else if hinted.hint.is_now() {
-                    self.turn_is_kept(hinted.lock);
+                    self.notice_is_kept(hinted.lock);
                 }
             }
         }
@@ -66,7 +66,7 @@ impl World {
 
     fn pass_on(&mut self, client: usize, server: usize, hinted: &Hinted<'_>) {
         let Some(keys) = self.keys.iter().find(|keys| keys.lock() == hinted.lock).cloned() else { return };
-        let entry = self.processes[client].lines.entry(hinted.fair, hinted.number);
+        let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
         let op = Op::Leave { keys, entry, single_server: self.plan.servers == 1 };
         let sent = self.read_clocks(client).tick;
         let tag = Tag { round: 0, step: Step::Leave, sent };
@@ -75,18 +75,18 @@ impl World {
 
     pub(super) fn quit(&mut self, client: usize, slot: usize, departure: LeaveReason) {
         let lock = self.processes[client].slots[slot].recipe.keys.clone();
-        let told = self.processes[client].lines.quit(lock.lock(), slot as u64, departure);
-        self.tell(client, told);
+        let wakeups = self.processes[client].local_queues.quit(lock.lock(), slot as u64, departure);
+        self.wake_up(client, wakeups);
     }
 
     pub(super) fn pass(&mut self, client: usize, slot: usize) {
         let lock = self.processes[client].slots[slot].recipe.keys.clone();
-        let told = self.processes[client].lines.pass(lock.lock(), slot as u64);
-        self.tell(client, told);
+        let wakeups = self.processes[client].local_queues.pass(lock.lock(), slot as u64);
+        self.wake_up(client, wakeups);
     }
 
-    fn tell(&mut self, client: usize, told: Vec<Wakeup>) {
-        for Wakeup { waiter, role, at } in told {
+    fn wake_up(&mut self, client: usize, wakeups: Vec<Wakeup>) {
+        for Wakeup { waiter, role, at } in wakeups {
             self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Role(role, at) });
         }
     }

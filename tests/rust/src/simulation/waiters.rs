@@ -11,42 +11,42 @@ use super::handover::Handover;
 use super::standing::Signs;
 use super::world::World;
 
-/// The longest that whoever speaks for a line doesn't look.
+/// The longest pause between two looks of a waiter at the front of its local queue.
 pub(super) const LOOK: u64 = ms(1_000);
 
-/// What is known of waiters that no process knows all of.
+/// The knowledge about waiters that no single process has.
 #[derive(Default)]
 pub(super) struct Watch {
-    /// Whose an entry is: client, slot. One that is shared has several.
+    /// The waiters of an entry: client, slot. A shared entry has several.
     pub(super) users: HashMap<Arc<str>, Vec<(usize, usize)>>,
-    /// Since when nobody waits behind an entry.
+    /// Since when no waiter uses an entry.
     unused_since: HashMap<Arc<str>, Instant>,
-    /// Fair waiters by lock, in the order in which the server first lined them up.
+    /// Fair waiters by lock, in the order in which the server first added them to its queue.
     order: HashMap<usize, Vec<Arc<str>>>,
-    /// Those that had the lock: after an undone grant they are where they were before, but that is nobody's promise.
+    /// Entries that had the lock. After an undone grant they are at their old places, but no order is promised for them.
     served: HashSet<Arc<str>>,
-    /// Locks of which a message wasn't heard.
-    unheard: HashSet<usize>,
-    /// Waiters that nobody looks for, when last looked at.
+    /// Locks of which a message was lost.
+    lost_notices: HashSet<usize>,
+    /// The waiters for which no waiter of their process looked, at the last sample.
     forgotten: Vec<(usize, usize)>,
-    /// When a client's waiters last asked for a lock, by client and lock.
+    /// The time of the last acquire of a client's waiters, by client and lock.
     pub(super) asked: HashMap<(usize, usize), Instant>,
     pub(super) signs: Signs,
     pub(super) handover: Handover,
 }
 
 impl World {
-    /// An acquire lines up under this entry from now on.
-    pub(super) fn takes_seat(&mut self, entry: &Arc<str>, client: usize, slot: usize) {
+    /// An acquire uses this entry in the queue from now on.
+    pub(super) fn joins_queue(&mut self, entry: &Arc<str>, client: usize, slot: usize) {
         self.watch.users.entry(Arc::clone(entry)).or_default().push((client, slot));
     }
 
     /// A message to a waiter doesn't arrive.
-    pub(super) fn not_heard(&mut self, client: usize, message: &str) {
+    pub(super) fn notice_is_lost(&mut self, client: usize, message: &str) {
         let Some(hinted) = Hinted::parse(message) else { return };
-        let entry = self.processes[client].lines.entry(hinted.fair, hinted.number);
-        self.watch.handover.is_untold(entry);
-        self.watch.unheard.extend(self.name_of(hinted.lock));
+        let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
+        self.watch.handover.misses_notice(entry);
+        self.watch.lost_notices.extend(self.name_of(hinted.lock));
     }
 
     fn is_used(&self, entry: &str) -> bool {
@@ -57,13 +57,13 @@ impl World {
         self.watch.users.get(entry).is_some_and(|users| users.iter().any(waits))
     }
 
-    /// A server has answered an acquire: on a single one, without faults, fair waiters get the lock in the order in which it
-    /// first lined them up.
+    /// A server has answered an acquire. On a single server without faults, fair waiters get the lock in the order in which the
+    /// server first added them to its queue.
     pub(super) fn served(&mut self, op: &Op, reply: &Reply) {
         let Op::Acquire { keys, fair, place, adopt, .. } = op else { return };
         let Some(name) = self.name_of(keys.lock()) else { return };
         if reply.verdict == Verdict::Vote && self.plan.servers == 1 {
-            // It may be free again when somebody looks.
+            // The lock may be free again at the next sample.
             self.idle_since[name] = Instant::MAX;
         }
         let Some(place) = place.as_ref().filter(|_| *fair) else { return };
@@ -87,10 +87,10 @@ impl World {
     }
 
     fn is_orderly(&self, name: usize) -> bool {
-        self.plan.servers == 1 && self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.watch.unheard.contains(&name)
+        self.plan.servers == 1 && self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.watch.lost_notices.contains(&name)
     }
 
-    /// For every waiter somebody of its process looks within a second, or has a round under way.
+    /// For every waiter, one waiter of its process looks within a second, or has a round under way.
     pub(super) fn look_for_forgotten_waiters(&mut self) {
         let mut forgotten = Vec::new();
         for client in 0..self.processes.len() {
@@ -98,10 +98,10 @@ impl World {
             if !process.alive || process.closed || process.stopped_until > self.now {
                 continue;
             }
-            let patience = LOOK.max(micros(self.plan.response_timeout)) + ms(10);
-            let latest = process.clock.at(self.now) + patience;
+            let limit = LOOK.max(micros(self.plan.response_timeout)) + ms(10);
+            let latest = process.clock.at(self.now) + limit;
             let looks = |name: usize| {
-                let fronts = process.lines.fronts().map(|waiter| &process.slots[waiter as usize]);
+                let fronts = process.local_queues.fronts().map(|waiter| &process.slots[waiter as usize]);
                 fronts
                     .filter(|slot| slot.name == name && slot.is_waiting())
                     .any(|slot| slot.machine.wake_at().as_micros() <= latest)
@@ -110,7 +110,7 @@ impl World {
             let unseen = process.live.iter().filter(waits).filter(|slot| !looks(process.slots[**slot].name));
             forgotten.extend(unseen.map(|slot| (client, *slot)));
         }
-        // Who is next is told at the same instant, but not in the same happening.
+        // The next waiter is notified at the same instant, but not in the same event.
         let still = forgotten.iter().find(|waiter| self.watch.forgotten.contains(waiter)).copied();
         self.watch.forgotten = forgotten;
         if let Some((client, slot)) = still {
@@ -118,7 +118,7 @@ impl World {
         }
     }
 
-    /// Nobody stands in line who no longer waits.
+    /// No entry stays in a queue after its waiters have left.
     pub(super) fn look_for_ghosts(&mut self) {
         let entries: Vec<Arc<str>> = self.watch.users.keys().cloned().collect();
         for entry in entries {
@@ -136,7 +136,7 @@ impl World {
 
     fn ghost_at(&self, server: usize) -> Option<String> {
         let node = &self.nodes[server];
-        // What a crash brought back is nobody's to delete.
+        // No client deletes data that a crash brought back.
         if !node.up || node.forgot_at.is_some() {
             return None;
         }
@@ -154,13 +154,13 @@ impl World {
         None
     }
 
-    /// Whether a closed client should have been taken out: whatever it had sent was taken back behind it, however late that came.
+    /// Whether a closed client's entry should be gone: all its commands were undone behind them, however late they arrived.
     fn is_left_behind(&self, client: usize, server: usize, since: Instant) -> bool {
         let (node, process, route) = (&self.nodes[server], &self.processes[client], &self.routes[client][server]);
         let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, route.broke_at, route.stalled_until];
         let is_quiet = troubles.into_iter().all(|at| at + ms(2_000) < since || at == 0);
-        let patience = 2 * micros(self.plan.response_timeout) + self.moment();
-        process.alive && is_quiet && since.max(route.arrived_at()) + patience < self.now
+        let limit = 2 * micros(self.plan.response_timeout) + self.moment();
+        process.alive && is_quiet && since.max(route.arrived_at()) + limit < self.now
     }
 
     fn is_ghost(&self, server: usize, entry: &str) -> bool {
@@ -168,7 +168,7 @@ impl World {
         let Some(&(client, _)) = self.watch.users.get(entry).and_then(|users| users.first()) else { return true };
         let (node, process) = (&self.nodes[server], &self.processes[client]);
         let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, self.routes[client][server].troubled_until];
-        // What was sent before may still be read, and line somebody up who has left.
+        // A command from before may still be read, and may add a waiter that has left to the queue.
         let is_quiet = troubles.into_iter().all(|at| at + ms(2_000) < since || at == 0);
         if process.closed {
             return self.is_left_behind(client, server, since);
