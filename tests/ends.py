@@ -24,7 +24,7 @@ CRATE = "redis"
 # What the workspace is made of; the rest of the checkout is of no use to cargo.
 PARTS = ("core", "bindings-python", "bindings-node", "examples", "tests", "README.md", "rustfmt.toml", "clippy.toml", ".venv")
 
-CHECK = (("check", "-p", "locktender", "--features", "testing,mutants"),)
+CHECK = (("build", "-p", "locktender", "--features", "testing,mutants"),)
 TEST = (
     ("test", "-p", "locktender", "--lib"),
     ("test", "-p", "locktender-tests", "--test", "transport_connect", "--test", "transport_link", "--test", "rights"),

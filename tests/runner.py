@@ -43,8 +43,6 @@ PYTHON_SOURCES = [*CORE, "pyproject.toml", "bindings-python/Cargo.toml", "bindin
 NODE_SOURCES = [*CORE, "package.json", "bindings-node"]
 NODE_PRODUCTS = ("bindings-node/dist", "bindings-node/native")
 ENDS_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/ends.py", "core/src/server/redis"]
-PROXY_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/rust/Cargo.toml", "tests/rust/src"]
-EXAMPLE_SOURCES = [*CORE, "tests/rust/Cargo.toml", "tests/interop/peer_locktender.rs", "examples/sweetroll/milten.rs"]
 
 
 class Failed(Exception):
@@ -161,24 +159,16 @@ def find_servers():
         raise Failed(f"{wanted} is none of: {', '.join(server['name'] for server in found)}")
 
 
-def install_rust_program(package, kind, name):
-    """Builds a program in Rust and puts it where tests in other languages find it."""
-    run("cargo", "build", "--locked", "-p", package, f"--{kind}", name)
+def build_rust_programs():
+    """Programs in Rust that tests and the demo start. The Rust tests' own build is made of the same parts."""
+    heading("rust programs")
+    run("cargo", "build", "--locked", "--profile", "test", "--workspace", "--bins", "--examples")
     metadata = subprocess.run(
         ["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT, capture_output=True, text=True
     )
     target = Path(json.loads(metadata.stdout)["target_directory"]) / "debug"
-    shutil.copy2((target / "examples" if kind == "example" else target) / name, VENV / "bin" / name)
-
-
-def install_proxy():
-    install_rust_program("locktender-tests", "bin", "locktender-proxy")
-
-
-def install_examples():
-    """Rust's side where three languages meet: in tests/interop and in examples/demo."""
-    install_rust_program("locktender-tests", "example", "locktender-peer")
-    install_rust_program("locktender", "example", "milten")
+    for program in (target / "locktender-proxy", target / "examples/locktender-peer", target / "examples/milten"):
+        shutil.copy2(program, VENV / "bin" / program.name)
 
 
 def build_python():
@@ -196,20 +186,18 @@ def set_up(suites):
     languages |= set(suites)
     install_python_packages()
     find_servers()
+    if "rust" in languages:
+        heading("rust build")
+        run("cargo", "test", "--locked", "--workspace", "--no-run")
+        step("the lowest redis crate", fingerprint(ENDS_SOURCES), lambda: run(sys.executable, "tests/ends.py"))
     if {"python", "node"} & languages:
-        step("proxy", fingerprint(PROXY_SOURCES), install_proxy)
+        build_rust_programs()
     if "node" in languages:
         packages = fingerprint(["package-lock.json"]) + str(version_of("node", "--version"))
         step("npm packages", packages, lambda: run("npm", "ci", "--no-audit", "--no-fund"), ["node_modules"])
         step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node, NODE_PRODUCTS)
     if "python" in languages:
         step("python package", fingerprint(PYTHON_SOURCES), build_python)
-    if "interop" in suites:
-        step("rust examples", fingerprint(EXAMPLE_SOURCES), install_examples)
-    if "rust" in languages:
-        heading("rust build")
-        run("cargo", "test", "--locked", "--workspace", "--no-run")
-        step("the lowest redis crate", fingerprint(ENDS_SOURCES), lambda: run(sys.executable, "tests/ends.py"))
 
 
 # Tests

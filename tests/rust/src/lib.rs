@@ -13,7 +13,6 @@ mod options;
 mod patience;
 mod proxy;
 mod server;
-pub mod simulation;
 mod terminator;
 mod tether;
 

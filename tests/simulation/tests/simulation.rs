@@ -4,15 +4,15 @@
 //! replays one and prints what happens:
 //!
 //! ```text
-//! LOCKTENDER_SEEDS=20000 cargo test --release -p locktender-tests --test simulation -- --nocapture seeds
-//! LOCKTENDER_SEED=17 cargo test --release -p locktender-tests --test simulation -- --nocapture seeds
+//! LOCKTENDER_SEEDS=20000 cargo test --release -p locktender-simulation --test simulation -- --nocapture seeds
+//! LOCKTENDER_SEED=17 cargo test --release -p locktender-simulation --test simulation -- --nocapture seeds
 //! ```
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use locktender_tests::simulation::{self, Outcome, Stats};
+use locktender_simulation::{self as simulation, Outcome, Stats};
 
 /// Seeds run by `cargo test` without further words.
 const SEEDS: u64 = 2_000;
@@ -82,7 +82,7 @@ fn explain(seed: u64, why: &str) -> String {
     let trace = simulation::run(seed, true).trace;
     let end = trace.len().saturating_sub(40);
     format!(
-        "seed {seed}: {why}\n{}\nall of it: LOCKTENDER_SEED={seed} cargo test -p locktender-tests --test simulation -- --nocapture seeds",
+        "seed {seed}: {why}\n{}\nall of it: LOCKTENDER_SEED={seed} cargo test -p locktender-simulation --test simulation -- --nocapture seeds",
         trace[end..].join("\n")
     )
 }

@@ -1,8 +1,8 @@
 //! Mutants: the simulation detects each planted bug within a budget of seeds.
 //!
 //! ```text
-//! cargo test -p locktender-tests --test mutants -- --nocapture every
-//! LOCKTENDER_MUTANT=NoWriteBack cargo test -p locktender-tests --test mutants -- --nocapture every   # one, with its trace
+//! cargo test -p locktender-simulation --test mutants -- --nocapture every
+//! LOCKTENDER_MUTANT=NoWriteBack cargo test -p locktender-simulation --test mutants -- --nocapture every   # one, with its trace
 //! ```
 //!
 //! The bugs are in a build of the core that nobody gets: the last test here and one in each binding's tests say so.
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use locktender::internals::mutant::{MARKER, Mutant, plant};
-use locktender_tests::simulation::{Outcome, Plan, run_planned};
+use locktender_simulation::{Outcome, Plan, run_planned};
 
 /// In how many seeds a bug must show: as many as `tests/run` runs without one. Most show in the first dozen.
 const BUDGET: u64 = 2_000;
