@@ -132,7 +132,7 @@ fn waiters_line_up_in_the_order_in_which_they_come_also_in_one_microsecond() {
 }
 
 #[test]
-fn who_lines_up_again_keeps_its_place() {
+fn a_waiter_that_queues_again_keeps_its_place() {
     let mut bench = Bench::held();
     for entry in [TWO, THREE] {
         bench.wait(entry);
@@ -222,7 +222,7 @@ fn a_claim_that_nobody_takes_goes_to_the_next_when_somebody_asks() {
 }
 
 #[test]
-fn who_was_told_is_not_passed_by_those_behind_it() {
+fn a_notified_waiter_is_not_passed_by_those_behind_it() {
     for (first, late_ms) in [(TWO, 0), (TWO, CLAIM_MS + 1), ("f:two:1 pid=2", CLAIM_MS + 1)] {
         let mut bench = Bench::held();
         bench.wait(first);
@@ -247,7 +247,7 @@ fn who_was_told_is_not_passed_by_those_behind_it() {
 }
 
 #[test]
-fn the_first_in_line_takes_a_free_lock_without_being_told() {
+fn the_first_in_the_queue_takes_a_free_lock_without_being_notified() {
     for entry in [FAIR, TWO] {
         let mut bench = Bench::held();
         bench.wait(entry);
@@ -264,7 +264,7 @@ fn the_first_in_line_takes_a_free_lock_without_being_told() {
 }
 
 #[test]
-fn who_leaves_passes_on_what_it_may_have_been_told() {
+fn a_waiter_that_leaves_passes_on_the_hint_that_it_may_have_got() {
     for (first, claimed) in [(TWO, false), ("f:two:1 pid=2", true)] {
         let mut bench = Bench::held();
         bench.wait(first);
