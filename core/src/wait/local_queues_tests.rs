@@ -1,3 +1,5 @@
+//! The local queues: which waiter is the first, what roles the others get, and who is woken.
+
 use crate::clock::Tick;
 use crate::wait::{Hint, Hinted, LeaveReason, LocalQueues, Role, Slot, Wakeup};
 
