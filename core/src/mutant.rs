@@ -83,20 +83,20 @@ mod planted {
                 pub const IN_TABLES: &[Self] =
                     &[
                         Self::FairSharesPlace,
-                        Self::TurnNotLinedUp,
+                        Self::FirstRoleNotQueued,
                         Self::SharedPlaceDropped,
                         Self::FailureKept,
                         Self::YieldKept,
-                        Self::FrontIsDeaf,
-                        Self::SpeakerDemoted,
+                        Self::FirstRoleDoesNotListen,
+                        Self::FirstRoleTaken,
                         Self::MinorityIgnored,
                         Self::HearsIgnored,
                         Self::SplitStirs,
                         Self::LeaverOvertaken,
-                        Self::EveryTurnPassed,
+                        Self::EveryHintPassed,
                         Self::EarlierYesStands,
                         Self::StaleRefusal,
-                        Self::ExtendDelaysBeat,
+                        Self::ExtendDelaysRenewal,
                         Self::OwnVoteAccused,
                         Self::UnansweredVoteAccused,
                         Self::LoneVoteProves,
@@ -165,8 +165,8 @@ mod planted {
         LateExtension,
         /// Answers to an earlier extension count for the one under way.
         EarlierRoundCounts,
-        /// A beat waits for an extension that asks for less.
-        ExtendDelaysBeat,
+        /// A renewal waits for an extension that asks for less.
+        ExtendDelaysRenewal,
         /// A round that timed out is forgotten, and its late answers with it.
         TimedOutForgotten,
         /// A round that is confirmed late counts from the sending of the one under way.
@@ -183,8 +183,8 @@ mod planted {
         HealOvertakes,
         /// A heal that has no answer so far is not kept in mind.
         HealForgotten,
-        /// A heartbeat shrinks what a longer extension has left.
-        BeatShortens,
+        /// A renewal shrinks what a longer extension has left.
+        RenewalShortens,
         /// The handle goes on saying it is valid while its release is under way.
         ValidWhileReleasing,
         /// The handle goes on saying it is valid after `max_hold`.
@@ -211,26 +211,26 @@ mod planted {
         FairPassed,
         /// A waiter may be passed however long it has waited.
         PatientPassed,
-        /// The waiters of a dead process are told.
-        DeadHeadTold,
+        /// The waiters of a dead process are notified.
+        DeadHeadNotified,
         /// A look doesn't prolong a client's life.
         LifeNotProlonged,
         /// A waiter that looks goes to the tail.
         LookLosesPlace,
-        /// A waiter that was told, and came too late, goes to the tail.
+        /// A waiter that was notified, and came too late, goes to the tail.
         PlaceForgotten,
         /// A place that others wait in, too, stays where it was with a grant.
         GrantKeepsPlace,
         /// An acquire that may only take over what was handed over takes a free lock, too.
         AdoptsAnything,
         /// A waiter that has the lock stays in the queue.
-        WinnerStaysInLine,
-        /// A waiter that was told stays in the queue.
-        ToldStaysInLine,
+        WinnerStaysQueued,
+        /// A notified waiter stays in the queue.
+        NotifiedStaysQueued,
         /// The clients' lives count as waiters.
         RankCountsClients,
-        /// The second waiter is not told when to look after the first.
-        SecondUntold,
+        /// The second waiter is not notified when to look after the first.
+        SecondNotNotified,
         /// A lock is kept for a waiter for longer than the claim window.
         ClaimOutlasts,
         /// Anybody may take a lock that is kept for a waiter.
@@ -241,36 +241,36 @@ mod planted {
         QuorumClaims,
         /// A lock is kept from newcomers where other servers have a say, too.
         QuorumBars,
-        /// A release tells nobody.
-        ReleaseTellsNobody,
-        /// Whatever a client is told for a waiter that is gone is passed on, however often.
-        EveryTurnPassed,
-        /// A waiter that was told, and leaves, doesn't pass that on.
+        /// A release notifies nobody.
+        ReleaseNotifiesNobody,
+        /// A hint for a waiter that is gone is passed on, however often.
+        EveryHintPassed,
+        /// A notified waiter that leaves doesn't pass its hint on.
         LeaverKeepsHint,
         /// A waiter for which the lock is kept, and that leaves, doesn't give it up.
         LeaverKeepsClaim,
 
-        // The line in a process.
+        // The local queue of a process.
         /// Waiters that queue by principle share one place.
         FairSharesPlace,
-        /// Whoever speaks for a line leaves, and nobody takes over.
-        TurnKept,
-        /// Whoever takes over where no place is lined up waits until the lock would be free at best.
-        TurnNotLinedUp,
-        /// A grant takes a shared place out of the queue, and nobody lines it up before its turn to speak for the line.
+        /// The first of a local queue leaves, and no other waiter becomes the first.
+        FirstRoleKept,
+        /// A waiter that becomes the first without a place on the servers waits until the lock would be free at best.
+        FirstRoleNotQueued,
+        /// A grant takes a shared place out of the queue, and no waiter queues it again before it becomes the first.
         SharedPlaceDropped,
-        /// Whoever takes over trusts that the lock is free no sooner than its ttl ends.
-        TurnTrustsTtl,
-        /// A waiter fails, and the others of its line don't hear of it.
+        /// A waiter that becomes the first trusts that the lock is free no sooner than its ttl ends.
+        FirstRoleTrustsTtl,
+        /// A waiter fails, and the others of its local queue don't learn of it.
         FailureKept,
-        /// A waiter can't make use of its turn, and no other takes it.
+        /// A waiter can't make use of its role, and no other takes it.
         YieldKept,
         /// A hint finds nobody although its receiver waits.
         HintMissed,
-        /// Whoever takes over at once doesn't listen.
-        FrontIsDeaf,
-        /// Whoever speaks for the line is told of another turn, and ceases.
-        SpeakerDemoted,
+        /// A waiter that becomes the first at once doesn't listen.
+        FirstRoleDoesNotListen,
+        /// The first of a local queue gets another role, and takes it.
+        FirstRoleTaken,
 
         // A waiter.
         /// A waiter that is told of releases doesn't look by itself.

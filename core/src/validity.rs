@@ -64,7 +64,7 @@ pub fn jump(earlier: Reading, later_us: u64, received: Tick) -> Option<Duration>
 /// later if the hold was extended further. The renewals of one process are aligned to a grid of a sixtieth of the ttl. So
 /// thousands of renewals are sent in a few writes.
 #[must_use]
-pub fn next_beat(validity_end: Tick, ttl: Duration) -> Tick {
+pub fn next_renewal(validity_end: Tick, ttl: Duration) -> Tick {
     let due = validity_end.as_micros().saturating_sub(micros(ttl.saturating_sub(drift(ttl)) / 3 * 2));
     let grid = (micros(ttl) / 60).max(1);
     Tick::from_micros(due - due % grid)
@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn beats_come_at_a_third_of_the_ttl_and_wait_out_a_long_extension() {
         let ttl = ms(9_000);
-        let first = next_beat(end(at(0), ttl), ttl);
+        let first = next_renewal(end(at(0), ttl), ttl);
         assert!(first <= at(3_000) && first >= at(2_700), "{first:?}");
-        let extended = next_beat(end(at(0), ms(60_000)), ttl);
+        let extended = next_renewal(end(at(0), ms(60_000)), ttl);
         assert!(extended > at(53_000) && extended < at(54_000), "{extended:?}");
     }
 }

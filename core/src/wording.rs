@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn long_times_are_told_twice() {
+    fn long_times_are_shown_twice() {
         assert_eq!(Language::Python.time(Duration::from_secs(86_400)), "86400 s (24 h)");
         assert_eq!(Language::Node.time(Duration::from_secs(366 * 86_400)), "31622400000 ms (366 days)");
         assert_eq!(Language::Node.time(Duration::from_millis(10)), "10 ms");

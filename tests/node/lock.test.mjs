@@ -246,16 +246,16 @@ test('f18: a silent server is an error in time, and leaves nothing behind', asyn
   const clients = []
   for (const connected of [true, false]) {
     await proxy.restore()
-    const deaf = gone.map(({ unavailableAfterMs }) => new Client(proxy.url, { ...timeouts, unavailableAfterMs }))
-    if (connected) await Promise.all(deaf.map((each) => each.report()))
+    const unanswered = gone.map(({ unavailableAfterMs }) => new Client(proxy.url, { ...timeouts, unavailableAfterMs }))
+    if (connected) await Promise.all(unanswered.map((each) => each.report()))
     await proxy.blackHole()
     for (const [at, { waitMs, longestMs }] of gone.entries()) {
-      const { tookMs } = await timed(() => assert.rejects(deaf[at].lock(t.name, { waitMs }).acquire(), UnavailableError))
+      const { tookMs } = await timed(() => assert.rejects(unanswered[at].lock(t.name, { waitMs }).acquire(), UnavailableError))
       assert.ok(tookMs < longestMs + 200 + LOAD_MS, `took ${tookMs} ms for ${waitMs}`)
     }
-    await assert.rejects(deaf[0].lock(t.name).tryAcquire(), UnavailableError)
-    await assert.rejects(deaf[0].lock(t.name).inspect(), UnavailableError)
-    clients.push(...deaf)
+    await assert.rejects(unanswered[0].lock(t.name).tryAcquire(), UnavailableError)
+    await assert.rejects(unanswered[0].lock(t.name).inspect(), UnavailableError)
+    clients.push(...unanswered)
   }
   await proxy.restore()
   await until(async () => !(await server.command('EXISTS', t.name)), 1_000)

@@ -58,14 +58,14 @@ test('a waiter has the lock of a client that died, once its key expires', async 
   assert.ok((await waiting).isValid())
 })
 
-test('a heartbeat keeps a long job alive over an hour', async (t) => {
+test('renewals keep a long job alive over an hour', async (t) => {
   const clock = clockOf(t)
   const three = [0, 1, 2].map((number) => new ScriptedServer(undefined, { name: `s${number}` }))
   for (const servers of ['memory://an hour', new ScriptedServer(), three]) {
     const client = clientOf(t, servers)
     await client.initializeQuorum()
-    let beats = 0
-    client.on('renewed', () => (beats += 1))
+    let renewals = 0
+    client.on('renewed', () => (renewals += 1))
     const worked = await client.withLock('orders', async (held) => {
       await clock.advance(HOUR)
       assert.equal(await client.lock('orders').tryAcquire(), null)
@@ -73,7 +73,7 @@ test('a heartbeat keeps a long job alive over an hour', async (t) => {
     })
     assert.ok(worked)
     // A little before every third of the ttl.
-    assert.ok(beats >= 180 && beats < 195, `${beats} beats`)
+    assert.ok(renewals >= 180 && renewals < 195, `${renewals} renewals`)
   }
 })
 

@@ -9,7 +9,7 @@ from locktender import LockLostError
 from support.observe import PATIENCE, until
 from support.server import RealServer
 
-# Long enough that the heartbeat finds the key gone before the hold's validity ends, where the reason of the loss is looked at.
+# Long enough that a renewal finds the key gone before the hold's validity ends, where the reason of the loss is looked at.
 TTL = 2.5
 
 
@@ -28,7 +28,7 @@ def test_a_loss_cancels_the_body(client, server: RealServer, name, on_each_loop)
     on_each_loop(main)
 
 
-def test_a_loss_only_flags_if_told_so(client, server: RealServer, name):
+def test_a_loss_only_flags_if_asked_to(client, server: RealServer, name):
     async def main():
         with pytest.raises(LockLostError):
             async with client.lock(name, ttl=TTL, on_lost="flag") as held:

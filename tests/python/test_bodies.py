@@ -207,7 +207,7 @@ def refused_at(place):
 
 
 @pytest.mark.parametrize("wait", [None, 0.05])
-def test_a_thread_that_would_wait_for_itself_is_told_where_it_took_the_lock(each_client, name, wait):
+def test_a_thread_that_would_wait_for_itself_learns_where_it_took_the_lock(each_client, name, wait):
     lock = each_client.lock(name, wait=wait)
     place = line()
     with lock as held:
@@ -229,7 +229,7 @@ def test_a_thread_that_would_wait_for_itself_is_told_where_it_took_the_lock(each
     assert lock.inspect() is None
 
 
-def test_a_decorated_function_that_calls_itself_is_told(each_client, name):
+def test_a_decorated_function_that_calls_itself_is_refused(each_client, name):
     @each_client.lock(name)
     def outer():
         inner()
@@ -261,7 +261,7 @@ def test_a_decorated_function_that_calls_itself_is_told(each_client, name):
     assert each_client.lock(name).inspect() is None
 
 
-def test_a_task_that_would_wait_for_itself_is_told(each_client, name, on_each_loop):
+def test_a_task_that_would_wait_for_itself_is_refused(each_client, name, on_each_loop):
     lock = each_client.lock(name)
 
     async def main():

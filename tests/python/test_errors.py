@@ -49,7 +49,7 @@ def test_fields_survive_a_pickle(name):
         assert vars(again) == vars(error) and error.lock_name == name and str(again) == str(error)
 
 
-def test_servers_are_told_one_by_one(name):
+def test_servers_are_named_one_by_one(name):
     with Client(ScriptedServer("always any: fail refused"), unavailable_after=0.1) as client:
         with pytest.raises(errors.UnavailableError) as caught:
             client.lock(name).acquire()

@@ -72,7 +72,7 @@ def test_a_loss_is_logged_as_an_error(client, server: RealServer, name, caplog):
     assert held.release().outcome == "expired"
 
 
-def test_a_server_that_fails_and_comes_back_is_told(servers, name):
+def test_a_server_that_fails_and_comes_back_is_reported(servers, name):
     server, seen = servers(), []
     with Client(server.url, on_event=seen.append, response_timeout=0.2) as client:
         held = client.lock(name, ttl=0.5).acquire()

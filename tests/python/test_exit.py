@@ -166,7 +166,7 @@ def test_f36_sys_exit_inside_a_body(server: RealServer, name):
     assert server.command("EXISTS", name, name + ":async") == 0
 
 
-def test_f38_a_second_interpreter_is_told_readably():
+def test_f38_a_second_interpreter_is_refused_readably():
     program = """
         import sys
         from locktender import Client

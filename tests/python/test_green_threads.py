@@ -228,7 +228,7 @@ print({join(each) for each in greenlets + asked}, len(set(fences)))
     assert green(program) == "{'worked'} 120\n"
 
 
-def test_a_loss_is_told_while_others_run(green, server: RealServer, name):
+def test_a_loss_is_reported_while_others_run(green, server: RealServer, name):
     program = """
 def watch(held):
     return held.wait_lost(60)

@@ -105,7 +105,7 @@ def test_names_of_any_script(each_client):
             assert each_client.lock(name).try_acquire() is None
 
 
-def test_with_is_told_apart_by_thread(client, name):
+def test_with_is_kept_apart_by_thread(client, name):
     """One Lock object of which two threads hold entries at once (here the key is lost in between)."""
     lock = client.lock(name, renew=False, ttl=0.15)
     entered, leave = threading.Event(), threading.Event()

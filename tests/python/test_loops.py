@@ -90,7 +90,7 @@ def test_threads_of_anyio(each_client, name, backend):
     assert len(set(fences)) == 8
 
 
-def test_a_loss_is_told_to_trio(client, server: RealServer, name):
+def test_a_loss_is_reported_to_trio(client, server: RealServer, name):
     async def main():
         held = await trio.to_thread.run_sync(client.lock(name, ttl=2.5).acquire)
         server.command("DEL", name)

@@ -46,7 +46,7 @@ def test_every_way_to_hold_takes_it(server: RealServer, name):
         until(lambda: {lost.lock_name for lost, _ in stop.lost} == {held.name for held in holds}, PATIENCE)
 
 
-def test_a_body_under_asyncio_is_told_and_not_cancelled(client, server: RealServer, name):
+def test_a_body_under_asyncio_is_notified_and_not_cancelled(client, server: RealServer, name):
     stop = Stop()
 
     async def main():
@@ -104,7 +104,7 @@ def test_a_client_and_its_callable_are_collected(name):
     assert gone() is None
 
 
-def test_a_loss_right_before_the_exit_is_told(name):
+def test_a_loss_right_before_the_exit_is_reported(name):
     """Also if the exit itself closes the client: the thread that tells is a daemon's, which begins no operation then."""
     program = """
         import sys

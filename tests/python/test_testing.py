@@ -8,7 +8,7 @@ from locktender.testing import ScriptedServer, Seen
 from support.page import Page
 
 
-def test_it_says_what_it_is_told_and_then_behaves():
+def test_it_answers_as_its_script_says_and_then_behaves():
     server = ScriptedServer("""
         acquire: busy owner=somebody ttl=500
         acquire: fail denied

@@ -33,7 +33,7 @@ def waits(client):
     until(lambda: (info := client.lock("orders").inspect()) and info.waiters)
 
 
-def test_a_hold_that_nobody_renews_expires_and_its_holder_is_told(clock, client):
+def test_a_hold_that_nobody_renews_expires_and_its_holder_is_notified(clock, client):
     told = threading.Event()
     held = client.lock("orders", renew=False, on_lost=lambda _error: told.set()).acquire()
     clock.advance(50)
@@ -75,7 +75,7 @@ def test_a_hold_that_is_garbage_expires(clock, client):
 
 
 @pytest.mark.parametrize("servers", ["memory", "scripted", "quorum"])
-def test_a_heartbeat_keeps_a_long_job_alive_over_an_hour(clock, name, servers):
+def test_renewals_keep_a_long_job_alive_over_an_hour(clock, name, servers):
     several = {
         "memory": [f"memory://{name}"],
         "scripted": [ScriptedServer()],

@@ -188,7 +188,7 @@ impl Client {
             return Call::ready(Err(error));
         }
         let Some(quorum_config) = self.quorum_config() else { return Call::ready(Ok(())) };
-        self.inquire(vec![Op::Trust { quorum_config }], move |servers| {
+        self.ask_servers(vec![Op::Trust { quorum_config }], move |servers| {
             move |answers: &[_]| trusted(&servers, answers, quorum_config)
         })
     }
@@ -216,14 +216,14 @@ impl Client {
     /// `CLOSED`; `INVALID_ARGUMENT` if no server is named.
     pub fn report(&self) -> Call<Vec<ServerReport>> {
         let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.quorum_config().is_none()));
-        self.inquire(vec![Op::Examine, Op::Probe { keys }], |servers| {
+        self.ask_servers(vec![Op::Examine, Op::Probe { keys }], |servers| {
             let reports = Reports::of(servers);
             move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)
         })
     }
 
     /// Asks every server all of `ops`. No caller waits for a lock here: a server may take its time to connect.
-    fn inquire<T: Send + 'static, J>(&self, ops: Vec<Op>, judge: impl FnOnce(Arc<[String]>) -> J + Send + 'static) -> Call<T>
+    fn ask_servers<T: Send + 'static, J>(&self, ops: Vec<Op>, judge: impl FnOnce(Arc<[String]>) -> J + Send + 'static) -> Call<T>
     where
         J: Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
     {

@@ -89,7 +89,7 @@ impl Held {
     pub fn is_valid(&self) -> bool {
         let valid = !self.is_inherited() && Tick::now() < self.actor.valid_until();
         if !valid {
-            self.actor.holder_is_told();
+            self.actor.note_holder_knows();
         }
         valid
     }
@@ -107,7 +107,7 @@ impl Held {
     pub fn remaining(&self) -> Duration {
         let remaining = if self.is_inherited() { Duration::ZERO } else { self.actor.valid_until().since(Tick::now()) };
         if remaining.is_zero() {
-            self.actor.holder_is_told();
+            self.actor.note_holder_knows();
         }
         remaining
     }
@@ -130,7 +130,7 @@ impl Held {
         self.own()?;
         let checked = self.actor.check();
         if checked.is_err() {
-            self.actor.holder_is_told();
+            self.actor.note_holder_knows();
         }
         checked
     }

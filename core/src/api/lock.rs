@@ -140,7 +140,8 @@ impl Lock {
             response_timeout: session.response_timeout(),
             unavailable_after: session.options.unavailable_after,
         };
-        let body = if recipe.lines_up() { session.tasks.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };
+        let body =
+            if recipe.waits_in_queues() { session.tasks.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };
         if let Some(body) = body {
             return Err(Error::waits_for_itself(&self.name, body.place.as_deref()));
         }

@@ -136,7 +136,7 @@ impl Rules for Exclusive {
             };
         }
         state.remove(keys.lock());
-        if !mutant!(ReleaseTellsNobody) {
+        if !mutant!(ReleaseNotifiesNobody) {
             queue::wake(state, keys, single_server, false, now_us);
         }
         found.reply(Verdict::Ok)

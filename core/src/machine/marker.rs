@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_is_not_told_the_run_id_votes_with_those_that_are() {
+    fn a_client_that_does_not_know_the_run_id_votes_with_those_that_do() {
         let mut state = State::new();
         trust(&mut state, &CONFIG, &env(NOW, "a"));
         assert_eq!(admits(&mut state, NOW, UNKNOWN_RUN_ID), None);

@@ -97,7 +97,7 @@ pub(super) fn first(state: &mut State, keys: &Keys, now_us: u64) -> Option<Head>
             return None;
         };
         let client = address(entry).map_or("", |(client, _)| client);
-        if is_alive(members.score(client), now_us) || mutant!(DeadHeadTold) {
+        if is_alive(members.score(client), now_us) || mutant!(DeadHeadNotified) {
             return Some(Head { entry: Arc::clone(entry), arrival: arrival.unsigned_abs() });
         }
         let (entry, client) = (Arc::clone(entry), client.to_owned());
@@ -143,7 +143,7 @@ pub(super) fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) {
 
 /// Takes a waiter that got the lock out of the queue. If more waiters use the same entry, the entry goes to the tail.
 pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, now_us: u64) -> Queued {
-    if !mutant!(WinnerStaysInLine) {
+    if !mutant!(WinnerStaysQueued) {
         leave(state, keys, &place.entry, now_us);
     }
     if !place.stays {
@@ -157,7 +157,7 @@ pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, now_us: u64)
 /// that no newcomer may pass the first waiter.
 pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next: bool, now_us: u64) {
     let Some(head) = first(state, keys, now_us) else { return };
-    if !mutant!(ToldStaysInLine) {
+    if !mutant!(NotifiedStaysQueued) {
         leave(state, keys, &head.entry, now_us);
     }
     let direct = (single_server || mutant!(QuorumClaims)) && (is_next || head.is_served_directly(now_us));
@@ -166,7 +166,7 @@ pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next:
         state.put(keys.lock(), Value::Text(claim(&head.entry).into()), now_us, Some(window));
     }
     notify(state, keys, &head.entry, if direct { "claim" } else { "free" });
-    if let Some(second) = first(state, keys, now_us).filter(|_| !mutant!(SecondUntold)) {
+    if let Some(second) = first(state, keys, now_us).filter(|_| !mutant!(SecondNotNotified)) {
         notify(state, keys, &second.entry, "next");
     }
 }

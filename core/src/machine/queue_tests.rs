@@ -1,3 +1,5 @@
+//! The queue on one server: places, notifications, claims and dead waiters.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +48,13 @@ impl Bench {
     fn held() -> Self {
         let mut bench = Self::new();
         assert_eq!(bench.attempt("holder", false).verdict, Verdict::Vote);
+        bench
+    }
+
+    /// A held lock, and waiters that came in this order.
+    fn with_waiters(entries: &[&str]) -> Self {
+        let mut bench = Self::held();
+        entries.iter().for_each(|entry| drop(bench.wait(entry)));
         bench
     }
 
@@ -99,7 +108,7 @@ impl Bench {
     }
 
     /// The messages since the last call: the client, and the text.
-    fn told(&mut self) -> Vec<(String, String)> {
+    fn published(&mut self) -> Vec<(String, String)> {
         let heard = |Message { channel, payload }| (channel, payload);
         self.state.take_published().into_iter().map(heard).collect()
     }
@@ -132,7 +141,7 @@ fn waiters_line_up_in_the_order_in_which_they_come_also_in_one_microsecond() {
 }
 
 #[test]
-fn who_lines_up_again_keeps_its_place() {
+fn a_waiter_that_queues_again_keeps_its_place() {
     let mut bench = Bench::held();
     for entry in [TWO, THREE] {
         bench.wait(entry);
@@ -140,7 +149,7 @@ fn who_lines_up_again_keeps_its_place() {
     }
     assert_eq!(bench.wait(TWO).queued, at(0, T), "it is in the line");
     bench.leave(TWO);
-    assert_eq!(bench.wait_again(TWO, T).queued, at(0, T), "it was told, came too late, and names its arrival");
+    assert_eq!(bench.wait_again(TWO, T).queued, at(0, T), "it was notified, came too late, and names its arrival");
     bench.leave(TWO);
     let last = bench.now_us;
     assert_eq!(bench.wait_again(TWO, u64::MAX).queued, at(1, last), "no arrival of the future");
@@ -156,45 +165,38 @@ fn an_attempt_does_not_line_up() {
 }
 
 #[test]
-fn a_release_tells_the_first_that_it_is_free_and_the_second_when_to_look() {
-    let mut bench = Bench::held();
-    for entry in [TWO, THREE, ONE] {
-        bench.wait(entry);
-    }
+fn a_release_notifies_the_first_that_it_is_free_and_the_second_when_to_look() {
+    let mut bench = Bench::with_waiters(&[TWO, THREE, ONE]);
     assert_eq!(bench.release("holder").verdict, Verdict::Ok);
-    assert_eq!(bench.told(), [message("two", "free", "b1"), message("three", "next", "b1")]);
+    assert_eq!(bench.published(), [message("two", "free", "b1"), message("three", "next", "b1")]);
     assert_eq!((bench.line(), bench.holder()), (vec![THREE.to_owned(), ONE.to_owned()], None));
 }
 
 #[test]
 fn a_free_lock_may_be_had_by_whoever_is_the_fastest_but_by_no_fair_one() {
     for fair in [false, true] {
-        let mut bench = Bench::held();
-        bench.wait(TWO);
-        bench.wait(THREE);
+        let mut bench = Bench::with_waiters(&[TWO, THREE]);
         bench.release("holder");
         assert_eq!(bench.attempt("newcomer", fair).verdict == Verdict::Vote, !fair);
     }
 }
 
 #[test]
-fn who_has_waited_a_second_is_granted_the_lock_directly() {
-    for (waited_ms, told) in [(999, "free"), (1_000, "claim"), (2_000, "claim")] {
-        let mut bench = Bench::held();
-        bench.wait(TWO);
+fn a_waiter_of_a_second_is_granted_the_lock_directly() {
+    for (waited_ms, kind) in [(999, "free"), (1_000, "claim"), (2_000, "claim")] {
+        let mut bench = Bench::with_waiters(&[TWO]);
         bench.pass(waited_ms);
         bench.release("holder");
-        assert_eq!(bench.told(), [message("two", told, "b1")], "{waited_ms} ms");
-        assert_eq!(bench.attempt("newcomer", false).verdict == Verdict::Vote, told == "free", "{waited_ms} ms");
+        assert_eq!(bench.published(), [message("two", kind, "b1")], "{waited_ms} ms");
+        assert_eq!(bench.attempt("newcomer", false).verdict == Verdict::Vote, kind == "free", "{waited_ms} ms");
     }
 }
 
 #[test]
 fn the_lock_is_kept_for_a_fair_waiter_and_only_that_one_turns_the_claim_into_its_hold() {
-    let mut bench = Bench::held();
-    bench.wait(FAIR);
+    let mut bench = Bench::with_waiters(&[FAIR]);
     bench.release("holder");
-    assert_eq!((bench.told(), bench.holder()), (vec![message("one", "claim", "f1")], Some(&*claim(FAIR))));
+    assert_eq!((bench.published(), bench.holder()), (vec![message("one", "claim", "f1")], Some(&*claim(FAIR))));
     let refused = bench.attempt("newcomer", false);
     let remaining = Remaining::For(Duration::from_millis(CLAIM_MS));
     assert_eq!(refused.verdict, Verdict::Held { holder: claim(FAIR), remaining });
@@ -207,39 +209,31 @@ fn the_lock_is_kept_for_a_fair_waiter_and_only_that_one_turns_the_claim_into_its
 
 #[test]
 fn a_claim_that_nobody_takes_goes_to_the_next_when_somebody_asks() {
-    let mut bench = Bench::held();
-    for entry in [FAIR, "f:two:1 pid=2", "f:three:1 pid=3"] {
-        bench.wait(entry);
-    }
+    let mut bench = Bench::with_waiters(&[FAIR, "f:two:1 pid=2", "f:three:1 pid=3"]);
     bench.release("holder");
     bench.pass(CLAIM_MS + 1);
-    bench.told();
+    bench.published();
     let reply = bench.wait("f:three:1 pid=3");
     assert_eq!((reply.holder(), &reply.queued), (Some(&*claim("f:two:1 pid=2")), &at(0, T + 2)));
-    assert_eq!(bench.told(), [message("two", "claim", "f1"), message("three", "next", "f1")]);
+    assert_eq!(bench.published(), [message("two", "claim", "f1"), message("three", "next", "f1")]);
     bench.pass(CLAIM_MS + 1);
     assert_eq!(bench.wait("f:three:1 pid=3").verdict, Verdict::Vote, "nobody is left before it");
 }
 
 #[test]
-fn who_was_told_is_not_passed_by_those_behind_it() {
+fn a_notified_waiter_is_not_passed_by_those_behind_it() {
     for (first, late_ms) in [(TWO, 0), (TWO, CLAIM_MS + 1), ("f:two:1 pid=2", CLAIM_MS + 1)] {
-        let mut bench = Bench::held();
-        bench.wait(first);
-        bench.wait(FAIR);
+        let mut bench = Bench::with_waiters(&[first, FAIR]);
         bench.release("holder");
         bench.pass(late_ms);
         assert_eq!(bench.wait_again(first, T).verdict, Verdict::Vote, "{first} {late_ms}");
         assert_eq!(bench.line(), [FAIR]);
     }
-    let mut bench = Bench::held();
-    bench.wait(FAIR);
+    let mut bench = Bench::with_waiters(&[FAIR]);
     bench.release("holder");
     bench.pass(CLAIM_MS + 1);
     assert_eq!(bench.wait_again("f:one:3 pid=1", T + 1).verdict, Verdict::Vote, "nobody waits");
-    let mut bench = Bench::held();
-    bench.wait(TWO);
-    bench.wait(FAIR);
+    let mut bench = Bench::with_waiters(&[TWO, FAIR]);
     bench.release("holder");
     for arrival in [0, T + 1, T + 2] {
         assert_ne!(bench.wait_again(THREE, arrival).verdict, Verdict::Vote, "it came later, or nobody knows when: {arrival}");
@@ -247,11 +241,9 @@ fn who_was_told_is_not_passed_by_those_behind_it() {
 }
 
 #[test]
-fn the_first_in_line_takes_a_free_lock_without_being_told() {
+fn the_first_in_the_queue_takes_a_free_lock_without_being_notified() {
     for entry in [FAIR, TWO] {
-        let mut bench = Bench::held();
-        bench.wait(entry);
-        bench.wait(THREE);
+        let mut bench = Bench::with_waiters(&[entry, THREE]);
         bench.pass(TTL + 1); // expired, and nothing is published; the waiters have tried meanwhile
         let life = i64::try_from(bench.now_us + 1).unwrap();
         for client in ["one", "two", "three"] {
@@ -264,39 +256,32 @@ fn the_first_in_line_takes_a_free_lock_without_being_told() {
 }
 
 #[test]
-fn who_leaves_passes_on_what_it_may_have_been_told() {
+fn a_waiter_that_leaves_passes_on_the_hint_that_it_may_have_got() {
     for (first, claimed) in [(TWO, false), ("f:two:1 pid=2", true)] {
-        let mut bench = Bench::held();
-        bench.wait(first);
-        bench.wait(THREE);
+        let mut bench = Bench::with_waiters(&[first, THREE]);
         assert!(matches!(bench.leave(first).verdict, Verdict::No { .. }));
-        assert_eq!((bench.told(), bench.line()), (vec![], vec![THREE.to_owned()]), "the lock is held: nobody is told");
+        assert_eq!((bench.published(), bench.line()), (vec![], vec![THREE.to_owned()]), "the lock is held: nobody is notified");
         bench.wait_again(first, T);
         bench.release("holder");
-        bench.told();
+        bench.published();
         assert_eq!(bench.holder().is_some(), claimed);
         bench.leave(first);
-        assert_eq!((bench.told(), bench.holder()), (vec![message("three", "free", "b1")], None), "{first}");
+        assert_eq!((bench.published(), bench.holder()), (vec![message("three", "free", "b1")], None), "{first}");
     }
 }
 
 #[test]
-fn a_claim_of_another_is_not_given_up_by_who_leaves() {
-    let mut bench = Bench::held();
-    bench.wait(FAIR);
-    bench.wait(TWO);
+fn a_claim_of_another_is_not_given_up_by_a_waiter_that_leaves() {
+    let mut bench = Bench::with_waiters(&[FAIR, TWO]);
     bench.release("holder");
-    bench.told();
+    bench.published();
     bench.leave(TWO);
-    assert_eq!((bench.told(), bench.holder()), (vec![], Some(&*claim(FAIR))));
+    assert_eq!((bench.published(), bench.holder()), (vec![], Some(&*claim(FAIR))));
 }
 
 #[test]
 fn a_client_that_is_silent_for_three_seconds_is_dead_with_all_its_waiters() {
-    let mut bench = Bench::held();
-    for entry in [FAIR, ONE, TWO] {
-        bench.wait(entry);
-    }
+    let mut bench = Bench::with_waiters(&[FAIR, ONE, TWO]);
     bench.pass(3_000);
     assert_eq!(bench.line(), [FAIR, ONE, TWO], "to the end of its life");
     bench.pass(1);
@@ -304,14 +289,12 @@ fn a_client_that_is_silent_for_three_seconds_is_dead_with_all_its_waiters() {
     assert_eq!(bench.wait(TWO).queued, at(2, T + 2), "who looks is alive again; nobody has dropped the others yet");
     assert_eq!(bench.line(), [TWO]);
     bench.release("holder");
-    assert_eq!(bench.told(), [message("two", "claim", "b1")]);
+    assert_eq!(bench.published(), [message("two", "claim", "b1")]);
 }
 
 #[test]
 fn one_waiter_that_looks_keeps_the_others_of_its_client_in_line() {
-    let mut bench = Bench::held();
-    bench.wait(FAIR);
-    bench.wait(ONE);
+    let mut bench = Bench::with_waiters(&[FAIR, ONE]);
     for _ in 0..5 {
         bench.pass(1_000);
         bench.wait(ONE);
@@ -321,30 +304,25 @@ fn one_waiter_that_looks_keeps_the_others_of_its_client_in_line() {
 
 #[test]
 fn a_queue_without_living_waiters_is_no_key_once_somebody_has_looked() {
-    let mut bench = Bench::held();
-    bench.wait(TWO);
+    let mut bench = Bench::with_waiters(&[TWO]);
     bench.leave(TWO);
     assert_eq!(bench.line(), [] as [&str; 0]);
     bench.release("holder");
     assert!(!bench.has_queue());
 
-    let mut bench = Bench::held();
-    bench.wait(TWO);
+    let mut bench = Bench::with_waiters(&[TWO]);
     bench.pass(TTL + 1);
     bench.attempt("newcomer", false);
     assert!(!bench.has_queue(), "all of them are dead");
 
-    let mut bench = Bench::held();
-    bench.wait(TWO);
+    let mut bench = Bench::with_waiters(&[TWO]);
     bench.pass(60_001);
     assert!(!bench.has_queue(), "and nobody has to look at all");
 }
 
 #[test]
-fn who_shares_its_place_goes_to_the_tail_with_its_grant() {
-    let mut bench = Bench::held();
-    bench.wait(TWO);
-    bench.wait(THREE);
+fn a_waiter_that_shares_its_place_goes_to_the_tail_with_its_grant() {
+    let mut bench = Bench::with_waiters(&[TWO, THREE]);
     bench.release("holder");
     bench.pass(5);
     let granted = bench.wait_for(TWO, T, true);
@@ -360,7 +338,11 @@ fn on_a_quorum_the_queue_is_a_hint_and_bars_nobody() {
     bench.wait(THREE);
     bench.pass(2_000);
     bench.release("holder");
-    assert_eq!(bench.told(), [message("two", "free", "b1"), message("three", "next", "b1")], "no claim, however long it waited");
+    assert_eq!(
+        bench.published(),
+        [message("two", "free", "b1"), message("three", "next", "b1")],
+        "no claim, however long it waited"
+    );
     assert_eq!(bench.attempt("newcomer", false).verdict, Verdict::Vote);
 }
 

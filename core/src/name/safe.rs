@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_keeps_its_beginning_and_is_told_from_all_others() {
+    fn a_long_text_keeps_its_beginning_and_differs_from_all_others() {
         let mut names = HashMap::new();
         for (piece, offset) in [("x", 0), ("é", 0), ("é", 1), ("🔒", 0), ("🔒", 3), ("}", 0), ("}", 1), ("}", 2), ("%", 1)]
         {

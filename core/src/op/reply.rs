@@ -137,6 +137,6 @@ pub enum Queued {
         /// The first of them.
         first: Vec<String>,
     },
-    /// Release: the next waiter could not be told, and why.
-    Untold(String),
+    /// Release: the next waiter could not be notified, and why.
+    NotNotified(String),
 }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_bound_is_told_however_far_off_a_time_is() {
+    fn the_same_bound_is_named_however_far_off_a_time_is() {
         let told = |error: Error| {
             error.in_words_of(Language::Python).split(" (given").next().unwrap().replace(" a number of seconds", "")
         };

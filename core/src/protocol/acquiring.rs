@@ -147,12 +147,12 @@ impl Acquiring {
     /// Takes a new role in the local queue; `at` is the time of the next try.
     pub(super) fn take_role(&mut self, role: Role, at: Option<Tick>, now: Tick, context: &mut Context<'_>) {
         self.waiting.take_role(role);
-        if role == Role::First && !mutant!(FrontIsDeaf) {
+        if role == Role::First && !mutant!(FirstRoleDoesNotListen) {
             // The waiter before it may have got the lock at once, with this one behind it. Then this client doesn't listen yet.
             context.out.push(Command::Listen);
         }
-        let at =
-            at.map_or(now, |at| if mutant!(TurnTrustsTtl) { at } else { at.min(wait::after_busy(now, true, 0, context.rng)) });
+        let at = at
+            .map_or(now, |at| if mutant!(FirstRoleTrustsTtl) { at } else { at.min(wait::after_busy(now, true, 0, context.rng)) });
         self.next_try = self.next_try.min(at);
         if let Some(since) = self.waiting.slot().and_then(|slot| slot.unavailable_since()) {
             self.outage.join(since.max(self.started));

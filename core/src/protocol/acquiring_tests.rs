@@ -130,7 +130,7 @@ fn the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for(
 }
 
 #[test]
-fn a_wait_without_end_is_told_of_once_when_it_is_long() {
+fn a_wait_without_end_is_reported_once_when_it_is_long() {
     let cases = [
         (Wait::Forever, false, vec![at(5_000)]),
         (Wait::Forever, true, vec![at(5_000)]),
@@ -159,7 +159,7 @@ fn a_wait_without_end_is_told_of_once_when_it_is_long() {
 }
 
 #[test]
-fn events_tell_once_that_it_waits_in_line_and_that_it_was_told() {
+fn events_say_once_that_it_waits_in_the_queue_and_that_it_was_notified() {
     let (_lines, seats) = seats(1, false);
     let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
     let mut kinds = Vec::new();
@@ -228,7 +228,7 @@ fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a
 #[test]
 fn bugs_planted_in_an_acquire_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::FrontIsDeaf, the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for);
+    assert_noticed(Mutant::FirstRoleDoesNotListen, the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for);
 }
 
 fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {

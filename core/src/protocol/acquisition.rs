@@ -162,8 +162,8 @@ impl Acquisition {
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {
             _ if tag.step == Step::Release => {
-                if let Ok(Reply { queued: Queued::Untold(why), .. }) = &answer {
-                    out.push(Command::Untold(why.clone()));
+                if let Ok(Reply { queued: Queued::NotNotified(why), .. }) = &answer {
+                    out.push(Command::NotNotified(why.clone()));
                 }
                 if let Some(removal) = self.removals.iter_mut().find(|removal| removal.round == tag.round) {
                     removal.answer((server, tag.sent), now, &answer);

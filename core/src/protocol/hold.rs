@@ -238,7 +238,7 @@ impl Hold {
             // One round fulfils all requests and is the renewal, too: it asks for the longest span of all. A renewal behind an
             // extension to a shorter span would come too late on a slow link.
             if let Some(span) = self.requests.span() {
-                let span = if self.renewing && !mutant!(ExtendDelaysBeat) { span.max(ttl) } else { span };
+                let span = if self.renewing && !mutant!(ExtendDelaysRenewal) { span.max(ttl) } else { span };
                 self.send(recipe, span, now, rounds, out);
                 self.requests.sent(*rounds);
             } else if self.renewing {
@@ -312,7 +312,7 @@ impl Hold {
             sent => sent,
         };
         let end = validity::end(counted_from, extension.span).min(self.hold_end);
-        self.validity_end = if mutant!(BeatShortens) { end } else { self.validity_end.max(end) };
+        self.validity_end = if mutant!(RenewalShortens) { end } else { self.validity_end.max(end) };
         self.timeouts = 0;
         self.next_renewal = self.renewal_after(recipe).max(now);
         let fulfilled = self.requests.fulfil(extension.round);
@@ -352,7 +352,11 @@ impl Hold {
 
     /// The time of the next renewal; `NEVER` once validity reaches the end that `max_hold` sets.
     fn renewal_after(&self, recipe: &Recipe) -> Tick {
-        if self.validity_end >= self.hold_end { Tick::NEVER } else { validity::next_beat(self.validity_end, recipe.options.ttl) }
+        if self.validity_end >= self.hold_end {
+            Tick::NEVER
+        } else {
+            validity::next_renewal(self.validity_end, recipe.options.ttl)
+        }
     }
 
     /// Ends a round without a majority: tries again while validity lasts, and answers callers that have waited long enough.

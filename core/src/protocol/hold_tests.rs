@@ -186,23 +186,23 @@ fn an_extend_that_nobody_answers_is_given_up_a_response_timeout_after_the_last_t
 }
 
 #[test]
-fn an_extend_behind_a_beat_that_hangs_does_not_wait_for_two_rounds() {
+fn an_extend_behind_a_renewal_that_hangs_does_not_wait_for_two_rounds() {
     // A deadline shorter than the response timeout: the renewal under way is confirmed after the last moment to try again.
     let mut recipe = recipe(1, ms(30_000));
     recipe.unavailable_after = ms(100);
     let mut bench = Bench::held(recipe);
     // After the time at which the connection is opened.
     bench.run(at(2_000), |_, _| None);
-    let beat = bench.machine.wake_at();
-    let slow = |_: usize, sent: Tick| (sent == beat).then(|| (ms(900), yes(Verdict::Ok)));
-    bench.run(beat.after(ms(50)), slow);
+    let renewal = bench.machine.wake_at();
+    let slow = |_: usize, sent: Tick| (sent == renewal).then(|| (ms(900), yes(Verdict::Ok)));
+    bench.run(renewal.after(ms(50)), slow);
     bench.extend(1, slow);
-    bench.run(beat.after(ms(5_000)), slow);
-    assert_eq!(bench.told(), [(1, beat.after(ms(50 + 100 + 1_000)), Some(Code::Unavailable))]);
+    bench.run(renewal.after(ms(5_000)), slow);
+    assert_eq!(bench.told(), [(1, renewal.after(ms(50 + 100 + 1_000)), Some(Code::Unavailable))]);
 }
 
 #[test]
-fn what_the_first_beat_will_use_is_made_ready_once_and_well_before_it() {
+fn what_the_first_renewal_will_use_is_made_ready_once_and_well_before_it() {
     let mut bench = Bench::held(recipe(1, ms(10_000)));
     bench.run(at(9_000), |_, _| Some((ms(1), yes(Verdict::Ok))));
     assert_eq!((&bench.warmed[..], bench.tries[0] > at(3_000)), (&[at(500)][..], true));

@@ -86,11 +86,11 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_that_many_holds_see_is_told_of_once_and_the_next_one_again() {
+    fn a_jump_that_many_holds_see_is_reported_once_and_the_next_one_again() {
         let mut jumps = Jumps::default();
         let mut is_news = |server, since, seen| jumps.is_news(&Jump { server, by: ms(5_000), since: at(since), seen: at(seen) });
         assert!(is_news(0, 100, 200));
-        assert!(!is_news(0, 100, 200), "another hold of the same beat");
+        assert!(!is_news(0, 100, 200), "another hold of the same renewal");
         assert!(!is_news(0, 50, 900), "a hold with a long ttl, which saw both clocks at other times");
         assert!(is_news(1, 50, 900), "another server");
         assert!(is_news(0, 200, 300), "the same hold sees a second jump");

@@ -115,7 +115,7 @@ impl Recipe {
     /// Whether the acquire waits in the queues. One attempt doesn't, and neither does an adopt that wants only the hold that was
     /// handed over.
     #[must_use]
-    pub fn lines_up(&self) -> bool {
+    pub fn waits_in_queues(&self) -> bool {
         let only_adopts = self.adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
         !only_adopts && self.options.wait != Wait::For(Duration::ZERO)
     }
@@ -258,7 +258,7 @@ pub enum Command {
     /// Leave the local queue.
     Quit(LeaveReason),
     /// Warn that the next waiter could not be notified of the release, with the reason.
-    Untold(String),
+    NotNotified(String),
     /// Warn that a server's clock jumped, unless another hold has seen that jump.
     Jumped(Jump),
     /// Emit an event.

@@ -173,7 +173,7 @@ fn a_server_that_is_gone_is_given_up_in_time_by_a_process_that_is_always_late() 
 }
 
 #[test]
-fn a_holders_callers_are_told_what_is_read_when_the_process_goes_on() {
+fn a_holders_callers_get_what_is_read_when_the_process_goes_on() {
     let extend: fn() -> Input = || Input::Extend(1, Amount::Own);
     let release: fn() -> Input = || Input::Release(1, Manner::Explicit);
     for ask in [extend, release] {
@@ -219,7 +219,7 @@ fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
 }
 
 #[test]
-fn who_takes_a_turn_over_knows_how_long_the_process_stood_still() {
+fn a_waiter_that_takes_over_knows_how_long_the_process_stood_still() {
     let mut queues = LocalQueues::new("c", "", 1);
     let seats: Vec<Seat> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
     let mut first = Process::start(Wait::Forever, false, Some(seats[0].clone()));

@@ -13,7 +13,7 @@ use crate::protocol::{Acquisition, Input, Step, Tag};
 use crate::wait::{LeaveReason, LocalQueues, Role};
 
 #[test]
-fn a_server_that_lines_the_winner_up_after_its_grant_is_told_that_it_left() {
+fn a_server_that_queues_the_winner_after_its_grant_learns_that_it_left() {
     for (queued, behind, leaves) in [
         (Queued::At { rank: 0, arrival: 9 }, false, true),
         (Queued::At { rank: 0, arrival: 9 }, true, false),

@@ -15,7 +15,7 @@ fn slow(trip: u64) -> Bench {
 }
 
 #[test]
-fn f04_a_hold_whose_beats_are_all_answered_within_validity_is_kept_however_slow_the_link() {
+fn f04_a_hold_whose_renewals_are_all_answered_within_validity_is_kept_however_slow_the_link() {
     for trip in [0, 100, 220, 250, 330, 400, 500, 600, 640] {
         let bench = slow(trip);
         assert_eq!(bench.lost, None, "every round trip takes {trip} ms");
@@ -58,7 +58,7 @@ fn an_extend_whose_first_try_is_answered_late_is_fulfilled_once_and_from_its_own
 }
 
 #[test]
-fn a_beat_does_not_wait_for_an_extension_that_asks_for_less() {
+fn a_renewal_does_not_wait_for_an_extension_that_asks_for_less() {
     let mut bench = Bench::held(recipe(1, ms(1_000)));
     let answer = |_: usize, _: Tick| Some((ms(450), yes(Verdict::Ok)));
     // Just before the first renewal is due. When the extend is answered, no renewal could be answered in time any more.
@@ -186,7 +186,7 @@ impl Bare {
 fn the_tables_notice_what_is_left_out() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::EarlierYesStands, what_a_server_says_later_withdraws_its_earlier_yes);
-    assert_noticed(Mutant::ExtendDelaysBeat, a_beat_does_not_wait_for_an_extension_that_asks_for_less);
+    assert_noticed(Mutant::ExtendDelaysRenewal, a_renewal_does_not_wait_for_an_extension_that_asks_for_less);
     assert_noticed(Mutant::LongerRoundForgotten, an_earlier_round_that_reaches_further_counts_also_behind_a_later_one);
     assert_noticed(Mutant::StaleRefusal, what_ends_first_is_not_the_round_that_was_sent_last);
 }

@@ -50,7 +50,7 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
         let none = vec![false; recipe.servers.len()];
-        let is_endless = recipe.lines_up() && recipe.options.wait == Wait::Forever;
+        let is_endless = recipe.waits_in_queues() && recipe.options.wait == Wait::Forever;
         let long_at = if is_endless { now.after(LONG_WAIT) } else { Tick::NEVER };
         Self { seat, hints: none.clone(), look_at: Tick::NEVER, woken: None, split: false, in_vain: none, polls: 0, long_at }
     }
@@ -179,7 +179,7 @@ impl Waiting {
     /// Takes a new role in the local queue, after a waiter left or the servers failed.
     pub(super) fn take_role(&mut self, role: Role) {
         // The first waiter of a local queue stays so until it leaves, in whatever order its wake-ups arrive.
-        if let Some(seat) = self.seat.as_mut().filter(|seat| seat.role != Role::First || mutant!(SpeakerDemoted)) {
+        if let Some(seat) = self.seat.as_mut().filter(|seat| seat.role != Role::First || mutant!(FirstRoleTaken)) {
             seat.role = role;
         }
     }

@@ -140,7 +140,7 @@ fn a_holder_of_another_library_is_looked_after_by_whoever_speaks_for_the_line() 
 }
 
 #[test]
-fn who_is_told_nothing_polls() {
+fn a_waiter_without_hints_polls() {
     for (rank, listens) in [(None, true), (Some(0), false)] {
         let mut bench = Bench::new(1, Role::First);
         bench.queues.listen_state().set(0, listens);
@@ -282,10 +282,10 @@ fn who_speaks_for_the_line_does_so_until_it_leaves() {
 }
 
 #[test]
-fn a_rank_is_told_by_a_server_that_put_the_waiter_in_its_queue() {
+fn a_rank_comes_from_a_server_that_put_the_waiter_in_its_queue() {
     let bench = Bench::new(3, Role::First);
     assert_eq!(bench.waiting.rank(&Queued::At { rank: 4, arrival: 17 }), Some(4));
-    for other in [Queued::Nothing, Queued::Untold("why".to_owned()), Queued::Waiters { count: 1, first: vec![] }] {
+    for other in [Queued::Nothing, Queued::NotNotified("why".to_owned()), Queued::Waiters { count: 1, first: vec![] }] {
         assert_eq!(bench.waiting.rank(&other), None);
     }
     let alone = Waiting::new(&bench.recipe, None, at(0));
@@ -316,7 +316,7 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
 #[test]
 fn bugs_planted_in_a_waiter_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::SpeakerDemoted, who_speaks_for_the_line_does_so_until_it_leaves);
+    assert_noticed(Mutant::FirstRoleTaken, who_speaks_for_the_line_does_so_until_it_leaves);
     assert_noticed(Mutant::SplitStirs, a_vote_that_was_split_is_tried_again_soon_whoever_speaks);
     assert_noticed(Mutant::HearsIgnored, a_server_that_begins_or_ceases_to_tell_makes_the_front_look);
     assert_noticed(Mutant::MinorityIgnored, on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause);

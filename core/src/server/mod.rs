@@ -74,7 +74,7 @@ pub enum Notice {
     /// From now on messages arrive. This comes again after every reconnect: earlier messages may be lost.
     Listening,
     /// No messages arrive: the connection broke, or the server doesn't allow it. `Listening` may follow.
-    Deaf(Failure),
+    NotListening(Failure),
     /// A message on the channel.
     Message(String),
 }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_a_users_own_is_told_of_a_renewal_to_come_and_of_a_close() {
+    fn a_server_of_a_users_own_is_notified_of_a_renewal_to_come_and_of_a_close() {
         let noting = Arc::new(Noting::default());
         let own = OwnServer::new(Arc::clone(&noting) as Arc<dyn Server>, Emitter::new(None, false));
         own.warm();

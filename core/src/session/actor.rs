@@ -68,7 +68,7 @@ impl LockActor {
     pub(crate) fn begin(session: Arc<Session>, recipe: Arc<Recipe>, context: Option<u64>, acquirer: Acquirer) -> Arc<Self> {
         let id = session.next_id();
         let new = |seat| Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), seat, acquirer);
-        let actor = if recipe.lines_up() {
+        let actor = if recipe.waits_in_queues() {
             // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
             let adopts = recipe.adopt.is_some();
             let seat = |seat: Seat| if adopts { seat.may_try() } else { seat };
@@ -140,7 +140,7 @@ impl LockActor {
     }
 
     /// Notes that the holder knows that the lock is not held.
-    pub(crate) fn holder_is_told(&self) {
+    pub(crate) fn note_holder_knows(&self) {
         self.holder_knows.store(true, Ordering::Relaxed);
     }
 
@@ -153,7 +153,7 @@ impl LockActor {
         // A user closes a client on purpose.
         let Some(loss) = error.loss().filter(|loss| loss.reason != LossReason::Closed) else { return };
         // One warning is enough.
-        self.holder_is_told();
+        self.note_holder_knows();
         let mut warning = Event::new(EventKind::Warning);
         warning.lock = Some(self.recipe.name().to_owned());
         (warning.reason, warning.rival) = (Some(loss.reason), loss.rival.clone());
@@ -164,7 +164,7 @@ impl LockActor {
 
     /// Calls `watcher` when the hold ends, or at once if it has ended. Else gives the number for [`LockActor::unwatch`].
     pub(crate) fn watch(&self, watcher: Watcher) -> Option<u64> {
-        self.holder_is_told();
+        self.note_holder_knows();
         let mut state = self.state.lock();
         if state.loss.is_some() || state.failed || state.machine.is_finished() {
             let loss = state.loss.clone();
@@ -283,7 +283,7 @@ impl LockActor {
             }
             Command::Warm => self.session.warm(),
             Command::Listen => self.session.listen(),
-            Command::Untold(why) => self.session.warn_unpublished(&self.recipe.keys, &why),
+            Command::NotNotified(why) => self.session.warn_unpublished(&self.recipe.keys, &why),
             Command::WaitsLong { since } => self.notice_own_hold(since),
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
             Command::Yield => self.session.let_others_try(self.recipe.keys.lock(), self.id),
@@ -296,7 +296,7 @@ impl LockActor {
             Command::Extended(call, result) => {
                 if let Some(Caller::Extend(responder)) = self.take_caller(call) {
                     if result.as_ref().is_err_and(|error| error.loss().is_some()) {
-                        self.holder_is_told();
+                        self.note_holder_knows();
                     }
                     responder.respond(result);
                 }

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_would_wait_for_itself_is_told_at_once() {
+    fn a_task_that_would_wait_for_itself_is_refused_at_once() {
         let client = Client::open("memory://bodies-same-task").unwrap();
         let held = lock(&client, &[1]).acquire_blocking().unwrap();
         assert_eq!(refused(&lock(&client, &[1])), None, "it isn't in a body yet: another thread may release it");

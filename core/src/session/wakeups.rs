@@ -101,7 +101,7 @@ impl Session {
         match notice {
             Notice::Message(message) => self.hint(server, &message),
             Notice::Listening => self.set_listening(server, true),
-            Notice::Deaf(failure) => {
+            Notice::NotListening(failure) => {
                 self.set_listening(server, false);
                 // A broken connection has an event of its own, and is opened again.
                 if matches!(failure.kind, FailureKind::Denied | FailureKind::Protocol | FailureKind::Other) {

@@ -66,13 +66,13 @@ fn a_message_for_a_waiter_that_has_left_takes_its_entry_off_the_queue_once_in_a_
 
 #[test]
 fn a_server_that_refuses_to_tell_is_warned_of_and_one_that_broke_is_not() {
-    let puppet = Puppet::new("deaf");
+    let puppet = Puppet::new("not-listening");
     let (client, events) = client(&puppet);
     let _held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
     let _waiter = waits(&client, "a", false);
-    puppet.say(Notice::Deaf(Failure::unknown(FailureKind::Disconnected, "the connection broke")));
+    puppet.say(Notice::NotListening(Failure::unknown(FailureKind::Disconnected, "the connection broke")));
     assert_eq!(warnings(&events), Vec::<String>::new());
-    puppet.say(Notice::Deaf(Failure::unknown(FailureKind::Denied, "no right to subscribe")));
+    puppet.say(Notice::NotListening(Failure::unknown(FailureKind::Denied, "no right to subscribe")));
     let told = warnings(&events);
     assert!(told.len() == 1 && told[0].starts_with("waiters poll"), "{told:?}");
 }
@@ -83,7 +83,7 @@ fn the_first_waiter_looks_for_itself_when_messages_begin_or_end() {
     let (client, _) = client(&puppet);
     let _held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
     let _waiters = [waits(&client, "a", false), waits(&client, "a", false)];
-    for notice in [Notice::Deaf(Failure::unknown(FailureKind::Disconnected, "broke")), Notice::Listening] {
+    for notice in [Notice::NotListening(Failure::unknown(FailureKind::Disconnected, "broke")), Notice::Listening] {
         let before = puppet.submitted();
         puppet.say(notice.clone());
         assert!(puppet.submitted() - before <= 1, "{notice:?}: one looks for all");

@@ -23,7 +23,7 @@ impl Session {
         if !self.warnings.unpublished.swap(true, Ordering::Relaxed) {
             let mut event = Event::of(EventKind::Warning, keys);
             event.message =
-                Some(format!("the next waiter is not told of a release, and notices within a second: {}", quoted(why)));
+                Some(format!("the next waiter is not notified of a release, and finds out within a second: {}", quoted(why)));
             self.emit(&event);
         }
     }

@@ -179,12 +179,12 @@ impl LocalQueue {
                 })
                 .collect();
         }
-        let front = self.waiters.front().filter(|_| was_front && !mutant!(TurnKept));
+        let front = self.waiters.front().filter(|_| was_front && !mutant!(FirstRoleKept));
         let wakeup = front.map(|(waiter, next)| {
             let same = Arc::ptr_eq(next, slot);
             let at = match reason {
                 // A waiter with a slot of its own is in the servers' queues already.
-                LeaveReason::Granted { until, stays } if stays || !same || mutant!(TurnNotLinedUp) => Some(until),
+                LeaveReason::Granted { until, stays } if stays || !same || mutant!(FirstRoleNotQueued) => Some(until),
                 LeaveReason::Granted { .. } | LeaveReason::GaveUp | LeaveReason::Failed => None,
             };
             Wakeup { waiter: *waiter, role: Role::First, at }

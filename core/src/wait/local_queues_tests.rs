@@ -1,3 +1,5 @@
+//! The local queues: which waiter is the first, what roles the others get, and who is woken.
+
 use crate::clock::Tick;
 use crate::wait::{Hint, Hinted, LeaveReason, LocalQueues, Role, Slot, Wakeup};
 
@@ -79,7 +81,7 @@ fn a_place_is_shared_until_the_last_but_one_has_left_and_is_never_used_again() {
 }
 
 #[test]
-fn when_the_front_leaves_the_next_one_is_told() {
+fn when_the_front_leaves_the_next_one_is_woken() {
     // The waiters, the reason why the first one leaves, and the time of the next one's try.
     for (fair, reason, at) in [
         ([false, false], LeaveReason::GaveUp, None),
@@ -120,7 +122,7 @@ fn whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up
 }
 
 #[test]
-fn when_somebody_else_leaves_nobody_is_told() {
+fn when_somebody_else_leaves_nobody_is_woken() {
     for reason in [LeaveReason::GaveUp, granted(false)] {
         let mut queues = queues();
         join(&mut queues, &[true, true, true]);
@@ -141,7 +143,7 @@ fn a_line_of_which_one_failed_dissolves_each_finds_out_for_itself() {
 }
 
 #[test]
-fn a_waiter_that_cannot_make_use_of_its_turn_lets_the_others_try() {
+fn a_waiter_that_cannot_make_use_of_its_role_lets_the_others_try() {
     let mut queues = queues();
     join(&mut queues, &[false, true, false]);
     assert_eq!(queues.pass(LOCK, 1), [once(2), once(3)]);
@@ -258,9 +260,9 @@ fn an_outage_begins_for_the_whole_line_when_one_notices_and_ends_with_an_answer(
 fn bugs_planted_in_a_line_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FairSharesPlace, waiters_share_one_place_and_fair_ones_have_one_each);
-    assert_noticed(Mutant::TurnNotLinedUp, when_the_front_leaves_the_next_one_is_told);
+    assert_noticed(Mutant::FirstRoleNotQueued, when_the_front_leaves_the_next_one_is_woken);
     let behind = whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up_again;
     assert_noticed(Mutant::SharedPlaceDropped, behind);
     assert_noticed(Mutant::FailureKept, a_line_of_which_one_failed_dissolves_each_finds_out_for_itself);
-    assert_noticed(Mutant::YieldKept, a_waiter_that_cannot_make_use_of_its_turn_lets_the_others_try);
+    assert_noticed(Mutant::YieldKept, a_waiter_that_cannot_make_use_of_its_role_lets_the_others_try);
 }

@@ -20,7 +20,7 @@ pub(super) struct PassedNotices(HashMap<(usize, Box<str>), Tick>);
 impl PassedNotices {
     /// Whether a notice may be passed on: once in a claim window for each server and lock. Remembers a notice that may.
     pub(super) fn may_pass(&mut self, server: usize, lock: &str, now: Tick) -> bool {
-        if mutant!(EveryTurnPassed) {
+        if mutant!(EveryHintPassed) {
             return true;
         }
         if self.0.len() >= MOST {
@@ -44,7 +44,7 @@ mod tests {
         Tick::from_micros(ms * 1_000)
     }
 
-    fn one_turn_is_passed_on_for_each_lock_and_claim_window() {
+    fn one_hint_is_passed_on_for_each_lock_and_claim_window() {
         let mut notices = PassedNotices::default();
         for (server, lock, now, may) in [
             (0, "a", 1_000, true),
@@ -70,13 +70,13 @@ mod tests {
 
     #[test]
     fn turns_are_passed_on_in_measure() {
-        one_turn_is_passed_on_for_each_lock_and_claim_window();
+        one_hint_is_passed_on_for_each_lock_and_claim_window();
         a_sender_that_names_ever_new_locks_gets_no_further();
     }
 
     #[cfg(feature = "mutants")]
     #[test]
     fn planted_bugs_fail_the_tables() {
-        crate::mutant::assert_noticed(crate::mutant::Mutant::EveryTurnPassed, a_sender_that_names_ever_new_locks_gets_no_further);
+        crate::mutant::assert_noticed(crate::mutant::Mutant::EveryHintPassed, a_sender_that_names_ever_new_locks_gets_no_further);
     }
 }

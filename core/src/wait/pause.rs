@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_is_told_looks_once_a_second_all_the_same() {
+    fn a_waiter_that_gets_hints_looks_once_a_second_all_the_same() {
         let mut rng = fastrand::Rng::with_seed(1);
         let pause = after_busy(Tick::default(), true, 99, &mut rng).since(Tick::default());
         assert!(pause >= ms(750) && pause <= ms(1_000), "{pause:?}");

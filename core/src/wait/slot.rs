@@ -14,8 +14,8 @@ pub struct ListenState(Box<[AtomicU8]>);
 
 /// This client has not listened there yet.
 const UNKNOWN: u8 = 0;
-const HEARS: u8 = 1;
-const DEAF: u8 = 2;
+const LISTENING: u8 = 1;
+const NOT_LISTENING: u8 = 2;
 
 impl ListenState {
     /// The state before any server has answered.
@@ -26,13 +26,13 @@ impl ListenState {
 
     /// The server announces releases from now on, or announces none.
     pub fn set(&self, server: usize, listens: bool) {
-        self.0[server].store(if listens { HEARS } else { DEAF }, Ordering::Relaxed);
+        self.0[server].store(if listens { LISTENING } else { NOT_LISTENING }, Ordering::Relaxed);
     }
 
     /// Whether `needed` servers announce releases, or may do so.
     #[must_use]
     pub fn suffices(&self, needed: usize) -> bool {
-        self.0.iter().filter(|server| server.load(Ordering::Relaxed) != DEAF).count() >= needed
+        self.0.iter().filter(|server| server.load(Ordering::Relaxed) != NOT_LISTENING).count() >= needed
     }
 }
 

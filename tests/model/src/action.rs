@@ -28,7 +28,7 @@ pub enum Action {
     /// The client is granted the lock.
     Grant { a: usize },
     /// The holder sends an extension.
-    Beat { a: usize },
+    Renew { a: usize },
     /// It arrives.
     Extend { a: usize, s: usize },
     /// The holder believes in it.
@@ -78,7 +78,7 @@ pub fn for_each(state: &State, scenario: &Scenario, mut each: impl FnMut(Action,
             Phase::Confirming if client::is_granted(state, a, scenario.broken) => try_one(Action::Grant { a }),
             Phase::Held if scenario.ahead > 1 => {
                 if attempt.sent < scenario.ahead {
-                    try_one(Action::Beat { a });
+                    try_one(Action::Renew { a });
                 }
                 if client::is_extended(state, a, scenario.broken) {
                     try_one(Action::Extended { a });
@@ -188,7 +188,7 @@ pub fn apply(state: &mut State, scenario: &Scenario, action: Action) -> Option<V
             client::grant(state, a);
             return violation;
         }
-        Action::Beat { a } => client::beat(state, a, broken),
+        Action::Renew { a } => client::renew(state, a, broken),
         Action::Extend { a, s } => {
             let hold = &state.attempts[a];
             let life = if scenario.timed { hold.sent } else { 0 };

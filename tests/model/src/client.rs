@@ -90,7 +90,7 @@ pub fn grant(state: &mut State, attempt: usize) {
 }
 
 /// An extension is sent, in place of the one under way if there is one.
-pub fn beat(state: &mut State, attempt: usize, broken: Option<Rule>) {
+pub fn renew(state: &mut State, attempt: usize, broken: Option<Rule>) {
     state.attempts[attempt].sent += 1;
     state.attempts[attempt].heals |= broken == Some(Rule::EarlyHeal);
     if broken != Some(Rule::CountEarlierRound) {

@@ -149,7 +149,7 @@ fn happened(step: &Step, fence: &dyn Fn(Fence) -> usize) -> String {
         Action::Choose { a, .. } => format!("{} has a majority of votes: its token is {}", who(a), token(a)),
         Action::Confirm { a, s } => format!("server {} gets the confirm({}) of {}", s + 1, fence(server(s).fence), who(a)),
         Action::Grant { a } => format!("{} is granted with fence {}", who(a), token(a)),
-        Action::Beat { a } => format!("{} sends an extension", who(a)),
+        Action::Renew { a } => format!("{} sends an extension", who(a)),
         Action::Extend { a, s } => format!("server {} extends the key of {}", s + 1, who(a)),
         Action::Extended { a } => format!("a majority extended: {} is valid for longer", who(a)),
         Action::Heal { a, s } => format!("server {} heals the key of {}", s + 1, who(a)),

@@ -40,7 +40,7 @@ impl Events {
     }
 
     /// Waits until a renewal is confirmed that begins after this call. The second one from now does.
-    pub fn next_beat(&self) {
+    pub fn next_renewal(&self) {
         self.more(EventKind::Renewed, 2);
     }
 }

@@ -30,7 +30,7 @@ fn f01_a_blocked_executor_keeps_its_lock() {
     let (client, rival) = (open(&server.url()), open(&server.url()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        // With a ttl that leaves a busy machine time for each beat.
+        // With a ttl that leaves a busy machine time for each renewal.
         let ttl = ms(1_500);
         let held = client.lock("a").ttl(ttl).acquire().await.unwrap();
         std::thread::sleep(5 * ttl);
@@ -148,7 +148,7 @@ fn an_extension_never_shortens() {
 fn f08_max_hold_ends_a_hold_whatever_renews_or_extends_it() {
     let server = RealServer::start();
     let client = open(&server.url());
-    // After the first beat.
+    // After the first renewal.
     let span = TTL * 2 / 3;
     let start = Instant::now();
     let held = client.lock("a").ttl(TTL).max_hold(span).acquire_blocking().unwrap();

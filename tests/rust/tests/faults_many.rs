@@ -13,7 +13,7 @@ const fn ms(n: u64) -> Duration {
 }
 
 #[test]
-fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_told_before_the_server_expires_them() {
+fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_lost_before_the_server_expires_them() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let client = Client::open(proxy.url()).unwrap();
@@ -71,7 +71,7 @@ fn f04_holds_behind_a_server_that_stands_still_are_kept_where_enough_was_left() 
         }
         held.extend(grants.iter().take(500).map(|held| held.expect("the lock is free")));
     }
-    // All are renewed by now, or about to be: their beats fall into the time in which the server stands still.
+    // All are renewed by now, or about to be: their renewals fall into the time in which the server stands still.
     let least = || held.iter().map(locktender::Held::remaining).min().unwrap();
     std::thread::sleep(least().saturating_sub(ttl * 2 / 3));
     server.pause();

@@ -45,9 +45,9 @@ impl Heard {
         assert_eq!(self.next(), Notice::Listening);
     }
 
-    fn is_deaf(&self) -> FailureKind {
+    fn not_listening(&self) -> FailureKind {
         match self.within(SILENCE) {
-            Notice::Deaf(failure) => failure.kind,
+            Notice::NotListening(failure) => failure.kind,
             other => panic!("{other:?}"),
         }
     }
@@ -145,7 +145,7 @@ fn a_connection_that_was_killed_is_replaced_although_nothing_is_sent() {
         let heard = Heard::on(&subject);
         heard.listens();
         server.command(&["CLIENT", "KILL", "ID", &connections(&server)[0]]);
-        assert_eq!(heard.is_deaf(), FailureKind::Disconnected);
+        assert_eq!(heard.not_listening(), FailureKind::Disconnected);
         heard.listens();
         published(&server, &heard);
         assert_eq!(connections(&server).len(), 1);
@@ -159,7 +159,7 @@ fn a_server_that_restarts_is_listened_to_again() {
     let heard = Heard::on(&subject);
     heard.listens();
     server.kill();
-    heard.is_deaf();
+    heard.not_listening();
     server.restart();
     heard.listens();
     published(&server, &heard);
@@ -171,7 +171,7 @@ fn a_server_that_starts_later_is_found() {
     server.kill();
     let subject = Subject::new(&server.url(), TIMEOUT);
     let heard = Heard::on(&subject);
-    assert_eq!(heard.is_deaf(), FailureKind::Refused);
+    assert_eq!(heard.not_listening(), FailureKind::Refused);
     server.restart();
     heard.listens();
 }
@@ -185,7 +185,7 @@ fn a_link_that_was_cut_is_replaced() {
     heard.listens();
     for _ in 0..3 {
         proxy.cut();
-        heard.is_deaf();
+        heard.not_listening();
         heard.listens();
     }
     published(&server, &heard);
@@ -207,7 +207,7 @@ fn survives_a_black_hole(server: &RealServer) {
     let heard = Heard::on(&subject);
     heard.listens();
     proxy.black_hole();
-    heard.is_deaf();
+    heard.not_listening();
     proxy.cut();
     proxy.restore();
     heard.listens();
@@ -234,7 +234,7 @@ fn a_quiet_connection_that_lives_stays() {
 }
 
 #[test]
-fn without_rights_on_the_channel_locks_work_and_the_listener_is_told() {
+fn without_rights_on_the_channel_locks_work_and_the_listener_is_notified() {
     for rules in ["~* resetchannels +@all", "~* &* +@all -subscribe -ssubscribe"] {
         for binary in Binary::all() {
             if !is_sharded(&binary) && rules.contains("ssubscribe") {
@@ -245,7 +245,7 @@ fn without_rights_on_the_channel_locks_work_and_the_listener_is_told() {
             locks(&subject);
             let before = connections(&server);
             let heard = Heard::on(&subject);
-            assert_eq!(heard.is_deaf(), FailureKind::Denied, "{} {rules}", binary.name);
+            assert_eq!(heard.not_listening(), FailureKind::Denied, "{} {rules}", binary.name);
             locks(&subject);
             assert_eq!(connections(&server), before, "asking again takes no other connection");
         }
@@ -258,7 +258,7 @@ fn a_right_for_plain_channels_alone_still_hears_what_is_published_there() {
     let subject = Subject::new(&format!("redis://ann:s3cret@127.0.0.1:{}", server.port()), TIMEOUT);
     let heard = Heard::on(&subject);
     // This server's scripts publish to sharded channels.
-    assert_eq!(heard.is_deaf(), FailureKind::Denied);
+    assert_eq!(heard.not_listening(), FailureKind::Denied);
     assert_eq!(server.command(&["PUBLISH", "news", "plain"]), Reply::Int(1));
     heard.hears("plain");
 }
@@ -277,7 +277,7 @@ fn a_peer_without_resp3_is_listened_to_on_a_second_connection() {
         let both = connections(&server);
         assert_eq!((both.len(), &both[0]), (2, &home[0]), "{}", binary.name);
         server.command(&["CLIENT", "KILL", "ID", &both[1]]);
-        heard.is_deaf();
+        heard.not_listening();
         heard.listens();
         published(&server, &heard);
         locks(&subject);
@@ -287,14 +287,14 @@ fn a_peer_without_resp3_is_listened_to_on_a_second_connection() {
 }
 
 #[test]
-fn a_peer_without_pub_sub_leaves_the_listener_deaf() {
+fn a_peer_without_pub_sub_leaves_the_listener_without_messages() {
     for hello in ["HELLO", "\"\""] {
         let lines = [format!("rename-command HELLO {hello}"), "rename-command SUBSCRIBE \"\"".into()];
         let options = lines.iter().fold(ServerOptions::new(), |options, line| options.config(line));
         let server = options.config("rename-command SSUBSCRIBE \"\"").start();
         let subject = Subject::new(&server.url(), TIMEOUT);
         let heard = Heard::on(&subject);
-        heard.is_deaf();
+        heard.not_listening();
         locks(&subject);
         eventually("a second connection was of no use", PATIENCE, || connections(&server).len() == 1);
     }
@@ -312,7 +312,7 @@ fn a_peer_that_hangs_up_when_asked_to_listen_disturbs_operations_once() {
         let subject = Subject::new(&peer.url, TIMEOUT);
         subject.ask(acquire("a", "owner")).unwrap();
         let heard = Heard::on(&subject);
-        heard.is_deaf();
+        heard.not_listening();
         let asked = || peer.heard().iter().filter(|heard| heard.words[0] == "SUBSCRIBE").count();
         let expected = if cut == "HELLO" { 1 } else { 2 };
         eventually("it is asked on a second connection", PATIENCE, || asked() == expected);
@@ -346,7 +346,7 @@ fn a_notice_in_the_place_of_an_answer_ends_the_connection_before_answers_are_mix
         let failure = answer.clone().unwrap_err();
         assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Protocol, true));
     }
-    assert_eq!(heard.is_deaf(), FailureKind::Protocol);
+    assert_eq!(heard.not_listening(), FailureKind::Protocol);
     heard.listens();
     subject.ask(acquire("a", "later")).unwrap();
 }

@@ -43,7 +43,7 @@ fn scripted(servers: &[Arc<ScriptedServer>]) -> (Client, Events) {
 }
 
 #[test]
-fn a_hold_that_nobody_renews_expires_and_its_holder_is_told() {
+fn a_hold_that_nobody_renews_expires_and_its_holder_is_notified() {
     let clock = clock();
     let (client, events) = memory("expires");
     let held = client.lock("orders").renew(false).acquire_blocking().unwrap();
@@ -78,7 +78,7 @@ fn a_waiter_has_the_lock_of_a_client_that_died_once_its_key_expires() {
 }
 
 #[test]
-fn a_heartbeat_keeps_a_long_job_alive_over_an_hour() {
+fn renewals_keep_a_long_job_alive_over_an_hour() {
     let clock = clock();
     let three: Vec<_> = (0..3).map(|number| ScriptedServer::new(&format!("hour-{number}"))).collect();
     for (client, events) in [memory("hour"), scripted(&[ScriptedServer::new("hour")]), scripted(&three)] {
@@ -88,8 +88,8 @@ fn a_heartbeat_keeps_a_long_job_alive_over_an_hour() {
         clock.advance_blocking(HOUR).unwrap();
         assert!(held.is_valid() && held.remaining() > s(35), "{:?}", held.remaining());
         // A little before every third of the ttl.
-        let beats = events.count(EventKind::Renewed);
-        assert!((180..195).contains(&beats), "{beats} beats in {:?}", began.elapsed());
+        let renewals = events.count(EventKind::Renewed);
+        assert!((180..195).contains(&renewals), "{renewals} renewals in {:?}", began.elapsed());
         assert!(client.lock("orders").try_acquire_blocking().unwrap().is_none());
         assert_eq!(held.release_blocking().unwrap().outcome.as_str(), "released");
         assert_eq!((events.count(EventKind::Lost), events.count(EventKind::Warning)), (0, 0));
@@ -201,7 +201,7 @@ fn holds_are_kept_while_other_threads_work() {
         for (number, held) in kept.iter().enumerate() {
             scope.spawn(move || {
                 while !is_done() {
-                    // The machine of the hold is busy with this as often as not when its beat is due.
+                    // The machine of the hold is busy with this as often as not when its renewal is due.
                     held.extend_blocking(TTL).unwrap();
                     client.lock(format!("visited-{number}")).acquire_blocking().unwrap().release_blocking().unwrap();
                 }
@@ -247,7 +247,7 @@ fn a_server_with_a_clock_of_its_own_is_refused() {
         )
     );
     assert!(held.is_valid());
-    events.next_beat();
+    events.next_renewal();
     held.release_blocking().unwrap();
     clock.advance_blocking(HOUR).unwrap();
     assert_eq!(events.count(EventKind::Lost), 0);

@@ -77,12 +77,12 @@ fn a_thousand_renewals_fifty_at_a_time_are_twenty_writes() {
     for number in 0..50 {
         fences.push(subject.ask(acquire(&format!("lock-{number}"), "owner")).unwrap().fence);
     }
-    let beat = || fences.iter().enumerate().map(|(number, fence)| extend(&format!("lock-{number}"), "owner", *fence));
+    let renewal = || fences.iter().enumerate().map(|(number, fence)| extend(&format!("lock-{number}"), "owner", *fence));
     // The first one may find the script unknown.
-    subject.submit_together(beat().collect()).into_iter().for_each(|pending| drop(pending.wait().unwrap()));
+    subject.submit_together(renewal().collect()).into_iter().for_each(|pending| drop(pending.wait().unwrap()));
     let before = proxy.client_reads();
     for _ in 0..20 {
-        subject.submit_together(beat().collect()).into_iter().for_each(|pending| drop(pending.wait().unwrap()));
+        subject.submit_together(renewal().collect()).into_iter().for_each(|pending| drop(pending.wait().unwrap()));
     }
     assert_eq!(proxy.client_reads() - before, 20);
 }

@@ -148,7 +148,7 @@ fn a_port_with_tls_behind_a_url_without_and_the_reverse() {
 }
 
 #[test]
-fn a_user_who_may_not_is_told_which_keys_and_what_to_ask_for() {
+fn a_user_without_rights_learns_which_keys_and_what_to_ask_for() {
     let server = ServerOptions::new().user("ann", "secret", "~other:* &* +@all").start();
     let url = format!("redis://ann:secret@127.0.0.1:{}", server.port());
     let builder = Client::builder().url(url).configure(|options| options.prefix = "prod:".into());

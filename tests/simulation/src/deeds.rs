@@ -54,7 +54,7 @@ impl World {
             Command::Warm => self.warm(client),
             Command::Send { .. }
             | Command::Listen
-            | Command::Untold(_)
+            | Command::NotNotified(_)
             | Command::Jumped(_)
             | Command::Yield
             | Command::WaitsLong { .. }

@@ -112,7 +112,7 @@ impl World {
             let process = &self.processes[client];
             let waits = |slot: &usize| {
                 let slot = &process.slots[*slot];
-                slot.name == name && slot.is_waiting() && slot.recipe.lines_up() && slot.started < long_ago
+                slot.name == name && slot.is_waiting() && slot.recipe.waits_in_queues() && slot.started < long_ago
             };
             process.live.iter().any(waits)
                 && self.is_undisturbed(client, long_ago)

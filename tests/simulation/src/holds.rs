@@ -89,7 +89,7 @@ impl World {
         let answered = trip * 100 < ttl * 45 && entry.trips * trip < first && trip < micros(self.plan.response_timeout);
         let undisturbed = self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.processes[client].closed;
         if entry.recipe.options.renew && answered && undisturbed && entry.gone.is_none() {
-            self.violate(format!("c{client}.{slot}: lost although every beat is answered within {trip} of {ttl}"));
+            self.violate(format!("c{client}.{slot}: lost although every renewal is answered within {trip} of {ttl}"));
         }
     }
 

@@ -133,7 +133,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
     };
     let queued = match &reply.queued {
         Queued::At { rank, arrival } => format!(":{rank}\r\n:{arrival}\r\n"),
-        Queued::Untold(why) => bulk(why),
+        Queued::NotNotified(why) => bulk(why),
         Queued::Waiters { count, first } => {
             format!(":{count}\r\n*{}\r\n{}", first.len(), first.iter().map(|entry| bulk(entry)).collect::<String>())
         }
@@ -141,7 +141,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
     };
     let more = match &reply.queued {
         Queued::At { .. } | Queued::Waiters { .. } => 2,
-        Queued::Untold(_) => 1,
+        Queued::NotNotified(_) => 1,
         _ => 0,
     };
     let (tag, time, fence) = (bulk(tag), reply.time_us, reply.fence);

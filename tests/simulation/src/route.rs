@@ -252,8 +252,8 @@ impl World {
             rest = behind;
             let script = words.get(1).and_then(|word| resp::script(word));
             let op = script.and_then(|script| resp::op(script, &words[2..], &self.keys));
-            let lines_up = matches!(op, Some(Op::Acquire { place: Some(_), .. }));
-            let held_up = if lines_up { self.close_behind(client) } else { 0 };
+            let takes_place = matches!(op, Some(Op::Acquire { place: Some(_), .. }));
+            let held_up = if takes_place { self.close_behind(client) } else { 0 };
             let is_acquire = matches!(op, Some(Op::Acquire { .. }));
             let cut = self.routes[client][server].cut_behind_acquire.take_if(|_| is_acquire);
             let on_its_way = cut.map_or(held_up, |read_for| self.rng.u64(..=read_for));

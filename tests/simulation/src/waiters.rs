@@ -106,7 +106,7 @@ impl World {
                     .filter(|slot| slot.name == name && slot.is_waiting())
                     .any(|slot| slot.machine.wake_at().as_micros() <= latest)
             };
-            let waits = |slot: &&usize| process.slots[**slot].is_waiting() && process.slots[**slot].recipe.lines_up();
+            let waits = |slot: &&usize| process.slots[**slot].is_waiting() && process.slots[**slot].recipe.waits_in_queues();
             let unseen = process.live.iter().filter(waits).filter(|slot| !looks(process.slots[**slot].name));
             forgotten.extend(unseen.map(|slot| (client, *slot)));
         }

@@ -136,7 +136,7 @@ impl World {
         let process = &mut self.processes[client];
         let slot = process.slots.len();
         let fair = recipe.options.fair;
-        let seat = recipe.lines_up().then(|| process.local_queues.join(recipe.keys.lock(), slot as u64, fair));
+        let seat = recipe.waits_in_queues().then(|| process.local_queues.join(recipe.keys.lock(), slot as u64, fair));
         let entry = seat.as_ref().map(|seat| Arc::clone(seat.slot.entry()));
         let machine = Acquisition::new(recipe.clone(), seat, seed, now);
         process.live.push(slot);

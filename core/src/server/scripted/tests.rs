@@ -1,3 +1,5 @@
+//! Scripted servers: steps by kind of operation, failures, silence, and behaving without a step.
+
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;

@@ -263,7 +263,7 @@ fn budget(op: &Op) -> usize {
 fn size(reply: &Reply) -> usize {
     let queued = match &reply.queued {
         Queued::Waiters { first, .. } => first.iter().map(String::len).sum(),
-        Queued::Untold(error) => error.len(),
+        Queued::NotNotified(error) => error.len(),
         _ => 0,
     };
     queued

@@ -200,7 +200,7 @@ impl Subject {
         Pending(answers)
     }
 
-    /// Submits several operations from the I/O thread, as the heartbeat does: none leaves before the last is there.
+    /// Submits several operations from the I/O thread, as the renewals do: none leaves before the last is there.
     pub fn submit_together(&self, ops: Vec<Op>) -> Vec<Pending> {
         let (pending, pendings) = channel();
         let server = Arc::clone(&self.server);

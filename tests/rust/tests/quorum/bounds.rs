@@ -59,7 +59,7 @@ fn two_servers_need_both_and_four_need_three() {
             quorum.servers[down].kill();
         }
         let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
-        events.next_beat();
+        events.next_renewal();
         assert!(held.is_valid(), "{count} servers: {:?}", held.check());
         assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
         quorum.servers[spare].kill();

@@ -18,7 +18,7 @@ fn a_jump_on_a_minority_costs_nothing() {
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     servers[0].jump(HOUR);
     servers[3].jump(HOUR);
-    events.next_beat();
+    events.next_renewal();
     assert!(held.is_valid(), "{:?}", held.check());
     assert_eq!((servers[0].count("heal"), servers[1].count("heal")), (1, 0), "their keys expired, and were written again");
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -49,7 +49,7 @@ fn a_jump_that_expires_a_majority_is_a_loss_and_fences_go_on_rising() {
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     servers[0].jump(HOUR);
     servers[1].jump(2 * HOUR);
-    let loss = held.lost().wait_for(TTL).expect("the next beat finds it").unwrap();
+    let loss = held.lost().wait_for(TTL).expect("the next renewal finds it").unwrap();
     assert_eq!(loss.reason, LossReason::Missing);
     let mut last = held.fence();
     for _ in 0..5 {
@@ -73,7 +73,7 @@ fn a_real_server_that_jumps_expires_its_key_and_nobody_else_is_granted_the_lock(
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
     quorum.servers[0].jump(HOUR);
-    // The key is an hour old there. The rival gets that one vote, or comes after the next beat, which writes the key again.
+    // The key is an hour old there. The rival gets that one vote, or comes after the next renewal, which writes the key again.
     let until = Instant::now() + TTL;
     while Instant::now() < until {
         assert!(rival.lock("a").try_acquire_blocking().unwrap().is_none());
@@ -113,7 +113,7 @@ fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
 }
 
 #[test]
-fn a_jump_is_told_of_once_however_many_holds_see_it() {
+fn a_jump_is_reported_once_however_many_holds_see_it() {
     let quorum = of_which_jump(3, 1);
     let (client, events) = quorum.watched();
     let names = ["a", "b", "c"];

@@ -31,7 +31,7 @@ fn one_refused_one_stopped_and_one_slow_of_five_lose_nothing() {
     quorum.servers[0].kill();
     quorum.servers[1].pause();
     quorum.proxies[2].latency(ms(30), ms(30));
-    events.next_beat();
+    events.next_renewal();
     assert!(held.is_valid(), "{:?}", held.check());
     let start = Instant::now();
     held.extend(ms(60_000)).wait().unwrap();
@@ -77,7 +77,7 @@ fn a_majority_that_comes_back_in_time_is_no_loss() {
     let held = client.lock("a").ttl(2 * TTL).acquire_blocking().unwrap();
     for _ in 0..2 {
         quorum.servers[..2].iter().for_each(locktender_tests::RealServer::pause);
-        // A beat has failed, and two thirds of the ttl are left but for a second.
+        // A renewal has failed, and two thirds of the ttl are left but for a second.
         events.more(EventKind::ServerFailed, 2);
         quorum.servers[..2].iter().for_each(locktender_tests::RealServer::resume);
         events.more(EventKind::Renewed, 1);

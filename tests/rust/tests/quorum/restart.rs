@@ -24,7 +24,7 @@ fn nobody_is_granted(client: &Client) {
 }
 
 #[test]
-fn f11_a_server_that_restarts_empty_is_repaired_one_beat_later_and_does_not_vote() {
+fn f11_a_server_that_restarts_empty_is_repaired_one_renewal_later_and_does_not_vote() {
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted();
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
@@ -155,7 +155,7 @@ fn f11_where_a_majority_lost_the_hold_nothing_is_repaired() {
     let client = quorum.trusted();
     let held = client.lock("a").acquire_blocking().unwrap();
     quorum.settled(&client, &held);
-    // Long before the first beat.
+    // Long before the first renewal.
     quorum.servers[0].restart_empty();
     quorum.servers[1].restart_empty();
     assert_eq!(held.renew_now().wait().unwrap_err().code(), Code::LockLost);

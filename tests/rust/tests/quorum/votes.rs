@@ -48,7 +48,7 @@ fn a_late_vote_below_the_token_is_confirmed() {
     assert_eq!(quorum.value(2, "a").as_deref(), Some(held.owner()));
     // It counts from now on: with it and another one alone the hold goes on.
     quorum.servers[0].pause();
-    events.next_beat();
+    events.next_renewal();
     assert!(held.is_valid(), "{:?}", held.check());
     quorum.servers[0].resume();
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
@@ -68,9 +68,9 @@ fn a_late_vote_above_the_token_is_released_there_and_never_counts() {
     eventually("it votes, though nothing is known of its vote yet", PATIENCE, voted);
     quorum.proxies[2].let_answers_go();
     eventually("released there", PROMPTLY, || quorum.value(2, "a").is_none());
-    events.next_beat();
+    events.next_renewal();
     assert!(held.is_valid(), "{:?}", held.check());
-    assert_eq!(quorum.value(2, "a"), None, "no heartbeat writes it again");
+    assert_eq!(quorum.value(2, "a"), None, "no renewal writes it again");
     assert_eq!(quorum.fence(2, "a"), ahead + 1);
     quorum.servers[0].pause();
     held.lost().wait_for(TTL).expect("one server of three is no majority").unwrap();

@@ -85,7 +85,7 @@ fn f28_close_takes_the_waiters_out() {
 }
 
 #[test]
-fn a_front_that_leaves_gives_its_turn_to_the_next_of_its_process() {
+fn a_front_that_leaves_gives_its_role_to_the_next_of_its_process() {
     let server = RealServer::start();
     let (one, two) = (Watched::open(&server.url()), Watched::open(&server.url()));
     let held = one.client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();

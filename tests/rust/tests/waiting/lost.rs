@@ -58,10 +58,10 @@ fn a_user_that_may_not_publish_delays_the_next_one_by_a_second_at_most() {
 }
 
 #[test]
-fn a_user_that_may_not_subscribe_polls_and_is_told_so() {
-    let server = ServerOptions::new().user("deaf", "secret", "~* resetchannels +@all").start();
-    let deafened = format!("redis://deaf:secret@127.0.0.1:{}", server.port());
-    let (one, two) = (Watched::open(&server.url()), Watched::open(&deafened));
+fn a_user_that_may_not_subscribe_polls_and_is_warned() {
+    let server = ServerOptions::new().user("mute", "secret", "~* resetchannels +@all").start();
+    let mute = format!("redis://mute:secret@127.0.0.1:{}", server.port());
+    let (one, two) = (Watched::open(&server.url()), Watched::open(&mute));
     let held = one.client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
     let waiter = acquire(two.client.lock("a"));
     eventually("the waiter was told that it polls", PATIENCE, || two.count(EventKind::Warning) > 0);

@@ -65,7 +65,7 @@ fn a_parked_process_sends_two_commands_a_second_at_most_however_many_of_its_task
 }
 
 #[test]
-fn threads_of_one_client_that_take_turns_are_all_told() {
+fn threads_of_one_client_that_take_turns_are_all_notified() {
     let server = RealServer::start();
     for _ in 0..20 {
         let one = Watched::open(&server.url());

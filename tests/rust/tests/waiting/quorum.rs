@@ -35,7 +35,7 @@ fn a_release_hands_the_lock_over_also_while_a_server_is_stopped() {
 }
 
 #[test]
-fn many_clients_all_get_their_turn() {
+fn many_clients_all_get_the_lock() {
     let (_servers, urls) = three();
     let clients: Vec<Watched> = (0..4).map(|_| Watched::open(&urls)).collect();
     let (order, served) = mpsc::channel();

@@ -184,7 +184,7 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
 fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
     match (op, seventh) {
         (Op::Release { .. } | Op::Leave { .. }, _) => {
-            text(&sixth).map_or(Queued::Nothing, |error| Queued::Untold(error.to_owned()))
+            text(&sixth).map_or(Queued::Nothing, |error| Queued::NotNotified(error.to_owned()))
         }
         (Op::Inspect { .. }, Value::Array(entries)) => {
             Queued::Waiters { count: count(&sixth).unwrap_or_default(), first: entries.into_iter().filter_map(entry).collect() }

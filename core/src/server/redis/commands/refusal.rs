@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_without_scripts_says_so_in_its_own_way_and_a_person_is_told_it_in_ours() {
+    fn a_server_without_scripts_says_so_in_its_own_way_and_a_person_reads_it_in_ours() {
         for (detail, expected) in [
             ("unknown command `EVAL`, with args beginning with: `local x = 1`", true),
             ("unknown command 'evalsha'", true),

@@ -90,7 +90,7 @@ mod tests {
     use crate::name::Kind;
 
     #[test]
-    fn who_is_refused_is_told_the_keys_and_a_line_for_the_administrator() {
+    fn a_refused_user_gets_the_keys_and_a_line_for_the_administrator() {
         let advice = |prefix: &str, name: &str| super::advice(&Keys::new(Kind::Exclusive, prefix, name, true).unwrap());
         let with_prefix = advice("prod:", "a");
         assert!(with_prefix.starts_with("; the lock's keys are prod:a and {prod:a}:~lt:*, "), "{with_prefix}");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_in_words_and_other_errors_are_nobodys_fault() {
+    fn what_is_missing_is_said_in_words_and_other_errors_are_nobodys_fault() {
         let keys = Keys::of_no_lock("prod:", false);
         let found = "1 denied\n6 other\n9 denied\n20 denied\n99 denied\nunreadable";
         let lines = missing(found, &keys, |error| error == "denied");

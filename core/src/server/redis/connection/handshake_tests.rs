@@ -77,7 +77,7 @@ fn only_what_is_needed_is_said_where_one_only_listens() {
 }
 
 #[test]
-fn a_password_that_the_server_repeats_is_not_told_on() {
+fn a_password_that_the_server_repeats_is_not_shown() {
     for password in ["hunter2hunter2hunter2", "hunter2", "hu", "PASSWORD", "geheim\u{1b}x"] {
         let encoded = password.replace('\u{1b}', "%1B");
         let url = format!("redis://ann:{encoded}@localhost/3");
@@ -101,7 +101,7 @@ fn a_password_that_the_server_repeats_is_not_told_on() {
 }
 
 #[test]
-fn why_the_first_words_were_refused_is_told_all_the_same() {
+fn why_the_first_words_were_refused_is_reported_all_the_same() {
     for (answers, kind, words) in [
         (
             &["-WRONGPASS invalid username-password pair or user is disabled."][..],

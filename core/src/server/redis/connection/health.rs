@@ -43,7 +43,7 @@ mod tests {
     use crate::server::FailureKind;
 
     #[test]
-    fn every_change_is_told_once() {
+    fn every_change_is_reported_once() {
         let health = Health::new(|_| ());
         let failure = Failure::not_applied(FailureKind::Refused, "no");
         assert_eq!(health.recovered(), None, "nothing was wrong");

@@ -10,14 +10,14 @@ use crate::server::{Listener, Notice, WeakListener};
 pub struct ChannelListener {
     channel: String,
     listener: WeakListener,
-    is_deaf: bool,
+    not_listening: bool,
 }
 
 impl ChannelListener {
     /// A listener without any notice so far.
     #[must_use]
     pub fn new(channel: &str, listener: &Listener) -> Self {
-        Self { channel: channel.to_owned(), listener: std::sync::Arc::downgrade(listener), is_deaf: false }
+        Self { channel: channel.to_owned(), listener: std::sync::Arc::downgrade(listener), not_listening: false }
     }
 
     pub(crate) fn channel(&self) -> &str {
@@ -26,14 +26,14 @@ impl ChannelListener {
 
     /// The subscription was made, or made anew.
     pub(crate) fn listening(&mut self, out: &mut Vec<Effect>) {
-        self.is_deaf = false;
+        self.not_listening = false;
         self.tell(Notice::Listening, out);
     }
 
     /// There is no subscription. The listener gets one notice of that, until there was a subscription again.
-    pub(crate) fn deaf(&mut self, failure: &Failure, out: &mut Vec<Effect>) {
-        if !std::mem::replace(&mut self.is_deaf, true) {
-            self.tell(Notice::Deaf(failure.clone()), out);
+    pub(crate) fn not_listening(&mut self, failure: &Failure, out: &mut Vec<Effect>) {
+        if !std::mem::replace(&mut self.not_listening, true) {
+            self.tell(Notice::NotListening(failure.clone()), out);
         }
     }
 
@@ -140,17 +140,17 @@ mod tests {
     }
 
     #[test]
-    fn deafness_is_told_once_and_listening_every_time() {
+    fn a_missing_subscription_is_notified_once_and_listening_every_time() {
         let (mut channel, _listener) = listener();
         let failure = Failure::not_applied(FailureKind::Refused, "no");
         let mut out = Vec::new();
         for _ in 0..2 {
-            channel.deaf(&failure, &mut out);
-            channel.deaf(&failure, &mut out);
+            channel.not_listening(&failure, &mut out);
+            channel.not_listening(&failure, &mut out);
             channel.listening(&mut out);
         }
         channel.listening(&mut out);
-        let deaf = Notice::Deaf(failure);
-        assert_eq!(told(out), [deaf.clone(), Notice::Listening, deaf, Notice::Listening, Notice::Listening]);
+        let not_listening = Notice::NotListening(failure);
+        assert_eq!(told(out), [not_listening.clone(), Notice::Listening, not_listening, Notice::Listening, Notice::Listening]);
     }
 }

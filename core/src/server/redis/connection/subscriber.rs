@@ -166,7 +166,7 @@ impl Subscriber {
 
     fn rest(&mut self, failure: &Failure, until: Tick, on_second: bool, out: &mut Vec<Effect>) {
         self.stage = Stage::Resting { until, on_second };
-        self.listener.deaf(failure, out);
+        self.listener.not_listening(failure, out);
     }
 
     fn open_second(&mut self, now: Tick, out: &mut Vec<Effect>) {
@@ -181,7 +181,7 @@ impl Subscriber {
         }
         match failure.kind {
             FailureKind::Denied | FailureKind::Mismatch => self.rest(failure, now.after(REFUSED), false, out),
-            _ => self.listener.deaf(failure, out),
+            _ => self.listener.not_listening(failure, out),
         }
     }
 
@@ -190,7 +190,7 @@ impl Subscriber {
     pub(crate) fn disconnected(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
         self.idle_check.forget();
         if self.wants_first() {
-            self.listener.deaf(failure, out);
+            self.listener.not_listening(failure, out);
         }
         match self.stage {
             Stage::Greeting | Stage::Subscribing(_) => self.open_second(now, out),

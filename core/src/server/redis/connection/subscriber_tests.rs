@@ -96,7 +96,7 @@ fn gone() -> Failure {
 }
 
 #[test]
-fn every_subscription_is_told_and_every_loss_once() {
+fn every_subscription_is_notified_and_every_loss_once() {
     let mut test = Test::new();
     test.subscriber.unconnected(&gone(), START, &mut test.out);
     test.subscriber.unconnected(&gone(), START, &mut test.out);
@@ -104,8 +104,8 @@ fn every_subscription_is_told_and_every_loss_once() {
     test.subscriber.disconnected(&gone(), START, &mut test.out);
     assert!(test.subscriber.wants_first(), "it is reconnected for the listener");
     test.subscribe(START);
-    let deaf = Notice::Deaf(gone());
-    assert_eq!(test.told(), [deaf.clone(), Notice::Listening, deaf, Notice::Listening]);
+    let not_listening = Notice::NotListening(gone());
+    assert_eq!(test.told(), [not_listening.clone(), Notice::Listening, not_listening, Notice::Listening]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_refused_subscription_is_asked_for_again_after_half_a_minute_and_needs_no_co
         assert_eq!(test.subscriber.begin(now, 0), NOTHING);
     }
     let told = test.told();
-    assert!(matches!(&told[..], [Notice::Deaf(failure)] if failure.kind == FailureKind::Denied), "{told:?}");
+    assert!(matches!(&told[..], [Notice::NotListening(failure)] if failure.kind == FailureKind::Denied), "{told:?}");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn without_resp3_it_listens_on_a_second_connection() {
     test.subscriber.begin(START, 0);
     assert_eq!(test.answered(Question::Hello, refusal(), START, 1), NOTHING);
     assert!(test.subscriber.has_second() && !test.subscriber.wants_first());
-    assert_eq!(test.told(), [], "that is no reason to be deaf");
+    assert_eq!(test.told(), [], "that is no reason to stop");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_second_connection_passes_messages_on_and_is_asked_when_it_falls_silent() {
     assert!(test.wrote().contains("PING") && test.told().is_empty());
     test.wake(asked.after(TIMEOUT), 0);
     assert!(matches!(&test.out[..], [Effect::Drop(Role::Listening), Effect::Tell(..)]), "{:?}", test.out);
-    assert!(matches!(&test.told()[..], [Notice::Deaf(failure)] if failure.kind == FailureKind::Timeout));
+    assert!(matches!(&test.told()[..], [Notice::NotListening(failure)] if failure.kind == FailureKind::Timeout));
     assert!(!test.subscriber.has_second());
 }
 
@@ -271,7 +271,7 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
             test.said(said, START);
         }
         assert_eq!(test.subscriber.wake_at(), START.after(later), "{said:?}");
-        assert!(matches!(&test.told()[..], [Notice::Deaf(failure)] if failure.kind == kind), "{said:?}");
+        assert!(matches!(&test.told()[..], [Notice::NotListening(failure)] if failure.kind == kind), "{said:?}");
     }
     // A handshake that takes too long is not a connection.
     let mut test = Test::new();
@@ -280,5 +280,5 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
     assert_eq!(test.subscriber.wake_at(), START.after(TIMEOUT));
     test.wake(START.after(TIMEOUT), 0);
     assert_eq!(test.subscriber.wake_at(), START.after(TIMEOUT).after(Duration::from_millis(50)));
-    assert!(matches!(&test.told()[..], [Notice::Deaf(failure)] if failure.kind == FailureKind::Timeout));
+    assert!(matches!(&test.told()[..], [Notice::NotListening(failure)] if failure.kind == FailureKind::Timeout));
 }

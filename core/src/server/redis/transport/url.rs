@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_is_right() {
+    fn what_is_wrong_is_named_with_what_is_right() {
         for (url, told) in [
             ("redis+sentinel://a,b/primary", "Sentinel URLs are not supported yet; what works is"),
             ("SENTINEL://a", "Sentinel URLs are not supported yet"),

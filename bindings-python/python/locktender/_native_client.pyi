@@ -1,0 +1,190 @@
+"""Stub of :mod:`locktender._native`: the client and its options."""
+
+from collections.abc import Callable, Coroutine, Iterable
+from os import PathLike
+from types import TracebackType
+from typing import Any, TypeAlias, final, type_check_only
+
+from typing_extensions import Unpack
+
+from ._native_held import AsyncHeld, Held
+from ._native_lock import Lock
+from ._native_options import _LockOptions, _Seconds
+from ._native_testing import ScriptedServer
+from ._native_values import Event, ServerReport
+
+_Server: TypeAlias = str | ScriptedServer
+_Servers: TypeAlias = _Server | Iterable[_Server]
+_Path: TypeAlias = str | PathLike[str]
+
+@type_check_only
+class _ClientOptions(_LockOptions, total=False):
+    """Those of :class:`Client`."""
+
+    name: str | None
+    prefix: str | None
+    app: str | None
+    connect_timeout: _Seconds | None
+    response_timeout: _Seconds | None
+    unavailable_after: _Seconds | None
+    max_ttl: _Seconds | None
+    tls_ca: _Path | None
+    tls_cert: _Path | None
+    tls_key: _Path | None
+    on_event: Callable[[Event], object] | None
+    log_holds: bool | None
+
+@final
+class Client:
+    """The connection to one lock server, or to a quorum of independent ones.
+
+    Lazy: nothing is connected before the first operation. It may be shared by threads, tasks and event loops, and a forked
+    child's operations connect anew. ``with`` and ``async with`` close it.
+
+        client = Client("redis://localhost")
+        with client.lock("orders:42", ttl=10, wait=5) as held:
+            write(row, fence=held.fence)
+
+    ``servers``
+        ``redis://``, ``rediss://`` (TLS), ``unix://`` or, for locks within one process, ``memory://name``; a list, or one text
+        split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names the servers.
+    ``name``
+        Pickled, the client and its locks are this name and nothing else: see below. Default none.
+    ``prefix``
+        Stands before every lock's name. Default empty.
+    ``app``
+        Shown in owner values. Default: the environment's ``LOCKTENDER_APP``.
+    ``connect_timeout``, ``response_timeout``
+        How long a connection, and an answer, may take. Default 1 s; an answer of a quorum's server 0.2 s.
+    ``unavailable_after``
+        How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+        Default 5 s.
+    ``max_ttl``
+        On a quorum, the longest a hold may remain: how long a server that lost its data doesn't vote. Default 60 s.
+    ``tls_ca``, ``tls_cert``, ``tls_key``
+        PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
+    ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
+        Defaults for this client's locks, see :meth:`lock`.
+    ``on_event``
+        Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
+    ``log_holds``
+        Whether ``acquired``, ``extended``, ``released`` and ``handed_over`` are at level INFO instead of DEBUG. Default False.
+
+    With a ``name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
+    latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords included**:
+    a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all who unpickle
+    the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without ``servers`` the other
+    process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled without a name.
+
+    Raises :exc:`InvalidArgumentError` for a wrong option or URL.
+    """
+
+    def __new__(cls, servers: _Servers | None = None, **options: Unpack[_ClientOptions]) -> Client: ...
+    @classmethod
+    def from_redis(cls, redis: object, /, **options: Unpack[_ClientOptions]) -> Client:
+        """A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
+
+        Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, or of a connection pool; valkey-py's count
+        as well. Nothing else is shared: it makes connections of its own, takes its own timeouts, and always checks certificates
+        and host names.
+
+            client = Client.from_redis(redis.Redis.from_url("redis://localhost"))
+
+        Raises :exc:`InvalidArgumentError` for a client of Sentinel or of a cluster, a credential provider that isn't just a user and
+        a password, and TLS settings that have no counterpart.
+        """
+
+    def lock(self, name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Lock:
+        """The lock ``name``. No I/O.
+
+        Options that aren't given are the client's. So are those that are ``None``, but for ``wait`` (then for ever) and ``max_hold``
+        (then no limit).
+
+        ``ttl``
+            How long the key lives without a renewal. Default 10 s.
+        ``wait``
+            How long an acquire waits for a busy lock; 0 is one attempt. Default for ever.
+        ``renew``
+            Whether a held lock is renewed in the background. Default true.
+        ``max_hold``
+            The longest it is held, counted from the grant. Default no limit.
+        ``fair``
+            Whether to queue by principle: strictly first come, first served among all that do, in every process. Default
+            false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
+        ``on_lost``
+            What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"flag"`` leaves it
+            alone. A callable leaves it alone, too, and is called with the :exc:`LockLostError`, at once, on a thread of its own: so
+            a ``with`` body hears of it before its end. What it raises is logged. It shares its thread with all events, so let
+            it only set something.
+
+                stop = threading.Event()
+                with client.lock("nightly", on_lost=lambda lost: stop.set()):
+                    while not stop.is_set():
+                        work_a_little()
+
+        Raises :exc:`InvalidArgumentError` for a wrong option or name. Braces in a name, which may be a decorator's template, are judged
+        by the first operation.
+        """
+
+    def adopt(self, ticket: str, *, or_acquire: bool = False, **options: Unpack[_LockOptions]) -> Held:
+        """Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
+        larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
+
+            held = client.adopt(ticket)  # what hand_over() returned
+
+        Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
+        this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
+        hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
+        text, or if this client's prefix differs from that of the other client.
+        """
+
+    def adopt_async(self, ticket: str, *, or_acquire: bool = False, **options: Unpack[_LockOptions]) -> Coroutine[Any, Any, AsyncHeld]:
+        """:meth:`adopt`, under asyncio."""
+
+    def initialize_quorum(self) -> None:
+        """Marks the servers of a quorum as trusted, so that they vote at once instead of after ``max_ttl``.
+
+            client.initialize_quorum()  # once, when the servers are new
+
+        Only for servers that are new, and only while no lock of this quorum may be held anywhere: a server that lost its data is
+        kept from voting exactly because it may have forgotten a hold. Does nothing with one server.
+        """
+
+    def initialize_quorum_async(self) -> Coroutine[Any, Any, None]:
+        """:meth:`initialize_quorum`, under asyncio."""
+
+    def report(self) -> list[ServerReport]:
+        """What each server really guarantees; one that doesn't answer has an ``error`` in its report.
+
+            for report in client.report():
+                print(report.server, report.warnings)
+        """
+
+    def report_async(self) -> Coroutine[Any, Any, list[ServerReport]]:
+        """:meth:`report`, under asyncio."""
+
+    def close(self) -> None:
+        """Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.
+
+            client.close()  # or: with client: ...
+
+        Takes at most about a response timeout. Closing twice does nothing.
+        """
+
+    def close_async(self) -> Coroutine[Any, Any, None]:
+        """:meth:`close`, under asyncio."""
+
+    def __enter__(self) -> Client: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    def __aenter__(self) -> Coroutine[Any, Any, Client]: ...
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> Coroutine[Any, Any, None]: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Client: ...
+    def __deepcopy__(self, memo: object, /) -> Client: ...
+    @property
+    def _is_closed(self) -> bool: ...
+    def _warn(self, lock: str | None, text: str) -> None: ...

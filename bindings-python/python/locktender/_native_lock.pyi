@@ -1,0 +1,128 @@
+"""Stub of :mod:`locktender._native`: the lock, which is also a decorator."""
+
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar, final, overload
+
+from ._native_held import AsyncHeld, Held
+from ._native_values import LockInfo
+from ._ran import Ran
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+@final
+class Lock:
+    """A lock: a name and options. Made by :meth:`Client.lock` or :func:`lock`; does no I/O by itself.
+
+    It may be shared by threads and tasks, and used again, also at the same time. Not re-entrant: a thread, task or greenlet that
+    would wait for a lock which it holds in a ``with`` gets an :exc:`InvalidArgumentError` at once, with the line that took it. One
+    attempt (``try_acquire()``, ``wait=0``) finds the lock busy instead.
+
+        with lock as held: ...            # blocks; LockLostError at the end if it was lost meanwhile
+        async with lock as held: ...      # the body is cancelled if it is lost
+        @lock
+        def locked(): ...                 # around every call; {parameter} in the name is filled from the arguments
+
+    As a decorator, and only there, the name is a template (``{{tag}}`` is a literal ``{tag}``) or a callable that makes the name from
+    the arguments. A :exc:`LockLostError` of a decorated function carries what it had returned as ``result``. A function that returns
+    before its work is done is refused: a generator, a context manager, one that returns a coroutine, a task or a future.
+
+    It pickles by its name and options, with its client: by the client's ``name``, or else by its configuration, **passwords
+    included**. See :class:`Client`. A lock of the default client becomes one of the other process's default client.
+    """
+
+    @property
+    def name(self) -> str | None:
+        """The name; ``None`` if a callable makes it."""
+
+    def acquire(self) -> Held:
+        """Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
+
+            held = client.lock("orders:42", wait=5).acquire()
+            try:
+                write(row, fence=held.fence)
+            finally:
+                held.release()
+
+        Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
+        :exc:`InvalidArgumentError`, :exc:`ClosedError`.
+        """
+
+    def acquire_async(self) -> Coroutine[Any, Any, AsyncHeld]:
+        """:meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind."""
+
+    def try_acquire(self) -> Held | None:
+        """Tries once: ``None`` if the lock is busy. Raises what :meth:`acquire` raises, but :exc:`AcquireTimeoutError`.
+
+            if held := client.lock("nightly").try_acquire():
+                with held: ...
+        """
+
+    def try_acquire_async(self) -> Coroutine[Any, Any, AsyncHeld | None]:
+        """:meth:`try_acquire`, under asyncio."""
+
+    def inspect(self) -> LockInfo | None:
+        """Looks who holds the lock: ``None`` if nobody does. Changes nothing.
+
+            if info := client.lock("orders:42").inspect():
+                print(info.owner, info.remaining)
+
+        Raises :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`.
+        """
+
+    def inspect_async(self) -> Coroutine[Any, Any, LockInfo | None]:
+        """:meth:`inspect`, under asyncio."""
+
+    def release(self, *_arguments: object, **_options: object) -> None:
+        """Not here: ``release()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
+
+    def extend(self, *_arguments: object, **_options: object) -> None:
+        """Not here: ``extend()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
+
+    def __enter__(self) -> Held: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    def __aenter__(self) -> Coroutine[Any, Any, AsyncHeld]: ...
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> Coroutine[Any, Any, None]: ...
+    def __call__(self, function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+    @overload
+    def skip(self, function: Callable[_P, Coroutine[Any, Any, _R]], /) -> Callable[_P, Coroutine[Any, Any, _R | None]]:
+        """The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
+
+            @lock("nightly").skip
+            def nightly() -> None: ...
+        """
+
+    @overload
+    def skip(self, function: Callable[_P, _R], /) -> Callable[_P, _R | None]: ...
+    @overload
+    def try_run(  # type: ignore[overload-overlap]
+        self, function: Callable[_P, Coroutine[Any, Any, _R]], /
+    ) -> Callable[_P, Coroutine[Any, Any, Ran[_R]]]:
+        """As :meth:`skip`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`Ran`.
+
+            @lock("nightly").try_run
+            def nightly() -> int: ...
+
+            if (answer := nightly()).ran:
+                print(answer.value)
+        """
+
+    @overload
+    def try_run(self, function: Callable[_P, _R], /) -> Callable[_P, Ran[_R]]: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Lock: ...
+    def __deepcopy__(self, memo: object, /) -> Lock: ...
+    def _named(self, name: str) -> Lock: ...
+
+@final
+class _Around:
+    def __new__(cls, lock: Lock, tries_once: bool) -> _Around: ...
+    def __enter__(self) -> Held | None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...

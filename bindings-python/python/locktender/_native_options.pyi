@@ -1,0 +1,21 @@
+"""Stub of :mod:`locktender._native`: what users give as times and as options of a lock."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Literal, TypeAlias, TypedDict, type_check_only
+
+from .errors import LockLostError
+
+_Seconds: TypeAlias = float | timedelta
+_OnLost: TypeAlias = Literal["cancel", "flag"] | Callable[[LockLostError], object]
+
+@type_check_only
+class _LockOptions(TypedDict, total=False):
+    """Those of :meth:`Client.lock`."""
+
+    ttl: _Seconds | None
+    wait: _Seconds | None
+    renew: bool | None
+    max_hold: _Seconds | None
+    fair: bool | None
+    on_lost: _OnLost | None

@@ -1,0 +1,217 @@
+"""Stub of :mod:`locktender._native`: the plain results of operations, and events."""
+
+from typing import Literal, final
+
+@final
+class Release:
+    """How a release ended."""
+
+    @property
+    def outcome(self) -> Literal["released", "expired", "taken"]:
+        """``released``; ``expired`` if the lock had run out and nobody has it; ``taken`` if somebody else has it, or had it in
+        between."""
+
+    @property
+    def rival(self) -> str | None:
+        """With ``taken``: the owner value of who has it instead; ``None`` if that hold has ended since."""
+
+    @property
+    def rival_fence(self) -> int | None:
+        """With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
+        which it was issued, so it also says since when."""
+
+    @property
+    def overrun(self) -> float:
+        """How many seconds after the end of its validity it was given back, by our clock."""
+
+@final
+class Loss:
+    """How a lock was lost. The fields are those of :exc:`LockLostError`."""
+
+    @property
+    def reason(self) -> Literal["expired", "missing", "taken", "superseded", "conflict", "max_hold", "closed", "ended"]:
+        """Why: its validity ran out; its key is gone, is or was somebody else's, has a newer fence, or holds what no lock writes;
+        ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before."""
+
+    @property
+    def rival(self) -> str | None:
+        """The owner value of who has it instead, if that is known."""
+
+    @property
+    def rival_fence(self) -> int | None:
+        """The fence of the latest hold that came between, if the servers prove one; without a ``rival`` it has ended since."""
+
+    @property
+    def overrun(self) -> float:
+        """How many seconds the holder went on after the end of its validity."""
+
+@final
+class LockInfo:
+    """What a held lock looks like."""
+
+    @property
+    def owner(self) -> str:
+        """The value of the key, up to its first 1,024 bytes."""
+
+    @property
+    def fields(self) -> OwnerFields | None:
+        """The value's fields, if locktender wrote it."""
+
+    @property
+    def remaining(self) -> float | None:
+        """How many seconds the key remains; ``None`` if it has no expiry."""
+
+    @property
+    def fence(self) -> int:
+        """The last fence issued; 0 if none is known."""
+
+    @property
+    def waiters(self) -> int:
+        """How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one."""
+
+    @property
+    def queue(self) -> list[str]:
+        """The first hundred of them, in the order of the line, each with the readable fields of its process."""
+
+@final
+class OwnerFields:
+    """The fields of an owner value that locktender wrote."""
+
+    @property
+    def app(self) -> str | None:
+        """The application, if the holder named one."""
+
+    @property
+    def host(self) -> str | None:
+        """The holder's host name."""
+
+    @property
+    def pid(self) -> int | None:
+        """The holder's process id."""
+
+    @property
+    def at(self) -> str | None:
+        """When the holder asked, by its own clock (RFC 3339)."""
+
+    @property
+    def id(self) -> str | None:
+        """The unique id of the acquisition."""
+
+@final
+class ServerReport:
+    """What one server really guarantees."""
+
+    @property
+    def server(self) -> str:
+        """Its address, without credentials."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it didn't answer; the rest is then ``None``."""
+
+    @property
+    def version(self) -> str | None:
+        """The product and its version."""
+
+    @property
+    def role(self) -> str | None:
+        """``master`` or ``slave``, as the server calls itself."""
+
+    @property
+    def persistence(self) -> str | None:
+        """``aof``, ``rdb`` or ``none``."""
+
+    @property
+    def eviction(self) -> str | None:
+        """The eviction policy; anything but ``noeviction`` may evict a lock."""
+
+    @property
+    def clock_offset(self) -> float | None:
+        """How far its clock is ahead of this machine's, in seconds; negative if behind."""
+
+    @property
+    def denied(self) -> list[str] | None:
+        """What locks need and this client's user may not do, one line each; ``None`` if that can't be told."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should look at, one sentence each."""
+
+@final
+class Event:
+    """Something that happened to a lock or a server. Fields that don't apply are ``None``."""
+
+    @property
+    def kind(
+        self,
+    ) -> Literal[
+        "attempt",
+        "busy",
+        "queued",
+        "notified",
+        "acquired",
+        "woken",
+        "timed_out",
+        "cancelled",
+        "failed",
+        "renewed",
+        "extended",
+        "released",
+        "handed_over",
+        "expired",
+        "lost",
+        "race",
+        "server_failed",
+        "server_recovered",
+        "warning",
+    ]:
+        """What happened."""
+
+    @property
+    def level(self) -> int:
+        """As in ``logging``."""
+
+    @property
+    def lock(self) -> str | None:
+        """The lock's name."""
+
+    @property
+    def key(self) -> str | None:
+        """The lock's whole key on the servers: the prefix and the name."""
+
+    @property
+    def owner(self) -> str | None:
+        """Our owner value."""
+
+    @property
+    def fence(self) -> int | None:
+        """Our fence."""
+
+    @property
+    def rival(self) -> str | None:
+        """The value of whoever holds the key instead."""
+
+    @property
+    def rival_fence(self) -> int | None:
+        """The fence of the latest hold that came between, if the servers show it."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why the lock was lost."""
+
+    @property
+    def took(self) -> float | None:
+        """How many seconds it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of
+        a race; for ``woken`` since the waiter was told."""
+
+    @property
+    def rank(self) -> int | None:
+        """How many wait before us, for ``queued``."""
+
+    @property
+    def server(self) -> str | None:
+        """The server, for ``server_failed`` and ``server_recovered``."""
+
+    @property
+    def message(self) -> str | None:
+        """One sentence more."""
