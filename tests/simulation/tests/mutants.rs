@@ -17,6 +17,15 @@ use locktender_simulation::{Outcome, Plan, run_planned};
 /// In how many seeds a bug must show: as many as `tests/run` runs without one. Most show in the first dozen.
 const BUDGET: u64 = 2_000;
 
+/// Bugs that show late, and a seed that showed each: it is tried first. A change of the simulation may change what it shows.
+const LATE: [(Mutant, u64); 5] = [
+    (Mutant::NextKeepsPlace, 1_485),
+    (Mutant::ExtendOutlasts, 678),
+    (Mutant::NoQuarantine, 326),
+    (Mutant::ExpiryUnnoticed, 228),
+    (Mutant::LateLineUpKept, 159),
+];
+
 fn budget() -> u64 {
     std::env::var("LOCKTENDER_SEEDS").map_or(BUDGET, |seeds| seeds.parse().unwrap())
 }
@@ -49,9 +58,10 @@ impl Bug {
         }
     }
 
-    /// The first seed in which it shows, and how.
+    /// A seed in which it shows, and how.
     fn caught(self) -> Option<(u64, String)> {
-        (0..budget()).find_map(|seed| Some((seed, self.run(seed, false).violation?)))
+        let known = LATE.into_iter().find(|(mutant, _)| Self::Core(*mutant) == self).map(|(_, seed)| seed);
+        known.into_iter().chain(0..budget()).find_map(|seed| Some((seed, self.run(seed, false).violation?)))
     }
 }
 
@@ -91,11 +101,11 @@ fn no_package_is_built_with_bugs() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    for package in ["locktender", "locktender-python", "locktender-node", "locktender-tests"] {
+    for package in ["locktender", "locktender-python", "locktender-node", "locktender-tests", "locktender-simulation"] {
         let tree = features(package, "features,normal,build");
         assert!(tree.starts_with("locktender v") && !tree.contains("mutants"), "{package}:\n{tree}");
     }
-    let tree = features("locktender-tests", "features");
+    let tree = features("locktender-simulation", "features");
     assert!(tree.contains("mutants"), "as a dev-dependency, the only one that has it:\n{tree}");
     let here = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let marked = here.windows(MARKER.len()).any(|bytes| bytes == MARKER.as_bytes());
