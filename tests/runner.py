@@ -12,7 +12,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import servers
@@ -53,11 +55,13 @@ def heading(text):
     print(f"\n== {text}", flush=True)
 
 
-def run(*command, **environment):
-    """Runs a command in the checkout, its output shown; not succeeding is `Failed`."""
+def run(*command, output=None, **environment):
+    """Runs a command in the checkout, its output shown or in a file; not succeeding is `Failed`."""
     command = [str(part) for part in command]
+    errors = None if output is None else subprocess.STDOUT
     try:
-        code = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}).returncode
+        env = {**os.environ, **environment}
+        code = subprocess.run(command, cwd=ROOT, env=env, stdout=output, stderr=errors).returncode
     except OSError as error:
         raise Failed(f"{command[0]}: {error}") from None
     if code != 0:
@@ -214,10 +218,10 @@ def test_python(arguments):
     run(PYTHON, "-m", "pytest", *arguments)
 
 
-def test_node(arguments):
+def test_node(arguments, output=None):
     files = arguments or sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/node").rglob("*.test.mjs"))
     # They mostly wait: two files at a time, whatever the number of cores.
-    run("node", "--test", "--test-concurrency=2", *files)
+    run("node", "--test", "--test-concurrency=2", *files, output=output)
 
 
 def test_interop(arguments):
@@ -227,23 +231,40 @@ def test_interop(arguments):
 TESTS = {"rust": test_rust, "python": test_python, "node": test_node, "interop": test_interop}
 
 
+def tried(suite, *arguments):
+    """Runs a suite; returns whether it passed, and the seconds it took."""
+    began = time.monotonic()
+    try:
+        TESTS[suite](*arguments)
+        passed = True
+    except Failed as failure:
+        print(f"tests/run: {failure}", file=sys.stderr)
+        passed = False
+    return passed, time.monotonic() - began
+
+
 def run_tests(suites, arguments):
-    """Runs each suite, also after another failed; returns whether all passed."""
+    """Runs each suite, also after another failed; returns whether all passed.
+
+    The tests in Python and in Node mostly wait. So they run side by side, and Node's output is shown afterwards.
+    """
     results = {}
-    for suite in suites:
-        heading(f"{suite} tests")
-        began = time.monotonic()
-        try:
-            TESTS[suite](arguments)
-            results[suite] = "passed"
-        except Failed as failure:
-            print(f"tests/run: {failure}", file=sys.stderr)
-            results[suite] = "FAILED"
-        results[suite] += f"  {time.monotonic() - began:.1f} s"
+    with ThreadPoolExecutor() as pool, tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        beside = {"python", "node"} <= set(suites)
+        for suite in suites:
+            heading(f"{suite} tests")
+            if suite == "python" and beside:
+                node = pool.submit(tried, "node", arguments, output)
+            if suite == "node" and beside:
+                results[suite] = node.result()
+                output.seek(0)
+                shutil.copyfileobj(output, sys.stdout)
+            else:
+                results[suite] = tried(suite, arguments)
     heading("summary")
-    for suite, result in results.items():
-        print(f"   {suite:7} {result}")
-    failed = sum(result.startswith("FAILED") for result in results.values())
+    for suite, (passed, seconds) in results.items():
+        print(f"   {suite:7} {'passed' if passed else 'FAILED'}  {seconds:.1f} s")
+    failed = sum(not passed for passed, _ in results.values())
     print(f"suites: {len(results) - failed} passed, {failed} failed", flush=True)
     return failed == 0
 
