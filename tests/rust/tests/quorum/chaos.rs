@@ -125,7 +125,7 @@ fn torment(quorum: &mut Ensemble, span: std::time::Duration, enough: impl Fn() -
             4 => drop(quorum.servers[server].command(&["SCRIPT", "FLUSH"])),
             5 => drop(quorum.servers[server].command(&["FLUSHALL"])),
             6 => quorum.proxies[server].cut(),
-            7 => quorum.proxies[server].cut_after_apply(2, "evalsha"),
+            7 => quorum.proxies[server].cut_after_apply(2, "~lt:fence"),
             8 => quorum.proxies[server].black_hole(),
             9 => quorum.proxies[server].latency(ms(rng.u64(..60)), ms(rng.u64(..60))),
             _ => {

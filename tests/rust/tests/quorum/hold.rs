@@ -102,8 +102,8 @@ fn f16_what_a_holder_believes_never_exceeds_what_a_majority_keeps() {
         match rng.u8(0..6) {
             0 => drop(held.extend(ms(rng.u64(100..3_000))).wait()),
             1 => drop(held.extend_by(ms(rng.u64(10..200))).wait()),
-            2 => one.cut_after_apply(1, "evalsha"),
-            3 => one.cut_before_apply(1, "evalsha"),
+            2 => one.cut_after_apply(1, "~lt:fence"),
+            3 => one.cut_before_apply(1, "~lt:fence"),
             _ => std::thread::sleep(ms(rng.u64(0..120))),
         }
         let believed = Instant::now() + held.remaining();

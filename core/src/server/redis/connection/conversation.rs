@@ -23,8 +23,11 @@ pub(crate) enum Said {
 }
 
 impl Conversation {
-    /// Sends an operation after those before it.
+    /// Sends an operation after those before it. The first extension is sent as text: on a slow link its hold could end while a
+    /// server asks for the script.
     pub(crate) fn send(&mut self, job: Job, form: Form, now: Tick) {
+        let op = &job.request.op;
+        let form = if op.counts_late() && self.pipeline.new_script(op).is_some() { Form::ByText } else { form };
         codec::command(&job.request.op, self.pipeline.run_id(), form).write(self.buffers.output.end());
         self.pipeline.push(job, form, now);
     }
@@ -53,3 +56,7 @@ fn is_answer(kind: &PushKind) -> bool {
     use PushKind::{PSubscribe, PUnsubscribe, SSubscribe, SUnsubscribe, Subscribe, Unsubscribe};
     matches!(kind, Subscribe | PSubscribe | SSubscribe | Unsubscribe | PUnsubscribe | SUnsubscribe)
 }
+
+#[cfg(test)]
+#[path = "conversation_tests.rs"]
+mod tests;

@@ -127,15 +127,17 @@ impl Pipeline {
         self.reads
     }
 
+    /// The script of an operation, if it wasn't sent on this socket so far.
+    pub(crate) fn new_script(&self, op: &Op) -> Option<&'static Script> {
+        Script::of(op).filter(|script| !self.known.iter().any(|known| ptr::eq(*known, *script)))
+    }
+
     /// Notes a command that is sent now.
     pub(crate) fn push(&mut self, job: Job, form: Form, now: Tick) {
-        let is_new = |script: &&Script| !self.known.iter().any(|known| ptr::eq(*known, *script));
-        let new = Script::of(&job.request.op).filter(is_new);
-        let probes = new.is_some();
-        if let Some(script) = new {
-            self.known.push(script);
-            self.probes += 1;
-        }
+        let new = self.new_script(&job.request.op);
+        self.known.extend(new);
+        let probes = new.is_some() && form == Form::BySha;
+        self.probes += usize::from(probes);
         let (undo, question, reads) = (None, None, self.reads);
         self.commands.push_back(Command { job: Some(job), form, undo, question, at: now, reads, probes, counts_late: false });
     }

@@ -1,0 +1,49 @@
+//! Conversation: the form in which operations are sent, and the round trips that they take.
+
+use super::super::connection::tests::{GREETED, Test, acquire, keys};
+use crate::op::Op;
+use crate::server::redis::connection::effect::{Input, Role};
+
+fn extend() -> Op {
+    Op::Extend { keys: keys(), owner: "ours".into(), ttl_ms: 1_000, fence: 7 }
+}
+
+/// The answer to an extension.
+const EXTENDED: &str = "*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$4\r\nours\r\n:1000\r\n";
+
+#[test]
+fn the_first_extension_on_each_socket_is_sent_as_text_and_need_not_be_sent_again() {
+    let mut test = Test::connected();
+    for _ in 0..2 {
+        for (op, command, probes) in [(extend(), "EVAL", false), (extend(), "EVALSHA", false), (acquire(), "EVALSHA", true)] {
+            let _told = test.submit(op);
+            let written = test.wrote();
+            assert!(written.contains(&format!("\r\n{command}\r\n")), "{command}: {written}");
+            assert_eq!(test.connection.is_probing(), probes, "{command}: {written}");
+        }
+        test.says(EXTENDED);
+        test.bring(Input::Closed(Role::Operations, None));
+        test.effects();
+        // The next socket may lead to a server that was started again, and knows no script.
+        test.bring(Input::Warm);
+        test.connect();
+    }
+}
+
+#[test]
+fn a_renewal_on_a_connection_that_is_still_to_be_opened_takes_three_round_trips() {
+    let mut test = Test::new();
+    let told = test.submit(extend());
+    // The first: the socket.
+    assert_eq!((test.effects(), test.wrote().as_str()), (vec!["open"], ""));
+    test.bring(Input::Opened(Role::Operations));
+    // The second: the greeting. The server may belong to a quorum, so it gets no operation before its answer.
+    assert!(!test.wrote().contains("orders:42"));
+    test.says(GREETED);
+    // The third: the extension, on a server that has never seen the script.
+    let written = test.wrote();
+    assert!(written.contains("\r\nEVAL\r\n") && written.contains("orders:42"), "{written}");
+    test.says(EXTENDED);
+    assert_eq!(test.effects(), ["complete"]);
+    assert!(told.try_recv().unwrap().is_ok());
+}
