@@ -86,7 +86,10 @@ impl World {
         let ttl = micros(entry.ttl());
         // A renewal is sent when two thirds of the ttl remain, or at once after a grant that took longer.
         let first = entry.first_span.min(ttl * 3 / 5);
-        let answered = trip * 100 < ttl * 45 && entry.trips * trip < first && trip < micros(self.plan.response_timeout);
+        // Its connection is opened when nineteen twentieths remain, or at once.
+        let opens = entry.first_span.min(ttl * 9 / 10);
+        let answered = trip * 100 < ttl * 45 && trip < first && entry.trips * trip < opens;
+        let answered = answered && trip < micros(self.plan.response_timeout);
         let undisturbed = self.plan.is_calm && self.plan.lost_per_mille == 0 && !self.processes[client].closed;
         if entry.recipe.options.renew && answered && undisturbed && entry.gone.is_none() {
             self.violate(format!("c{client}.{slot}: lost although every renewal is answered within {trip} of {ttl}"));

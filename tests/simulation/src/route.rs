@@ -158,12 +158,11 @@ impl World {
         }
     }
 
-    /// How many trips a client's next renewal may take. A connection that isn't there yet takes a trip to open, and two for the
-    /// handshake. A server that doesn't know the script takes a second one.
+    /// The number of round trips that a client's next renewal may take. A connection that isn't up takes two more: the server must
+    /// accept the socket, and answer the greeting, before it may get an operation.
     pub(super) fn trips(&self, client: usize) -> u64 {
-        let is_warm = self.routes[client].iter().flat_map(|route| &route.ways).all(|way| way.connection.is_up());
-        let is_known = self.nodes.iter().all(|node| node.scripts.contains("extend"));
-        1 + if is_warm { 0 } else { 3 } + u64::from(!is_known)
+        let is_up = self.routes[client].iter().flat_map(|route| &route.ways).all(|way| way.connection.is_up());
+        if is_up { 1 } else { 3 }
     }
 
     /// Brings an input to a connection, and does what it says.

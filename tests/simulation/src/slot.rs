@@ -84,7 +84,7 @@ pub(super) struct Slot {
     pub(super) unanswered: bool,
     /// The length of its validity at the grant, microseconds.
     pub(super) first_span: u64,
-    /// How many trips the first renewal may take.
+    /// The number of round trips that the first renewal may take.
     pub(super) trips: u64,
 }
 
