@@ -71,6 +71,10 @@ const KEPT: &[(u64, &str)] = &[
         42094,
         "a confirmation found no key on a server whose connection had broken with the acquire, which was read behind the heal that followed",
     ),
+    (
+        42209,
+        "a server asked for the script of a hold's first renewal, which took a round trip more, and the hold ended before its answer",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
