@@ -363,6 +363,10 @@ impl Reactor {
 /// The I/O thread polls.
 impl Alarm for Reactor {
     fn ring(self: Arc<Self>) {
+        // An alarm that an earlier one has replaced rings too. If it set another one, the alarms would become more and more.
+        if self.alarm_at.load(Ordering::SeqCst) > Tick::now().as_micros() {
+            return;
+        }
         self.alarm_at.store(u64::MAX, Ordering::SeqCst);
         at_home(|| self.poll_now());
     }

@@ -18,6 +18,8 @@ struct Plug {
     due: AtomicU64,
     attended: Mutex<Vec<ThreadId>>,
     panics: AtomicBool,
+    /// The number of times that the I/O thread has asked whether it is busy.
+    asked: AtomicUsize,
 }
 
 impl Plug {
@@ -31,6 +33,7 @@ impl Plug {
                 due: AtomicU64::new(u64::MAX),
                 attended: Mutex::default(),
                 panics: AtomicBool::new(false),
+                asked: AtomicUsize::new(0),
             })
         })
     }
@@ -66,6 +69,9 @@ impl Handler for Plug {
     }
 
     fn is_busy(&self) -> bool {
+        if thread::current().name() == Some("locktender-io") {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+        }
         self.busy.load(Ordering::SeqCst)
     }
 }
@@ -179,6 +185,23 @@ fn an_answer_that_nobody_waits_for_any_more_is_read_by_the_io_thread() {
     until("somebody reads it", || plug.attended() > 0);
     plug.busy.store(false, Ordering::SeqCst);
     assert_ne!(plug.attended.lock()[0], thread::current().id());
+}
+
+#[test]
+fn the_io_thread_polls_once_in_a_pause_however_often_it_was_to_poll_earlier() {
+    let (reactor, plug) = reactor();
+    reactor.count_watch(true);
+    let begun = Instant::now();
+    for earlier in 1..=20 {
+        plug.due.store(Tick::now().after(POLL_PAUSE_ON_LOOPS - Duration::from_millis(earlier)).as_micros(), Ordering::SeqCst);
+        reactor.promote_next();
+    }
+    let pauses = |count: u32| POLL_PAUSE_ON_LOOPS * count;
+    until("it polls", || plug.attended() > 0 && begun.elapsed() > pauses(6));
+    let polls = plug.asked.load(Ordering::SeqCst) / 2;
+    plug.busy.store(false, Ordering::SeqCst);
+    let most = begun.elapsed().div_duration_f64(POLL_PAUSE_ON_LOOPS).ceil() as usize + 1;
+    assert!(polls >= 1 && polls <= most, "{polls} polls, at most {most} were expected");
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Runtime {
         &self.handle
     }
 
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn timers(&self) -> &Arc<Timers> {
         &self.timers
     }

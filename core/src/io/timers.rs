@@ -54,8 +54,17 @@ impl Timers {
     }
 
     pub(crate) fn cancel(&self, at: Tick, id: u64) {
+        if at == Tick::NEVER {
+            return;
+        }
         let cancelled = self.queue.lock().alarms.remove(&(at, id));
         drop(cancelled);
+    }
+
+    /// The number of alarms that `id` has set.
+    #[cfg(test)]
+    pub(crate) fn count(&self, id: u64) -> usize {
+        self.queue.lock().alarms.keys().filter(|(_, of)| *of == id).count()
     }
 
     /// Rings the alarms, for ever.

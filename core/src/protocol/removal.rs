@@ -301,13 +301,13 @@ impl Removal {
         }
         let rival = |progress: &Progress| if let Progress::Taken(rival) = progress { rival.clone() } else { None };
         let rival = self.servers.iter().find_map(rival);
-        let proved = count(|progress| matches!(progress, Progress::Taken(_))) > 0 || proves(later);
-        // Some servers have voted for others since. Those that were asked a moment ago may complete the proof.
+        // Some servers have voted for others since. Those that were asked a moment ago may complete the proof, which has the fence.
         let asked = count(|progress| matches!(progress, Progress::Asked { unsure: false, .. }));
-        if !proved && later > 0 && proves(later + asked) {
+        if later > 0 && !proves(later) && proves(later + asked) {
             return None;
         }
-        let outcome = if proved { Outcome::Taken } else { Outcome::Expired };
+        let taken = count(|progress| matches!(progress, Progress::Taken(_))) > 0 || proves(later);
+        let outcome = if taken { Outcome::Taken } else { Outcome::Expired };
         Some(Release { outcome, rival, rival_fence: None, overrun: self.overrun })
     }
 

@@ -175,6 +175,25 @@ fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
     }
 }
 
+#[test]
+fn a_release_that_finds_a_rival_waits_for_the_answer_that_proves_its_fence() {
+    let them = Verdict::No { holder: Some("them".to_owned()), remaining: Remaining::Gone };
+    // One of three servers has answered that a rival has the key, and one that the key is gone.
+    for (later, third_is_asked, waits) in [(0, true, false), (1, true, true), (1, false, false), (2, true, false)] {
+        let (recipe, mut out) = (recipe(3), Vec::new());
+        let value = Value { round: 1, owner: "me".into(), leaves: None };
+        let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
+        removal.answer((0, SENT), SENT, &say(them.clone()));
+        removal.answer((1, SENT), SENT, &say(gone()));
+        if !third_is_asked {
+            removal.answer((2, SENT), SENT, &Err(Failure::unknown(FailureKind::Timeout, "late")));
+        }
+        let found = removal.outcome(later, |count| count >= 2).map(|release| (release.outcome, release.rival));
+        let expected = (!waits).then(|| (Outcome::Taken, Some("them".to_owned())));
+        assert_eq!(found, expected, "{later} {third_is_asked}");
+    }
+}
+
 #[cfg(feature = "mutants")]
 #[test]
 fn a_place_that_is_left_to_expire_with_the_key_is_noticed() {

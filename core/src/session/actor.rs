@@ -258,17 +258,18 @@ impl LockActor {
         state.busy = false;
         let wake_at = state.machine.wake_at();
         let finished = state.machine.is_finished();
-        let set = state.alarm;
+        // The alarm is moved while the state is locked. Else a thread might cancel what another one has just set.
+        if finished || wake_at < state.alarm {
+            self.session.runtime().cancel_alarm(state.alarm, self.id);
+            state.alarm = Tick::NEVER;
+        }
         if wake_at < state.alarm {
             state.alarm = wake_at;
-            drop(state);
             let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as Weak<dyn Alarm>;
             self.session.runtime().set_alarm(wake_at, self.id, alarm);
-        } else {
-            drop(state);
         }
+        drop(state);
         if finished {
-            self.session.runtime().cancel_alarm(set, self.id);
             self.session.remove(self.id);
             self.call_watchers(None);
         }

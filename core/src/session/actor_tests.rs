@@ -55,6 +55,23 @@ fn a_handle_that_is_dropped_gives_the_lock_back() {
 }
 
 #[test]
+fn an_acquisition_has_one_alarm_and_none_when_it_has_ended() {
+    let puppet = Puppet::new("alarms");
+    let (client, _) = client(&puppet);
+    let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    let session = client.session(None).unwrap();
+    let id = session.registry.all()[0].id;
+    let alarms = || session.runtime().timers().count(id);
+    assert_eq!(alarms(), 1, "for the renewal");
+    puppet.hold_back();
+    let released = result(held.release());
+    assert_eq!(alarms(), 1, "for a release without an answer");
+    puppet.answer();
+    released.recv().unwrap().unwrap();
+    assert_eq!(alarms(), 0);
+}
+
+#[test]
 fn inputs_of_many_threads_are_handled_one_at_a_time_and_each_has_its_result() {
     let puppet = Puppet::new("threads");
     let (client, _) = client(&puppet);

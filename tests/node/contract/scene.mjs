@@ -195,8 +195,11 @@ export class Scene {
       return { reason, rival, rival_fence: rivalFence }
     },
 
+    // A majority has released a lock, and let it expire, before the last server of a quorum.
     wait_free: async (step) => {
-      await eventually(() => 'the lock is not free', async () => !(await this.#lock(step).inspect()))
+      const lock = this.#lock(step)
+      const left = () => Promise.all(this.#place.servers.map((server) => server.command('EXISTS', lock.name)))
+      await eventually(() => 'the lock is not free', async () => !(await lock.inspect()) && !(await left()).includes(1))
     },
 
     events: async (step) => {

@@ -208,8 +208,10 @@ class Scene:
         return {"reason": loss.reason, "rival": loss.rival, "rival_fence": loss.rival_fence}
 
     async def _do_wait_free(self, step: dict[str, Any]) -> None:
+        # A majority has released a lock, and let it expire, before the last server of a quorum.
         deadline = time.monotonic() + PATIENCE
-        while await self._done(self._lock(step), "inspect"):
+        lock = self._lock(step)
+        while await self._done(lock, "inspect") or any(server.command("EXISTS", lock.name) for server in self._place.servers):
             assert time.monotonic() < deadline, "the lock does not become free"
             await self._pause(0.005)
 

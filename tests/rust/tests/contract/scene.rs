@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locktender::{Client, Error, Event, Held, Lock, LockOptions, safe_name};
-use locktender_tests::certificate;
+use locktender_tests::{RealServer, certificate};
 use serde_json::{Value, json};
 
 use crate::matching::{Variables, mismatch};
@@ -125,7 +125,7 @@ impl<'a> Scene<'a> {
                 Some(lost) => lost.map(|loss| json!({ "reason": loss.reason.as_str(), "rival": loss.rival, "rival_fence": loss.rival_fence })),
                 None => return Err("the lock is not lost".into()),
             },
-            "wait_free" => self.lock(&client, &filled["lock"]).and_then(|lock| wait_free(&lock)),
+            "wait_free" => self.lock(&client, &filled["lock"]).and_then(|lock| wait_free(&lock, &self.place.servers)),
             "events" => {
                 let kinds = self.client(&client).map(|_| Arc::clone(&self.clients[&client].1));
                 kinds.map(|kinds| wait_for_events(&kinds, filled["kinds"].as_array().unwrap()))
@@ -225,9 +225,11 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn wait_free(lock: &Lock) -> Result<Value, Error> {
+/// Waits until the lock is free on every server. A majority has released it, or let it expire, before the last one.
+fn wait_free(lock: &Lock, servers: &[&RealServer]) -> Result<Value, Error> {
     let until = Instant::now() + PATIENCE;
-    while lock.inspect_blocking()?.is_some() {
+    let is_left = || servers.iter().any(|server| server.command(&["EXISTS", lock.name()]).int() == 1);
+    while lock.inspect_blocking()?.is_some() || is_left() {
         assert!(Instant::now() < until, "the lock does not become free");
         thread::sleep(Duration::from_millis(5));
     }
