@@ -12,7 +12,7 @@ use crate::entries::Entered;
 use crate::errors::{raise, raised};
 use crate::frames::Standing;
 use crate::guarded::Guarded;
-use crate::hold::{Hold, settle};
+use crate::hold::{BaseHeld, Hold, settle};
 use crate::operation::Operation;
 use crate::options::OnLost;
 use crate::own;
@@ -25,11 +25,9 @@ use crate::values::{Loss, Release};
 ///
 /// In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
 /// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
-#[pyclass(module = "locktender", frozen, weakref)]
+#[pyclass(module = "locktender", extends = BaseHeld, frozen, weakref)]
 pub(crate) struct AsyncHeld {
     hold: Arc<Hold>,
-    /// Kept alive: while somebody holds a lock of it, the exit closes it.
-    client: Py<PyAny>,
     /// Whether a loss cancels the body.
     cancels: bool,
     /// The open body that a loss cancels.
@@ -39,7 +37,8 @@ pub(crate) struct AsyncHeld {
 impl AsyncHeld {
     pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
         let cancels = matches!(on_lost, None | Some(OnLost::Cancel));
-        Py::new(py, Self { hold: Arc::new(Hold::new(py, held, on_lost)?), client, cancels, body: Guarded::default() })
+        let hold = Arc::new(Hold::new(py, held, on_lost)?);
+        Py::new(py, hold.base(client).add_subclass(Self { hold, cancels, body: Guarded::default() }))
     }
 
     /// Begins the body of the current task.
@@ -109,39 +108,6 @@ impl Entered for AsyncHeld {
 
 #[pymethods]
 impl AsyncHeld {
-    /// The lock's name.
-    #[getter]
-    fn name(&self) -> &str {
-        self.hold.core.name()
-    }
-
-    /// The value on the servers: unique, and readable in ``redis-cli``.
-    #[getter]
-    fn owner(&self) -> &str {
-        self.hold.core.owner()
-    }
-
-    /// The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones.
-    #[getter]
-    fn fence(&self) -> u64 {
-        self.hold.core.fence()
-    }
-
-    /// How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
-    fn remaining(&self) -> f64 {
-        self.hold.core.remaining().as_secs_f64()
-    }
-
-    /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
-    fn is_valid(&self) -> bool {
-        self.hold.core.is_valid()
-    }
-
-    /// Raises unless the lock is held now. No I/O. See :meth:`Held.check`.
-    fn check(&self, py: Python<'_>) -> PyResult<()> {
-        raised(py, self.hold.core.check())
-    }
-
     /// Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Held.extend`.
     #[pyo3(signature = (ttl=None, *, by=None))]
     fn extend(slf: Py<Self>, py: Python<'_>, ttl: Option<Py<PyAny>>, by: Option<Py<PyAny>>) -> Operation {
@@ -200,19 +166,10 @@ impl AsyncHeld {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.client)?;
         self.body.traverse(|body| visit.call(body))
     }
 
     fn __clear__(&self) {
         drop(self.body.take());
-    }
-
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(self.hold.not_picklable())
-    }
-
-    fn __repr__(&self) -> String {
-        self.hold.shown("AsyncHeld")
     }
 }

@@ -1,13 +1,14 @@
 //! `Held`: one acquisition, for code that blocks.
 
-use pyo3::gc::{PyTraverseError, PyVisit};
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 
 use crate::arguments::seconds;
 use crate::entries::Entered;
 use crate::errors::raised;
 use crate::frames::Standing;
-use crate::hold::{Hold, settle};
+use crate::hold::{BaseHeld, Hold, settle};
 use crate::options::OnLost;
 use crate::values::{Loss, Release};
 use crate::waiting;
@@ -20,16 +21,15 @@ use crate::waiting;
 /// :exc:`InvalidArgumentError` inside of the body itself.
 ///
 /// Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`.
-#[pyclass(module = "locktender", frozen, weakref)]
+#[pyclass(module = "locktender", extends = BaseHeld, frozen, weakref)]
 pub(crate) struct Held {
-    hold: Hold,
-    /// Kept alive: while somebody holds a lock of it, the exit closes it.
-    client: Py<PyAny>,
+    hold: Arc<Hold>,
 }
 
 impl Held {
     pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
-        Py::new(py, Self { hold: Hold::new(py, held, on_lost)?, client })
+        let hold = Arc::new(Hold::new(py, held, on_lost)?);
+        Py::new(py, hold.base(client).add_subclass(Self { hold }))
     }
 
     /// Begins the body of a lock that was acquired for it: without a body it is given back.
@@ -56,50 +56,6 @@ impl Entered for Held {
 
 #[pymethods]
 impl Held {
-    /// The lock's name.
-    #[getter]
-    fn name(&self) -> &str {
-        self.hold.core.name()
-    }
-
-    /// The value on the servers: unique, and readable in ``redis-cli``.
-    #[getter]
-    fn owner(&self) -> &str {
-        self.hold.core.owner()
-    }
-
-    /// The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones.
-    #[getter]
-    fn fence(&self) -> u64 {
-        self.hold.core.fence()
-    }
-
-    /// How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
-    ///
-    ///     if held.remaining() < 5:
-    ///         held.extend()
-    fn remaining(&self) -> f64 {
-        self.hold.core.remaining().as_secs_f64()
-    }
-
-    /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
-    ///
-    ///     if held.is_valid():
-    ///         work_a_little()
-    fn is_valid(&self) -> bool {
-        self.hold.core.is_valid()
-    }
-
-    /// Raises unless the lock is held now. No I/O.
-    ///
-    ///     held.check()
-    ///     write(row, fence=held.fence)
-    ///
-    /// Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
-    fn check(&self, py: Python<'_>) -> PyResult<()> {
-        raised(py, self.hold.core.check())
-    }
-
     /// Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than :meth:`remaining` says now. Never
     /// shortens.
     ///
@@ -153,17 +109,5 @@ impl Held {
 
     fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
         self.leave(py, error)
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.client)
-    }
-
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(self.hold.not_picklable())
-    }
-
-    fn __repr__(&self) -> String {
-        self.hold.shown("Held")
     }
 }

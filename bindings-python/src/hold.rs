@@ -1,9 +1,11 @@
 //! A hold: what the handles for threads and for tasks have in common.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::Call;
 use pyo3::exceptions::{PyResourceWarning, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::arguments::{refuse, seconds};
@@ -60,14 +62,9 @@ impl Hold {
         self.core.leave().then(drop);
     }
 
-    pub(crate) fn not_picklable(&self) -> PyErr {
-        let text = "a held lock can't be pickled: to move it to another process, send what hand_over() returns, and adopt() that";
-        PyTypeError::new_err(text)
-    }
-
-    pub(crate) fn shown(&self, class: &str) -> String {
-        let state = if self.core.is_valid() { "valid" } else { "not valid" };
-        format!("<locktender.{class} {:?} fence={} {state}>", self.core.name(), self.core.fence())
+    /// The base of a handle of this hold.
+    pub(crate) fn base(self: &Arc<Self>, client: Py<PyAny>) -> PyClassInitializer<BaseHeld> {
+        BaseHeld { hold: Arc::clone(self), client }.into()
     }
 }
 
@@ -94,5 +91,75 @@ pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_,
             own::call(py, |own| &own.attach, (lock_error, error)).map(drop)
         }
         (left, _) => left,
+    }
+}
+
+/// What holds for threads and for tasks have in common: they answer without I/O.
+#[pyclass(module = "locktender._native", name = "_BaseHeld", frozen, subclass)]
+pub(crate) struct BaseHeld {
+    hold: Arc<Hold>,
+    /// Kept alive: while somebody holds a lock of it, the exit closes it.
+    client: Py<PyAny>,
+}
+
+#[pymethods]
+impl BaseHeld {
+    /// The lock's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.hold.core.name()
+    }
+
+    /// The value on the servers: unique, and readable in ``redis-cli``.
+    #[getter]
+    fn owner(&self) -> &str {
+        self.hold.core.owner()
+    }
+
+    /// The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones.
+    #[getter]
+    fn fence(&self) -> u64 {
+        self.hold.core.fence()
+    }
+
+    /// How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
+    ///
+    ///     if held.remaining() > 5:
+    ///         work_a_little()
+    fn remaining(&self) -> f64 {
+        self.hold.core.remaining().as_secs_f64()
+    }
+
+    /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
+    ///
+    ///     if held.is_valid():
+    ///         work_a_little()
+    fn is_valid(&self) -> bool {
+        self.hold.core.is_valid()
+    }
+
+    /// Raises unless the lock is held now. No I/O.
+    ///
+    ///     held.check()
+    ///     write(row, fence=held.fence)
+    ///
+    /// Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        raised(py, self.hold.core.check())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        let text = "a held lock can't be pickled: to move it to another process, send what hand_over() returns, and adopt() that";
+        Err(PyTypeError::new_err(text))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let (class, core) = (slf.get_type().name()?, &slf.get().hold.core);
+        let state = if core.is_valid() { "valid" } else { "not valid" };
+        Ok(format!("<locktender.{class} {:?} fence={} {state}>", core.name(), core.fence()))
     }
 }

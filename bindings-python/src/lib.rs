@@ -62,31 +62,22 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::around::Around;
-    #[pymodule_export]
-    use crate::async_held::AsyncHeld;
-    #[pymodule_export]
-    use crate::client::Client;
-    #[pymodule_export]
-    use crate::clock::Clock;
-    #[pymodule_export]
-    use crate::default::{configure, lock};
-    #[pymodule_export]
-    use crate::delivery::next_events;
-    #[pymodule_export]
-    use crate::exit::{close_all, forked};
-    #[pymodule_export]
-    use crate::held::Held;
-    #[pymodule_export]
-    use crate::lock::Lock;
-    #[pymodule_export]
-    use crate::name::safe_name;
-    #[pymodule_export]
-    use crate::own::use_helpers;
-    #[pymodule_export]
-    use crate::scripted::{ScriptedServer, Seen};
-    #[pymodule_export]
-    use crate::values::{Event, LockInfo, Loss, OwnerFields, Release, ServerReport};
+    use crate::{
+        around::Around,
+        async_held::AsyncHeld,
+        client::Client,
+        clock::Clock,
+        default::{configure, lock},
+        delivery::next_events,
+        exit::{close_all, forked},
+        held::Held,
+        hold::BaseHeld,
+        lock::Lock,
+        name::safe_name,
+        own::use_helpers,
+        scripted::{ScriptedServer, Seen},
+        values::{Event, LockInfo, Loss, OwnerFields, Release, ServerReport},
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -10,6 +10,12 @@ from locktender import _native, errors, testing
 
 STUBS = Path(_native.__file__).parent.glob("_native*.pyi")
 STUB = ast.Module([node for stub in STUBS for node in ast.parse(stub.read_text()).body], [])
+CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
+
+
+def members_of(node):
+    """The members of a class of the stub and of its bases there."""
+    return node.body + [member for base in node.bases if base.id in CLASSES for member in CLASSES[base.id].body]
 
 
 def documented():
@@ -18,7 +24,7 @@ def documented():
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
             yield node.name, node
         if isinstance(node, ast.ClassDef):
-            members = [member for member in node.body if isinstance(member, ast.FunctionDef) and not member.name.startswith("_")]
+            members = [member for member in members_of(node) if isinstance(member, ast.FunctionDef) and not member.name.startswith("_")]
             first = {member.name: member for member in reversed(members)}  # of overloads: the first has the docstring
             yield from ((f"{node.name}.{member.name}", member) for member in first.values())
 

@@ -10,7 +10,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from ._native_client import Client as Client, _ClientOptions, _Servers
-from ._native_held import AsyncHeld as AsyncHeld, Held as Held
+from ._native_held import AsyncHeld as AsyncHeld, Held as Held, _BaseHeld as _BaseHeld
 from ._native_lock import Lock as Lock, _Around as _Around
 from ._native_options import _LockOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
@@ -38,6 +38,7 @@ __all__ = [
     "Seen",
     "ServerReport",
     "_Around",
+    "_BaseHeld",
     "__version__",
     "_close_all",
     "_forked",

@@ -4,21 +4,13 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, final
 
+from typing_extensions import disjoint_base
+
 from ._native_options import _Seconds
 from ._native_values import Loss, Release
 
-@final
-class Held:
-    """A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
-
-    It is renewed in the background, whatever holds the interpreter. Any thread may use it. ``with`` releases it at the end, unless
-    that was done; if it was lost meanwhile, :exc:`LockLostError` is raised, or attached to the error of the body. It has one body:
-    entering it raises what :meth:`check` raises, so :exc:`NotHeldError` after a release and :exc:`LockLostError` after a loss, and
-    :exc:`InvalidArgumentError` inside of the body itself.
-
-    Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`.
-    """
-
+@disjoint_base
+class _BaseHeld:
     @property
     def name(self) -> str:
         """The lock's name."""
@@ -34,8 +26,8 @@ class Held:
     def remaining(self) -> float:
         """How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
 
-            if held.remaining() < 5:
-                held.extend()
+            if held.remaining() > 5:
+                work_a_little()
         """
 
     def is_valid(self) -> bool:
@@ -53,6 +45,18 @@ class Held:
 
         Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
         """
+
+@final
+class Held(_BaseHeld):
+    """A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
+
+    It is renewed in the background, whatever holds the interpreter. Any thread may use it. ``with`` releases it at the end, unless
+    that was done; if it was lost meanwhile, :exc:`LockLostError` is raised, or attached to the error of the body. It has one body:
+    entering it raises what :meth:`check` raises, so :exc:`NotHeldError` after a release and :exc:`LockLostError` after a loss, and
+    :exc:`InvalidArgumentError` inside of the body itself.
+
+    Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`.
+    """
 
     def extend(self, ttl: _Seconds | None = None, *, by: _Seconds | None = None) -> None:
         """Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than :meth:`remaining` says now. Never
@@ -97,7 +101,7 @@ class Held:
     ) -> None: ...
 
 @final
-class AsyncHeld:
+class AsyncHeld(_BaseHeld):
     """A lock that is held, under asyncio. As :class:`Held`; what waits is a coroutine.
 
         async with client.lock("orders:42") as held:
@@ -106,27 +110,6 @@ class AsyncHeld:
     In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
     :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
     """
-
-    @property
-    def name(self) -> str:
-        """The lock's name."""
-
-    @property
-    def owner(self) -> str:
-        """The value on the servers: unique, and readable in ``redis-cli``."""
-
-    @property
-    def fence(self) -> int:
-        """The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones."""
-
-    def remaining(self) -> float:
-        """How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O."""
-
-    def is_valid(self) -> bool:
-        """Whether the lock is held now. No I/O; never true later than the servers' expiry."""
-
-    def check(self) -> None:
-        """Raises unless the lock is held now. No I/O. See :meth:`Held.check`."""
 
     def extend(self, ttl: _Seconds | None = None, *, by: _Seconds | None = None) -> Coroutine[Any, Any, None]:
         """Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Held.extend`."""
