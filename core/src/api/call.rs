@@ -122,7 +122,7 @@ impl<T: Send + 'static> Call<T> {
             // Other I/O that the operation began may still be under way: it needs a driver.
             reactor.promote_next();
         }
-        let result = state.take();
+        let result = state.result.take();
         if result.is_some() {
             self.canceller = None;
         }
@@ -157,7 +157,7 @@ impl<T: Send + 'static> Call<T> {
 
     fn hand(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
         let mut state = self.slot.state.lock();
-        if let Some(result) = state.take() {
+        if let Some(result) = state.result.take() {
             drop(state);
             self.canceller = None;
             callback::call_or_trace(CALLBACK, || receive(result));
@@ -175,7 +175,7 @@ impl<T: Send + 'static> Future for Call<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.start();
         let mut state = self.slot.state.lock();
-        if let Some(result) = state.take() {
+        if let Some(result) = state.result.take() {
             drop(state);
             self.canceller = None;
             return Poll::Ready(result);
@@ -279,12 +279,6 @@ enum Waiter<T> {
 struct State<T> {
     result: Option<Result<T, Error>>,
     waiter: Waiter<T>,
-}
-
-impl<T> State<T> {
-    fn take(&mut self) -> Option<Result<T, Error>> {
-        self.result.take()
-    }
 }
 
 struct ResultCell<T> {
