@@ -208,6 +208,12 @@ impl Lock {
             ))
         })
     }
+
+    /// The decorated function; `when_busy` says what a call does while the lock is held.
+    fn decorated(slf: &Bound<'_, Self>, function: Py<PyAny>, when_busy: &str) -> PyResult<Py<PyAny>> {
+        let name = slf.get().name.object(slf.py())?;
+        Ok(own::call(slf.py(), |own| &own.decorate, (slf, name, function, when_busy))?.unbind())
+    }
 }
 
 #[pymethods]
@@ -320,8 +326,7 @@ impl Lock {
 
     /// The decorator.
     fn __call__(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        let name = slf.get().name.object(slf.py())?;
-        Ok(own::call(slf.py(), |own| &own.decorate, (slf, name, function, "wait"))?.unbind())
+        Self::decorated(slf, function, "wait")
     }
 
     /// The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
@@ -330,8 +335,7 @@ impl Lock {
     ///     def nightly() -> None: ...
     #[pyo3(signature = (function, /))]
     fn skip(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        let name = slf.get().name.object(slf.py())?;
-        Ok(own::call(slf.py(), |own| &own.decorate, (slf, name, function, "skip"))?.unbind())
+        Self::decorated(slf, function, "skip")
     }
 
     /// As :meth:`skip`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`Ran`.
@@ -343,8 +347,7 @@ impl Lock {
     ///         print(answer.value)
     #[pyo3(signature = (function, /))]
     fn try_run(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        let name = slf.get().name.object(slf.py())?;
-        Ok(own::call(slf.py(), |own| &own.decorate, (slf, name, function, "try_run"))?.unbind())
+        Self::decorated(slf, function, "try_run")
     }
 
     /// The same lock by another name.
