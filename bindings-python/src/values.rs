@@ -199,7 +199,7 @@ pub(crate) struct Event {
     /// Why the lock was lost.
     reason: Option<&'static str>,
     /// How many seconds it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of
-    /// a race; for ``woken`` since the waiter was told.
+    /// a race; for ``woken`` since the waiter was notified.
     took: Option<f64>,
     /// How many wait before us, for ``queued``.
     rank: Option<u64>,

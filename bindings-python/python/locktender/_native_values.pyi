@@ -202,7 +202,7 @@ class Event:
     @property
     def took(self) -> float | None:
         """How many seconds it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of
-        a race; for ``woken`` since the waiter was told."""
+        a race; for ``woken`` since the waiter was notified."""
 
     @property
     def rank(self) -> int | None:

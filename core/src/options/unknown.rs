@@ -36,7 +36,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
     ),
     (
         &["sleep", "retrydelay", "retryjitter", "retryinterval"],
-        "leave it out: a waiter is told when its turn comes; {wait} says how long it waits",
+        "leave it out: a waiter is notified when its turn comes; {wait} says how long it waits",
     ),
     (
         &["retrycount", "retries", "retry", "maxretries", "attempts", "acquireattemptslimit"],

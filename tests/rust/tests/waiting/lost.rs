@@ -64,7 +64,7 @@ fn a_user_that_may_not_subscribe_polls_and_is_warned() {
     let (one, two) = (Watched::open(&server.url()), Watched::open(&mute));
     let held = one.client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
     let waiter = acquire(two.client.lock("a"));
-    eventually("the waiter was told that it polls", PATIENCE, || two.count(EventKind::Warning) > 0);
+    eventually("the waiter was warned that it polls", PATIENCE, || two.count(EventKind::Warning) > 0);
     // Looks would take a quarter of a minute.
     let before = two.count(EventKind::Attempt);
     eventually("it polls", ms(12_000), || two.count(EventKind::Attempt) >= before + 20);
