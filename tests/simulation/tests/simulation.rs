@@ -57,6 +57,7 @@ const KEPT: &[(u64, &str)] = &[
     (13359, "an extension that reached further than the one confirmed behind it was confirmed, and didn't count"),
     (5751, "an acquire that had timed out lined a shared place up, when the last of its process had left that"),
     (26660, "a waiter with a short ttl left, and its acquire that had timed out lined it up again later"),
+    (17399, "a close took an acquire back on a server that didn't know the script of releases, and was over before that said so"),
     (16470, "who got the lock after a close was expected to be named by a release that asked again for what the close had found"),
     (
         28818,

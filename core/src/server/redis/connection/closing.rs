@@ -1,5 +1,7 @@
 //! Closing: the work that a connection still does when its client goes.
 
+use std::iter::{once, repeat};
+
 use super::connection::{Connection, State};
 use crate::clock::Tick;
 use crate::server::redis::commands::codec::Form;
@@ -18,9 +20,10 @@ impl Connection {
         self.backlog.refuse(&closed(false), |job| !job.request.op.survives_reconnect(), out);
         if let State::Up(conversation) = &mut self.state {
             let (given_up, undo) = conversation.pipeline.give_up();
-            for op in undo {
+            // The first is sent as text: nothing is sent again after a close to a server that asks for the script too late.
+            for (op, form) in undo.into_iter().zip(once(Form::ByText).chain(repeat(Form::BySha))) {
                 let request = Request::new(op, now.after(self.settings.response_timeout));
-                conversation.send(Job::new(request, Completion::new(|_| ())), Form::BySha, now);
+                conversation.send(Job::new(request, Completion::new(|_| ())), form, now);
             }
             out.extend(given_up.into_iter().map(|job| job.end(Err(closed(true)))));
         }

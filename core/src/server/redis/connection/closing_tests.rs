@@ -18,6 +18,17 @@ fn a_close_takes_back_what_was_sent_and_not_answered() {
 }
 
 #[test]
+fn a_close_takes_back_without_asking_whether_the_server_knows_the_script() {
+    let mut test = Test::connected();
+    let _told = (test.submit(acquire()), test.submit(acquire()));
+    test.wrote();
+    test.bring(Input::Close);
+    let written = test.wrote();
+    let commands: Vec<_> = written.lines().filter(|line| line.starts_with("EVAL")).collect();
+    assert_eq!(commands, ["EVAL", "EVALSHA"], "one text is enough for both");
+}
+
+#[test]
 fn a_close_takes_back_what_was_given_up_before() {
     let mut test = Test::connected();
     let _told = (test.submit(release("theirs", None)), test.submit(acquire()));

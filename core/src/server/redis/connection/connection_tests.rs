@@ -108,9 +108,9 @@ impl Test {
 
     /// The operations that were written since the last time, with their owners.
     pub(in super::super) fn sent(&mut self) -> Vec<String> {
-        let written = self.wrote();
+        let written = format!("\r\n{}", self.wrote());
         let mut sent = Vec::new();
-        for command in written.split('*').skip(1) {
+        for command in written.split("\r\n*").skip(1) {
             let words: Vec<&str> = command.split("\r\n").skip(2).step_by(2).collect();
             let script = |op: &Op| {
                 let script = Script::of(op).unwrap();
