@@ -73,6 +73,8 @@ pub(super) struct Route {
     pub(super) connected_at: Instant,
     /// The time when a connection last broke, or could not be made.
     pub(super) broke_at: Instant,
+    /// Whether the client closed before all its connections to the server were up.
+    pub(super) closed_early: bool,
 }
 
 impl Way {
@@ -105,6 +107,7 @@ impl Route {
             troubled_until: 0,
             connected_at: 0,
             broke_at: 0,
+            closed_early: false,
         }
     }
 
@@ -349,6 +352,9 @@ impl World {
 
     /// The contract's `give_up`: operations that were sent are undone behind them, except releases.
     pub(super) fn give_up(&mut self, client: usize) {
+        for route in &mut self.routes[client] {
+            route.closed_early = !route.ways.iter().all(|way| way.connection.is_up());
+        }
         self.bring_to_all(client, || Event::GiveUp);
     }
 

@@ -154,13 +154,14 @@ impl World {
         None
     }
 
-    /// Whether a closed client's entry should be gone: all its commands were undone behind them, however late they arrived.
+    /// Whether a closed client's entry should be gone: all its commands were undone behind them, however late they arrived. A release
+    /// of an answered one may take another connection. If that isn't up, it may take longer than a close waits.
     fn is_left_behind(&self, client: usize, server: usize, since: Instant) -> bool {
         let (node, process, route) = (&self.nodes[server], &self.processes[client], &self.routes[client][server]);
         let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, route.broke_at, route.stalled_until];
         let is_quiet = troubles.into_iter().all(|at| at + ms(2_000) < since || at == 0);
         let limit = 2 * micros(self.plan.response_timeout) + self.moment();
-        process.alive && is_quiet && since.max(route.arrived_at()) + limit < self.now
+        process.alive && is_quiet && !route.closed_early && since.max(route.arrived_at()) + limit < self.now
     }
 
     fn is_ghost(&self, server: usize, entry: &str) -> bool {
