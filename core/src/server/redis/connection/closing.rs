@@ -1,7 +1,5 @@
 //! Closing: the work that a connection still does when its client goes.
 
-use std::iter::{once, repeat};
-
 use super::connection::{Connection, State};
 use crate::clock::Tick;
 use crate::server::redis::commands::codec::Form;
@@ -19,11 +17,11 @@ impl Connection {
         }
         self.backlog.refuse(&closed(false), |job| !job.request.op.survives_reconnect(), out);
         if let State::Up(conversation) = &mut self.state {
+            conversation.is_last = true;
             let (given_up, undo) = conversation.pipeline.give_up();
-            // The first is sent as text: nothing is sent again after a close to a server that asks for the script too late.
-            for (op, form) in undo.into_iter().zip(once(Form::ByText).chain(repeat(Form::BySha))) {
+            for op in undo {
                 let request = Request::new(op, now.after(self.settings.response_timeout));
-                conversation.send(Job::new(request, Completion::new(|_| ())), form, now);
+                conversation.send(Job::new(request, Completion::new(|_| ())), Form::BySha, now);
             }
             out.extend(given_up.into_iter().map(|job| job.end(Err(closed(true)))));
         }

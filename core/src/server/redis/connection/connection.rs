@@ -219,7 +219,7 @@ impl Connection {
                 Some(Ok(run_id)) => {
                     let buffers = std::mem::take(&mut handshake.buffers);
                     let pipeline = Pipeline::new(run_id, self.settings.response_timeout);
-                    self.connected(Box::new(Conversation { buffers, pipeline }), now, out);
+                    self.connected(Box::new(Conversation { buffers, pipeline, is_last: self.given_up }), now, out);
                 }
                 Some(Err(failure)) => {
                     out.push(Effect::Drop(Role::Operations));

@@ -12,6 +12,8 @@ use crate::server::redis::connection::subscriber::Question;
 pub(crate) struct Conversation {
     pub(crate) buffers: Buffers,
     pub(crate) pipeline: Pipeline,
+    /// Whether the client goes, and may have no time to send anything again.
+    pub(crate) is_last: bool,
 }
 
 /// A reply or a message of the server.
@@ -24,11 +26,11 @@ pub(crate) enum Said {
 
 impl Conversation {
     /// Sends an operation after those before it. The first extension is sent as text: on a slow link its hold could end while a
-    /// server asks for the script.
+    /// server asks for the script. So is the last release.
     pub(crate) fn send(&mut self, job: Job, form: Form, now: Tick) {
         let op = &job.request.op;
-        let form = if op.counts_late() && self.pipeline.new_script(op).is_some() { Form::ByText } else { form };
-        codec::command(&job.request.op, self.pipeline.run_id(), form).write(self.buffers.output.end());
+        let form = if (op.counts_late() || self.is_last) && !self.pipeline.knows_script(op) { Form::ByText } else { form };
+        codec::command(op, self.pipeline.run_id(), form).write(self.buffers.output.end());
         self.pipeline.push(job, form, now);
     }
 

@@ -62,8 +62,8 @@ struct Command {
     at: Tick,
     /// The count of reads at the time when it was sent.
     reads: u64,
-    /// Whether it finds out if the server knows a script.
-    probes: bool,
+    /// The script of which it finds out whether the server knows it.
+    probes: Option<&'static Script>,
     /// Whether its answer counts whenever it comes, though the response timeout has passed.
     counts_late: bool,
 }
@@ -88,7 +88,7 @@ pub(crate) struct Pipeline {
     run_id: Option<Arc<str>>,
     response_timeout: Duration,
     answered: bool,
-    /// The scripts that the server knows.
+    /// The scripts that the server knows, or that it will be asked for.
     known: Vec<&'static Script>,
     /// The number of commands that find out whether the server knows another script.
     probes: usize,
@@ -127,17 +127,23 @@ impl Pipeline {
         self.reads
     }
 
-    /// The script of an operation, if it wasn't sent on this socket so far.
-    pub(crate) fn new_script(&self, op: &Op) -> Option<&'static Script> {
-        Script::of(op).filter(|script| !self.known.iter().any(|known| ptr::eq(*known, *script)))
+    /// Whether the server is sure to know the script of an operation.
+    pub(crate) fn knows_script(&self, op: &Op) -> bool {
+        let Some(script) = Script::of(op) else { return true };
+        let is_probed = self.commands.iter().any(|command| command.probes.is_some_and(|probed| ptr::eq(probed, script)));
+        self.was_sent(script) && !is_probed
+    }
+
+    fn was_sent(&self, script: &Script) -> bool {
+        self.known.iter().any(|known| ptr::eq(*known, script))
     }
 
     /// Notes a command that is sent now.
     pub(crate) fn push(&mut self, job: Job, form: Form, now: Tick) {
-        let new = self.new_script(&job.request.op);
+        let new = Script::of(&job.request.op).filter(|script| !self.was_sent(script));
         self.known.extend(new);
-        let probes = new.is_some() && form == Form::BySha;
-        self.probes += usize::from(probes);
+        let probes = new.filter(|_| form == Form::BySha);
+        self.probes += usize::from(probes.is_some());
         let (undo, question, reads) = (None, None, self.reads);
         self.commands.push_back(Command { job: Some(job), form, undo, question, at: now, reads, probes, counts_late: false });
     }
@@ -145,7 +151,7 @@ impl Pipeline {
     /// Notes a question of the subscriber that is sent now.
     pub(crate) fn push_question(&mut self, question: Question, now: Tick) {
         let (form, undo, question, reads) = (Form::ByText, None, Some(question), self.reads);
-        self.commands.push_back(Command { job: None, form, undo, question, at: now, reads, probes: false, counts_late: false });
+        self.commands.push_back(Command { job: None, form, undo, question, at: now, reads, probes: None, counts_late: false });
     }
 
     /// Whether an answer is to come that may say: send this command again.
@@ -169,14 +175,18 @@ impl Pipeline {
             return out_of_step("an answer came that belongs to the operation of another owner");
         }
         let Some(Command { job, form, question, probes, .. }) = self.commands.pop_front() else { return Landing::Late };
-        self.probes -= usize::from(probes);
+        self.probes -= usize::from(probes.is_some());
+        let is_unknown = matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT");
+        if is_unknown {
+            self.known.retain(|known| !probes.is_some_and(|probed| ptr::eq(*known, probed)));
+        }
         // A peer that answers some questions of the subscriber and hangs up at a later one has not been of use.
         self.answered |= question.is_none_or(|question| question == Question::Ping);
         if let Some(question) = question {
             return Landing::Heard(question, value);
         }
         let Some(job) = job else { return Landing::Late };
-        if form == Form::BySha && matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT") {
+        if form == Form::BySha && is_unknown {
             return Landing::Unknown(job);
         }
         let answer = codec::reply(&job.request.op, value).map(|reply| Reply {
