@@ -73,8 +73,6 @@ pub(super) struct Route {
     pub(super) connected_at: Instant,
     /// The time when a connection last broke, or could not be made.
     pub(super) broke_at: Instant,
-    /// Whether the client closed before all its connections to the server were up.
-    pub(super) closed_early: bool,
 }
 
 impl Way {
@@ -107,7 +105,6 @@ impl Route {
             troubled_until: 0,
             connected_at: 0,
             broke_at: 0,
-            closed_early: false,
         }
     }
 
@@ -119,6 +116,11 @@ impl Route {
     /// Whether a connection is up.
     pub(super) fn is_up(&self) -> bool {
         self.ways.iter().any(|way| way.connection.is_up())
+    }
+
+    /// Whether all connections are up.
+    pub(super) fn is_all_up(&self) -> bool {
+        self.ways.iter().all(|way| way.connection.is_up())
     }
 
     /// The tag of an operation that was submitted, with the time of its sending.
@@ -164,8 +166,7 @@ impl World {
     /// The number of round trips that a client's next renewal may take. A connection that isn't up takes two more: the server must
     /// accept the socket, and answer the greeting, before it may get an operation.
     pub(super) fn trips(&self, client: usize) -> u64 {
-        let is_up = self.routes[client].iter().flat_map(|route| &route.ways).all(|way| way.connection.is_up());
-        if is_up { 1 } else { 3 }
+        if self.routes[client].iter().all(Route::is_all_up) { 1 } else { 3 }
     }
 
     /// Brings an input to a connection, and does what it says.
@@ -352,9 +353,6 @@ impl World {
 
     /// The contract's `give_up`: operations that were sent are undone behind them, except releases.
     pub(super) fn give_up(&mut self, client: usize) {
-        for route in &mut self.routes[client] {
-            route.closed_early = !route.ways.iter().all(|way| way.connection.is_up());
-        }
         self.bring_to_all(client, || Event::GiveUp);
     }
 

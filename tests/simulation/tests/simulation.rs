@@ -63,6 +63,10 @@ const KEPT: &[(u64, &str)] = &[
         "a close was expected to release what another connection had lined up, on one that was not made while the close waited",
     ),
     (46286, "the same, on a connection that was made at the last moment"),
+    (
+        2757,
+        "the same, without a close: a waiter that left was expected to be taken out on a connection that was still to be made",
+    ),
     (16470, "who got the lock after a close was expected to be named by a release that asked again for what the close had found"),
     (
         28818,
