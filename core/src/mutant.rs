@@ -106,6 +106,8 @@ mod planted {
                         Self::UnusedPlaceKept,
                         Self::UsedPlaceNamed,
                         Self::HealForgotten,
+                        Self::FirstExtensionByHash,
+                        Self::LastReleaseByHash,
                         Self::LongerRoundForgotten,
                         Self::PlaceExpiresWithKey,
                         Self::HoldersPlaceExpiresWithKey,
@@ -299,6 +301,10 @@ mod planted {
         WinnerNotTakenOut,
         /// A client closes, and what it has sent and not heard of is not taken back.
         CloseLeavesSent,
+        /// The first extension on a connection waits until the server has asked for the script.
+        FirstExtensionByHash,
+        /// A release after a close waits until the server has asked for the script.
+        LastReleaseByHash,
         /// A waiter that gives up stays where an earlier round, without an answer so far, lines it up.
         LeaverOvertaken,
         /// A place that nobody uses any more stays where an earlier round, without an answer so far, lines it up.

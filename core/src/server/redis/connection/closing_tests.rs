@@ -94,3 +94,10 @@ fn a_release_whose_connection_breaks_during_a_close_is_sent_again() {
     test.says(GREETED);
     assert_eq!(test.sent(), ["release ours "]);
 }
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_last_release_that_waits_for_a_question_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::LastReleaseByHash, a_release_is_sent_as_text_after_a_close_where_the_server_may_not_know_the_script);
+}

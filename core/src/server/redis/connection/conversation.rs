@@ -3,6 +3,7 @@
 use redis::{PushKind, RedisResult, Value};
 
 use crate::clock::Tick;
+use crate::mutant::mutant;
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::pipeline::{Job, Pipeline};
@@ -29,7 +30,8 @@ impl Conversation {
     /// server asks for the script. So is the last release.
     pub(crate) fn send(&mut self, job: Job, form: Form, now: Tick) {
         let op = &job.request.op;
-        let form = if (op.counts_late() || self.is_last) && !self.pipeline.knows_script(op) { Form::ByText } else { form };
+        let is_urgent = op.counts_late() && !mutant!(FirstExtensionByHash) || self.is_last && !mutant!(LastReleaseByHash);
+        let form = if is_urgent && !self.pipeline.knows_script(op) { Form::ByText } else { form };
         codec::command(op, self.pipeline.run_id(), form).write(self.buffers.output.end());
         self.pipeline.push(job, form, now);
     }
