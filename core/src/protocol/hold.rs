@@ -149,11 +149,8 @@ impl Hold {
     }
 
     pub(super) fn wake_at(&self) -> Tick {
-        let next = self.extensions.times_out().unwrap_or(if self.renewing || !self.requests.is_empty() {
-            self.next_renewal
-        } else {
-            Tick::NEVER
-        });
+        let planned = if self.renewing || !self.requests.is_empty() { self.next_renewal } else { Tick::NEVER };
+        let next = self.extensions.times_out().unwrap_or(planned);
         let warms_at = if self.renewing { self.warms_at } else { Tick::NEVER };
         next.min(self.requests.gives_up()).min(self.validity_end).min(warms_at)
     }
@@ -352,11 +349,8 @@ impl Hold {
 
     /// The time of the next renewal; `NEVER` once validity reaches the end that `max_hold` sets.
     fn renewal_after(&self, recipe: &Recipe) -> Tick {
-        if self.validity_end >= self.hold_end {
-            Tick::NEVER
-        } else {
-            validity::next_renewal(self.validity_end, recipe.options.ttl)
-        }
+        let next = validity::next_renewal(self.validity_end, recipe.options.ttl);
+        if self.validity_end < self.hold_end { next } else { Tick::NEVER }
     }
 
     /// Ends a round without a majority: tries again while validity lasts, and answers callers that have waited long enough.

@@ -8,6 +8,7 @@
 //! between them (`route`, `session`), processes that stop and die (`process`), servers that do so (`node`), and users (`worker`).
 //! The rules that must hold are in `history`, in true time, which no clock inside the simulation shows.
 
+mod brief;
 mod clock;
 mod deeds;
 mod faults;

@@ -377,27 +377,3 @@ pub(super) fn settings(plan: &super::plan::Plan) -> Option<Settings> {
     options.connect_timeout = std::time::Duration::from_micros(CONNECT_TIMEOUT);
     Settings::new("redis://server", &options, plan.response_timeout, super::worker::quorum_of(plan)).ok()
 }
-
-/// An operation for the trace: its owner by the end of its id.
-pub(super) fn brief(op: &Op) -> String {
-    let tail = |owner: &str| owner[owner.len().saturating_sub(6)..].to_owned();
-    let waiter = |entry: &str| entry.split(' ').next().unwrap_or_default().to_owned();
-    match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, place, .. } => {
-            let adopt = adopt.as_ref().map_or(String::new(), |adopt| format!(" adopting {}", tail(&adopt.owner)));
-            let place = place.as_ref().map_or(String::new(), |place| {
-                format!(" in {} since {}{}", waiter(&place.entry), place.arrival, if place.stays { " for more" } else { "" })
-            });
-            format!("acquire {} {} ttl={ttl_ms} proposal={proposal}{adopt}{place}", keys.name(), tail(owner))
-        }
-        Op::Confirm { keys, owner, fence } => format!("confirm {} {} {fence}", keys.name(), tail(owner)),
-        Op::Extend { keys, owner, ttl_ms, .. } => format!("extend {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
-        Op::Heal { keys, owner, ttl_ms, .. } => format!("heal {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
-        Op::Leave { keys, entry, .. } => format!("leave {} {}", keys.name(), waiter(entry)),
-        Op::Release { keys, owner, leave, .. } => {
-            let leave = leave.as_ref().map_or(String::new(), |entry| format!(" leaving {}", waiter(entry)));
-            format!("release {} {}{leave}", keys.name(), tail(owner))
-        }
-        other => format!("{other:?}"),
-    }
-}

@@ -4,10 +4,11 @@ use locktender::internals::redis::{Input as Event, Role};
 use locktender::machine::Message;
 use locktender::op::Op;
 
+use super::brief::brief;
 use super::clock::{Instant, ms};
 use super::queue::{Happening, Way};
 use super::resp;
-use super::route::{ROLES, Socket, brief};
+use super::route::{ROLES, Socket};
 use super::standing::Standing;
 use super::world::World;
 

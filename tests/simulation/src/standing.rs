@@ -189,7 +189,7 @@ impl World {
         if self.nodes[server].forgot_at.is_none()
             && let Err(why) = before.allows(op, reply, &after, &notified, lives)
         {
-            return self.violate(format!("s{server} {}: {why}", super::route::brief(op)));
+            return self.violate(format!("s{server} {}: {why}", super::brief::brief(op)));
         }
         if let (Op::Acquire { place: Some(place), .. }, Queued::At { .. }) = (op, &reply.queued) {
             self.watch.signs.entry((server, name)).or_default().insert(client(&place.entry), before.now_us);
