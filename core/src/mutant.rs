@@ -295,6 +295,8 @@ mod planted {
         HearsIgnored,
         /// A waiter that gives up stays in the queue.
         LeaverStays,
+        /// A waiter that leaves while there is no connection stays in the queue after the response timeout.
+        LeaveGivenUpEarly,
         /// A waiter that gives up leaves a place in the queue that another of its process had lined up.
         LinedUpByAnother,
         /// A waiter that has the lock stays in the queues of servers that had no say in it.

@@ -43,6 +43,7 @@ pub use server_report::{Reports, ServerReport, trusted};
 use crate::clock::Tick;
 use crate::error::{Error, Loss, ServerError};
 use crate::event::Event;
+use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::{Adoption, Answer, Op, QuorumConfig};
@@ -142,12 +143,13 @@ fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
 }
 
 /// The command that takes a waiter out of a server's queue. Its answer doesn't matter: without it, the client soon counts as dead
-/// there.
+/// there. Until then, it waits for a connection.
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
     let keys = Arc::clone(&recipe.keys);
     let op = Op::Leave { keys, entry: Arc::clone(entry), single_server: recipe.quorum_config.is_none() };
-    Command::Send { server, tag, request: Request::new(op, now.after(recipe.response_timeout)) }
+    let waits = if mutant!(LeaveGivenUpEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
+    Command::Send { server, tag, request: Request::new(op, now.after(waits)) }
 }
 
 /// The step of a round.

@@ -118,11 +118,6 @@ impl Route {
         self.ways.iter().any(|way| way.connection.is_up())
     }
 
-    /// Whether all connections are up.
-    pub(super) fn is_all_up(&self) -> bool {
-        self.ways.iter().all(|way| way.connection.is_up())
-    }
-
     /// The tag of an operation that was submitted, with the time of its sending.
     pub(super) fn tag(&self, op: &Op) -> Option<Tag> {
         self.asked.iter().rev().find(|(_, asked)| asked == op).map(|(tag, _)| *tag)
@@ -166,7 +161,8 @@ impl World {
     /// The number of round trips that a client's next renewal may take. A connection that isn't up takes two more: the server must
     /// accept the socket, and answer the greeting, before it may get an operation.
     pub(super) fn trips(&self, client: usize) -> u64 {
-        if self.routes[client].iter().all(Route::is_all_up) { 1 } else { 3 }
+        let is_up = self.routes[client].iter().flat_map(|route| &route.ways).all(|way| way.connection.is_up());
+        if is_up { 1 } else { 3 }
     }
 
     /// Brings an input to a connection, and does what it says.

@@ -19,8 +19,8 @@ pub(super) const LOOK: u64 = ms(1_000);
 pub(super) struct Watch {
     /// The waiters of an entry: client, slot. A shared entry has several.
     pub(super) users: HashMap<Arc<str>, Vec<(usize, usize)>>,
-    /// Since when no waiter uses an entry, and the servers to which a connection of its client was not up then.
-    unused: HashMap<Arc<str>, (Instant, Vec<usize>)>,
+    /// Since when no waiter uses an entry.
+    unused_since: HashMap<Arc<str>, Instant>,
     /// Fair waiters by lock, in the order in which the server first added them to its queue.
     order: HashMap<usize, Vec<Arc<str>>>,
     /// Entries that had the lock. After an undone grant they are at their old places, but no order is promised for them.
@@ -123,12 +123,9 @@ impl World {
         let entries: Vec<Arc<str>> = self.watch.users.keys().cloned().collect();
         for entry in entries {
             if self.is_used(&entry) {
-                self.watch.unused.remove(&entry);
-            } else if !self.watch.unused.contains_key(&entry) {
-                let client = self.watch.users.get(&entry).and_then(|users| users.first()).map(|user| user.0);
-                let is_cut_off = |server: &usize| client.is_some_and(|client| !self.routes[client][*server].is_all_up());
-                let cut_off = (0..self.plan.servers).filter(is_cut_off).collect();
-                self.watch.unused.insert(entry, (self.now, cut_off));
+                self.watch.unused_since.remove(&entry);
+            } else {
+                self.watch.unused_since.entry(entry).or_insert(self.now);
             }
         }
         let ghost = (0..self.plan.servers).find_map(|server| self.ghost_at(server));
@@ -167,13 +164,8 @@ impl World {
     }
 
     fn is_ghost(&self, server: usize, entry: &str) -> bool {
-        let Some((since, cut_off)) = self.watch.unused.get(entry) else { return false };
-        let since = *since;
+        let Some(since) = self.watch.unused_since.get(entry).copied() else { return false };
         let Some(&(client, _)) = self.watch.users.get(entry).and_then(|users| users.first()) else { return true };
-        // What takes a waiter out may use any connection. If that is still to be made, it may be given up before.
-        if cut_off.contains(&server) {
-            return false;
-        }
         let (node, process) = (&self.nodes[server], &self.processes[client]);
         let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, self.routes[client][server].troubled_until];
         // A command from before may still be read, and may add a waiter that has left to the queue.

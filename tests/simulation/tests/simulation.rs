@@ -58,15 +58,9 @@ const KEPT: &[(u64, &str)] = &[
     (5751, "an acquire that had timed out lined a shared place up, when the last of its process had left that"),
     (26660, "a waiter with a short ttl left, and its acquire that had timed out lined it up again later"),
     (17399, "a close took an acquire back on a server that didn't know the script of releases, and was over before that said so"),
-    (
-        35057,
-        "a close was expected to release what another connection had lined up, on one that was not made while the close waited",
-    ),
-    (46286, "the same, on a connection that was made at the last moment"),
-    (
-        2757,
-        "the same, without a close: a waiter that left was expected to be taken out on a connection that was still to be made",
-    ),
+    (35057, "a waiter left, and was taken out on a connection that was still to be made: the response timeout was too short"),
+    (46286, "a close took an acquire back on a connection that was made at the last moment, by the hash of a script"),
+    (2757, "the same as 35057, without a close"),
     (16470, "who got the lock after a close was expected to be named by a release that asked again for what the close had found"),
     (
         28818,
