@@ -106,6 +106,8 @@ pub(super) struct Queue {
     happenings: Vec<Option<Happening>>,
     free: Vec<usize>,
     added: u64,
+    /// The number of the event that was taken last.
+    taken: u64,
     /// The number of events that are not about connections.
     others: usize,
 }
@@ -113,6 +115,16 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn add(&mut self, at: Instant, happening: Happening) {
         self.added += 1;
+        self.insert(at, self.added, happening);
+    }
+
+    /// Adds the happening that was taken last once more, for a later time. There, it comes before what was added after it: a
+    /// connection keeps the order of its bytes, however often its server or client is stopped.
+    pub(super) fn defer(&mut self, at: Instant, happening: Happening) {
+        self.insert(at, self.taken, happening);
+    }
+
+    fn insert(&mut self, at: Instant, number: u64, happening: Happening) {
         self.others += usize::from(!is_of_a_connection(&happening));
         let place = self.free.pop().unwrap_or(self.happenings.len());
         if place == self.happenings.len() {
@@ -120,11 +132,12 @@ impl Queue {
         } else {
             self.happenings[place] = Some(happening);
         }
-        self.heap.push(Reverse((at, self.added, place)));
+        self.heap.push(Reverse((at, number, place)));
     }
 
     pub(super) fn next(&mut self) -> Option<(Instant, Happening)> {
-        let Reverse((at, _, place)) = self.heap.pop()?;
+        let Reverse((at, number, place)) = self.heap.pop()?;
+        self.taken = number;
         self.free.push(place);
         let happening = self.happenings[place].take()?;
         self.others -= usize::from(!is_of_a_connection(&happening));

@@ -51,7 +51,7 @@ impl World {
         let (now, node) = (self.now, &self.nodes[server]);
         if node.stopped_until > now {
             let until = node.stopped_until;
-            return self.queue.add(until, Happening::Arrive { client, server, way, conn, bytes });
+            return self.queue.defer(until, Happening::Arrive { client, server, way, conn, bytes });
         }
         if !node.up {
             return;

@@ -263,7 +263,7 @@ impl World {
         }
         // The threads of the process then run in any order.
         let after = if timer { self.rng.u64(..200) } else { 0 };
-        self.queue.add(until + after, happening);
+        self.queue.defer(until + after, happening);
         None
     }
 
