@@ -315,6 +315,8 @@ mod planted {
         PlaceExpiresWithKey,
         /// The place of a waiter that had the lock is looked for in the queues for a ttl, and may be lined up later.
         HoldersPlaceExpiresWithKey,
+        /// A grant to a waiter of a shared place makes its process forget that a server which didn't vote has the place, too.
+        SharedPlaceForgotten,
         /// A server that lines a waiter up after its grant keeps it.
         LateLineUpKept,
         /// A waiter that has the lock stays where another of its process has lined their place up behind the vote.

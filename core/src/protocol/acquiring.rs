@@ -318,7 +318,8 @@ impl Acquiring {
         let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
         slot.end_outage();
         if slot.is_shared() {
-            return slot.served(now, round.stays || mutant!(NextKeepsPlace));
+            let was_taken_out = |server: usize| round.readings[server].is_some() && !round.may_have_place(slot, server);
+            return slot.served(now, round.stays || mutant!(NextKeepsPlace), was_taken_out);
         }
         let standing = (0..context.recipe.servers.len()).filter(|server| round.may_have_place(slot, *server));
         context.out.extend(standing.map(|server| leave(context.recipe, server, slot.entry(), now)));

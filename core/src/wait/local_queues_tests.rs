@@ -214,9 +214,11 @@ fn a_place_is_asked_for_at_its_old_arrival_until_it_was_served() {
     assert_eq!((arrivals(&slot), slot.place(1).stays), (vec![0, 17, 0], false));
     queues.join(LOCK, 2, false);
     assert!(slot.place(1).stays, "for the one that waits behind");
-    slot.served(Tick::from_micros(2), true);
+    slot.served(Tick::from_micros(2), true, |_| true);
     assert_eq!((arrivals(&slot), slot.has_arrived()), (vec![0, 17, 0], true));
-    slot.served(Tick::from_micros(3), false);
+    slot.served(Tick::from_micros(3), false, |server| server != 1);
+    assert_eq!((arrivals(&slot), slot.has_arrived_at(1)), (vec![0, 0, 0], true), "who did not vote keeps the place");
+    slot.served(Tick::from_micros(3), false, |_| true);
     assert_eq!((arrivals(&slot), slot.has_arrived()), (vec![0, 0, 0], false));
 }
 

@@ -139,13 +139,15 @@ impl Slot {
     }
 
     /// The lock was granted to a waiter of the slot, and others wait behind it. They begin at the tail of the queue; if the place
-    /// `stays`, the vote has put it there already.
-    pub(crate) fn served(&self, now: Tick, stays: bool) {
+    /// `stays`, the vote has put it there already. A server that didn't vote keeps the place.
+    pub(crate) fn served(&self, now: Tick, stays: bool, was_taken_out: impl Fn(usize) -> bool) {
         self.granted_us.store(now.as_micros(), Ordering::Relaxed);
-        if !stays {
-            self.arrivals.iter().for_each(|arrival| arrival.store(0, Ordering::Relaxed));
-            self.stands.iter().for_each(|stands| stands.store(false, Ordering::Relaxed));
+        if stays {
+            return;
         }
+        self.arrivals.iter().for_each(|arrival| arrival.store(0, Ordering::Relaxed));
+        let left = (0..self.stands.len()).filter(|server| was_taken_out(*server) || mutant!(SharedPlaceForgotten));
+        left.for_each(|server| self.stands[server].store(false, Ordering::Relaxed));
     }
 
     pub(crate) fn unavailable_since(&self) -> Option<Tick> {
