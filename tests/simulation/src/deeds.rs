@@ -18,6 +18,9 @@ impl World {
         match command {
             Command::Emit(event) => match event.kind {
                 EventKind::Renewed => self.stats.renewals += 1,
+                EventKind::Released | EventKind::Expired | EventKind::Race => {
+                    self.processes[client].slots[slot].decided = true;
+                }
                 EventKind::Lost if self.processes[client].slots[slot].loss.is_some() => {
                     self.violate(format!("c{client}.{slot}: a second event of the loss"));
                 }

@@ -85,9 +85,10 @@ impl World {
         }
         let mut commands = std::mem::take(&mut self.commands);
         if let Input::Answer { tag: Tag { step: Step::Release, sent, .. }, answer: Ok(reply), .. } = &input {
-            // Answers to the undo of rounds before the grant don't count.
-            let granted = self.processes[client].slots[slot].grant.is_some();
-            let ours = granted && *sent >= self.granted_tick(client, slot);
+            // Answers to the undo of rounds before the grant don't count, and none after the outcome is decided: that is when a server
+            // answers, or when the key must have ended.
+            let entry = &self.processes[client].slots[slot];
+            let ours = entry.grant.is_some() && !entry.decided && *sent >= self.granted_tick(client, slot);
             self.processes[client].slots[slot].release_refused |= ours && matches!(reply.verdict, Verdict::No { .. });
         }
         if let Input::Answer { tag: Tag { step: Step::Acquire, .. }, answer: Err(failure), .. } = &input {

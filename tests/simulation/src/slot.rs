@@ -80,6 +80,8 @@ pub(super) struct Slot {
     pub(super) refused: bool,
     /// Whether a server has answered to the release that the lock is not ours.
     pub(super) release_refused: bool,
+    /// Whether the outcome of the release is decided, also if no caller was told.
+    pub(super) decided: bool,
     /// Whether an acquire has had no answer, and may be read at any time.
     pub(super) unanswered: bool,
     /// The length of its validity at the grant, microseconds.
@@ -118,6 +120,7 @@ impl Slot {
             spans: BTreeMap::new(),
             refused: false,
             release_refused: false,
+            decided: false,
             unanswered: false,
             first_span: 0,
             trips: 1,

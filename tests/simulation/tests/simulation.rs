@@ -60,6 +60,7 @@ const KEPT: &[(u64, &str)] = &[
     (17399, "a close took an acquire back on a server that didn't know the script of releases, and was over before that said so"),
     (35057, "a waiter left, and was taken out on a connection that was still to be made: the response timeout was too short"),
     (46286, "a close took an acquire back on a connection that was made at the last moment, by the hash of a script"),
+    (45447, "a release was expected to tell what an answer proved that came after its outcome was decided: the key had ended"),
     (7872, "the simulated server, stopped twice in a row, read two commands of one connection in the wrong order"),
     (16580, "a grant to a waiter of a shared place forgot that a server in quarantine, which didn't vote, had the place, too"),
     (2757, "the same as 35057, without a close"),
