@@ -97,6 +97,8 @@ mod planted {
                         Self::EarlierYesStands,
                         Self::StaleRefusal,
                         Self::ExtendDelaysRenewal,
+                        Self::FenceForgotten,
+                        Self::OldFenceCounted,
                         Self::OwnVoteAccused,
                         Self::UnansweredVoteAccused,
                         Self::LoneVoteProves,
@@ -136,6 +138,12 @@ mod planted {
         /// A server that lost its data votes at once.
         NoQuarantine,
 
+        /// A waiter that joins the queue doesn't mark the fence.
+        WaiterNotMarked,
+
+        /// A fence is counted up for ever, and so its end never moves.
+        OldFenceCounted,
+
         // The vote.
         /// N / 2 servers decide.
         SmallQuorum,
@@ -169,6 +177,8 @@ mod planted {
         EarlierRoundCounts,
         /// A renewal waits for an extension that asks for less.
         ExtendDelaysRenewal,
+        /// A fence is kept for a day after the grant, and not after the last extension.
+        FenceForgotten,
         /// A round that timed out is forgotten, and its late answers with it.
         TimedOutForgotten,
         /// A round that is confirmed late counts from the sending of the one under way.

@@ -39,7 +39,7 @@ pub fn asking_for(span: Duration) -> Duration {
 pub struct Reading {
     /// The time at which the request was sent.
     pub sent: Tick,
-    /// The server's clock in the reply, microseconds.
+    /// The server's clock in the reply, microseconds; 0 if the reply doesn't show it.
     pub server_us: u64,
 }
 
@@ -57,7 +57,7 @@ pub fn jumped(earlier: Reading, later_us: u64, received: Tick) -> bool {
 pub fn jump(earlier: Reading, later_us: u64, received: Tick) -> Option<Duration> {
     let elapsed = received.since(earlier.sent);
     let went = Duration::from_micros(later_us.saturating_sub(earlier.server_us));
-    Some(went.saturating_sub(elapsed)).filter(|by| *by > drift(elapsed))
+    Some(went.saturating_sub(elapsed)).filter(|by| earlier.server_us > 0 && *by > drift(elapsed))
 }
 
 /// The time of the next renewal: when two thirds of `ttl` remain. So the first one is a third of the ttl after the grant, and
@@ -114,9 +114,11 @@ mod tests {
             (5_500, 1_000, false), // a slow reply
             (4_000, 1_000, false), // backward: keys live longer, which harms nobody's validity
             (65_000, 1_000, true),
+            (0, 1_000, false), // a reply without a time
         ] {
             assert_eq!(jumped(earlier, server_ms * 1_000, at(received_ms)), expected, "{server_ms}");
         }
+        assert!(!jumped(Reading { sent: at(0), server_us: 0 }, 65_000_000, at(1)), "there was no time to compare with");
     }
 
     #[test]

@@ -25,6 +25,7 @@ class Server:
         self.url = f"redis://127.0.0.1:{self.port}"
         place = stack.enter_context(tempfile.TemporaryDirectory())
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", place]
+        self.is_up = True
         self.process = subprocess.Popen([entry["path"], *options], stdout=subprocess.DEVNULL)
         stack.callback(self.end)
         while not self.answers():
@@ -53,10 +54,19 @@ class Server:
         lines = [line for line in text.splitlines() if line.startswith("cmdstat_evalsha:")]
         return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines)
 
+    def cpu_us(self):
+        """The processor time that it has used; nothing if it can't be asked."""
+        if not self.is_up:
+            return 0.0
+        fields = dict(line.split(":") for line in self.ask(b"INFO cpu").splitlines() if ":" in line)
+        return 1e6 * (float(fields["used_cpu_user"]) + float(fields["used_cpu_sys"]))
+
     def stop(self):
+        self.is_up = False
         self.process.send_signal(signal.SIGSTOP)
 
     def end(self):
+        self.is_up = False
         self.process.kill()
         self.process.wait()
 

@@ -58,7 +58,8 @@ class Sides:
         return [self.ours, side, where, str(seconds)]
 
     def run(self, side, servers, seconds):
-        """The fields a side printed, and what its process took. One that fails or hangs has infinite times."""
+        """The fields a side printed, and what its process and the servers took. One that fails or hangs has infinite times."""
+        before = sum(server.cpu_us() for server in servers)
         began = time.monotonic()
         process = subprocess.Popen(self.command(side, urls(servers), seconds), cwd=ROOT, stdout=subprocess.PIPE, text=True)
         try:
@@ -69,7 +70,11 @@ class Sides:
         if process.returncode != 0:
             return Missing()
         fields = {name: float(value) for name, value in (field.split("=") for field in output.split())}
-        return {"process_ms": (time.monotonic() - began) * 1e3, **fields}
+        took = (time.monotonic() - began) * 1e3
+        # The servers work for the pairs of the warm-up, too.
+        if fields.get("all_pairs"):
+            fields["server_cpu_us_per_pair"] = (sum(server.cpu_us() for server in servers) - before) / fields["all_pairs"]
+        return {"process_ms": took, **fields}
 
     def trust(self, where):
         subprocess.run([self.ours, "trust", where, "0"], cwd=ROOT, check=True)

@@ -26,10 +26,12 @@ fn main() {
     let span = Duration::from_secs_f64(seconds.parse().unwrap());
     match side.as_str() {
         "async-1" => callers::tasks(urls, span, 1),
+        "async-64" => callers::tasks(urls, span, 64),
         "async-256" => callers::tasks(urls, span, 256),
         "blocking-1" => callers::blocking(urls, span),
         "raw-1" => raw::one_at_a_time(urls, span),
-        "raw-50x16" => raw::pipelined(urls, span, 50, 16),
+        "raw-50x16" => raw::pipelined(urls, span, &raw::Pair::recorded(urls), 50, 16),
+        "plain-50x16" => raw::pipelined(urls, span, &raw::Pair::plain(urls), 50, 16),
         "holds-1000" => holds::renewed(urls, span, 1_000),
         "holder" => waiting::holder(urls),
         "trust" => callers::trust(urls),

@@ -33,11 +33,10 @@ pub fn one_at_a_time(url: &str, span: Duration) {
 }
 
 /// Each connection sends `depth` pairs in one write, then reads their replies; one thread drives all, as the library does.
-pub fn pipelined(url: &str, span: Duration, connections: usize, depth: usize) {
-    let recorded = Pair::recorded(url);
+pub fn pipelined(url: &str, span: Duration, pair: &Pair, connections: usize, depth: usize) {
     let mut links: Vec<(Vec<u8>, Link)> = (0..connections)
         .map(|connection| {
-            let pair = |at| recorded.of_caller(connection * depth + at);
+            let pair = |at| pair.of_caller(connection * depth + at);
             let batch = (0..depth).flat_map(|at| [pair(at).acquire, pair(at).release].concat()).collect();
             (batch, Link::new(url))
         })
@@ -66,15 +65,32 @@ pub fn pipelined(url: &str, span: Duration, connections: usize, depth: usize) {
     report(vec![tally], span, cpu() - before.unwrap());
 }
 
-/// What the library sends for one acquire and one release.
-struct Pair {
+/// What is sent for one acquire and one release.
+pub struct Pair {
     acquire: Vec<u8>,
     release: Vec<u8>,
 }
 
 impl Pair {
+    /// The least that any library sends for a lock with an owner: `SET NX PX`, and a script that compares and deletes.
+    pub fn plain(url: &str) -> Self {
+        const COMPARE_AND_DELETE: &str =
+            "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+        let owner = "app=billing host=web-3 pid=4711 at=2026-11-21T02:22:10.123Z id=01a1fbe9-40cb-7c52-9d0e-1f6d2c3b4a59";
+        let key = name(0);
+        let mut link = Link::new(url);
+        link.stream.write_all(&words(&["SCRIPT", "LOAD", COMPARE_AND_DELETE])).unwrap();
+        let (_, length) = link.line();
+        let text = link.bulk(length);
+        let sha = String::from_utf8(link.buffer[text].to_vec()).unwrap();
+        Self {
+            acquire: words(&["SET", &key, owner, "NX", "PX", "10000"]),
+            release: words(&["EVALSHA", &sha, "1", &key, owner]),
+        }
+    }
+
     /// Listens to the library through a relay.
-    fn recorded(url: &str) -> Self {
+    pub fn recorded(url: &str) -> Self {
         let address = url.trim_start_matches("redis://").to_owned();
         let relay = TcpListener::bind("127.0.0.1:0").unwrap();
         let front = format!("redis://{}", relay.local_addr().unwrap());
@@ -111,6 +127,14 @@ impl Pair {
     }
 }
 
+/// A command in the form of the protocol.
+fn words(words: &[&str]) -> Vec<u8> {
+    let words: String = std::iter::once(format!("*{}\r\n", words.len()))
+        .chain(words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())))
+        .collect();
+    words.into_bytes()
+}
+
 /// A connection, and what was read from it but not parsed yet.
 struct Link {
     stream: TcpStream,
@@ -126,9 +150,12 @@ impl Link {
         Self { stream, buffer: vec![0; 65_536].into(), at: 0, filled: 0 }
     }
 
-    /// Reads one reply of a script, an array that begins with `tag`.
+    /// Reads one reply: a number, `OK`, or an array of a script that begins with `tag`.
     fn reply(&mut self, tag: &[u8]) {
         let (kind, length) = self.line();
+        if kind == b':' || kind == b'+' {
+            return;
+        }
         assert_eq!(kind, b'*', "the server answered with an error");
         let (_, first) = self.line();
         let text = self.bulk(first);

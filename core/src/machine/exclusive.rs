@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cut::cut;
+use super::fence::Fence;
 use super::rules::{AcquireArgs, Rules};
 use super::state::{State, Value};
 use super::{fence, queue};
@@ -22,6 +23,12 @@ impl AcquireArgs<'_> {
     fn comes_too_late(&self, holder: Option<&str>) -> bool {
         let is_there = holder.is_some_and(|holder| holder == &**self.owner || self.adopts(holder));
         self.adopt.is_some_and(|adopt| !adopt.or_acquire) && !is_there && !mutant!(AdoptsAnything)
+    }
+
+    /// Whether the acquire is one that may leave the end of the fence as it is.
+    fn may_count_up(&self) -> bool {
+        let stays = self.place.is_some_and(|place| place.stays);
+        self.single_server && self.ttl_ms <= fence::COUNTED_TTL_MS && !stays
     }
 
     fn counts_as_free(&self, holder: &str) -> bool {
@@ -44,7 +51,9 @@ impl Rules for Exclusive {
         if args.comes_too_late(found.holder.as_deref()) {
             return found.no();
         }
-        if found.holder.is_none() && (args.single_server || mutant!(QuorumBars)) {
+        // Nobody waits for a free lock without the mark in its fence.
+        let is_queued = found.is_queued(state, keys);
+        if found.holder.is_none() && is_queued && (args.single_server || mutant!(QuorumBars)) {
             let head = queue::first(state, keys, now_us);
             let passes = |head: &queue::Head| !args.place.is_some_and(|place| head.is_or_came_after(place));
             if head.is_some_and(|head| passes(&head) && head.is_next(args.fair, now_us)) {
@@ -62,16 +71,21 @@ impl Rules for Exclusive {
                 ..found.reply(Verdict::Held { holder: cut(holder).to_owned(), remaining: found.remaining() })
             };
         }
+        if args.may_count_up() && found.holder.is_none() && found.fence.is_counted_up(args.proposal) {
+            take(state, keys, args.owner, args.ttl_ms, now_us);
+            return Reply::new(Verdict::Vote, now_us, fence::count_up(state, keys.fence(), now_us));
+        }
         let vote = match found.holder {
-            Some(_) if mutant!(OldFence) => found.fence,
-            _ => fence::vote(found.fence, args.proposal, now_us),
+            Some(_) if mutant!(OldFence) => found.fence.number,
+            // Where there is no other server, nobody has to propose the same.
+            _ => fence::vote(found.fence.number, if args.single_server { now_us } else { args.proposal }, now_us),
         };
         // An acquire that comes late, or twice, may find its own hold extended by now: the remaining time is never shortened.
         let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**args.owner));
         let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
         take(state, keys, args.owner, remains, now_us);
-        fence::write(state, keys.fence(), vote, remains, now_us);
-        let queued = args.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, now_us));
+        fence::write(state, keys.fence(), vote, is_queued, remains, now_us);
+        let queued = args.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, is_queued, now_us));
         Reply { queued, ..Reply::new(Verdict::Vote, now_us, vote) }
     }
 
@@ -81,10 +95,10 @@ impl Rules for Exclusive {
             Err(conflict) => return conflict,
         };
         let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
-        if !ours || (found.fence > fence && !mutant!(ConfirmOlder)) {
+        if !ours || (found.fence.number > fence && !mutant!(ConfirmOlder)) {
             return found.no();
         }
-        fence::write(state, keys.fence(), fence, found.left_ms.unwrap_or(0), now_us);
+        fence::write(state, keys.fence(), fence, found.fence.is_marked, found.left_ms.unwrap_or(0), now_us);
         Reply::new(Verdict::Ok, now_us, fence)
     }
 
@@ -93,10 +107,19 @@ impl Rules for Exclusive {
             Ok(found) => found,
             Err(conflict) => return conflict,
         };
-        if found.holder.as_deref() != Some(&**owner) || (found.fence > fence && !mutant!(ExtendOlder)) {
+        if found.holder.as_deref() != Some(&**owner) || (found.fence.number > fence && !mutant!(ExtendOlder)) {
             return found.no();
         }
-        keep(state, keys, ttl_ms, fence, found.left_ms, now_us)
+        let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
+        fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
+        Reply::new(Verdict::Ok, now_us, fence)
+    }
+
+    fn renew(&self, state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, now_us: u64) -> bool {
+        let entry = state.get(keys.lock(), now_us).filter(|entry| entry.text() == Some(owner));
+        let Some(left_ms) = entry.map(|entry| entry.left_ms(now_us)) else { return false };
+        prolong(state, keys, ttl_ms, left_ms, now_us);
+        true
     }
 
     fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
@@ -104,13 +127,15 @@ impl Rules for Exclusive {
             Ok(found) => found,
             Err(conflict) => return conflict,
         };
-        if found.holder.as_deref().is_some_and(|holder| holder != &**owner) || found.fence > fence {
+        if found.holder.as_deref().is_some_and(|holder| holder != &**owner) || found.fence.number > fence {
             return found.no();
         }
         if found.holder.is_none() {
             take(state, keys, owner, ttl_ms, now_us);
         }
-        keep(state, keys, ttl_ms, fence, found.left_ms, now_us)
+        let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
+        fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
+        Reply::new(Verdict::Ok, now_us, fence)
     }
 
     fn release(
@@ -135,11 +160,12 @@ impl Rules for Exclusive {
                 None => found.no(),
             };
         }
+        let nobody_waits = leave.is_none() && fence::shows_no_waiters(state, keys.fence(), now_us);
         state.remove(keys.lock());
-        if !mutant!(ReleaseNotifiesNobody) {
+        if !nobody_waits && !mutant!(ReleaseNotifiesNobody) {
             queue::wake(state, keys, single_server, false, now_us);
         }
-        found.reply(Verdict::Ok)
+        Reply::new(Verdict::Ok, now_us, 0)
     }
 
     fn leave(&self, state: &mut State, keys: &Keys, entry: &str, single_server: bool, now_us: u64) -> Reply {
@@ -163,7 +189,7 @@ impl Rules for Exclusive {
 
 /// The state of a lock before the operation.
 struct Found {
-    fence: u64,
+    fence: Fence,
     holder: Option<Arc<str>>,
     /// `None` without a holder, and for one without expiry.
     left_ms: Option<u64>,
@@ -176,7 +202,13 @@ impl Found {
     }
 
     fn reply(&self, verdict: Verdict) -> Reply {
-        Reply::new(verdict, self.now_us, self.fence)
+        Reply::new(verdict, self.now_us, self.fence.number)
+    }
+
+    /// Whether an acquire has to look at the queue.
+    fn is_queued(&self, state: &State, keys: &Keys) -> bool {
+        let may_be = self.holder.is_some() || !self.fence.denies_waiters();
+        may_be && state.get(keys.queue(), self.now_us).is_some()
     }
 
     /// The part of the holder's value that a reply shows.
@@ -201,16 +233,16 @@ fn look(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
 /// The state of a lock, even if its fence is unreadable: a release doesn't depend on the fence. An unreadable fence counts as
 /// zero.
 fn look_whatever_the_fence(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
-    holder(state, keys, fence::read(state, keys.fence(), now_us).unwrap_or(0), now_us)
+    holder(state, keys, fence::read(state, keys.fence(), now_us).unwrap_or_default(), now_us)
 }
 
-fn holder(state: &State, keys: &Keys, fence: u64, now_us: u64) -> Result<Found, Reply> {
+fn holder(state: &State, keys: &Keys, fence: Fence, now_us: u64) -> Result<Found, Reply> {
     let Some(entry) = state.get(keys.lock(), now_us) else {
         return Ok(Found { fence, holder: None, left_ms: None, now_us });
     };
     match &entry.value {
         Value::Text(text) => Ok(Found { fence, holder: Some(text.clone()), left_ms: entry.left_ms(now_us), now_us }),
-        foreign @ (Value::Members(_) | Value::Foreign(_)) => Err(conflict(fence, foreign.type_name().to_owned(), now_us)),
+        foreign @ (Value::Members(_) | Value::Foreign(_)) => Err(conflict(fence.number, foreign.type_name().to_owned(), now_us)),
     }
 }
 
@@ -234,17 +266,15 @@ fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u
     state.put(keys.lock(), Value::Text(owner.clone()), now_us, Some(ttl_ms));
 }
 
-/// Raises the expiry of our lock if it would end earlier, and the fence to ours.
-fn keep(state: &mut State, keys: &Keys, ttl_ms: u64, fence: u64, left_ms: Option<u64>, now_us: u64) -> Reply {
-    let remains = match left_ms {
+/// Raises the expiry of our lock if it would end earlier. Gives what remains.
+fn prolong(state: &mut State, keys: &Keys, ttl_ms: u64, left_ms: Option<u64>, now_us: u64) -> u64 {
+    match left_ms {
         Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,
         _ => {
             state.expire(keys.lock(), now_us, ttl_ms);
             ttl_ms
         }
-    };
-    fence::write(state, keys.fence(), fence, remains, now_us);
-    Reply::new(Verdict::Ok, now_us, fence)
+    }
 }
 
 #[cfg(test)]

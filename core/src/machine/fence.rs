@@ -5,28 +5,98 @@ use std::sync::Arc;
 use super::state::{Entry, State, Value};
 use crate::mutant::mutant;
 
-/// A fence is kept this long after the lock's end; a lock unused for longer counts as forgotten.
-pub const KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
+/// A fence is written to be kept this long after the lock's end. Fences that are counted up, and extensions that touch the lock
+/// alone, leave a day of it. A lock unused for longer counts as forgotten.
+pub const KEPT_MS: u64 = 27 * 60 * 60 * 1_000;
+
+/// The time for which a fence is counted up, and keeps its end. A fence is the time when it was written, or a little more.
+const COUNTED_US: u64 = 60 * 60 * 1_000_000;
+
+/// A lock with a longer ttl gives its fence a new end.
+pub(super) const COUNTED_TTL_MS: u64 = 999_999;
+
+/// A lower number is no time.
+const FIRST_TIME: u64 = 1_000_000_000_000_000;
 
 /// The first number that is too large for a fence: below it a JavaScript number and a Lua number hold every integer exactly.
 pub const LIMIT: u64 = (1 << 53) - 1;
 
-/// A proposal further ahead of the server's clock is not believed.
-const AHEAD_US: u64 = 60 * 60 * 1_000_000;
+/// A proposal further from the server's clock is not believed. A fence far ahead of the clock would be repeated after a failover:
+/// the replica may have lost the last ones, and its clock has not reached them.
+const BELIEVED_US: u64 = 1_000_000;
 
-/// A proposal further behind the server's clock is not believed.
-const BEHIND_US: u64 = 1_000_000;
+/// The mark behind the number of a fence while somebody may wait. Without it, nobody looks at the queue.
+const MARK: char = 'q';
 
-/// Reads the fence, 0 if there is none.
+/// The value of a fence's key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fence {
+    /// 0 if there is none.
+    pub(super) number: u64,
+    pub(super) is_marked: bool,
+    pub(super) exists: bool,
+}
+
+impl Fence {
+    /// Whether a single server counts the fence up for its next vote. `clock_us` is the client's clock: only the end of the fence
+    /// depends on it.
+    pub(super) fn is_counted_up(self, clock_us: u64) -> bool {
+        let vote = self.number + 1;
+        let is_young = vote.saturating_add(COUNTED_US) > clock_us || mutant!(OldFenceCounted);
+        self.denies_waiters() && (FIRST_TIME..LIMIT).contains(&vote) && is_young
+    }
+
+    /// Whether the fence says that nobody waits.
+    pub(super) const fn denies_waiters(self) -> bool {
+        self.exists && !self.is_marked
+    }
+}
+
+/// Reads the fence.
 ///
 /// # Errors
 /// The type and the key of a value that isn't a fence: no string, no number, or too large for one.
-pub(super) fn read(state: &State, key: &str, now_us: u64) -> Result<u64, String> {
-    let Some(entry) = state.get(key, now_us) else { return Ok(0) };
-    let number = entry.text().filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
-    match number.and_then(|text| text.parse().ok()) {
-        Some(fence) if fence < LIMIT => Ok(fence),
+pub(super) fn read(state: &State, key: &str, now_us: u64) -> Result<Fence, String> {
+    let Some(entry) = state.get(key, now_us) else { return Ok(Fence::default()) };
+    let text = entry.text().unwrap_or_default();
+    let digits = text.strip_suffix(MARK).unwrap_or(text);
+    let number = if is_number(digits) { digits.parse().ok() } else { None };
+    match number {
+        Some(number) if number < LIMIT => Ok(Fence { number, is_marked: digits.len() < text.len(), exists: true }),
         _ => Err(at(entry, key)),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether the key has a number without a mark: then a release looks no further. A number too large for a fence is one here.
+pub(super) fn shows_no_waiters(state: &State, key: &str, now_us: u64) -> bool {
+    state.get(key, now_us).and_then(Entry::text).is_some_and(is_number)
+}
+
+/// Counts the fence up, whose end stays.
+pub(super) fn count_up(state: &mut State, key: &str, now_us: u64) -> u64 {
+    let Some((text, left_ms)) = state.get(key, now_us).and_then(|entry| Some((entry.text()?, entry.left_ms(now_us)))) else {
+        return 0;
+    };
+    let vote = text.parse().map_or(0, |fence: u64| fence + u64::from(!mutant!(VoteRepeats)));
+    state.put(key, Value::Text(vote.to_string().into()), now_us, left_ms);
+    vote
+}
+
+/// Marks the fence, because somebody waits.
+pub(super) fn mark(state: &mut State, key: &str, now_us: u64) {
+    if mutant!(WaiterNotMarked) {
+        return;
+    }
+    match state.get(key, now_us).map(|entry| (entry.text().map(str::to_owned), entry.left_ms(now_us))) {
+        None => state.put(key, Value::Text(format!("0{MARK}").into()), now_us, Some(KEPT_MS)),
+        Some((Some(text), left_ms)) if is_number(&text) => {
+            state.put(key, Value::Text(format!("{text}{MARK}").into()), now_us, left_ms);
+        }
+        Some(_) => {}
     }
 }
 
@@ -36,14 +106,14 @@ pub(super) fn at(entry: &Entry, key: &str) -> String {
 }
 
 /// Writes the fence of a lock that remains for `left_ms`, and keeps it for a day more. So a release need not write it.
-pub(super) fn write(state: &mut State, key: &str, fence: u64, left_ms: u64, now_us: u64) {
-    let text: Arc<str> = fence.to_string().into();
+pub(super) fn write(state: &mut State, key: &str, fence: u64, is_marked: bool, left_ms: u64, now_us: u64) {
+    let text: Arc<str> = if is_marked { format!("{fence}{MARK}").into() } else { fence.to_string().into() };
     state.put(key, Value::Text(text), now_us, Some(left_ms.saturating_add(KEPT_MS)));
 }
 
 /// The vote for a proposal: always above `fence`.
 pub(super) fn vote(fence: u64, proposal: u64, now_us: u64) -> u64 {
-    let believed = now_us.saturating_sub(BEHIND_US)..=now_us.saturating_add(AHEAD_US);
+    let believed = now_us.saturating_sub(BELIEVED_US)..=now_us.saturating_add(BELIEVED_US);
     let proposal = if believed.contains(&proposal) { proposal } else { now_us };
     proposal.max(fence + u64::from(!mutant!(VoteRepeats)))
 }
@@ -59,10 +129,10 @@ mod tests {
             (0, NOW, NOW, "the proposal is new"),
             (NOW, NOW, NOW + 1, "the proposal was taken"),
             (NOW + 9, NOW, NOW + 10, "the proposal is old"),
-            (0, NOW + AHEAD_US, NOW + AHEAD_US, "an hour ahead is believed"),
-            (0, NOW + AHEAD_US + 1, NOW, "more is not"),
-            (0, NOW - BEHIND_US, NOW - BEHIND_US, "a second behind is believed"),
-            (0, NOW - BEHIND_US - 1, NOW, "more is not"),
+            (0, NOW + BELIEVED_US, NOW + BELIEVED_US, "a second ahead is believed"),
+            (0, NOW + BELIEVED_US + 1, NOW, "more is not"),
+            (0, NOW - BELIEVED_US, NOW - BELIEVED_US, "a second behind is believed"),
+            (0, NOW - BELIEVED_US - 1, NOW, "more is not"),
             (0, 0, NOW, "a client without a clock"),
             (LIMIT - 1, NOW, LIMIT, "the last number"),
         ] {
@@ -73,10 +143,12 @@ mod tests {
     #[test]
     fn what_is_no_fence_is_named() {
         let mut state = State::new();
+        let fence = |number, is_marked| Ok(Fence { number, is_marked, exists: true });
         for (text, expected) in [
-            ("0", Ok(0)),
-            ("007", Ok(7)),
-            ("9007199254740990", Ok(LIMIT - 1)),
+            ("0", fence(0, false)),
+            ("007", fence(7, false)),
+            ("7q", fence(7, true)),
+            ("9007199254740990", fence(LIMIT - 1, false)),
             ("9007199254740991", Err(())),
             ("99999999999999999999999", Err(())),
             ("", Err(())),
@@ -85,12 +157,29 @@ mod tests {
             ("1e3", Err(())),
             (" 1", Err(())),
             ("garbage", Err(())),
+            ("q", Err(())),
+            ("7qq", Err(())),
+            ("7 q", Err(())),
         ] {
             state.put("f", Value::Text(text.into()), 0, None);
             assert_eq!(read(&state, "f", 0).map_err(|found| assert_eq!(found, "string at f")), expected, "{text:?}");
         }
         state.put("f", Value::Foreign("list".into()), 0, None);
         assert_eq!(read(&state, "f", 0), Err("list at f".to_owned()));
-        assert_eq!(read(&state, "absent", 0), Ok(0));
+        assert_eq!(read(&state, "absent", 0), Ok(Fence::default()));
+    }
+
+    #[test]
+    fn a_mark_changes_neither_number_nor_expiry() {
+        let mut state = State::new();
+        for (text, expected) in [("7", "7q"), ("007", "007q"), ("7q", "7q"), ("garbage", "garbage")] {
+            state.put("f", Value::Text(text.into()), 0, Some(10));
+            mark(&mut state, "f", 0);
+            let entry = state.get("f", 0).unwrap();
+            assert_eq!((entry.text(), entry.left_ms(0)), (Some(expected), Some(10)));
+            assert_eq!(shows_no_waiters(&state, "f", 0), false, "{text}");
+        }
+        mark(&mut state, "new", 0);
+        assert_eq!(state.get("new", 0).and_then(|entry| Some((entry.text()?, entry.left_ms(0)?))), Some(("0q", KEPT_MS)));
     }
 }

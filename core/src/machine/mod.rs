@@ -50,6 +50,7 @@ pub use state::{Entry, Value};
 pub use state::{Message, State};
 
 use self::rules::AcquireArgs;
+use crate::name::Keys;
 use crate::op::{Op, Reply, ServerFacts, Verdict};
 
 /// The facts about a server beside its keys.
@@ -79,7 +80,12 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
             refused.unwrap_or_else(|| rules::of(keys.kind()).acquire(state, keys, &args, now_us))
         }
         Op::Confirm { keys, owner, fence } => rules::of(keys.kind()).confirm(state, keys, owner, *fence, now_us),
-        Op::Extend { keys, owner, ttl_ms, fence } => rules::of(keys.kind()).extend(state, keys, owner, *ttl_ms, *fence, now_us),
+        Op::Extend { keys, owner, ttl_ms, fence, lock_only, .. } => {
+            if *lock_only && renew(state, keys, owner, *ttl_ms, env) {
+                return Reply::new(Verdict::Ok, now_us, *fence);
+            }
+            rules::of(keys.kind()).extend(state, keys, owner, *ttl_ms, *fence, now_us)
+        }
         Op::Heal { keys, owner, ttl_ms, fence } => rules::of(keys.kind()).heal(state, keys, owner, *ttl_ms, *fence, now_us),
         Op::Release { keys, owner, leave, single_server } => {
             rules::of(keys.kind()).release(state, keys, owner, leave.as_deref(), *single_server, now_us)
@@ -92,6 +98,12 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Probe { .. } => Reply::new(Verdict::Probed { missing: Vec::new() }, now_us, 0),
         Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
     }
+}
+
+/// The first half of an extension that touches the lock alone: makes at least `ttl_ms` remain if the lock is the owner's, and gives
+/// whether it is. If not, the other half is an extension of lock and fence, which says why.
+pub fn renew(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, env: &Env<'_>) -> bool {
+    rules::of(keys.kind()).renew(state, keys, owner, ttl_ms, env.now_us)
 }
 
 /// The facts that this machine can give about its server.

@@ -10,6 +10,8 @@
 use std::sync::Arc;
 
 use super::cut::cut;
+use super::fence;
+use super::members::Members;
 use super::state::{State, Value};
 use crate::mutant::mutant;
 use crate::name::Keys;
@@ -26,6 +28,13 @@ const KEPT_MS: u64 = 60_000;
 
 /// A waiter this old is granted the lock directly, so that no waiter starves.
 const PATIENT_US: u64 = 1_000_000;
+
+/// An operation drops so many dead waiters at once, so many times. More of them must not stop the server.
+const BATCH: usize = 100;
+const BATCHES: usize = 3;
+
+/// A waiter that joins drops so many dead clients. So their number doesn't grow with the clients that come and go.
+const CLIENTS: usize = 10;
 
 /// The most waiters that an inspection names.
 const SHOWN: usize = 100;
@@ -88,21 +97,48 @@ impl Head {
     }
 }
 
-/// The first waiter whose client is alive. Drops the dead waiters before it, and a queue without waiters.
+/// The first waiter whose client is alive. Drops the dead waiters before it, and a queue without waiters. `None` also if too many
+/// are dead: the next operations drop the others.
 pub(super) fn first(state: &mut State, keys: &Keys, now_us: u64) -> Option<Head> {
-    loop {
+    for batch in 0..=BATCHES {
         let members = state.members(keys.queue(), now_us)?;
         let Some((arrival, entry)) = members.from(0).next() else {
             state.remove(keys.queue());
             return None;
         };
-        let client = address(entry).map_or("", |(client, _)| client);
-        if is_alive(members.score(client), now_us) || mutant!(DeadHeadNotified) {
+        if lives(members, entry, now_us) || mutant!(DeadHeadNotified) {
             return Some(Head { entry: Arc::clone(entry), arrival: arrival.unsigned_abs() });
         }
-        let (entry, client) = (Arc::clone(entry), client.to_owned());
-        state.drop_members(keys.queue(), &[&entry, &client], now_us);
+        if batch < BATCHES {
+            drop_dead(state, keys, now_us);
+        }
     }
+    None
+}
+
+/// Drops the dead waiters at the head of the queue, with their clients: a batch of them.
+fn drop_dead(state: &mut State, keys: &Keys, now_us: u64) {
+    let Some(members) = state.members(keys.queue(), now_us) else { return };
+    let entries = members.from(0).take(BATCH).map(|(_, entry)| Arc::clone(entry));
+    let dead: Vec<Arc<str>> = entries.take_while(|entry| !lives(members, entry, now_us)).collect();
+    let both = dead.iter().flat_map(|entry| [&**entry, client_of(entry)]);
+    state.drop_members(keys.queue(), &both.collect::<Vec<_>>(), now_us);
+}
+
+fn client_of(entry: &str) -> &str {
+    address(entry).map_or("", |(client, _)| client)
+}
+
+fn lives(members: &Members, entry: &str, now_us: u64) -> bool {
+    is_alive(members.score(client_of(entry)), now_us)
+}
+
+/// Drops some clients that have died. Their waiters stay, and are dropped when they become first.
+fn drop_dead_clients(state: &mut State, keys: &Keys, now_us: u64) {
+    let Some(members) = state.members(keys.queue(), now_us) else { return };
+    let dead = members.from(1 - signed(now_us)).take_while(|(score, _)| *score < 0).take(CLIENTS);
+    let dead: Vec<Arc<str>> = dead.map(|(_, client)| Arc::clone(client)).collect();
+    state.drop_members(keys.queue(), &dead.iter().map(|client| &**client).collect::<Vec<_>>(), now_us);
 }
 
 /// Whether a client is alive. Its life is stored as minus its end.
@@ -126,11 +162,15 @@ pub(super) fn line_up(state: &mut State, keys: &Keys, place: &Place, now_us: u64
     };
     let life = now_us + ALIVE_MS * 1_000;
     state.put_member(keys.queue(), &place.entry, signed(arrival), now_us);
-    let lives = |state: &State| state.members(keys.queue(), now_us).is_some_and(|members| members.score(client).is_some());
-    if !mutant!(LifeNotProlonged) || !lives(state) {
+    let is_there = |state: &State| state.members(keys.queue(), now_us).is_some_and(|members| members.score(client).is_some());
+    if !mutant!(LifeNotProlonged) || !is_there(state) {
         state.put_member(keys.queue(), client, -signed(life), now_us);
     }
     state.expire(keys.queue(), now_us, KEPT_MS);
+    fence::mark(state, keys.fence(), now_us);
+    if known.is_none() {
+        drop_dead_clients(state, keys, now_us);
+    }
     let lowest = if mutant!(RankCountsClients) { i64::MIN } else { 0 };
     let rank = state.members(keys.queue(), now_us).map_or(0, |members| members.between(lowest, signed(arrival)));
     Queued::At { rank, arrival }
@@ -142,8 +182,8 @@ pub(super) fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) {
 }
 
 /// Takes a waiter that got the lock out of the queue. If more waiters use the same entry, the entry goes to the tail.
-pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, now_us: u64) -> Queued {
-    if !mutant!(WinnerStaysQueued) {
+pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, is_queued: bool, now_us: u64) -> Queued {
+    if is_queued && !mutant!(WinnerStaysQueued) {
         leave(state, keys, &place.entry, now_us);
     }
     if !place.stays {

@@ -12,6 +12,8 @@ pub(super) trait Rules {
     fn acquire(&self, state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply;
     fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply;
     fn extend(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply;
+    /// Makes at least `ttl_ms` remain of the lock alone. Gives whether the lock is the owner's.
+    fn renew(&self, state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, now_us: u64) -> bool;
     fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply;
     fn release(
         &self,

@@ -26,7 +26,8 @@ pub enum Op {
         owner: Arc<str>,
         /// The key's time to live, milliseconds.
         ttl_ms: u64,
-        /// The fence the client would like, microseconds since the epoch.
+        /// The fence the client would like: its clock, microseconds since the epoch, or one more than the last fence it saw. A
+        /// single server only tells by it how old its fence is.
         proposal: u64,
         /// The hold to take over, of another process.
         adopt: Option<Adoption>,
@@ -56,6 +57,10 @@ pub enum Op {
         ttl_ms: u64,
         /// Our fence.
         fence: u64,
+        /// Whether the fence is neither compared nor kept longer: on a single server nobody gets another one while the lock is ours.
+        lock_only: bool,
+        /// Whether the answer shows the server's time in any case.
+        timed: bool,
     },
     /// Write the key again on a server that lost it; sent only after a majority confirmed the extension.
     Heal {

@@ -81,9 +81,9 @@ pub struct ServerFacts {
 pub struct Reply {
     /// What the server decided.
     pub verdict: Verdict,
-    /// The server's clock, microseconds since the epoch.
+    /// The server's clock, microseconds since the epoch; 0 if the answer doesn't say.
     pub time_us: u64,
-    /// The lock's fence counter after the operation, 0 if there is none.
+    /// The lock's fence counter after the operation; 0 if there is none, and after a release that is done.
     pub fence: u64,
     /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
     pub run_id: Option<Arc<str>>,

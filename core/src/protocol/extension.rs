@@ -43,6 +43,8 @@ pub(super) struct Extension {
     pub(super) sent: Tick,
     /// The span that shall remain, as sent.
     pub(super) span: Duration,
+    /// Whether the fence is left alone.
+    pub(super) lock_only: bool,
     /// The time at which the round stops waiting for answers, and another round may begin.
     pub(super) times_out: Tick,
     quorum: Quorum,
@@ -51,7 +53,7 @@ pub(super) struct Extension {
 
 impl Extension {
     pub(super) fn new(round: u32, sent: Tick, span: Duration, times_out: Tick, quorum: Quorum) -> Self {
-        Self { round, sent, span, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
+        Self { round, sent, span, lock_only: false, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
     }
 
     /// Takes a server's answer. `readings` are the hold's last readings of the servers' clocks.
@@ -70,7 +72,7 @@ impl Extension {
         self.says[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => {
                 let before = readings[server];
-                if before.is_none_or(|before| before.sent <= self.sent) {
+                if reply.time_us > 0 && before.is_none_or(|before| before.sent <= self.sent) {
                     readings[server] = Some(Reading { sent: self.sent, server_us: reply.time_us });
                 }
                 // The server's keys expire early by the size of the jump. It counts again when it confirms on the new clock.

@@ -31,6 +31,13 @@ const WARMTH: u32 = 20;
 /// The longest pause between two tries of an extension, whatever the ttl.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
+/// The time for which a fence needn't be touched. The servers keep it for 27 hours from a time up to an hour before the grant. So a
+/// day is left, also if a clock is an hour wrong.
+const FENCE_SPARE: Duration = Duration::from_secs(45 * 60);
+
+/// An extension asks for the server's time if the hold knows none that is younger.
+const READING_AGE: Duration = Duration::from_millis(100);
+
 /// The shortest time between two tries of an extension. It allows a few dozen tries in a short ttl, and a few a second in a long
 /// one. So thousands of holds in trouble don't overload the connection that they wait for.
 fn least_pause(recipe: &Recipe) -> Duration {
@@ -52,6 +59,8 @@ pub(super) struct Hold {
     /// The time at which the connection for renewals is prepared, so that no renewal waits for a connection.
     warms_at: Tick,
     extensions: Rounds,
+    /// If the lock ends by this time, its fence is kept for a day at least.
+    fence_outlives: Tick,
     /// The number of rounds in a row that timed out.
     timeouts: u32,
     /// The latest expiry that a server may have given to the key.
@@ -80,6 +89,7 @@ impl Hold {
             fence,
             kept_until: now.after(ttl),
             unsure_until: (0..recipe.servers.len()).map(unsure).collect(),
+            fence_outlives: round.sent.after(FENCE_SPARE),
             timeouts: 0,
             granted: now,
             validity_end: validity_end.min(hold_end),
@@ -254,17 +264,26 @@ impl Hold {
         let timeout = share.max(least_pause(recipe)).min(recipe.response_timeout);
         self.kept_until = self.kept_until.max(now.after(span)).max(self.validity_end.after(span));
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
+        // On a single server nobody else gets a fence while the lock is ours. So the fence only has to live long enough.
+        let is_kept = now.after(span) <= self.fence_outlives || mutant!(FenceForgotten);
+        let lock_only = recipe.quorum_config.is_none() && is_kept;
+        let is_fresh = |reading: Reading| reading.server_us > 0 && now.since(reading.sent) < READING_AGE;
+        let timed = !self.round.readings[0].is_some_and(is_fresh);
         let op = Op::Extend {
             keys: Arc::clone(&recipe.keys),
             owner: Arc::clone(&self.round.owner),
             ttl_ms: wire_millis(span),
             fence: self.fence,
+            lock_only,
+            timed,
         };
         let request = Request::new(op, self.validity_end);
         for server in 0..recipe.servers.len() {
             out.push(Command::Send { server, tag, request: request.clone() });
         }
-        self.extensions.begin(Extension::new(*rounds, now, span, now.after(timeout), recipe.quorum()));
+        let mut extension = Extension::new(*rounds, now, span, now.after(timeout), recipe.quorum());
+        extension.lock_only = lock_only;
+        self.extensions.begin(extension);
     }
 
     /// Takes a server's answer to an extension.
@@ -310,6 +329,9 @@ impl Hold {
         };
         let end = validity::end(counted_from, extension.span).min(self.hold_end);
         self.validity_end = if mutant!(RenewalShortens) { end } else { self.validity_end.max(end) };
+        if !extension.lock_only {
+            self.fence_outlives = self.fence_outlives.max(extension.reach().after(FENCE_SPARE));
+        }
         self.timeouts = 0;
         self.next_renewal = self.renewal_after(recipe).max(now);
         let fulfilled = self.requests.fulfil(extension.round);

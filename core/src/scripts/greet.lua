@@ -2,7 +2,7 @@
 --
 -- KEYS     marker
 -- ARGV     number of servers, max_ttl (ms), run id ('?' = unknown); none from a client of one server
--- returns  {'ok', time (µs), 0, nil, -2}
+-- returns  {'ok', time (µs), 0, nil, -2, version}            the version as a number, 0 before 7.0
 --          {'quarantine', time, 0, nil, ms until it votes}      it is new, or lost its data
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}           it belongs to another quorum
 --          {'conflict', time, 0, what was found, -2}            the marker's key holds something else
@@ -24,7 +24,7 @@ if marker and (n ~= ARGV[1] or max_ttl ~= ARGV[2]) then
   return { 'mismatch', now, 0, string.sub('n=' .. n .. ' max_ttl=' .. max_ttl, 1, 1024), -2 }
 end
 if not ARGV[1] then
-  return { 'ok', now, 0, false, -2 }
+  return { 'ok', now, 0, false, -2, redis.REDIS_VERSION_NUM or 0 }
 end
 
 if not marker or run ~= ARGV[3] and ARGV[3] ~= '?' or since > now then
@@ -34,4 +34,4 @@ local votes = since + ARGV[2] * 1000
 if since > 0 and now < votes then
   return { 'quarantine', now, 0, false, math.ceil((votes - now) / 1000) }
 end
-return { 'ok', now, 0, false, -2 }
+return { 'ok', now, 0, false, -2, redis.REDIS_VERSION_NUM or 0 }

@@ -9,14 +9,25 @@
 -- Whoever was told has so long (ms), until the next one may come; a client lives so long (ms) after its last sign.
 local CLAIM, ALIVE = 200, 3000
 
+-- A script drops so many dead waiters at once, so many times; and a waiter that lines up drops so many dead clients.
+local BATCH, BATCHES, CLIENTS = 100, 3, 10
+
 local function queue()
   local function number(n)
     return string.format('%.0f', n)
   end
 
+  -- The client of a waiter, and whether it lives.
+  local function client_of(entry, now)
+    local client = string.match(entry, '^%a:([^:]*):') or ''
+    local life = redis.pcall('ZSCORE', KEYS[3], client)
+    return client, type(life) == 'string' and tonumber(life) < 0 and -tonumber(life) >= now
+  end
+
   -- The first waiter whose client lives, that client, the arrival, and whether nobody else waits. The dead before it are dropped.
+  -- Nothing if there is none, or if too many are dead: their number must not stop the server.
   local function first(now)
-    while true do
+    for batch = 0, BATCHES do
       local head = redis.pcall('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 2)
       if head.err then
         return nil
@@ -25,12 +36,22 @@ local function queue()
         redis.pcall('DEL', KEYS[3])
         return nil
       end
-      local client = string.match(head[1], '^%a:([^:]*):') or ''
-      local life = redis.pcall('ZSCORE', KEYS[3], client)
-      if type(life) == 'string' and tonumber(life) < 0 and -tonumber(life) >= now then
+      local client, lives = client_of(head[1], now)
+      if lives then
         return head[1], client, tonumber(head[2]), not head[3]
       end
-      if type(redis.pcall('ZREM', KEYS[3], head[1], client)) == 'table' then
+      if batch == BATCHES then
+        return nil
+      end
+      local dead = {}
+      for _, entry in ipairs(redis.pcall('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'LIMIT', 0, BATCH)) do
+        client, lives = client_of(entry, now)
+        if lives then
+          break
+        end
+        dead[#dead + 1], dead[#dead + 2] = entry, client
+      end
+      if type(redis.pcall('ZREM', KEYS[3], unpack(dead))) == 'table' then
         return nil
       end
     end
@@ -41,8 +62,8 @@ local function queue()
     return string.sub(entry, 1, 1) == 'f' or now - arrival >= 1000000
   end
 
-  -- Where the waiter stands, and its arrival; nothing if it can't be lined up.
-  local function line_up(entry, arrival, now)
+  -- Where the waiter stands, and its arrival; nothing if it can't be lined up. `fence` is the text of the fence, which is marked.
+  local function line_up(entry, arrival, now, fence)
     local client = string.match(entry, '^%a:([^:]*):')
     local known = client and redis.pcall('ZSCORE', KEYS[3], entry)
     if not client or type(known) == 'table' then
@@ -62,6 +83,18 @@ local function queue()
       return nil
     end
     redis.pcall('PEXPIRE', KEYS[3], 60000)
+    if not fence then
+      redis.pcall('SET', KEYS[2], '0q', 'PX', 97200000)
+    elseif string.sub(fence, -1) ~= 'q' then
+      redis.pcall('SET', KEYS[2], fence .. 'q', 'KEEPTTL')
+    end
+    -- Every newcomer may bring a client, and takes some dead ones away.
+    if not known then
+      local dead = redis.pcall('ZRANGEBYSCORE', KEYS[3], '(-' .. number(now), '(0', 'LIMIT', 0, CLIENTS)
+      if dead[1] then
+        redis.pcall('ZREM', KEYS[3], unpack(dead))
+      end
+    end
     return redis.pcall('ZCOUNT', KEYS[3], 0, '(' .. number(arrival)), arrival
   end
 

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use locktender::internals::name::Keys;
-use locktender::machine::{Env, State, Value, apply, claim};
+use locktender::machine::{Entry, Env, State, Value, apply, claim};
 use locktender::op::{Adoption, Op, Reply, Verdict};
 
 use super::clock::{Clock, Instant, ms};
@@ -82,7 +82,7 @@ impl Node {
 
     /// The highest fence of a lock.
     pub(super) fn fence(&self, keys: &Keys, now: Instant) -> u64 {
-        self.state.get(keys.fence(), self.wall_us(now)).and_then(|entry| entry.text()?.parse().ok()).unwrap_or(0)
+        self.state.get(keys.fence(), self.wall_us(now)).and_then(number).unwrap_or(0)
     }
 
     /// Saves the present state as a snapshot.
@@ -117,6 +117,11 @@ impl Node {
     }
 }
 
+/// The number of a fence, without its mark.
+fn number(entry: &Entry) -> Option<u64> {
+    entry.text()?.trim_end_matches('q').parse().ok()
+}
+
 fn keys_of(op: &Op) -> Option<&Keys> {
     match op {
         Op::Acquire { keys, .. }
@@ -141,7 +146,7 @@ impl Seen {
     fn of(state: &State, keys: &Keys, now_us: u64) -> Self {
         let entry = state.get(keys.lock(), now_us);
         let text = |value: &Value| if let Value::Text(text) = value { Some(text.clone()) } else { None };
-        let fence = state.get(keys.fence(), now_us).and_then(|entry| entry.text()?.parse().ok());
+        let fence = state.get(keys.fence(), now_us).and_then(number);
         Self {
             holder: entry.and_then(|entry| text(&entry.value)),
             expires_ms: entry.and_then(|entry| entry.expires_ms),

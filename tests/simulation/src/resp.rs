@@ -49,7 +49,8 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
                 quorum_config,
             },
             Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), fence },
-            Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, fence },
+            Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, fence, lock_only: false, timed: true },
+            Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, fence, lock_only: true, timed: true },
             Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, fence },
             Op::Release { keys: Arc::clone(&keys), owner, leave: None, single_server: true },
             Op::Inspect { keys },
@@ -57,11 +58,19 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
             Op::Trust { quorum_config: QuorumConfig { servers: 1, max_ttl_ms: 1 } },
         ];
         let both = |op: &Op| {
-            Script::of(op).map(|script| [script.sha().to_string(), script.text().to_owned()].map(|word| (word, op.name())))
+            Script::of(op).map(|script| {
+                let words = |header| [script.sha(header).to_string(), script.text(header).to_owned()];
+                [false, true].into_iter().flat_map(words).map(|word| (word, name(op)))
+            })
         };
         ops.iter().filter_map(both).flatten().collect()
     });
     names.get(word).copied()
+}
+
+/// The name of an operation's script.
+fn name(op: &Op) -> &'static str {
+    if matches!(op, Op::Extend { lock_only: true, .. }) { "renew" } else { op.name() }
 }
 
 /// The operation of a script that is called with these words.
@@ -89,7 +98,14 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
             }
         }
         "confirm" => Op::Confirm { keys: keys()?, owner: owner(), fence: number(1)? },
-        "extend" => Op::Extend { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)? },
+        "extend" => {
+            Op::Extend { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)?, lock_only: false, timed: true }
+        }
+        // The fence isn't sent.
+        "renew" => {
+            let timed = number(2).is_some();
+            Op::Extend { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: 0, lock_only: true, timed }
+        }
         "heal" => Op::Heal { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)? },
         // A waiter that leaves a queue has no hold: its own name is no owner.
         "release" if text(0) == text(1) => Op::Leave { keys: keys()?, entry: owner(), single_server: number(2)? == 1 },
@@ -108,8 +124,28 @@ fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
+/// The number that a script may answer in place of a list, where it does what was asked for and there is nothing more to say. Which
+/// one it answers depends on what it finds; here it is one of the two.
+fn number_of(op: &Op, reply: &Reply) -> Option<u64> {
+    let lock_only = matches!(op, Op::Extend { lock_only: true, .. });
+    if reply.queued != Queued::Nothing || reply.time_us % 2 == 0 && !lock_only {
+        return None;
+    }
+    match (op, &reply.verdict) {
+        (Op::Acquire { quorum_config: None, .. }, Verdict::Vote) => Some(reply.fence),
+        (Op::Acquire { proposal, .. }, Verdict::Vote) if reply.fence == *proposal => Some(reply.time_us),
+        (Op::Extend { timed: false, .. }, Verdict::Ok) => Some(1),
+        (Op::Extend { .. }, Verdict::Ok) => Some(reply.time_us),
+        (Op::Release { .. }, Verdict::Ok) => Some(1),
+        _ => None,
+    }
+}
+
 /// The answer of an operation's script.
 pub(super) fn reply(op: &Op, reply: &Reply) -> String {
+    if let Some(number) = number_of(op, reply) {
+        return format!(":{number}\r\n");
+    }
     let nobody = Remaining::Gone;
     let (tag, fourth, remaining) = match &reply.verdict {
         Verdict::Held { holder, remaining } => ("held", Some(holder.as_str()), *remaining),
@@ -137,12 +173,14 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         Queued::Waiters { count, first } => {
             format!(":{count}\r\n*{}\r\n{}", first.len(), first.iter().map(|entry| bulk(entry)).collect::<String>())
         }
+        // Every other server is of version 7.
+        _ if matches!(op, Op::Greet { .. }) => format!(":{}\r\n", if reply.time_us % 2 == 0 { 0 } else { 0x0007_0000 }),
         _ => String::new(),
     };
     let more = match &reply.queued {
         Queued::At { .. } | Queued::Waiters { .. } => 2,
         Queued::NotNotified(_) => 1,
-        _ => 0,
+        _ => usize::from(matches!(op, Op::Greet { .. })),
     };
     let (tag, time, fence) = (bulk(tag), reply.time_us, reply.fence);
     format!("*{}\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{queued}", 5 + more)
@@ -160,5 +198,6 @@ pub(super) fn message(resp3: bool, channel: &str, payload: &str) -> String {
 
 /// A server's answer to `INFO`.
 pub(super) fn info(run_id: &str) -> String {
-    bulk(&format!("run_id:{run_id}\r\nredis_mode:standalone\r\n"))
+    let version = if run_id.ends_with(['0', '2', '4', '6', '8']) { 6 } else { 7 };
+    bulk(&format!("redis_version:{version}.2.0\r\nrun_id:{run_id}\r\nredis_mode:standalone\r\n"))
 }

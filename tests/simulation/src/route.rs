@@ -120,7 +120,17 @@ impl Route {
 
     /// The tag of an operation that was submitted, with the time of its sending.
     pub(super) fn tag(&self, op: &Op) -> Option<Tag> {
-        self.asked.iter().rev().find(|(_, asked)| asked == op).map(|(tag, _)| *tag)
+        self.asked(op).map(|(tag, _)| *tag)
+    }
+
+    /// The operation that was submitted, and has become this one on its way.
+    fn asked(&self, op: &Op) -> Option<&(Tag, Op)> {
+        self.asked.iter().rev().find(|(_, asked)| match (asked, op) {
+            (Op::Extend { keys, owner, ttl_ms, .. }, Op::Extend { keys: same, owner: ours, ttl_ms: ttl, .. }) => {
+                (keys, owner, ttl_ms) == (same, ours, ttl)
+            }
+            (asked, op) => asked == op,
+        })
     }
 }
 
@@ -358,6 +368,12 @@ impl World {
                 self.bring_to(client, server, way, event());
             }
         }
+    }
+
+    /// The first half of an extension, with the fence that its client knows.
+    pub(super) fn with_fence(&self, client: usize, server: usize, op: &Op) -> Option<Op> {
+        let Op::Extend { lock_only: true, .. } = op else { return None };
+        self.routes[client][server].asked(op).map(|(_, asked)| asked.clone())
     }
 
     /// The tag of an operation that a server reads. An undo has no tag: the connection itself has sent it.

@@ -117,6 +117,14 @@ impl World {
 
     /// Does an operation; gives the answer of the script.
     fn perform(&mut self, client: usize, server: usize, op: &Op, orphan: bool) -> String {
+        // The first half of an extension that touches the lock alone names no fence, and does nothing where the lock isn't ours.
+        let asked = self.with_fence(client, server, op);
+        let op = asked.as_ref().unwrap_or(op);
+        if let Op::Extend { keys, owner, lock_only: true, .. } = op
+            && self.nodes[server].lock(keys, self.now).is_none_or(|(holder, _)| holder != &**owner)
+        {
+            return ":0\r\n".to_owned();
+        }
         let tag = self.tag_of(client, server, op);
         let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
         let (reply, verdict) = self.nodes[server].apply(op, self.now);

@@ -1,12 +1,14 @@
 -- Takes a free lock and casts a vote for its fence.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner, ttl (ms), proposal (µs),
+-- ARGV     owner, ttl (ms), the client's clock or one more than the last fence it saw (µs),
 --          on a quorum: number of servers, max_ttl (ms), run id ('?' = unknown),
 --          owner to adopt, the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only
 --          the owner to adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0);
 --          what there is none of is '', or left out at the end
--- returns  {'vote', time (µs), fence, owner, remaining (ms)} the lock is ours here
+-- returns  on a single server: the vote                    the lock is ours here
+--          on a quorum: time (µs)                            the lock is ours here, and the vote is the client's clock
+--          {'vote', time, fence, owner, remaining (ms)}      the lock is ours here, with this vote
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
 --          and after either, if the waiter stands in line: its rank, its arrival
 --          {'no', time, fence, holder or nil, remaining}     the owner to adopt, and nothing else, was asked for and isn't there
@@ -15,33 +17,64 @@
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
 --          what is another's (the holder, the quorum) is shown up to its first 1,024 bytes
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
---          the fence outlives the lock by 24 h, so that a release need not touch it;
+--          the fence outlives the lock by a day, and a release need not touch it: it is written to last 27 h longer. On a single
+--          server it is counted up for an hour, with the same end, if the ttl is short; then it becomes this server's time
 --          without a vote nothing changes, but the marker of a server seen anew, and the queue: on a single server a lock
---          that is free is kept for the first waiter, unless anybody may pass it, or the asker came before it
+--          that is free is kept for the first waiter, unless anybody may pass it, or the asker came before it;
+--          behind the number of the fence stands a 'q' while somebody may wait
 
 local n, max_ttl, run = ARGV[4] or '', ARGV[5], ARGV[6]
 local adopted, entry = ARGV[7] or '', ARGV[8] or ''
 local single_server, waits = n == '', #entry > 1
 
--- On a quorum nobody is kept out by a queue: who isn't in it need not look, and comes once. Who comes again and again doesn't read
--- the lock's value before it knows that there is one: another library may have left any number of megabytes there.
-local looks, there = waits or single_server
-local found
-if looks then
-  there = redis.call('EXISTS', KEYS[1], KEYS[3])
+-- The short ways: nobody has the lock, nobody waits, and nothing is odd. Whatever else there is, is left to the rest as it was.
+local short = entry ~= 'o' and ARGV[10] ~= '1'
+if short and single_server and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  -- A mark makes the fence something that can't be counted up.
+  local vote = redis.pcall('INCR', KEYS[2])
+  if type(vote) == 'number' then
+    if vote < 2^53 - 1 and (vote > 1 or vote == 1 and redis.call('EXISTS', KEYS[3]) == 0) then
+      -- A fence that is new or old, and that of a long lock, gets another end.
+      if vote < 10^15 or vote <= ARGV[3] - 3600000000 or #ARGV[2] > 6 then
+        local clock = redis.call('TIME')
+        vote = math.max(vote, clock[1] * 1000000 + clock[2])
+        redis.call('SET', KEYS[2], string.format('%.0f', vote), 'PX', ARGV[2] + 97200000)
+      end
+      return vote
+    end
+    redis.call(vote == 1 and 'DEL' or 'DECR', KEYS[2])
+  end
+  redis.call('DEL', KEYS[1])
 end
-if single_server then
-  found = redis.call('MGET', KEYS[2])
-elseif looks then
-  found = redis.call('MGET', KEYS[2], KEYS[4])
-else
-  found = redis.call('MGET', KEYS[2], KEYS[4], KEYS[1])
-end
+
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
--- Nearly always the marker is as this client would write it for a server that votes, and there is nothing to look into.
-if not single_server and found[2] ~= 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=0' then
+-- The servers of a quorum should vote alike, so each takes the client's clock if it is near its own. A single one takes its own.
+local proposal = single_server and now or tonumber(ARGV[3])
+local is_believed = proposal <= now + 1000000 and proposal >= now - 1000000
+if not is_believed then
+  proposal = now
+end
+
+-- The marker as this client would write it for a server that votes.
+local votes = single_server or 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=0'
+
+if short and not single_server and is_believed and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  local found = redis.pcall('MGET', KEYS[2], KEYS[4])
+  local fence = found[1]
+  local is_new = not fence and redis.pcall('EXISTS', KEYS[2], KEYS[3]) == 0
+  if found[2] == votes and (is_new or fence and #fence == 16 and not string.find(fence, '%D') and tonumber(fence) < proposal) then
+    redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[2] + 97200000)
+    return now
+  end
+  redis.call('DEL', KEYS[1])
+end
+
+local there = redis.call('EXISTS', KEYS[1], KEYS[3])
+local found = single_server and redis.call('MGET', KEYS[2]) or redis.call('MGET', KEYS[2], KEYS[4])
+
+if not single_server and found[2] ~= votes then
   local marker = found[2]
   local its_n, its_max_ttl, its_run, since
   if marker then
@@ -59,20 +92,22 @@ if not single_server and found[2] ~= 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' ru
     redis.call('SET', KEYS[4], 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=' .. since)
     return { 'quarantine', now, 0, false, tonumber(max_ttl) }
   end
-  local votes = since + max_ttl * 1000
-  if since > 0 and now < votes then
-    return { 'quarantine', now, 0, false, math.ceil((votes - now) / 1000) }
+  local ends = since + max_ttl * 1000
+  if since > 0 and now < ends then
+    return { 'quarantine', now, 0, false, math.ceil((ends - now) / 1000) }
   end
 end
 
 -- MGET shows a key of another type as a missing one.
-local fence = tonumber(string.match(found[1] or '0', '^%d+$'))
+local digits, mark = string.match(found[1] or '0', '^(%d+)(q?)$')
+local fence = tonumber(digits)
 if not (fence and fence < 2^53 - 1) or not found[1] and redis.call('EXISTS', KEYS[2]) == 1 then
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[2]).ok .. ' at ' .. KEYS[2], -2 }
 end
 
-local holder, queued, is_taken = found[3], false, false
-if looks and there > 0 then
+-- The lock's value is never read before it is known to be short: another library may have left any number of megabytes there.
+local holder, queued, is_taken = false, false, false
+if there > 0 then
   -- One byte more than what it may be compared with: a longer value is none of these, also when it is cut.
   holder = redis.pcall('GETRANGE', KEYS[1], 0, math.max(1024, #ARGV[1], #adopted, #entry + 6))
   if type(holder) == 'table' then
@@ -85,7 +120,8 @@ if looks and there > 0 then
     is_taken = holder ~= '' or redis.call('EXISTS', KEYS[1]) == 1
     holder = is_taken and holder
   end
-  queued = there == 2 or not is_taken
+  -- Nobody waits for a free lock without the mark in its fence.
+  queued = there == 2 or not is_taken and not (found[1] and mark == '')
 end
 if entry == 'o' and not (holder and (holder == ARGV[1] or holder == adopted and holder ~= '')) then
   if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
@@ -109,20 +145,12 @@ if holder and not ours then
   local reply = { 'held', now, fence, string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
   if waits then
     local _, _, line_up = queue()
-    reply[6], reply[7] = line_up(entry, tonumber(ARGV[9]), now)
+    reply[6], reply[7] = line_up(entry, tonumber(ARGV[9]), now, found[1])
   end
   return reply
 end
 
-local proposal = tonumber(ARGV[3])
-local vote = proposal
-if vote > now + 3600000000 or vote < now - 1000000 then
-  vote = now
-end
-if vote <= fence then
-  vote = fence + 1
-end
-
+local vote = math.max(proposal, fence + 1)
 local remaining = tonumber(ARGV[2])
 if holder == ARGV[1] then
   -- An acquire that comes late, or twice, may find its own hold extended by now.
@@ -133,13 +161,14 @@ if ours then
 elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
-redis.call('SET', KEYS[2], vote == proposal and ARGV[3] or string.format('%.0f', vote), 'PX', remaining + 86400000)
+local text = string.format('%.0f', vote) .. (queued and 'q' or '')
+redis.call('SET', KEYS[2], text, 'PX', remaining + 97200000)
 local reply = { 'vote', now, vote, ARGV[1], remaining }
 if waits and queued then
   redis.pcall('ZREM', KEYS[3], entry)
 end
 if waits and ARGV[10] == '1' then
   local _, _, line_up = queue()
-  reply[6], reply[7] = line_up(entry, 0, now)
+  reply[6], reply[7] = line_up(entry, 0, now, text)
 end
 return reply

@@ -6,7 +6,7 @@
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is another's, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
 -- always   nobody is overwritten; what remains of a lock that is still ours is never shortened; the fence never sinks,
---          and outlives the lock by 24 h;
+--          and outlives the lock by 27 h;
 --          the marker is not asked: this works while the server doesn't vote
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
@@ -14,7 +14,8 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
 -- MGET shows a key of another type as a missing one.
-local fence = tonumber(string.match(found[2] or '0', '^%d+$'))
+local digits, mark = string.match(found[2] or '0', '^(%d+)(q?)$')
+local fence = tonumber(digits)
 if not (fence and fence < 2^53 - 1) or not found[2] and redis.call('EXISTS', KEYS[2]) == 1 then
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[2]).ok .. ' at ' .. KEYS[2], -2 }
 end
@@ -32,5 +33,9 @@ if remaining < tonumber(ARGV[2]) then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   remaining = tonumber(ARGV[2])
 end
-redis.call('SET', KEYS[2], ARGV[3], 'PX', remaining + 86400000)
+-- PEXPIRE is never refused for lack of memory, and what comes behind it isn't either.
+redis.call('PEXPIRE', KEYS[2], remaining + 97200000)
+if found[2] ~= ARGV[3] .. mark then
+  redis.call('SET', KEYS[2], ARGV[3] .. mark, 'PX', remaining + 97200000)
+end
 return { 'ok', now, tonumber(ARGV[3]), ARGV[1], remaining }

@@ -13,7 +13,7 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
 -- MGET shows a key of another type as a missing one.
-local fence = tonumber(string.match(found[1] or '0', '^%d+$'))
+local fence = tonumber(string.match(found[1] or '0', '^(%d+)q?$'))
 if not (fence and fence < 2^53 - 1) or not found[1] and redis.call('EXISTS', KEYS[2]) == 1 then
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[2]).ok .. ' at ' .. KEYS[2], -2 }
 end

@@ -2,19 +2,27 @@
 --
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, the waiter that leaves the queue ('' = none), whether it is a single server (1, or 0): then it says who is next
--- returns  {'ok', time (µs), fence, nil, -2}
---          {'no', time, fence, holder or nil, remaining (ms)}   the lock is not ours; the holder's first 1,024 bytes
---          {'conflict', time, fence, what was found, -2}        the lock key is no string
+-- returns  1                                                   deleted, and nobody waits
+--          {'ok', time (µs), 0, nil, -2}                       deleted
+--          {'no', time, fence, holder or nil, remaining (ms)}  the lock is not ours; the holder's first 1,024 bytes
+--          {'conflict', time, fence, what was found, -2}       the lock key is no string
 --          and after the first two, if the next waiter could not be told: the error
 -- always   only our own lock is deleted, or what is kept for the waiter that leaves, whatever the fence key holds (0 if that is
---          no fence); the fence already outlives the expiry that the lock had by 24 h;
+--          no fence); the fence already outlives the expiry that the lock had by a day;
 --          what the leaving waiter may have been told is told to the next one
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
+
+-- The short way: without a mark behind the fence nobody waits.
+if found[1] == ARGV[1] and ARGV[2] == '' and found[2] and string.find(found[2], '^%d+$') then
+  redis.call('DEL', KEYS[1])
+  return 1
+end
+
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
-local fence = tonumber(string.match(found[2] or '', '^%d+$'))
+local fence = tonumber(string.match(found[2] or '', '^(%d+)q?$'))
 if fence and fence >= 2^53 - 1 then
   fence = nil
 end
@@ -37,7 +45,7 @@ end
 
 local reply
 if owned then
-  reply = { 'ok', now, fence or 0, false, -2 }
+  reply = { 'ok', now, 0, false, -2 }
 else
   reply = { 'no', now, fence or 0, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
 end

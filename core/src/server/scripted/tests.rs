@@ -28,7 +28,7 @@ fn acquire(owner: &str) -> Op {
 }
 
 fn extend(owner: &str) -> Op {
-    Op::Extend { keys: keys(), owner: owner.into(), ttl_ms: 60_000, fence: 7 }
+    Op::Extend { keys: keys(), owner: owner.into(), ttl_ms: 60_000, fence: 7, lock_only: false, timed: true }
 }
 
 fn release(owner: &str) -> Op {

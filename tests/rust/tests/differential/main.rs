@@ -60,6 +60,11 @@ fn run_all(binary: &Binary, seeds: impl Iterator<Item = u64>, locks: &[Named], s
     for step in Steps::in_the_way(MEGABYTES, twins.now_us()) {
         twins.take(&step);
     }
+    twins.begin(1);
+    for step in Steps::crowded(twins.now_us()) {
+        twins.take(&step);
+    }
+    twins.compare_keys();
     // The expiries are left to shorter values: a server works on these for as long as the tolerance.
     for seed in seeds {
         // The assertion has printed itself; what is missing is how to see it again.

@@ -51,6 +51,10 @@ const WAITERS: [&str; 6] =
 /// How long what somebody else writes may be: in letters of two bytes, so that no cut is between two of them by chance.
 const LONG: usize = 50_000;
 
+/// More than an operation drops.
+const DEAD_WAITERS: i64 = 350;
+const DEAD_CLIENTS: i64 = 25;
+
 /// The clients of the waiters.
 pub(crate) const CLIENTS: [&str; 2] = ["c1", "c2"];
 
@@ -97,7 +101,7 @@ impl Steps {
                 Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us), adopt, fair, place, quorum_config }
             }
             35..47 => Op::Confirm { keys, owner, fence },
-            47..62 => Op::Extend { keys, owner, ttl_ms, fence },
+            47..62 => Op::Extend { keys, owner, ttl_ms, fence, lock_only: self.rng.bool(), timed: self.rng.bool() },
             62..74 => Op::Heal { keys, owner, ttl_ms, fence },
             74..86 => {
                 let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
@@ -131,9 +135,10 @@ impl Steps {
             0 => 0,
             1 => u64::MAX,
             2 => now_us + 3_700_000_000,
+            4 => now_us + 1_500_000,
             3 => now_us - 2_000_000,
             // Above what a signed 32-bit number of seconds, or fourteen digits, can tell apart.
-            _ => now_us + self.rng.u64(..3_000_000),
+            _ => now_us + self.rng.u64(..900_000),
         }
     }
 
@@ -169,7 +174,14 @@ impl Steps {
             waiter(format!("b:c1:5 {long}"), arrival - 9),
             waiter(format!("f:c1:{} x", "7".repeat(letters)), arrival - 10),
             Step::Op(Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), fence: 1 }),
-            Step::Op(Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, fence: 1 }),
+            Step::Op(Op::Extend {
+                keys: Arc::clone(&keys),
+                owner: Arc::clone(&owner),
+                ttl_ms: 5_000,
+                fence: 1,
+                lock_only: false,
+                timed: true,
+            }),
             Step::Op(Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, fence: 1 }),
             Step::Op(Op::Inspect { keys: Arc::clone(&keys) }),
             Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, single_server: true }),
@@ -185,6 +197,29 @@ impl Steps {
             Step::Op(Op::Greet { quorum_config: Some(quorum_config) }),
             Step::Op(Op::Trust { quorum_config }),
         ]);
+        steps
+    }
+
+    /// A lock whose first waiters have all died, more of them than one operation drops, and many dead clients.
+    pub(crate) fn crowded(now_us: u64) -> Vec<Step> {
+        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap());
+        let (queue, owner): (_, Arc<str>) = (keys.queue().to_owned(), OWNERS[0].into());
+        let arrival = i64::try_from(now_us).unwrap() - 1_000_000;
+        let member = |member: String, score| Step::Member(queue.clone(), member, score);
+        let mut steps = vec![Step::Put(keys.lock().to_owned(), owner.to_string(), None)];
+        steps.extend((0..DEAD_WAITERS).map(|number| member(format!("b:gone{number}:1 x"), arrival + number)));
+        steps.extend((0..DEAD_CLIENTS).map(|number| member(format!("late{number}"), number - arrival)));
+        steps.push(member(WAITERS[2].to_owned(), arrival + DEAD_WAITERS));
+        steps.push(member(CLIENTS[0].to_owned(), -arrival - 60_000_000));
+        let release = || Step::Op(Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, single_server: true });
+        let acquire = |waiter: &str| {
+            let place = Some(Place { entry: waiter.into(), arrival: 0, stays: false });
+            let (keys, owner, fair) = (keys.clone(), OWNERS[1].into(), false);
+            let (ttl_ms, proposal, adopt, quorum_config) = (5_000, now_us, None, None);
+            Step::Op(Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config })
+        };
+        // The one drops a part of the dead waiters and finds nobody alive, the other the rest.
+        steps.extend([release(), acquire(WAITERS[1]), acquire(WAITERS[4])]);
         steps
     }
 
@@ -225,11 +260,27 @@ impl Steps {
 
     /// What a fence key may hold.
     fn garbage(&mut self, now_us: u64) -> String {
-        match self.rng.u8(..4) {
+        match self.rng.u8(..6) {
             0 => (now_us + self.rng.u64(..4_000_000_000)).to_string(),
             1 => (FENCE_LIMIT - 2 + self.rng.u64(..5)).to_string(),
+            2 => format!("{}q", now_us + self.rng.u64(..4_000_000_000)),
+            3 => (now_us - self.rng.u64(..4_000_000_000)).to_string(),
             _ => self
-                .pick(&["", "garbage", "-1", "1.5", "1e3", " 7", "0007", "0x10", "9007199254740993", "99999999999999999999"])
+                .pick(&[
+                    "",
+                    "garbage",
+                    "-1",
+                    "1.5",
+                    "1e3",
+                    " 7",
+                    "0007",
+                    "0x10",
+                    "9007199254740993",
+                    "99999999999999999999",
+                    "q",
+                    "7q",
+                    "7qq",
+                ])
                 .to_owned(),
         }
     }

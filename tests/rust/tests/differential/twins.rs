@@ -167,6 +167,12 @@ impl Twins {
         self.now_us = micros(&time);
     }
 
+    /// The server's time, for an answer that doesn't show it.
+    fn time(&mut self) -> u64 {
+        let Raw::Array(time) = self.raw.command(&["TIME"]).unwrap() else { panic!("no time") };
+        micros(&time)
+    }
+
     fn ask(&mut self, op: &Op) {
         let (sender, receiver) = channel();
         let completion = Completion::new(move |answer| sender.send(answer).unwrap());
@@ -174,6 +180,9 @@ impl Twins {
         let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
         // The transport's, not the script's.
         scripts.run_id = None;
+        if scripts.time_us == 0 {
+            scripts.time_us = self.time();
+        }
         let env = Env { now_us: scripts.time_us, run_id: &self.run_id };
         let machine = machine::apply(&mut self.machine, op, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);

@@ -142,6 +142,10 @@ pub fn well(heard: &Heard) -> Act {
 /// owner that it came with.
 pub fn success(heard: &Heard) -> String {
     let number = |at: usize| heard.words.get(at).and_then(|word| word.parse::<u64>().ok());
+    // A renewal has only the key of the lock, its owner and the ttl. It may ask for the time.
+    if heard.words.get(2).is_some_and(|keys| keys == "1") && heard.words.len() >= 6 && number(5).is_some() {
+        return ":1\r\n".to_owned();
+    }
     let owner = heard.words.get(7).map(String::as_str);
     match number(heard.words.len() - 1) {
         Some(1_000_000_000_000_000..) => answer("vote", owner),
@@ -250,7 +254,7 @@ pub fn acquire(name: &str, owner: &str) -> Op {
 }
 
 pub fn extend(name: &str, owner: &str, fence: u64) -> Op {
-    Op::Extend { keys: keys(name), owner: owner.into(), ttl_ms: 60_000, fence }
+    Op::Extend { keys: keys(name), owner: owner.into(), ttl_ms: 60_000, fence, lock_only: false, timed: true }
 }
 
 pub fn release(name: &str, owner: &str) -> Op {

@@ -91,16 +91,26 @@ fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The command for an operation. `run_id` is the run id that the server gave in the handshake.
-pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Words<'a> {
+/// What a server has said of itself in the handshake, as far as commands depend on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// The run id, if it was asked for.
+    pub(crate) run_id: Option<Arc<str>>,
+    /// Whether it reads the header of a script.
+    pub(crate) reads_header: bool,
+}
+
+/// The command for an operation.
+pub(crate) fn command<'a>(op: &'a Op, peer: &'a Peer, form: Form) -> Words<'a> {
+    let run_id = peer.run_id.as_deref();
     let mut command = Words(Vec::with_capacity(WORDS));
     let Some(script) = Script::of(op) else {
         command.text("INFO");
         return command;
     };
     match form {
-        Form::BySha => command.text("EVALSHA").0.push(Word::Hash(script.sha())),
-        Form::ByText => command.text("EVAL").0.push(Word::Text(script.text)),
+        Form::BySha => command.text("EVALSHA").0.push(Word::Hash(script.sha(peer.reads_header))),
+        Form::ByText => command.text("EVAL").0.push(Word::Text(script.text(peer.reads_header))),
     }
     match op {
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
@@ -127,7 +137,13 @@ pub(crate) fn command<'a>(op: &'a Op, run_id: Option<&'a str>, form: Form) -> Wo
         Op::Confirm { keys, owner, fence } => {
             command.keys(keys).text(owner).number(*fence);
         }
-        Op::Extend { keys, owner, ttl_ms, fence } | Op::Heal { keys, owner, ttl_ms, fence } => {
+        Op::Extend { keys, owner, ttl_ms, lock_only: true, timed, .. } => {
+            command.number(1_u64).text(keys.lock()).text(owner).number(*ttl_ms);
+            if *timed {
+                command.number(1_u64);
+            }
+        }
+        Op::Extend { keys, owner, ttl_ms, fence, .. } | Op::Heal { keys, owner, ttl_ms, fence } => {
             command.keys(keys).text(owner).number(*ttl_ms).number(*fence);
         }
         Op::Release { keys, owner, leave, single_server } => {
@@ -158,6 +174,7 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let fields = match value {
         Value::Array(fields) => fields,
         Value::ServerError(error) => return Err(refusal::of(op, &error.into())),
+        Value::Int(number) => return done(op, number),
         value if matches!(op, Op::Examine) => return info::examined(value),
         other => return Err(unreadable(op, &other)),
     };
@@ -179,6 +196,27 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let Some(verdict) = verdict else { return Err(unreadable(op, &tag)) };
     Ok(Reply { queued, ..Reply::new(verdict, time_us, fence) })
 }
+
+/// The answer of an operation that was done as asked: a vote, the server's time, or only that it was done.
+fn done(op: &Op, number: i64) -> Answer {
+    let known = u64::try_from(number).ok().filter(|_| number > DONE);
+    Ok(match (op, known) {
+        (Op::Acquire { quorum_config: None, .. }, Some(vote)) => Reply::new(Verdict::Vote, 0, vote),
+        (Op::Acquire { proposal, .. }, Some(time_us)) => Reply::new(Verdict::Vote, time_us, *proposal),
+        (Op::Extend { fence, .. }, Some(time_us)) => Reply::new(Verdict::Ok, time_us, *fence),
+        (Op::Extend { fence, lock_only: true, .. }, None) if number == DONE => Reply::new(Verdict::Ok, 0, *fence),
+        (Op::Release { .. }, None) if number == DONE => Reply::new(Verdict::Ok, 0, 0),
+        _ => return Err(unreadable(op, &Value::Int(number))),
+    })
+}
+
+/// Whether the server asks for the other half of an extension that touches the lock alone.
+pub(crate) fn asks_for_more(op: &Op, value: &Value) -> bool {
+    matches!((op, value), (Op::Extend { lock_only: true, .. }, Value::Int(0)))
+}
+
+/// The number that says no more than that an operation is done. It is neither a vote nor a time.
+const DONE: i64 = 1;
 
 /// The report on the queue in the sixth and the seventh field.
 fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
@@ -219,6 +257,10 @@ fn entry(value: Value) -> Option<String> {
 
 /// Whether an answer belongs to another operation: it names another owner where it must name ours, or ours where it must not.
 pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
+    if let Value::Int(number) = value {
+        // A number names no owner, but each operation has numbers of its own.
+        return !asks_for_more(op, value) && done(op, *number).is_err();
+    }
     let (Some(owner), Value::Array(fields)) = (op.owner(), value) else { return false };
     let (Some(tag), Some(holder)) = (fields.first().and_then(text), fields.get(3)) else { return false };
     let is_ours = text(holder) == Some(&**owner);

@@ -28,6 +28,10 @@ fn acquire() -> Op {
     }
 }
 
+fn extend(lock_only: bool) -> Op {
+    Op::Extend { keys: keys(), owner: "me".into(), ttl_ms: 10, fence: 9, lock_only, timed: true }
+}
+
 fn bulk(text: &str) -> Value {
     Value::BulkString(text.as_bytes().to_vec())
 }
@@ -81,6 +85,10 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         let place = Some(Place { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair: true, place, quorum_config }
     };
+    let extend = |lock_only, timed| {
+        let (keys, owner) = (keys.clone(), owner.clone());
+        Op::Extend { keys, owner, ttl_ms: 10, fence: 9, lock_only, timed }
+    };
     for (op, expected) in [
         (acquire(None, None), [&four[..], &["me", "10", "7"]].concat()),
         (acquire(None, Some(quorum_config)), [&four[..], &["me", "10", "7", "3", "60000", "run"]].concat()),
@@ -92,7 +100,9 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         (waiting(false), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "0"]].concat()),
         (waiting(true), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "1"]].concat()),
         (Op::Confirm { keys: keys.clone(), owner: owner.clone(), fence: 9 }, [&four[..], &["me", "9"]].concat()),
-        (Op::Extend { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, fence: 9 }, [&four[..], &["me", "10", "9"]].concat()),
+        (extend(false, true), [&four[..], &["me", "10", "9"]].concat()),
+        (extend(true, true), vec!["1", "k", "me", "10", "1"]),
+        (extend(true, false), vec!["1", "k", "me", "10"]),
         (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, fence: 9 }, [&four[..], &["me", "10", "9"]].concat()),
         (
             Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, single_server: true },
@@ -111,14 +121,19 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         (Op::Greet { quorum_config: Some(quorum_config) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
         (Op::Trust { quorum_config }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
     ] {
-        let by_sha = words(&command(&op, Some("run"), Form::BySha));
-        assert_eq!(
-            (by_sha[0].as_str(), by_sha[1].len(), &by_sha[2..]),
-            ("EVALSHA", 40, &*expected.iter().map(|word| word.to_string()).collect::<Vec<_>>())
-        );
-        let by_text = words(&command(&op, Some("run"), Form::ByText));
-        assert_eq!((by_text[0].as_str(), &by_text[2..]), ("EVAL", &by_sha[2..]));
-        assert_eq!(redis::Script::new(&by_text[1]).get_hash(), by_sha[1]);
+        for reads_header in [false, true] {
+            let peer = Peer { run_id: Some("run".into()), reads_header };
+            let by_sha = words(&command(&op, &peer, Form::BySha));
+            assert_eq!(
+                (by_sha[0].as_str(), by_sha[1].len(), &by_sha[2..]),
+                ("EVALSHA", 40, &*expected.iter().map(|word| word.to_string()).collect::<Vec<_>>())
+            );
+            let by_text = words(&command(&op, &peer, Form::ByText));
+            assert_eq!((by_text[0].as_str(), &by_text[2..]), ("EVAL", &by_sha[2..]));
+            assert_eq!(redis::Script::new(&by_text[1]).get_hash(), by_sha[1]);
+            let without = matches!(op, Op::Inspect { .. } | Op::Greet { .. });
+            assert_eq!(by_text[1].starts_with("#!lua"), reads_header && !without, "{op:?}");
+        }
     }
 }
 
@@ -140,6 +155,35 @@ fn an_answer_is_read_field_by_field() {
     assert_eq!(foreign(&long.as_bytes()[..SHOWN_BYTES]), "é".repeat(SHOWN_BYTES / 2));
     let odd = "x".to_owned() + &long;
     assert_eq!(foreign(&odd.as_bytes()[..SHOWN_BYTES]), "x".to_owned() + &"é".repeat(SHOWN_BYTES / 2 - 1));
+}
+
+#[test]
+fn a_number_says_what_was_done() {
+    const TIME: u64 = 1_795_227_730_123_456;
+    let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
+    let Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, .. } = acquire() else { unreachable!() };
+    let inspect = Op::Inspect { keys: Arc::clone(&keys) };
+    let of_quorum = Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config };
+    let time = i64::try_from(TIME).unwrap();
+    for (op, number, expected) in [
+        (acquire(), time, Some(Reply::new(Verdict::Vote, 0, TIME))),
+        (acquire(), 1, None),
+        (of_quorum, time, Some(Reply::new(Verdict::Vote, TIME, 7))),
+        (extend(false), time, Some(Reply::new(Verdict::Ok, TIME, 9))),
+        (extend(false), 1, None),
+        (extend(true), time, Some(Reply::new(Verdict::Ok, TIME, 9))),
+        (extend(true), 1, Some(Reply::new(Verdict::Ok, 0, 9))),
+        (extend(true), -1, None),
+        (release(), 1, Some(Reply::new(Verdict::Ok, 0, 0))),
+        (release(), time, None),
+        (inspect, time, None),
+    ] {
+        assert_eq!(reply(&op, Value::Int(number)).ok(), expected, "{op:?} {number}");
+        assert_eq!(is_about_another(&op, &Value::Int(number)), expected.is_none(), "{op:?} {number}");
+    }
+    for (op, expected) in [(extend(true), true), (extend(false), false), (release(), false)] {
+        assert_eq!((asks_for_more(&op, &Value::Int(0)), is_about_another(&op, &Value::Int(0))), (expected, !expected));
+    }
 }
 
 #[test]
@@ -219,7 +263,7 @@ fn a_broken_connection_leaves_the_outcome_open_only_if_something_was_sent() {
 
 #[test]
 fn an_answer_about_another_owner_belongs_to_another_operation() {
-    let extend = Op::Extend { keys: keys(), owner: "me".into(), ttl_ms: 10, fence: 9 };
+    let extend = extend(false);
     let inspect = Op::Inspect { keys: keys() };
     for (op, tag, holder, another) in [
         (acquire(), "vote", Some("me"), false),

@@ -55,9 +55,9 @@ impl Replies {
         }
         let unread = &self.buffer[self.begin..self.end];
         // Tried with the first piece only: most replies come in one.
-        let whole = self.extent.is_new().then(|| flat(unread)).flatten();
+        let whole = self.extent.is_new().then(|| bare(unread).or_else(|| flat(unread))).flatten();
         let (value, length) = match whole {
-            Some((fields, length)) => (Ok(Value::Array(fields)), length),
+            Some((value, length)) => (Ok(value), length),
             None => match self.extent.measure(unread) {
                 Ok(None) => return None,
                 Ok(Some(length)) => (redis::parse_redis_value(&unread[..length]), length),
@@ -70,9 +70,15 @@ impl Replies {
     }
 }
 
+/// A number that stands alone, and its length in bytes. `None` if the bytes are not all there, or are another value.
+fn bare(bytes: &[u8]) -> Option<(Value, usize)> {
+    let (number, length) = integer(bytes.strip_prefix(b":")?)?;
+    Some((Value::Int(number), 1 + length))
+}
+
 /// A list whose fields are numbers, strings or null, and its length in bytes. `None` if the bytes are not all there, or are another
 /// value.
-fn flat(bytes: &[u8]) -> Option<(Vec<Value>, usize)> {
+fn flat(bytes: &[u8]) -> Option<(Value, usize)> {
     let bytes = &bytes[..bytes.len().min(LONGEST)];
     let (count, mut at) = integer(bytes.strip_prefix(b"*")?)?;
     at += 1;
@@ -100,7 +106,7 @@ fn flat(bytes: &[u8]) -> Option<(Vec<Value>, usize)> {
             _ => return None,
         });
     }
-    Some((fields, at))
+    Some((Value::Array(fields), at))
 }
 
 /// The number up to the end of the line, and the number of bytes with that end. `None` for more digits than any time or fence has.

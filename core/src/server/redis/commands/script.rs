@@ -7,26 +7,31 @@ use arc_swap::ArcSwapOption;
 use crate::name::Kind;
 use crate::op::Op;
 
-/// A script, and the hash by which a server that has seen it knows it.
+/// A script, and the hashes by which a server that has seen it knows it.
+///
+/// Servers from version 7 on get the text with a header line. Then a replica refuses the script before it runs, and a full server
+/// runs scripts that need no memory. Earlier servers can't read the line.
 pub struct Script {
-    pub(crate) text: &'static str,
-    /// The hash, made when it is first needed. Not by a `LazyLock`: if another thread makes it during a fork, the child would wait
-    /// for ever.
-    sha: ArcSwapOption<String>,
+    text: &'static str,
+    with_header: &'static str,
+    /// The hashes of the two texts, made when they are first needed. Not by a `LazyLock`: if another thread makes a hash during a
+    /// fork, the child would wait for ever.
+    shas: [ArcSwapOption<String>; 2],
 }
 
 impl Script {
     /// The text, which is sent to a server that doesn't know the hash.
     #[must_use]
-    pub const fn text(&self) -> &'static str {
-        self.text
+    pub const fn text(&self, with_header: bool) -> &'static str {
+        if with_header { self.with_header } else { self.text }
     }
 
     /// The hash of the text.
-    pub fn sha(&self) -> Arc<String> {
-        self.sha.load_full().unwrap_or_else(|| {
-            let sha = Arc::new(redis::Script::new(self.text).get_hash().to_owned());
-            self.sha.store(Some(Arc::clone(&sha)));
+    pub fn sha(&self, with_header: bool) -> Arc<String> {
+        let known = &self.shas[usize::from(with_header)];
+        known.load_full().unwrap_or_else(|| {
+            let sha = Arc::new(redis::Script::new(self.text(with_header)).get_hash().to_owned());
+            known.store(Some(Arc::clone(&sha)));
             sha
         })
     }
@@ -37,6 +42,7 @@ impl Script {
         Some(match op {
             Op::Acquire { keys, .. } => &Scripts::of(keys.kind()).acquire,
             Op::Confirm { keys, .. } => &Scripts::of(keys.kind()).confirm,
+            Op::Extend { keys, lock_only: true, .. } => &Scripts::of(keys.kind()).renew,
             Op::Extend { keys, .. } => &Scripts::of(keys.kind()).extend,
             Op::Heal { keys, .. } => &Scripts::of(keys.kind()).heal,
             Op::Release { keys, .. } | Op::Leave { keys, .. } => &Scripts::of(keys.kind()).release,
@@ -54,6 +60,7 @@ struct Scripts {
     acquire: Script,
     confirm: Script,
     extend: Script,
+    renew: Script,
     heal: Script,
     release: Script,
     inspect: Script,
@@ -67,25 +74,28 @@ impl Scripts {
     }
 }
 
-/// A script out of the files of `core/src/scripts`, one behind the other.
+/// A script out of the files of `core/src/scripts`, one behind the other. Before them stands its header.
 macro_rules! script {
-    ($($file:literal)+) => {
+    ($header:literal: $($file:literal)+) => {
         Script {
             text: concat!($(include_str!(concat!("../../../scripts/", $file))),+),
-            sha: ArcSwapOption::const_empty(),
+            with_header: concat!($header, $(include_str!(concat!("../../../scripts/", $file))),+),
+            shas: [const { ArcSwapOption::const_empty() }; 2],
         }
     };
 }
 
 static EXCLUSIVE: Scripts = Scripts {
-    acquire: script!("queue.lua" "exclusive/acquire.lua"),
-    confirm: script!("exclusive/confirm.lua"),
-    extend: script!("exclusive/extend.lua"),
-    heal: script!("exclusive/heal.lua"),
-    release: script!("queue.lua" "exclusive/release.lua"),
-    inspect: script!("exclusive/inspect.lua"),
+    acquire: script!("#!lua\n": "queue.lua" "exclusive/acquire.lua"),
+    confirm: script!("#!lua flags=allow-oom\n": "exclusive/confirm.lua"),
+    extend: script!("#!lua flags=allow-oom\n": "exclusive/extend.lua"),
+    renew: script!("#!lua flags=allow-oom\n": "exclusive/renew.lua"),
+    heal: script!("#!lua flags=allow-oom\n": "exclusive/heal.lua"),
+    release: script!("#!lua flags=allow-oom\n": "queue.lua" "exclusive/release.lua"),
+    inspect: script!("": "exclusive/inspect.lua"),
 };
 
-static GREET: Script = script!("greet.lua");
-static TRUST: Script = script!("trust.lua");
-static PROBE: Script = script!("probe.lua");
+// A greeting is sent before the version is known.
+static GREET: Script = script!("": "greet.lua");
+static TRUST: Script = script!("#!lua\n": "trust.lua");
+static PROBE: Script = script!("": "probe.lua");

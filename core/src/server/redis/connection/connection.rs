@@ -216,9 +216,9 @@ impl Connection {
         if let State::Greeting(handshake) = &mut self.state {
             match handshake.read() {
                 None => {}
-                Some(Ok(run_id)) => {
+                Some(Ok(peer)) => {
                     let buffers = std::mem::take(&mut handshake.buffers);
-                    let pipeline = Pipeline::new(run_id, self.settings.response_timeout);
+                    let pipeline = Pipeline::new(peer, self.settings.response_timeout);
                     self.connected(Box::new(Conversation { buffers, pipeline, is_last: self.given_up }), now, out);
                 }
                 Some(Err(failure)) => {
@@ -238,7 +238,8 @@ impl Connection {
                 Some(Said::Answer(answer)) => match conversation.pipeline.land(answer) {
                     Landing::Answered(job, answer) => self.answered(job, answer, now, out),
                     Landing::Unknown(job) if now < job.request.deadline => conversation.send(job, Form::ByText, now),
-                    Landing::Unknown(job) => out.push(job.end(Err(too_late()))),
+                    Landing::Instead(job) if now < job.request.deadline => conversation.send(job, Form::BySha, now),
+                    Landing::Unknown(job) | Landing::Instead(job) => out.push(job.end(Err(too_late()))),
                     Landing::Heard(question, value) => self.heard(question, value, now, out),
                     Landing::Late => {}
                     Landing::Broken(error) => self.broken(&refusal::failure(&error, true), now, out),

@@ -32,7 +32,7 @@ impl Conversation {
         let op = &job.request.op;
         let is_urgent = op.counts_late() && !mutant!(FirstExtensionByHash) || self.is_last && !mutant!(LastReleaseByHash);
         let form = if is_urgent && !self.pipeline.knows_script(op) { Form::ByText } else { form };
-        codec::command(op, self.pipeline.run_id(), form).write(self.buffers.output.end());
+        codec::command(op, self.pipeline.peer(), form).write(self.buffers.output.end());
         self.pipeline.push(job, form, now);
     }
 

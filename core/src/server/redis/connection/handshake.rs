@@ -8,7 +8,7 @@ use redis::{RedisError, RedisResult, Value};
 use crate::clock::Tick;
 use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind, Op, Verdict};
-use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::codec::{self, Form, Peer};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::buffers::Buffers;
@@ -53,8 +53,8 @@ impl Handshake {
         Failure::not_applied(FailureKind::Timeout, format!("connected, but no answer within {span} ms"))
     }
 
-    /// Takes the bytes that were read. When the handshake ends, gives the run id, if it was asked for, or the failure.
-    pub(crate) fn read(&mut self) -> Option<Result<Option<String>, Failure>> {
+    /// Takes the bytes that were read. When the handshake ends, gives what the server has said, or the failure.
+    pub(crate) fn read(&mut self) -> Option<Result<Peer, Failure>> {
         while let Some(answer) = self.buffers.replies.next() {
             if self.may_be_sentinel {
                 let mode = answer.as_ref().ok().and_then(mode);
@@ -88,13 +88,13 @@ impl Handshake {
         self.judged().err().unwrap_or_else(|| hung_up(&error, &self.settings.target))
     }
 
-    fn judged(&mut self) -> Result<Option<String>, Failure> {
+    fn judged(&mut self) -> Result<Peer, Failure> {
         let answers = self.steps.iter().copied().zip(std::mem::take(&mut self.answers));
-        let run_id = judge(answers, &self.settings)?;
+        let peer = judge(answers, &self.settings)?;
         if !self.buffers.replies.is_empty() {
             return Err(Failure::not_applied(FailureKind::Protocol, "more was answered than had been asked"));
         }
-        Ok(run_id)
+        Ok(peer)
     }
 }
 
@@ -134,20 +134,17 @@ pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
         // The script as text: one round trip, whatever the server's script cache holds.
         None => {
             let mut command = Vec::new();
-            codec::command(&Op::Greet { quorum_config: None }, None, Form::ByText).write(&mut command);
+            codec::command(&Op::Greet { quorum_config: None }, &Peer::default(), Form::ByText).write(&mut command);
             (Step::Greeting, command)
         }
     });
     questions
 }
 
-/// The run id, if it was asked for, or the reason why there is no connection. A server that hangs up says why first.
-pub(crate) fn judge(
-    answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
-    settings: &Settings,
-) -> Result<Option<String>, Failure> {
+/// What the server has said, or the reason why there is no connection. A server that hangs up says why first.
+pub(crate) fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, settings: &Settings) -> Result<Peer, Failure> {
     let mut said = None;
-    let mut run_id = None;
+    let mut peer = Peer::default();
     for (step, answer) in answers {
         let value = match answer.and_then(Value::extract_error) {
             Ok(value) => value,
@@ -166,13 +163,15 @@ pub(crate) fn judge(
         match step {
             Step::RunId => {
                 check_mode(&value)?;
-                run_id = field(&value, "run_id");
+                let run_id = field(&value, "run_id").map(Arc::from);
+                let reads_header = major_version(&value).is_some_and(|major| major >= 7);
+                peer = Peer { run_id, reads_header };
             }
-            Step::Greeting => greeted(value)?,
+            Step::Greeting => peer.reads_header = greeted(value)?,
             Step::Credentials | Step::Database | Step::Name => {}
         }
     }
-    Ok(run_id)
+    Ok(peer)
 }
 
 fn is_transport(error: &RedisError) -> bool {
@@ -241,7 +240,9 @@ fn repeats(text: &str, target: &Target) -> bool {
     !begin.is_empty() && text.contains(begin)
 }
 
-fn greeted(value: Value) -> Result<(), Failure> {
+/// Takes the answer to a greeting; gives whether the server reads the header of a script.
+fn greeted(value: Value) -> Result<bool, Failure> {
+    let reads_header = matches!(&value, Value::Array(fields) if matches!(fields.get(5), Some(Value::Int(0x0007_0000..))));
     let reply = codec::reply(&Op::Greet { quorum_config: None }, value)
         .map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
     if let Verdict::Mismatch { quorum } = reply.verdict {
@@ -249,7 +250,7 @@ fn greeted(value: Value) -> Result<(), Failure> {
         let message = format!("this client has one server, but the server belongs to a quorum: {theirs}");
         return Err(Failure::not_applied(FailureKind::Mismatch, message));
     }
-    Ok(())
+    Ok(reads_header)
 }
 
 /// Refuses a server that can't be one of several servers, whatever it holds.
@@ -265,6 +266,11 @@ fn check_mode(info: &Value) -> Result<(), Failure> {
 /// The mode in which a server runs; Valkey has a word of its own for it.
 fn mode(info: &Value) -> Option<String> {
     field(info, "redis_mode").or_else(|| field(info, "server_mode"))
+}
+
+/// The first number of a server's version. Valkey shows the version of Redis that it can replace.
+fn major_version(info: &Value) -> Option<u32> {
+    field(info, "redis_version")?.split('.').next()?.parse().ok()
 }
 
 fn field(info: &Value, name: &str) -> Option<String> {

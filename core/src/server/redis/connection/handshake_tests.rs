@@ -18,7 +18,7 @@ fn begun(url: &str) -> Handshake {
 }
 
 /// Gives the handshake bytes.
-fn said(handshake: &mut Handshake, bytes: &str) -> Option<Result<Option<String>, Failure>> {
+fn said(handshake: &mut Handshake, bytes: &str) -> Option<Result<Peer, Failure>> {
     handshake.buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
     handshake.buffers.replies.filled(bytes.len());
     handshake.read()
@@ -63,7 +63,7 @@ fn more_than_was_asked_for_is_no_server() {
     let greeted = "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
     let failure = said(&mut handshake, &format!("+OK\r\n{greeted}+OK\r\n")).unwrap().unwrap_err();
     assert_eq!((failure.kind, &*failure.message), (FailureKind::Protocol, "more was answered than had been asked"));
-    assert_eq!(said(&mut begun("redis://localhost"), &format!("+OK\r\n{greeted}")), Some(Ok(None)));
+    assert_eq!(said(&mut begun("redis://localhost"), &format!("+OK\r\n{greeted}")), Some(Ok(Peer::default())));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn only_what_is_needed_is_said_where_one_only_listens() {
     let asked = String::from_utf8_lossy(handshake.buffers.unwritten()).into_owned();
     assert!(asked.contains("AUTH") && asked.contains("SETNAME"), "{asked}");
     assert!(!asked.contains("SELECT") && !asked.contains("EVAL"), "{asked}");
-    assert_eq!(said(&mut handshake, "+OK\r\n+OK\r\n"), Some(Ok(None)));
+    assert_eq!(said(&mut handshake, "+OK\r\n+OK\r\n"), Some(Ok(Peer::default())));
 }
 
 #[test]
@@ -124,5 +124,22 @@ fn why_the_first_words_were_refused_is_reported_all_the_same() {
         let failure = failed("redis://ann:hunter2@localhost/3", answers);
         assert_eq!((failure.kind, failure.maybe_applied), (kind, false), "{failure}");
         assert!(failure.message.contains(words), "{failure}");
+    }
+}
+
+#[test]
+fn a_server_from_version_7_on_gets_scripts_with_a_header() {
+    for (version, expected) in [(0, false), (0x0006_02ff, false), (0x0007_0000, true), (0x0008_0203, true)] {
+        let greeted = format!("+OK\r\n*6\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n:{version}\r\n");
+        let peer = said(&mut begun("redis://localhost"), &greeted).unwrap().unwrap();
+        assert_eq!(peer, Peer { run_id: None, reads_header: expected }, "{version:x}");
+    }
+    let quorum_config = Some(crate::op::QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
+    let of_quorum = || Settings { quorum_config, ..settings("redis://localhost") };
+    for (version, expected) in [("6.2.14", false), ("7.0.0", true), ("7.2.4", true), ("10.0.1", true), ("", false)] {
+        let mut handshake = Handshake::begin(&Arc::new(of_quorum()), Role::Operations, Tick::NEVER);
+        let info = format!("redis_version:{version}\r\nrun_id:c0ffee\r\n");
+        let peer = said(&mut handshake, &format!("+OK\r\n${}\r\n{info}\r\n", info.len())).unwrap().unwrap();
+        assert_eq!(peer, Peer { run_id: Some("c0ffee".into()), reads_header: expected }, "{version}");
     }
 }

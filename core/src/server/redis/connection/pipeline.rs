@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 use std::ptr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{PushKind, RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::op::{Answer, Op, Reply};
-use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::codec::{self, Form, Peer};
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::subscriber::Question;
@@ -32,6 +31,14 @@ impl Job {
         Self { request, completion, repeated: false }
     }
 
+    /// The other half of an extension that touched the lock alone: it compares the fence, and says why the lock is not ours.
+    fn with_fence(mut self) -> Self {
+        if let Op::Extend { lock_only, .. } = &mut self.request.op {
+            *lock_only = false;
+        }
+        self
+    }
+
     /// Ends the operation.
     pub(crate) fn end(self, answer: Answer) -> Effect {
         Effect::Complete(self.completion, answer)
@@ -44,6 +51,8 @@ pub(crate) enum Landing {
     Answered(Job, Answer),
     /// The server doesn't know the script: send the operation again, with the script as text.
     Unknown(Job),
+    /// The server did nothing, and asks for another operation in its place.
+    Instead(Job),
     /// A question of the subscriber is answered.
     Heard(Question, Value),
     /// The answer of an operation that was given up before.
@@ -85,7 +94,7 @@ pub(crate) struct Pipeline {
     /// The number of replies and messages that have arrived. If none arrived since a question was sent, the socket is half-open,
     /// though single bytes may arrive. If some arrived, it is only slow.
     reads: u64,
-    run_id: Option<Arc<str>>,
+    peer: Peer,
     response_timeout: Duration,
     answered: bool,
     /// The scripts that the server knows, or that it will be asked for.
@@ -100,16 +109,15 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(run_id: Option<String>, response_timeout: Duration) -> Self {
-        let run_id = run_id.map(Arc::from);
+    pub(crate) fn new(peer: Peer, response_timeout: Duration) -> Self {
         let (commands, known) = (VecDeque::new(), Vec::new());
         let (reads, answered, probes, watched, more) = (0, false, 0, None, None);
-        Self { commands, reads, run_id, response_timeout, answered, known, probes, watched, more }
+        Self { commands, reads, peer, response_timeout, answered, known, probes, watched, more }
     }
 
-    /// The run id that the server gave in the handshake.
-    pub(crate) fn run_id(&self) -> Option<&str> {
-        self.run_id.as_deref()
+    /// What the server has said in the handshake.
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.peer
     }
 
     /// Whether an operation was ever answered on this socket.
@@ -189,8 +197,11 @@ impl Pipeline {
         if form == Form::BySha && is_unknown {
             return Landing::Unknown(job);
         }
+        if codec::asks_for_more(&job.request.op, &value) {
+            return Landing::Instead(job.with_fence());
+        }
         let answer = codec::reply(&job.request.op, value).map(|reply| Reply {
-            run_id: self.run_id.clone(),
+            run_id: self.peer.run_id.clone(),
             repeated: job.repeated,
             ..reply
         });

@@ -1,5 +1,7 @@
 //! Pipeline: which commands wait for an answer, and for how long.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::name::{Keys, Kind};
 
@@ -13,7 +15,7 @@ const fn at(n: u64) -> Tick {
 
 /// A pipeline whose socket got a command at the clock's origin; an answer may take a second.
 fn pipeline() -> Pipeline {
-    let mut pipeline = Pipeline::new(None, ms(1_000));
+    let mut pipeline = Pipeline::new(Peer::default(), ms(1_000));
     ask(&mut pipeline, at(0));
     pipeline
 }
@@ -65,7 +67,7 @@ fn a_dead_connection_is_found_though_everybody_is_always_late() {
 fn extend(pipeline: &mut Pipeline, now: Tick, ends: Tick) -> std::sync::mpsc::Receiver<Answer> {
     let (tell, told) = std::sync::mpsc::channel();
     let keys = Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap());
-    let op = Op::Extend { keys, owner: "ours".into(), ttl_ms: 1_000, fence: 7 };
+    let op = Op::Extend { keys, owner: "ours".into(), ttl_ms: 1_000, fence: 7, lock_only: false, timed: true };
     let completion = Completion::new(move |answer| tell.send(answer).unwrap());
     pipeline.push(Job::new(Request::new(op, ends), completion), Form::BySha, now);
     told
@@ -78,7 +80,7 @@ fn extended() -> Value {
 
 #[test]
 fn an_extension_is_waited_for_as_long_as_its_hold_is_valid_if_the_connection_lives() {
-    let mut pipeline = Pipeline::new(None, ms(1_000));
+    let mut pipeline = Pipeline::new(Peer::default(), ms(1_000));
     let told = extend(&mut pipeline, at(0), at(5_000));
     let over = extend(&mut pipeline, at(0), at(2_500));
     for now in [1_000, 2_000] {
@@ -100,7 +102,7 @@ fn an_extension_is_waited_for_as_long_as_its_hold_is_valid_if_the_connection_liv
 
 #[test]
 fn who_is_late_to_look_after_an_extension_is_not_due_again_before_the_time_it_got() {
-    let mut pipeline = Pipeline::new(None, ms(1_000));
+    let mut pipeline = Pipeline::new(Peer::default(), ms(1_000));
     let _told = extend(&mut pipeline, at(0), at(60_000));
     pipeline.arrived();
     assert_eq!(overdue(&mut pipeline, at(1_000)), (0, false));
@@ -112,7 +114,7 @@ fn who_is_late_to_look_after_an_extension_is_not_due_again_before_the_time_it_go
 
 #[test]
 fn a_connection_that_falls_silent_while_an_extension_is_waited_for_is_dead() {
-    let mut pipeline = Pipeline::new(None, ms(1_000));
+    let mut pipeline = Pipeline::new(Peer::default(), ms(1_000));
     let _told = extend(&mut pipeline, at(0), at(60_000));
     pipeline.arrived();
     assert_eq!(overdue(&mut pipeline, at(1_000)), (0, false));
