@@ -83,10 +83,7 @@ impl Pair {
         let (_, length) = link.line();
         let text = link.bulk(length);
         let sha = String::from_utf8(link.buffer[text].to_vec()).unwrap();
-        Self {
-            acquire: words(&["SET", &key, owner, "NX", "PX", "10000"]),
-            release: words(&["EVALSHA", &sha, "1", &key, owner]),
-        }
+        Self { acquire: words(&["SET", &key, owner, "NX", "PX", "10000"]), release: words(&["EVALSHA", &sha, "1", &key, owner]) }
     }
 
     /// Listens to the library through a relay.

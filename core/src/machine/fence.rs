@@ -21,8 +21,8 @@ const FIRST_TIME: u64 = 1_000_000_000_000_000;
 /// The first number that is too large for a fence: below it a JavaScript number and a Lua number hold every integer exactly.
 pub const LIMIT: u64 = (1 << 53) - 1;
 
-/// A proposal further from the server's clock is not believed. A fence far ahead of the clock would be repeated after a failover:
-/// the replica may have lost the last ones, and its clock has not reached them.
+/// A proposal further from the server's clock is not believed, unless it follows the fence within that time. A fence far ahead of the
+/// clock would be repeated after a failover: the replica may have lost the last ones, and its clock has not reached them.
 const BELIEVED_US: u64 = 1_000_000;
 
 /// The mark behind the number of a fence while somebody may wait. Without it, nobody looks at the queue.
@@ -114,7 +114,8 @@ pub(super) fn write(state: &mut State, key: &str, fence: u64, is_marked: bool, l
 /// The vote for a proposal: always above `fence`.
 pub(super) fn vote(fence: u64, proposal: u64, now_us: u64) -> u64 {
     let believed = now_us.saturating_sub(BELIEVED_US)..=now_us.saturating_add(BELIEVED_US);
-    let proposal = if believed.contains(&proposal) { proposal } else { now_us };
+    let follows = fence >= FIRST_TIME && (fence + 1..=fence + BELIEVED_US).contains(&proposal);
+    let proposal = if follows || believed.contains(&proposal) { proposal } else { now_us };
     proposal.max(fence + u64::from(!mutant!(VoteRepeats)))
 }
 
@@ -125,6 +126,7 @@ mod tests {
     #[test]
     fn a_vote_is_the_proposal_or_one_more_than_the_fence() {
         const NOW: u64 = 1_800_000_000_000_000;
+        const HOUR: u64 = COUNTED_US;
         for (fence, proposal, expected, why) in [
             (0, NOW, NOW, "the proposal is new"),
             (NOW, NOW, NOW + 1, "the proposal was taken"),
@@ -134,6 +136,9 @@ mod tests {
             (0, NOW - BELIEVED_US, NOW - BELIEVED_US, "a second behind is believed"),
             (0, NOW - BELIEVED_US - 1, NOW, "more is not"),
             (0, 0, NOW, "a client without a clock"),
+            (NOW + HOUR, NOW + HOUR + BELIEVED_US, NOW + HOUR + BELIEVED_US, "it follows the fence"),
+            (NOW + HOUR, NOW + HOUR + BELIEVED_US + 1, NOW + HOUR + 1, "it is far from fence and clock"),
+            (7, 8, NOW, "it follows a number that is no time"),
             (LIMIT - 1, NOW, LIMIT, "the last number"),
         ] {
             assert_eq!(vote(fence, proposal, NOW), expected, "{why}");
@@ -177,7 +182,7 @@ mod tests {
             mark(&mut state, "f", 0);
             let entry = state.get("f", 0).unwrap();
             assert_eq!((entry.text(), entry.left_ms(0)), (Some(expected), Some(10)));
-            assert_eq!(shows_no_waiters(&state, "f", 0), false, "{text}");
+            assert!(!shows_no_waiters(&state, "f", 0), "{text}");
         }
         mark(&mut state, "new", 0);
         assert_eq!(state.get("new", 0).and_then(|entry| Some((entry.text()?, entry.left_ms(0)?))), Some(("0q", KEPT_MS)));

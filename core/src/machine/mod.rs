@@ -102,6 +102,7 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
 
 /// The first half of an extension that touches the lock alone: makes at least `ttl_ms` remain if the lock is the owner's, and gives
 /// whether it is. If not, the other half is an extension of lock and fence, which says why.
+#[doc(hidden)]
 pub fn renew(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, env: &Env<'_>) -> bool {
     rules::of(keys.kind()).renew(state, keys, owner, ttl_ms, env.now_us)
 }

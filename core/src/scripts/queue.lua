@@ -1,4 +1,4 @@
--- The queue of waiters: stands before every script that serves it.
+-- The queue of waiters: stands before the part of a script that serves it.
 --
 -- KEYS[3] is a sorted set. A waiter is a member '<f|b>:<client>:<number> <who>' (fair, or barging) with its arrival (µs, the
 -- server's clock) as score. A client lives until the time that its member '<client>' has, negated, as score.

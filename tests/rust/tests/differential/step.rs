@@ -98,7 +98,7 @@ impl Steps {
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 let place = (self.rng.u8(..3) > 0 && !only_adopts).then(|| self.place(now_us));
                 let fair = place.as_ref().map_or(self.rng.u8(..4) == 0, |place| place.entry.starts_with('f'));
-                Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us), adopt, fair, place, quorum_config }
+                Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us, fences), adopt, fair, place, quorum_config }
             }
             35..47 => Op::Confirm { keys, owner, fence },
             47..62 => Op::Extend { keys, owner, ttl_ms, fence, lock_only: self.rng.bool(), timed: self.rng.bool() },
@@ -130,12 +130,14 @@ impl Steps {
         }
     }
 
-    fn proposal(&mut self, now_us: u64) -> u64 {
+    fn proposal(&mut self, now_us: u64, fences: &[u64]) -> u64 {
         match self.rng.u8(..8) {
             0 => 0,
             1 => u64::MAX,
             2 => now_us + 3_700_000_000,
             4 => now_us + 1_500_000,
+            // Above the last fence by what is near, or a little more.
+            5 => fences.last().map_or(now_us, |fence| fence.saturating_add(self.rng.u64(1..1_100_000))),
             3 => now_us - 2_000_000,
             // Above what a signed 32-bit number of seconds, or fourteen digits, can tell apart.
             _ => now_us + self.rng.u64(..900_000),

@@ -96,8 +96,9 @@ fn an_error_tells_how_many_were_before() {
 #[test]
 fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
     const RELEASE: &str = concat!(
-        include_str!("../../../../core/src/scripts/queue.lua"),
         include_str!("../../../../core/src/scripts/exclusive/release.lua"),
+        include_str!("../../../../core/src/scripts/queue.lua"),
+        include_str!("../../../../core/src/scripts/exclusive/release_long.lua"),
     );
     let server = RealServer::start();
     let mut greedy = server.connection().unwrap();

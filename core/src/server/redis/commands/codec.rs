@@ -202,7 +202,9 @@ fn done(op: &Op, number: i64) -> Answer {
     let known = u64::try_from(number).ok().filter(|_| number > DONE);
     Ok(match (op, known) {
         (Op::Acquire { quorum_config: None, .. }, Some(vote)) => Reply::new(Verdict::Vote, 0, vote),
-        (Op::Acquire { proposal, .. }, Some(time_us)) => Reply::new(Verdict::Vote, time_us, *proposal),
+        (Op::Acquire { proposal, quorum_config: Some(_), .. }, _) if number >= DONE => {
+            Reply::new(Verdict::Vote, known.unwrap_or(0), *proposal)
+        }
         (Op::Extend { fence, .. }, Some(time_us)) => Reply::new(Verdict::Ok, time_us, *fence),
         (Op::Extend { fence, lock_only: true, .. }, None) if number == DONE => Reply::new(Verdict::Ok, 0, *fence),
         (Op::Release { .. }, None) if number == DONE => Reply::new(Verdict::Ok, 0, 0),

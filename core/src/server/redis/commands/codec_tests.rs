@@ -168,7 +168,9 @@ fn a_number_says_what_was_done() {
     for (op, number, expected) in [
         (acquire(), time, Some(Reply::new(Verdict::Vote, 0, TIME))),
         (acquire(), 1, None),
-        (of_quorum, time, Some(Reply::new(Verdict::Vote, TIME, 7))),
+        (of_quorum.clone(), time, Some(Reply::new(Verdict::Vote, TIME, 7))),
+        (of_quorum.clone(), 1, Some(Reply::new(Verdict::Vote, 0, 7))),
+        (of_quorum, 0, None),
         (extend(false), time, Some(Reply::new(Verdict::Ok, TIME, 9))),
         (extend(false), 1, None),
         (extend(true), time, Some(Reply::new(Verdict::Ok, TIME, 9))),

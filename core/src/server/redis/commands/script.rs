@@ -86,12 +86,12 @@ macro_rules! script {
 }
 
 static EXCLUSIVE: Scripts = Scripts {
-    acquire: script!("#!lua\n": "queue.lua" "exclusive/acquire.lua"),
+    acquire: script!("#!lua\n": "exclusive/acquire.lua" "queue.lua" "exclusive/acquire_long.lua"),
     confirm: script!("#!lua flags=allow-oom\n": "exclusive/confirm.lua"),
     extend: script!("#!lua flags=allow-oom\n": "exclusive/extend.lua"),
     renew: script!("#!lua flags=allow-oom\n": "exclusive/renew.lua"),
     heal: script!("#!lua flags=allow-oom\n": "exclusive/heal.lua"),
-    release: script!("#!lua flags=allow-oom\n": "queue.lua" "exclusive/release.lua"),
+    release: script!("#!lua flags=allow-oom\n": "exclusive/release.lua" "queue.lua" "exclusive/release_long.lua"),
     inspect: script!("": "exclusive/inspect.lua"),
 };
 
