@@ -71,9 +71,9 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether the key has a number without a mark: then a release looks no further. A number too large for a fence is one here.
+/// Whether the key has a text without the mark: then a release looks no further, whatever the text is.
 pub(super) fn shows_no_waiters(state: &State, key: &str, now_us: u64) -> bool {
-    state.get(key, now_us).and_then(Entry::text).is_some_and(is_number)
+    state.get(key, now_us).and_then(Entry::text).is_some_and(|text| !text.ends_with(MARK))
 }
 
 /// Counts the fence up, whose end stays.
@@ -182,7 +182,7 @@ mod tests {
             mark(&mut state, "f", 0);
             let entry = state.get("f", 0).unwrap();
             assert_eq!((entry.text(), entry.left_ms(0)), (Some(expected), Some(10)));
-            assert!(!shows_no_waiters(&state, "f", 0), "{text}");
+            assert_eq!(shows_no_waiters(&state, "f", 0), text == "garbage", "{text}");
         }
         mark(&mut state, "new", 0);
         assert_eq!(state.get("new", 0).and_then(|entry| Some((entry.text()?, entry.left_ms(0)?))), Some(("0q", KEPT_MS)));

@@ -243,3 +243,7 @@ fn signed(us: u64) -> i64 {
 #[cfg(test)]
 #[path = "queue_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "crowd_tests.rs"]
+mod crowd_tests;

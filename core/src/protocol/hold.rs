@@ -17,6 +17,7 @@ use crate::owner::escape;
 use crate::protocol::ballot::Late;
 use crate::protocol::extend_requests::{self, ExtendRequests};
 use crate::protocol::extension::{Extension, Progress};
+use crate::protocol::fence_end::FenceEnd;
 use crate::protocol::removal::{Concern, STRAGGLER};
 use crate::protocol::round::Round;
 use crate::protocol::rounds::{Heard, Rounds};
@@ -30,10 +31,6 @@ const WARMTH: u32 = 20;
 
 /// The longest pause between two tries of an extension, whatever the ttl.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-
-/// The time for which a fence needn't be touched. The servers keep it for 27 hours from a time up to an hour before the grant. So a
-/// day is left, also if a clock is an hour wrong.
-const FENCE_SPARE: Duration = Duration::from_secs(45 * 60);
 
 /// An extension asks for the server's time if the hold knows none that is younger.
 const READING_AGE: Duration = Duration::from_millis(100);
@@ -59,8 +56,7 @@ pub(super) struct Hold {
     /// The time at which the connection for renewals is prepared, so that no renewal waits for a connection.
     warms_at: Tick,
     extensions: Rounds,
-    /// If the lock ends by this time, its fence is kept for a day at least.
-    fence_outlives: Tick,
+    fence_end: FenceEnd,
     /// The number of rounds in a row that timed out.
     timeouts: u32,
     /// The latest expiry that a server may have given to the key.
@@ -89,7 +85,7 @@ impl Hold {
             fence,
             kept_until: now.after(ttl),
             unsure_until: (0..recipe.servers.len()).map(unsure).collect(),
-            fence_outlives: round.sent.after(FENCE_SPARE),
+            fence_end: FenceEnd::of_grant(round.sent),
             timeouts: 0,
             granted: now,
             validity_end: validity_end.min(hold_end),
@@ -265,8 +261,7 @@ impl Hold {
         self.kept_until = self.kept_until.max(now.after(span)).max(self.validity_end.after(span));
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         // On a single server nobody else gets a fence while the lock is ours. So the fence only has to live long enough.
-        let is_kept = now.after(span) <= self.fence_outlives || mutant!(FenceForgotten);
-        let lock_only = recipe.quorum_config.is_none() && is_kept;
+        let lock_only = recipe.quorum_config.is_none() && self.fence_end.is_behind(now.after(span));
         let is_fresh = |reading: Reading| reading.server_us > 0 && now.since(reading.sent) < READING_AGE;
         let timed = !self.round.readings[0].is_some_and(is_fresh);
         let op = Op::Extend {
@@ -330,7 +325,7 @@ impl Hold {
         let end = validity::end(counted_from, extension.span).min(self.hold_end);
         self.validity_end = if mutant!(RenewalShortens) { end } else { self.validity_end.max(end) };
         if !extension.lock_only {
-            self.fence_outlives = self.fence_outlives.max(extension.reach().after(FENCE_SPARE));
+            self.fence_end.move_behind(extension.reach());
         }
         self.timeouts = 0;
         self.next_renewal = self.renewal_after(recipe).max(now);

@@ -264,7 +264,7 @@ fn tries_are_few_and_spread_whether_servers_refuse_or_are_silent() {
 fn a_fence_outlives_its_lock_by_a_day() {
     for (ttl, most) in [(ms(9_000), 6), (ms(600_000), 10), (HOUR, 100)] {
         let mut bench = Bench::held(recipe(1, ttl));
-        bench.run(at(0).after(4 * HOUR), |_, _| Some((ms(1), yes(Verdict::Ok))));
+        bench.run(at(0).after(3 * HOUR), |_, _| Some((ms(1), yes(Verdict::Ok))));
         assert!(bench.lost.is_none() && bench.fence_outlives >= 24 * HOUR, "{ttl:?}: {:?}", bench.fence_outlives);
         assert!((1..=most).contains(&bench.touches), "{ttl:?}: {} times", bench.touches);
     }

@@ -12,6 +12,7 @@ mod context;
 mod ending;
 mod extend_requests;
 mod extension;
+mod fence_end;
 mod hold;
 mod inspection;
 mod jump;

@@ -3,7 +3,7 @@
 
 mod peer;
 
-use locktender::op::{FailureKind, Op};
+use locktender::op::{FailureKind, Op, Verdict};
 use locktender_tests::{Binary, RealServer, Reply, ServerOptions};
 use peer::{PATIENCE, Subject, acquire, extend, release};
 
@@ -33,6 +33,24 @@ fn a_server_out_of_memory_refuses_what_needs_some() {
         refuses(&binary, FailureKind::OutOfMemory, false, &writes()[..1], |server| {
             server.command(&["CONFIG", "SET", "maxmemory", "1"]);
         });
+    }
+}
+
+#[test]
+fn a_full_server_extends_and_releases_what_is_held() {
+    for binary in Binary::all() {
+        let server = ServerOptions::new().binary(&binary).start();
+        let subject = Subject::new(&server.unix_url(), PATIENCE);
+        let fence = subject.ask(acquire("held", "me")).unwrap().fence;
+        server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+        let extensions = [false, true].map(|lock_only| match extend("held", "me", fence) {
+            Op::Extend { keys, owner, ttl_ms, fence, timed, .. } => Op::Extend { keys, owner, ttl_ms, fence, lock_only, timed },
+            other => other,
+        });
+        for op in [&extensions[0], &extensions[1], &release("held", "me")] {
+            let verdict = subject.ask(op.clone()).map(|reply| reply.verdict);
+            assert_eq!(verdict, Ok(Verdict::Ok), "{} on {op:?}", binary.name);
+        }
     }
 }
 

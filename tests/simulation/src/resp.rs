@@ -67,6 +67,14 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
     names.get(word).copied()
 }
 
+/// The quorum of a marker.
+fn marked(text: &str) -> Option<QuorumConfig> {
+    let mut fields = text.split(' ');
+    let mut number = |key: &str| fields.next()?.strip_prefix(key)?.parse().ok();
+    let servers = number("n=")?;
+    Some(QuorumConfig { servers: u32::try_from(servers).ok()?, max_ttl_ms: number("max_ttl=")? })
+}
+
 /// The name of an operation's script.
 fn name(op: &Op) -> &'static str {
     if matches!(op, Op::Extend { lock_only: true, .. }) { "renew" } else { op.name() }
@@ -83,8 +91,10 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
     let quorum_config = |at: usize| Some(QuorumConfig { servers: u32::try_from(number(at)?).ok()?, max_ttl_ms: number(at + 1)? });
     Some(match script {
         "acquire" => {
-            let (adopted, mode) = (text(6), text(7));
-            let place = || Some(Place { entry: mode.into(), arrival: number(8)?, stays: number(9)? == 1 });
+            let (mode, adopted) = (text(3), text(6));
+            let count = |at: usize| if text(at).is_empty() { Some(0) } else { number(at) };
+            let place =
+                if mode.len() > 1 { Some(Place { entry: mode.into(), arrival: count(4)?, stays: count(5)? == 1 }) } else { None };
             Op::Acquire {
                 keys: keys()?,
                 owner: owner(),
@@ -92,8 +102,8 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
                 proposal: number(2)?,
                 adopt: (!adopted.is_empty()).then(|| Adoption { owner: adopted.into(), or_acquire: mode != "o" }),
                 fair: mode.starts_with('f'),
-                place: place(),
-                quorum_config: quorum_config(3),
+                place,
+                quorum_config: marked(text(7)),
             }
         }
         "confirm" => Op::Confirm { keys: keys()?, owner: owner(), fence: number(1)? },
@@ -107,10 +117,10 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
         }
         "heal" => Op::Heal { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)? },
         // A waiter that leaves a queue has no hold: its own name is no owner.
-        "release" if text(0) == text(1) => Op::Leave { keys: keys()?, entry: owner(), single_server: number(2)? == 1 },
+        "release" if text(0) == text(1) => Op::Leave { keys: keys()?, entry: owner(), single_server: text(2) != "1" },
         "release" => {
             let leave = Some(text(1)).filter(|leave| !leave.is_empty()).map(Arc::from);
-            Op::Release { keys: keys()?, owner: owner(), leave, single_server: number(2)? == 1 }
+            Op::Release { keys: keys()?, owner: owner(), leave, single_server: text(2) != "1" }
         }
         "inspect" => Op::Inspect { keys: keys()? },
         "greet" => Op::Greet { quorum_config: quorum_config(0) },

@@ -2,9 +2,10 @@
 --
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, ttl (ms), the client's clock or one more than the last fence it saw (µs),
---          on a quorum: number of servers, max_ttl (ms), run id ('?' = unknown),
---          owner to adopt, the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only
---          the owner to adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0);
+--          the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
+--          adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0),
+--          owner to adopt,
+--          on a quorum: the marker as this client would write it for a server that votes ('?' = unknown run id);
 --          what there is none of is '', or left out at the end
 -- returns  on a single server: the vote                    the lock is ours here
 --          on a quorum: time (µs), or 1                      the lock is ours here, and the vote is the client's clock
@@ -25,8 +26,8 @@
 
 -- The short ways: nobody has the lock, nobody waits, and nothing is odd. Whatever else there is, is left to the rest as it was. They
 -- stand before everything that only the rest needs.
-local single_server = (ARGV[4] or '') == ''
-local short = ARGV[8] ~= 'o' and ARGV[10] ~= '1'
+local single_server = not ARGV[8]
+local short = ARGV[4] ~= 'o' and ARGV[6] ~= '1'
 if short and single_server and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   -- A mark makes the fence something that can't be counted up.
   local vote = redis.pcall('INCR', KEYS[2])
@@ -46,14 +47,13 @@ if short and single_server and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', A
 end
 
 -- The servers of a quorum should vote alike, so each takes the client's clock if it is near: behind the fence, or beside the clock of
--- the server. The marker is compared with what this client would write for a server that votes.
+-- the server.
 local proposal = tonumber(ARGV[3])
-local votes = single_server or 'n=' .. ARGV[4] .. ' max_ttl=' .. ARGV[5] .. ' run=' .. ARGV[6] .. ' since=0'
 if short and not single_server and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   local found = redis.pcall('MGET', KEYS[2], KEYS[4])
   local text = found[1]
   local fence = text and #text == 16 and not string.find(text, '%D') and tonumber(text)
-  if found[2] == votes and (fence and fence < proposal or not text and redis.pcall('EXISTS', KEYS[2], KEYS[3]) == 0) then
+  if found[2] == ARGV[8] and (fence and fence < proposal or not text and redis.pcall('EXISTS', KEYS[2], KEYS[3]) == 0) then
     local now, is_near = 1, fence and fence >= 10^15 and proposal <= fence + 1000000
     if not is_near then
       local clock = redis.call('TIME')

@@ -1,7 +1,7 @@
 -- The rest of acquire, behind the queue: whatever its short ways have left.
 
-local n, max_ttl, run = ARGV[4], ARGV[5], ARGV[6]
-local adopted, entry = ARGV[7] or '', ARGV[8] or ''
+local n, max_ttl, run = string.match(ARGV[8] or '', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) ')
+local entry, came, adopted = ARGV[4] or '', tonumber(ARGV[5] or '') or 0, ARGV[7] or ''
 local waits = #entry > 1
 
 local clock = redis.call('TIME')
@@ -10,7 +10,7 @@ local now = clock[1] * 1000000 + clock[2]
 local there = redis.call('EXISTS', KEYS[1], KEYS[3])
 local found = single_server and redis.call('MGET', KEYS[2]) or redis.call('MGET', KEYS[2], KEYS[4])
 
-if not single_server and found[2] ~= votes then
+if not single_server and found[2] ~= ARGV[8] then
   local marker = found[2]
   local its_n, its_max_ttl, its_run, since
   if marker then
@@ -69,7 +69,6 @@ if queued and not is_taken and single_server then
   local first, is_next, _, wake = queue()
   local head, _, arrival = first(now)
   -- Who was told has left the queue, but names the arrival it had.
-  local came = tonumber(ARGV[9] or 0)
   local before = came > 0 and arrival and came < arrival
   if head and head ~= entry and not before and (string.sub(entry, 1, 1) == 'f' or is_next(head, arrival, now)) then
     wake(now, true, true)
@@ -81,7 +80,7 @@ if holder and not ours then
   local reply = { 'held', now, fence, string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
   if waits then
     local _, _, line_up = queue()
-    reply[6], reply[7] = line_up(entry, tonumber(ARGV[9]), now, found[1])
+    reply[6], reply[7] = line_up(entry, came, now, found[1])
   end
   return reply
 end
@@ -105,7 +104,7 @@ local reply = { 'vote', now, vote, ARGV[1], remaining }
 if waits and queued then
   redis.pcall('ZREM', KEYS[3], entry)
 end
-if waits and ARGV[10] == '1' then
+if waits and ARGV[6] == '1' then
   local _, _, line_up = queue()
   reply[6], reply[7] = line_up(entry, 0, now, text)
 end

@@ -1,7 +1,8 @@
 -- Deletes our lock, and tells the next waiter. The fence stays.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner, the waiter that leaves the queue ('' = none), whether it is a single server (1, or 0): then it says who is next
+-- ARGV     owner, the waiter that leaves the queue, whether it is a server of a quorum (1): a single one says who is next;
+--          what there is none of is '', or left out at the end
 -- returns  1                                                   deleted, and nobody waits
 --          {'ok', time (µs), 0, nil, -2}                       deleted
 --          {'no', time, fence, holder or nil, remaining (ms)}  the lock is not ours; the holder's first 1,024 bytes
@@ -13,8 +14,8 @@
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 
--- The short way: without a mark behind the fence nobody waits.
-if found[1] == ARGV[1] and ARGV[2] == '' and found[2] and string.find(found[2], '^%d+$') then
+-- The short way: without the mark behind the fence, a 'q', nobody waits.
+if found[1] == ARGV[1] and (ARGV[2] or '') == '' and found[2] and string.byte(found[2], -1) ~= 113 then
   redis.call('DEL', KEYS[1])
   return 1
 end

@@ -1,5 +1,6 @@
 -- The rest of release, behind the queue: whatever its short way has left.
 
+local leaves = ARGV[2] or ''
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
@@ -8,8 +9,8 @@ if fence and fence >= 2^53 - 1 then
   fence = nil
 end
 
-if ARGV[2] ~= '' then
-  redis.pcall('ZREM', KEYS[3], ARGV[2])
+if leaves ~= '' then
+  redis.pcall('ZREM', KEYS[3], leaves)
 end
 
 local holder = found[1]
@@ -18,7 +19,7 @@ local owned = holder == ARGV[1]
 if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'conflict', now, fence or 0, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
-local freed = owned or ARGV[2] ~= '' and holder == 'claim ' .. ARGV[2]
+local freed = owned or leaves ~= '' and holder == 'claim ' .. leaves
 if freed then
   redis.call('DEL', KEYS[1])
   holder = false
@@ -30,8 +31,8 @@ if owned then
 else
   reply = { 'no', now, fence or 0, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
 end
-if (freed or ARGV[2] ~= '' and not holder) and redis.call('EXISTS', KEYS[3]) == 1 then
+if (freed or leaves ~= '' and not holder) and redis.call('EXISTS', KEYS[3]) == 1 then
   local _, _, _, wake = queue()
-  reply[6] = wake(now, ARGV[3] == '1', false)
+  reply[6] = wake(now, ARGV[3] ~= '1', false)
 end
 return reply

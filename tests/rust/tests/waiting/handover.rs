@@ -111,9 +111,7 @@ fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
     let mut passed = 0;
     let taken_back = |greedy: &mut Connection| {
         greedy.command(&["MULTI"]).unwrap();
-        greedy
-            .command(&["EVAL", RELEASE, "4", "a", "{a}:~lt:fence", "{a}:~lt:queue", "{a}:~lt:marker", "greedy", "", "1"])
-            .unwrap();
+        greedy.command(&["EVAL", RELEASE, "4", "a", "{a}:~lt:fence", "{a}:~lt:queue", "{a}:~lt:marker", "greedy"]).unwrap();
         greedy.command(&["SET", "a", "greedy", "NX", "PX", "60000"]).unwrap();
         greedy.command(&["EXEC"]).unwrap();
         greedy.command(&["GET", "a"]).unwrap().text().is_some_and(|holder| holder == "greedy")

@@ -32,6 +32,7 @@ const BYTES: usize = 640;
 enum Word<'a> {
     Text(&'a str),
     Hash(Arc<String>),
+    Made(String),
     Number(u64),
 }
 
@@ -47,6 +48,27 @@ impl<'a> Words<'a> {
     fn number(&mut self, number: impl Into<u64>) -> &mut Self {
         self.0.push(Word::Number(number.into()));
         self
+    }
+
+    /// A number for which nothing stands in the place of zero.
+    fn count(&mut self, count: u64) -> &mut Self {
+        if count == 0 { self.text("") } else { self.number(count) }
+    }
+
+    /// The end of a release: the waiter that leaves, and whether the server is one of several.
+    fn leaving(&mut self, entry: Option<&'a str>, single_server: bool) {
+        if !single_server {
+            self.text(entry.unwrap_or_default()).number(1_u64);
+        } else if let Some(entry) = entry {
+            self.text(entry);
+        }
+    }
+
+    /// Leaves out the empty words at the end, as far as `begin`.
+    fn without_empty_end(&mut self, begin: usize) {
+        while self.0.len() > begin && matches!(self.0.last(), Some(Word::Text(""))) {
+            self.0.pop();
+        }
     }
 
     fn keys(&mut self, keys: &'a Keys) -> &mut Self {
@@ -70,6 +92,7 @@ impl<'a> Words<'a> {
             let text = match word {
                 Word::Text(text) => text,
                 Word::Hash(hash) => hash.as_str(),
+                Word::Made(text) => text.as_str(),
                 Word::Number(number) => digits.format(*number),
             };
             head(b'$', text.len(), out);
@@ -115,23 +138,23 @@ pub(crate) fn command<'a>(op: &'a Op, peer: &'a Peer, form: Form) -> Words<'a> {
     match op {
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
             command.keys(keys).text(owner).number(*ttl_ms).number(*proposal);
-            // Most acquires need none of these words, and empty ones at the end are left out.
-            let more = adopt.is_some() || place.is_some() || *fair;
+            let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
+            let begin = command.0.len();
+            match place {
+                // An acquire that only adopts doesn't wait.
+                _ if only_adopts => command.text("o").text("").text(""),
+                Some(place) => command.text(&place.entry).count(place.arrival).count(u64::from(place.stays)),
+                // The mode alone: one attempt joins no queue.
+                None => command.text(if *fair { "f" } else { "" }).text("").text(""),
+            };
+            command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
             match quorum_config {
-                Some(_) => command.member(quorum_config.as_ref(), run_id),
-                None if more => command.0.extend([const { Word::Text("") }; 3]),
-                None => {}
-            }
-            if more {
-                command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
-                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
-                match place {
-                    // An acquire that only adopts doesn't wait.
-                    _ if only_adopts => command.text("o"),
-                    Some(place) => command.text(&place.entry).number(place.arrival).number(place.stays),
-                    // The mode alone: one attempt joins no queue.
-                    None => command.text(if *fair { "f" } else { "" }),
-                };
+                Some(QuorumConfig { servers, max_ttl_ms }) => {
+                    let run_id = run_id.unwrap_or(UNKNOWN_RUN_ID);
+                    command.0.push(Word::Made(format!("n={servers} max_ttl={max_ttl_ms} run={run_id} since=0")));
+                }
+                // Most acquires need few of these words, and empty ones at the end are left out.
+                None => command.without_empty_end(begin),
             }
         }
         Op::Confirm { keys, owner, fence } => {
@@ -147,11 +170,13 @@ pub(crate) fn command<'a>(op: &'a Op, peer: &'a Peer, form: Form) -> Words<'a> {
             command.keys(keys).text(owner).number(*ttl_ms).number(*fence);
         }
         Op::Release { keys, owner, leave, single_server } => {
-            command.keys(keys).text(owner).text(leave.as_deref().unwrap_or_default()).number(*single_server);
+            command.keys(keys).text(owner);
+            command.leaving(leave.as_deref(), *single_server);
         }
         // A waiter that leaves has no hold: its own name is no owner.
         Op::Leave { keys, entry, single_server } => {
-            command.keys(keys).text(entry).text(entry).number(*single_server);
+            command.keys(keys).text(entry);
+            command.leaving(Some(entry), *single_server);
         }
         Op::Inspect { keys } => {
             command.keys(keys);

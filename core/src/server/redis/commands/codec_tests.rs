@@ -64,6 +64,7 @@ fn words_of_any_length_are_read_as_they_are() {
 
 #[test]
 fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
+    const MARKER: &str = "n=3 max_ttl=60000 run=run since=0";
     let four = ["4", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker"];
     let quorum_config = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
     let (keys, owner): (_, Arc<str>) = (keys(), "me".into());
@@ -91,14 +92,11 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
     };
     for (op, expected) in [
         (acquire(None, None), [&four[..], &["me", "10", "7"]].concat()),
-        (acquire(None, Some(quorum_config)), [&four[..], &["me", "10", "7", "3", "60000", "run"]].concat()),
-        (
-            acquire(Some(("old", true)), Some(quorum_config)),
-            [&four[..], &["me", "10", "7", "3", "60000", "run", "old", ""]].concat(),
-        ),
-        (acquire(Some(("old", false)), None), [&four[..], &["me", "10", "7", "", "", "", "old", "o"]].concat()),
-        (waiting(false), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "0"]].concat()),
-        (waiting(true), [&four[..], &["me", "10", "7", "", "", "", "", "f:c:1 pid=7", "5", "1"]].concat()),
+        (acquire(None, Some(quorum_config)), [&four[..], &["me", "10", "7", "", "", "", "", MARKER]].concat()),
+        (acquire(Some(("old", true)), Some(quorum_config)), [&four[..], &["me", "10", "7", "", "", "", "old", MARKER]].concat()),
+        (acquire(Some(("old", false)), None), [&four[..], &["me", "10", "7", "o", "", "", "old"]].concat()),
+        (waiting(false), [&four[..], &["me", "10", "7", "f:c:1 pid=7", "5"]].concat()),
+        (waiting(true), [&four[..], &["me", "10", "7", "f:c:1 pid=7", "5", "1"]].concat()),
         (Op::Confirm { keys: keys.clone(), owner: owner.clone(), fence: 9 }, [&four[..], &["me", "9"]].concat()),
         (extend(false, true), [&four[..], &["me", "10", "9"]].concat()),
         (extend(true, true), vec!["1", "k", "me", "10", "1"]),
@@ -106,16 +104,13 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, fence: 9 }, [&four[..], &["me", "10", "9"]].concat()),
         (
             Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, single_server: true },
-            [&four[..], &["me", "", "1"]].concat(),
+            [&four[..], &["me"]].concat(),
         ),
         (
             Op::Release { keys: keys.clone(), owner: owner.clone(), leave: Some("b:c:1".into()), single_server: false },
-            [&four[..], &["me", "b:c:1", "0"]].concat(),
+            [&four[..], &["me", "b:c:1", "1"]].concat(),
         ),
-        (
-            Op::Leave { keys: keys.clone(), entry: "b:c:1".into(), single_server: true },
-            [&four[..], &["b:c:1", "b:c:1", "1"]].concat(),
-        ),
+        (Op::Leave { keys: keys.clone(), entry: "b:c:1".into(), single_server: true }, [&four[..], &["b:c:1", "b:c:1"]].concat()),
         (Op::Inspect { keys: keys.clone() }, four.to_vec()),
         (Op::Greet { quorum_config: None }, vec!["1", "{~lt}:marker"]),
         (Op::Greet { quorum_config: Some(quorum_config) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
