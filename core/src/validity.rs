@@ -43,6 +43,17 @@ pub struct Reading {
     pub server_us: u64,
 }
 
+/// A younger reading needs no other one.
+const FRESH: Duration = Duration::from_millis(100);
+
+impl Reading {
+    /// Whether the reading shows a time, and is so young that the next answer need not show one.
+    #[must_use]
+    pub fn is_fresh(self, now: Tick) -> bool {
+        self.server_us > 0 && now.since(self.sent) < FRESH
+    }
+}
+
 /// Whether the server's clock jumped forward between two of its replies to one hold.
 ///
 /// Between the server's two readings at most `received − earlier.sent` of real time passed. If the server's clock advanced

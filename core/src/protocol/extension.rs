@@ -6,8 +6,18 @@ use crate::clock::Tick;
 use crate::error::{LossReason, ServerError};
 use crate::mutant::mutant;
 use crate::op::{Answer, FailureKind, Reply, Verdict};
-use crate::protocol::Quorum;
+use crate::protocol::{Quorum, Recipe};
 use crate::validity::{Reading, jumped};
+
+/// The longest pause between two tries of an extension, whatever the ttl.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The shortest time between two tries of an extension. It allows a few dozen tries in a short ttl, and a few a second in a long
+/// one. So thousands of holds in trouble don't overload the connection that they wait for.
+pub(super) fn least_pause(recipe: &Recipe) -> Duration {
+    let longest = if mutant!(ExtendOutlasts) { Duration::MAX } else { LONGEST_PAUSE };
+    (recipe.options.ttl / 40).clamp(Duration::from_millis(2), longest)
+}
 
 /// The answer of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +64,11 @@ pub(super) struct Extension {
 impl Extension {
     pub(super) fn new(round: u32, sent: Tick, span: Duration, times_out: Tick, quorum: Quorum) -> Self {
         Self { round, sent, span, lock_only: false, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
+    }
+
+    /// The same round, which leaves the fence alone or not.
+    pub(super) fn of_the_lock_alone(self, lock_only: bool) -> Self {
+        Self { lock_only, ..self }
     }
 
     /// Takes a server's answer. `readings` are the hold's last readings of the servers' clocks.

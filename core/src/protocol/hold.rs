@@ -16,7 +16,7 @@ use crate::options::wire_millis;
 use crate::owner::escape;
 use crate::protocol::ballot::Late;
 use crate::protocol::extend_requests::{self, ExtendRequests};
-use crate::protocol::extension::{Extension, Progress};
+use crate::protocol::extension::{Extension, LONGEST_PAUSE, Progress, least_pause};
 use crate::protocol::fence_end::FenceEnd;
 use crate::protocol::removal::{Concern, STRAGGLER};
 use crate::protocol::round::Round;
@@ -28,19 +28,6 @@ use crate::validity::{self, Reading};
 
 /// The connection for renewals is opened after the ttl divided by this number.
 const WARMTH: u32 = 20;
-
-/// The longest pause between two tries of an extension, whatever the ttl.
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-
-/// An extension asks for the server's time if the hold knows none that is younger.
-const READING_AGE: Duration = Duration::from_millis(100);
-
-/// The shortest time between two tries of an extension. It allows a few dozen tries in a short ttl, and a few a second in a long
-/// one. So thousands of holds in trouble don't overload the connection that they wait for.
-fn least_pause(recipe: &Recipe) -> Duration {
-    let longest = if mutant!(ExtendOutlasts) { Duration::MAX } else { LONGEST_PAUSE };
-    (recipe.options.ttl / 40).clamp(Duration::from_millis(2), longest)
-}
 
 /// A granted lock.
 #[derive(Debug)]
@@ -262,8 +249,7 @@ impl Hold {
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         // On a single server nobody else gets a fence while the lock is ours. So the fence only has to live long enough.
         let lock_only = recipe.quorum_config.is_none() && self.fence_end.is_behind(now.after(span));
-        let is_fresh = |reading: Reading| reading.server_us > 0 && now.since(reading.sent) < READING_AGE;
-        let timed = !self.round.readings[0].is_some_and(is_fresh);
+        let timed = !self.round.readings[0].is_some_and(|reading| reading.is_fresh(now));
         let op = Op::Extend {
             keys: Arc::clone(&recipe.keys),
             owner: Arc::clone(&self.round.owner),
@@ -273,12 +259,9 @@ impl Hold {
             timed,
         };
         let request = Request::new(op, self.validity_end);
-        for server in 0..recipe.servers.len() {
-            out.push(Command::Send { server, tag, request: request.clone() });
-        }
-        let mut extension = Extension::new(*rounds, now, span, now.after(timeout), recipe.quorum());
-        extension.lock_only = lock_only;
-        self.extensions.begin(extension);
+        out.extend((0..recipe.servers.len()).map(|server| Command::Send { server, tag, request: request.clone() }));
+        let extension = Extension::new(*rounds, now, span, now.after(timeout), recipe.quorum());
+        self.extensions.begin(extension.of_the_lock_alone(lock_only));
     }
 
     /// Takes a server's answer to an extension.
