@@ -103,7 +103,8 @@ local function queue()
     local publish = (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and 'SPUBLISH' or 'PUBLISH'
     local waiter = string.sub(entry, 1, 1) .. string.sub(string.match(entry, '^%a:[^:]*:([^ ]*)'), 1, 1024)
     local told = redis.pcall(publish, '~lt:wake:' .. client, kind .. ' ' .. CLAIM .. ' ' .. waiter .. ' ' .. KEYS[1])
-    return type(told) == 'table' and told.err or nil
+    -- An error may repeat the channel, and so a name that anybody may have written.
+    return type(told) == 'table' and string.sub(told.err, 1, 1024) or nil
   end
 
   -- Tells the first waiter that the lock is free, or keeps it for that one; the second when to look after it. `single_server`:
