@@ -76,7 +76,7 @@ fn a_server_that_can_t_persist_refuses_every_write() {
 fn missing_rights_inside_a_script_are_a_denial() {
     for binary in Binary::all() {
         refuses(&binary, FailureKind::Denied, true, &writes(), |server| {
-            server.command(&["ACL", "SETUSER", "default", "-mget"]);
+            server.command(&["ACL", "SETUSER", "default", "-mget", "-set"]);
         });
     }
 }

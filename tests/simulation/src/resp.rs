@@ -137,7 +137,7 @@ fn bulk(text: &str) -> String {
 /// one it answers depends on what it finds; here it is one of the two.
 fn number_of(op: &Op, reply: &Reply) -> Option<u64> {
     let lock_only = matches!(op, Op::Extend { lock_only: true, .. });
-    if reply.queued != Queued::Nothing || reply.time_us % 2 == 0 && !lock_only {
+    if reply.queued != Queued::Nothing || reply.time_us.is_multiple_of(2) && !lock_only {
         return None;
     }
     match (op, &reply.verdict) {
@@ -185,7 +185,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
             format!(":{count}\r\n*{}\r\n{}", first.len(), first.iter().map(|entry| bulk(entry)).collect::<String>())
         }
         // Every other server is of version 7.
-        _ if matches!(op, Op::Greet { .. }) => format!(":{}\r\n", if reply.time_us % 2 == 0 { 0 } else { 0x0007_0000 }),
+        _ if matches!(op, Op::Greet { .. }) => format!(":{}\r\n", if reply.time_us.is_multiple_of(2) { 0 } else { 0x0007_0000 }),
         _ => String::new(),
     };
     let more = match &reply.queued {
