@@ -92,7 +92,7 @@ fn a_release_whose_connection_breaks_during_a_close_is_sent_again() {
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
     test.says(GREETED);
-    assert_eq!(test.sent(), ["release ours "]);
+    assert_eq!(test.sent(), ["release ours"]);
 }
 
 #[cfg(feature = "mutants")]

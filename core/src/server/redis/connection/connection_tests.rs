@@ -182,7 +182,7 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
         assert_eq!(test.sent(), [""; 0]);
         test.says(byte);
     }
-    assert_eq!(test.sent(), ["release one ", "release two "], "in their order");
+    assert_eq!(test.sent(), ["release one", "release two"], "in their order");
     for byte in (released().to_owned() + released()).split_inclusive("") {
         test.says(byte);
     }
@@ -217,7 +217,7 @@ fn a_script_that_the_server_does_not_know_is_sent_as_text_and_only_in_time() {
 fn a_socket_that_breaks_leaves_all_unknown_but_the_releases_which_are_repeated() {
     let mut test = Test::connected();
     let (acquired, one) = (test.submit(acquire()), test.submit(release("one", None)));
-    assert_eq!(test.sent(), ["acquire ours 1000", "release one "]);
+    assert_eq!(test.sent(), ["acquire ours 1000", "release one"]);
     test.bring(Input::Closed(Role::Operations, None));
     assert_eq!(test.effects(), ["failed", "drop", "complete", "open"], "the first to be of no use is forgiven");
     assert_eq!(kind(&acquired), Some((FailureKind::Disconnected, true)));
@@ -225,7 +225,7 @@ fn a_socket_that_breaks_leaves_all_unknown_but_the_releases_which_are_repeated()
     test.wrote();
     let two = test.submit(release("two", None));
     test.says(GREETED);
-    assert_eq!(test.sent(), ["release one ", "release two "]);
+    assert_eq!(test.sent(), ["release one", "release two"]);
     test.says(&(released().to_owned() + released()));
     assert_eq!(test.effects(), ["recovered", "complete", "complete"]);
     assert!(one.try_recv().unwrap().unwrap().repeated && !two.try_recv().unwrap().unwrap().repeated);
@@ -246,7 +246,7 @@ fn why_there_is_no_connection_is_said_and_the_next_attempt_waits() {
     let pause = test.until_due();
     assert!(Duration::from_millis(25) <= pause && pause <= Duration::from_millis(50), "{pause:?}");
     test.connect();
-    assert_eq!((test.sent(), kind(&kept)), (vec!["release ours ".to_owned()], None));
+    assert_eq!((test.sent(), kind(&kept)), (vec!["release ours".to_owned()], None));
     assert_eq!(test.effects(), ["recovered"]);
 }
 
