@@ -5,7 +5,7 @@ use crate::op::Op;
 use crate::server::redis::connection::effect::{Input, Role};
 
 fn extend() -> Op {
-    Op::Extend { keys: keys(), owner: "ours".into(), ttl_ms: 1_000, fence: 7 }
+    Op::Extend { keys: keys(), owner: "ours".into(), ttl_ms: 1_000, fence: 7, lock_only: false, timed: true }
 }
 
 /// The answer to an extension.
