@@ -2,33 +2,50 @@
 
 use super::*;
 
-fn a_fence_is_counted_up_for_an_hour() {
-    const HOUR_MS: u64 = 60 * 60 * 1_000;
+fn a_fence_is_counted_up_for_a_second() {
     let mut bench = Bench::new();
     bench.acquire("a", T);
     bench.release("a");
     let ends = bench.now_us / 1_000 + TTL + FENCE_KEPT_MS;
     let left = |bench: &Bench| bench.state.get(bench.keys.fence(), bench.now_us).and_then(|fence| fence.expires_ms);
-    bench.pass(HOUR_MS - 1);
+    bench.pass(1_000);
     let clock = bench.now_us;
     assert_eq!((bench.acquire("b", clock).fence, left(&bench)), (T + 1, Some(ends)), "the end stays");
     bench.release("b");
-    bench.pass(2);
+    bench.pass(1);
     let clock = bench.now_us;
     assert_eq!(bench.acquire("c", clock).fence, clock, "an old fence becomes the time");
     assert_eq!(left(&bench), Some(clock / 1_000 + TTL + FENCE_KEPT_MS));
 }
 
 #[test]
-fn a_fence_is_counted_up_for_an_hour_and_then_it_is_the_time() {
-    a_fence_is_counted_up_for_an_hour();
+fn a_fence_is_counted_up_for_a_second_and_then_it_is_the_time() {
+    a_fence_is_counted_up_for_a_second();
 }
 
 #[cfg(feature = "mutants")]
 #[test]
 fn a_fence_that_is_counted_up_for_ever_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::OldFenceCounted, a_fence_is_counted_up_for_an_hour);
+    assert_noticed(Mutant::OldFenceCounted, a_fence_is_counted_up_for_a_second);
+}
+
+#[test]
+fn a_client_whose_clock_is_wrong_gets_the_time_of_the_server() {
+    for (proposal, expected) in [
+        (T - 1_000_000, T + 5_000),
+        (T - 999_999, T + 1),
+        (T + 1_000_001, T + 1),
+        (T + 1_000_002, T + 5_000),
+        (1, T + 5_000),
+        (u64::MAX >> 11, T + 5_000),
+    ] {
+        let mut bench = Bench::new();
+        bench.acquire("a", T);
+        bench.release("a");
+        bench.pass(5);
+        assert_eq!(bench.acquire("b", proposal).fence, expected, "{proposal}");
+    }
 }
 
 #[test]

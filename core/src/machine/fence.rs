@@ -9,9 +9,6 @@ use crate::mutant::mutant;
 /// alone, leave a day of it. A lock unused for longer counts as forgotten.
 pub const KEPT_MS: u64 = 27 * 60 * 60 * 1_000;
 
-/// The time for which a fence is counted up, and keeps its end. A fence is the time when it was written, or a little more.
-const COUNTED_US: u64 = 60 * 60 * 1_000_000;
-
 /// A lock with a longer ttl gives its fence a new end.
 pub(super) const COUNTED_TTL_MS: u64 = 999_999;
 
@@ -21,9 +18,10 @@ const FIRST_TIME: u64 = 1_000_000_000_000_000;
 /// The first number that is too large for a fence: below it a JavaScript number and a Lua number hold every integer exactly.
 pub const LIMIT: u64 = (1 << 53) - 1;
 
-/// A proposal further from the server's clock is not believed, unless it follows the fence within that time. A fence far ahead of the
-/// clock would be repeated after a failover: the replica may have lost the last ones, and its clock has not reached them.
-const BELIEVED_US: u64 = 1_000_000;
+/// A fence is the server's time, or little more than that. After a failover the replica may have lost the last fences. The next one is
+/// above them once its clock has passed them: so only a fence of the last second is counted up, and a proposal further from the
+/// server's clock is not believed, unless it follows the fence within that time.
+const NEAR_US: u64 = 1_000_000;
 
 /// The mark behind the number of a fence while somebody may wait. Without it, nobody looks at the queue.
 const MARK: char = 'q';
@@ -38,12 +36,11 @@ pub(super) struct Fence {
 }
 
 impl Fence {
-    /// Whether a single server counts the fence up for its next vote. `clock_us` is the client's clock: only the end of the fence
-    /// depends on it.
-    pub(super) fn is_counted_up(self, clock_us: u64) -> bool {
+    /// Whether a single server counts the fence up for its next vote, and reads no clock: the proposal shows that the fence is young.
+    pub(super) fn is_counted_up(self, proposal: u64) -> bool {
         let vote = self.number + 1;
-        let is_young = vote.saturating_add(COUNTED_US) > clock_us || mutant!(OldFenceCounted);
-        self.denies_waiters() && (FIRST_TIME..LIMIT).contains(&vote) && is_young
+        let is_near = vote.abs_diff(proposal) <= NEAR_US || mutant!(OldFenceCounted);
+        self.denies_waiters() && (FIRST_TIME..LIMIT).contains(&vote) && is_near
     }
 
     /// Whether the fence says that nobody waits.
@@ -113,8 +110,8 @@ pub(super) fn write(state: &mut State, key: &str, fence: u64, is_marked: bool, l
 
 /// The vote for a proposal: always above `fence`.
 pub(super) fn vote(fence: u64, proposal: u64, now_us: u64) -> u64 {
-    let believed = now_us.saturating_sub(BELIEVED_US)..=now_us.saturating_add(BELIEVED_US);
-    let follows = fence >= FIRST_TIME && (fence + 1..=fence + BELIEVED_US).contains(&proposal);
+    let believed = now_us.saturating_sub(NEAR_US)..=now_us.saturating_add(NEAR_US);
+    let follows = fence >= FIRST_TIME && (fence + 1..=fence + NEAR_US).contains(&proposal);
     let proposal = if follows || believed.contains(&proposal) { proposal } else { now_us };
     proposal.max(fence + u64::from(!mutant!(VoteRepeats)))
 }
@@ -126,18 +123,18 @@ mod tests {
     #[test]
     fn a_vote_is_the_proposal_or_one_more_than_the_fence() {
         const NOW: u64 = 1_800_000_000_000_000;
-        const HOUR: u64 = COUNTED_US;
+        const HOUR: u64 = 3_600 * NEAR_US;
         for (fence, proposal, expected, why) in [
             (0, NOW, NOW, "the proposal is new"),
             (NOW, NOW, NOW + 1, "the proposal was taken"),
             (NOW + 9, NOW, NOW + 10, "the proposal is old"),
-            (0, NOW + BELIEVED_US, NOW + BELIEVED_US, "a second ahead is believed"),
-            (0, NOW + BELIEVED_US + 1, NOW, "more is not"),
-            (0, NOW - BELIEVED_US, NOW - BELIEVED_US, "a second behind is believed"),
-            (0, NOW - BELIEVED_US - 1, NOW, "more is not"),
+            (0, NOW + NEAR_US, NOW + NEAR_US, "a second ahead is believed"),
+            (0, NOW + NEAR_US + 1, NOW, "more is not"),
+            (0, NOW - NEAR_US, NOW - NEAR_US, "a second behind is believed"),
+            (0, NOW - NEAR_US - 1, NOW, "more is not"),
             (0, 0, NOW, "a client without a clock"),
-            (NOW + HOUR, NOW + HOUR + BELIEVED_US, NOW + HOUR + BELIEVED_US, "it follows the fence"),
-            (NOW + HOUR, NOW + HOUR + BELIEVED_US + 1, NOW + HOUR + 1, "it is far from fence and clock"),
+            (NOW + HOUR, NOW + HOUR + NEAR_US, NOW + HOUR + NEAR_US, "it follows the fence"),
+            (NOW + HOUR, NOW + HOUR + NEAR_US + 1, NOW + HOUR + 1, "it is far from fence and clock"),
             (7, 8, NOW, "it follows a number that is no time"),
             (LIMIT - 1, NOW, LIMIT, "the last number"),
         ] {

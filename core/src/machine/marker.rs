@@ -6,7 +6,7 @@
 //! Without the server's run id a client can't see a restart, only a missing marker. Then it accepts the marker that other clients
 //! wrote.
 //!
-//! The text is readable: `n=3 max_ttl=60000 run=<run id> since=<µs>`, or `since=0` after an operator trusted the server.
+//! The text is readable: `n=3 max_ttl=60000 run=<run id> since=<µs>`, or `since=0` when the server has begun to vote.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::Env;
 use super::cut::cut;
 use super::fence;
-use super::state::{State, Value};
+use super::state::{Entry, State, Value};
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::{QuorumConfig, Reply, Verdict};
@@ -24,6 +24,8 @@ use crate::op::{QuorumConfig, Reply, Verdict};
 enum Standing {
     /// The server votes.
     Votes,
+    /// The server votes from now on.
+    HasWaited,
     /// It votes after this many milliseconds.
     Waits(u64),
     /// It is new or restarted, or its clock was set back to a time before the marker.
@@ -41,6 +43,11 @@ pub const UNKNOWN_RUN_ID: &str = "?";
 pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Option<Reply> {
     match standing(state, key, config, env) {
         Standing::Votes => None,
+        // From here on an acquire need only compare the marker.
+        Standing::HasWaited => {
+            settle(state, key, env.now_us);
+            None
+        }
         Standing::Anew => {
             write(state, key, config, env, env.now_us);
             (!mutant!(NoQuarantine)).then(|| quarantine(env, config.max_ttl_ms))
@@ -61,7 +68,7 @@ pub(super) fn greet(state: &State, config: Option<&QuorumConfig>, env: &Env<'_>)
         };
     };
     match standing(state, key, config, env) {
-        Standing::Votes => plain(Verdict::Ok, env),
+        Standing::Votes | Standing::HasWaited => plain(Verdict::Ok, env),
         other => refusal(other, config, env),
     }
 }
@@ -71,7 +78,7 @@ pub(super) fn trust(state: &mut State, config: &QuorumConfig, env: &Env<'_>) -> 
     let key = Keys::server_marker();
     match standing(state, key, config, env) {
         other @ (Standing::Elsewhere(_) | Standing::Unreadable(_)) => refusal(other, config, env),
-        Standing::Votes | Standing::Waits(_) | Standing::Anew => {
+        Standing::Votes | Standing::HasWaited | Standing::Waits(_) | Standing::Anew => {
             write(state, key, config, env, 0);
             plain(Verdict::Ok, env)
         }
@@ -95,6 +102,7 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
     };
     match votes_from.saturating_sub(env.now_us) {
         _ if mutant!(NoQuarantine) => Standing::Votes,
+        0 if marker.since > 0 && marker.run == env.run_id => Standing::HasWaited,
         0 => Standing::Votes,
         left => Standing::Waits(left.div_ceil(1_000)),
     }
@@ -102,7 +110,7 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
 
 fn refusal(standing: Standing, config: &QuorumConfig, env: &Env<'_>) -> Reply {
     match standing {
-        Standing::Votes => plain(Verdict::Ok, env),
+        Standing::Votes | Standing::HasWaited => plain(Verdict::Ok, env),
         Standing::Anew => quarantine(env, config.max_ttl_ms),
         Standing::Waits(left) => quarantine(env, left),
         Standing::Elsewhere(quorum) => plain(Verdict::Mismatch { quorum: cut(&quorum).to_owned() }, env),
@@ -122,6 +130,16 @@ fn write(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>, sin
     let QuorumConfig { servers, max_ttl_ms } = config;
     let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={} since={since}", env.run_id).into();
     state.put(key, Value::Text(text), env.now_us, None);
+}
+
+/// Writes 0 as the time since when the server remembers its locks, and leaves the other fields.
+fn settle(state: &mut State, key: &str, now_us: u64) {
+    const FIELD: &str = " since=";
+    let Some(text) = state.get(key, now_us).and_then(Entry::text) else { return };
+    let Some((before, since)) = text.split_once(FIELD) else { return };
+    let rest = since.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let text: Arc<str> = format!("{before}{FIELD}0{rest}").into();
+    state.put(key, Value::Text(text), now_us, None);
 }
 
 /// The fields of a marker. `n` and `max_ttl` are compared as text, so that nothing is lost on a number out of range.
@@ -163,6 +181,10 @@ mod tests {
         Some(reply.verdict)
     }
 
+    fn marker(state: &State) -> &str {
+        state.get(Keys::server_marker(), NOW).and_then(Entry::text).unwrap()
+    }
+
     fn waits(ms: u64) -> Option<Verdict> {
         Some(Verdict::Quarantine { left: Duration::from_millis(ms) })
     }
@@ -173,9 +195,10 @@ mod tests {
         assert_eq!(admits(&mut state, NOW, "a"), waits(60_000));
         assert_eq!(admits(&mut state, NOW + 1, "a"), waits(60_000), "rounded up, so that nobody comes too early");
         assert_eq!(admits(&mut state, NOW + 59_999_999, "a"), waits(1));
+        assert_eq!(marker(&state), format!("n=3 max_ttl=60000 run=a since={NOW}"));
+        assert_eq!(greet(&state, Some(&CONFIG), &env(NOW + 60_000_000, "a")).verdict, Verdict::Ok);
         assert_eq!(admits(&mut state, NOW + 60_000_000, "a"), None);
-        let marker = state.get(Keys::server_marker(), NOW).and_then(|entry| entry.text().map(str::to_owned));
-        assert_eq!(marker, Some(format!("n=3 max_ttl=60000 run=a since={NOW}")));
+        assert_eq!(marker(&state), "n=3 max_ttl=60000 run=a since=0", "from here on acquires only compare it");
     }
 
     #[test]
@@ -197,6 +220,7 @@ mod tests {
         trust(&mut state, &CONFIG, &env(NOW, UNKNOWN_RUN_ID));
         assert_eq!(admits(&mut state, NOW, "a"), waits(60_000), "but vouches for no run");
         assert_eq!(admits(&mut state, NOW + 60_000_000, UNKNOWN_RUN_ID), None);
+        assert_eq!(marker(&state), format!("n=3 max_ttl=60000 run=a since={NOW}"), "nor ends its wait");
     }
 
     #[test]
@@ -236,7 +260,8 @@ mod tests {
             let reply = trust(&mut state, &CONFIG, &env(NOW, "a"));
             assert_eq!(reply.verdict, Verdict::Conflict { found: "string at {~lt}:marker".into() }, "{text:?}");
         }
-        state.put(Keys::server_marker(), Value::Text("n=3 max_ttl=60000 run=a since=0 later=1".into()), 0, None);
+        state.put(Keys::server_marker(), Value::Text("n=3 max_ttl=60000 run=a since=007 later=1".into()), 0, None);
         assert_eq!(admits(&mut state, NOW, "a"), None, "fields of later versions are skipped");
+        assert_eq!(marker(&state), "n=3 max_ttl=60000 run=a since=0 later=1", "and stay");
     }
 }

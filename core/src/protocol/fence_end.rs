@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::mutant::mutant;
 
-/// The time for which a fence needn't be touched. The servers keep it for 27 hours from a time up to an hour before the grant. So a
-/// day is left, also if a clock is an hour wrong.
+/// The time for which a fence needn't be touched. The servers keep it for 27 hours after the lock, or after one that ended a little
+/// earlier and whose fence was counted up. So a day is left, also if a clock is an hour wrong.
 const SPARE: Duration = Duration::from_secs(45 * 60);
 
 /// The latest end of a lock whose fence is kept for a day longer.

@@ -13,11 +13,13 @@ use locktender::internals::name::{Keys, Kind};
 use locktender::internals::owner::Signature;
 use locktender::internals::protocol::{Acquisition, Amount, Command, Input, Recipe, Tag};
 use locktender::machine::{Env, State, apply};
-use locktender::op::Op;
+use locktender::op::{Op, QuorumConfig};
 use locktender::server::Request;
 use locktender::{LockOptions, Wait};
 
 const EPOCH: u64 = 1_800_000_000_000_000;
+
+const CONFIG: QuorumConfig = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
 
 fn at(ms: u64) -> Now {
     Now { tick: Tick::from_micros(1_000_000 + ms * 1_000), wall_us: EPOCH + ms * 1_000 }
@@ -30,7 +32,7 @@ fn recipe() -> Arc<Recipe> {
     Arc::new(Recipe {
         keys: Arc::new(Keys::new(Kind::Exclusive, "", "orders", false).unwrap()),
         servers: ["a", "b", "c"].map(str::to_owned).into(),
-        quorum_config: None,
+        quorum_config: Some(CONFIG),
         options,
         hear_all_first: false,
         busy_is_none: true,
@@ -74,6 +76,9 @@ fn heals(sent: &[Sent]) -> Vec<usize> {
 fn a_server_is_healed_only_once_the_acquire_was_answered_there() {
     let client = Acquisition::new(recipe(), None, 1, at(0));
     let mut stage = Stage { servers: vec![State::new(), State::new(), State::new()], client };
+    for server in &mut stage.servers {
+        apply(server, &Op::Trust { quorum_config: CONFIG }, &Env { now_us: EPOCH, run_id: "run" });
+    }
     let acquires = stage.bring(0, Input::Start);
     stage.deliver(1, &acquires[0]);
     stage.deliver(1, &acquires[1]);

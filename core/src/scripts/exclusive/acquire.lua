@@ -19,7 +19,8 @@
 --          what is another's (the holder, the quorum) is shown up to its first 1,024 bytes
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
 --          the fence outlives the lock by a day, and a release need not touch it: it is written to last 27 h longer. On a single
---          server it is counted up for an hour, with the same end, if the ttl is short; then it becomes this server's time
+--          server it is counted up within a second of the client's clock, with the same end, if the ttl is short; otherwise it
+--          becomes this server's time
 --          without a vote nothing changes, but the marker of a server seen anew, and the queue: on a single server a lock
 --          that is free is kept for the first waiter, unless anybody may pass it, or the asker came before it;
 --          behind the number of the fence stands a 'q' while somebody may wait
@@ -33,8 +34,8 @@ if short and single_server and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', A
   local vote = redis.pcall('INCR', KEYS[2])
   if type(vote) == 'number' then
     if vote < 2^53 - 1 and (vote > 1 or vote == 1 and redis.call('EXISTS', KEYS[3]) == 0) then
-      -- A fence that is new or old, and that of a long lock, gets another end.
-      if vote < 10^15 or vote <= ARGV[3] - 3600000000 or #ARGV[2] > 6 then
+      -- A fence that is new or old, and that of a long lock, becomes the time, and gets another end.
+      if vote < 10^15 or math.abs(vote - ARGV[3]) > 1000000 or #ARGV[2] > 6 then
         local clock = redis.call('TIME')
         vote = math.max(vote, clock[1] * 1000000 + clock[2])
         redis.call('SET', KEYS[2], string.format('%.0f', vote), 'PX', ARGV[2] + 97200000)

@@ -32,6 +32,10 @@ if not single_server and found[2] ~= ARGV[8] then
   if since > 0 and now < ends then
     return { 'quarantine', now, 0, false, math.ceil((ends - now) / 1000) }
   end
+  -- From here on an acquire need only compare the marker.
+  if since > 0 and its_run == run then
+    redis.call('SET', KEYS[4], (string.gsub(marker, ' since=%d+', ' since=0', 1)))
+  end
 end
 
 -- MGET shows a key of another type as a missing one.
