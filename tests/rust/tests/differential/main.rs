@@ -40,9 +40,10 @@ fn run(twins: &mut Twins, seed: u64, locks: &[Named], shown: bool) {
             println!("{}: step {at}: {step:?}", twins.name());
         }
         let others = steps.others(&step);
-        let before = twins.at(&others);
+        let before = twins.state();
         twins.take(&step);
-        assert_eq!(before, twins.at(&others), "{step:?} changed keys of another lock");
+        let (before, after) = (twins.left_of(&before, &others), twins.left_of(&twins.state(), &others));
+        assert_eq!(before, after, "{step:?} changed keys of another lock");
     }
     twins.compare_keys();
 }
