@@ -52,7 +52,7 @@ def line(row, pairs):
     low, _, high = statistics.quantiles(ratios, n=4)
     ours, other = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = f"**{statistics.median(ratios):.2f}** ({low:.2f}–{high:.2f})"
-    return f"| {row.title} | {row.aim} | {ratio} | {ours:,.1f} | {other:,.1f} | {row.field} |"
+    return f"| {row.title} | {ratio} | {ours:,.1f} | {other:,.1f} | {row.field} |"
 
 
 def renewal(sides, places, rounds):
@@ -62,9 +62,9 @@ def renewal(sides, places, rounds):
     writes = statistics.median(result["writes_per_second"] for result in results)
     lost = sum(int(result["lost"]) for result in results)
     return [
-        f"| 1,000 holds, ttl 3 s: CPU of a core | ≤ 1 % | **{cpu:.2f} %** | | | over 10 s, {len(results)} runs |",
-        f"| 1,000 holds, ttl 3 s: writes a second | ≤ 50 | **{writes:.0f}** | | | |",
-        f"| 1,000 holds, ttl 3 s: holds lost | 0 | **{lost}** | | | |",
+        f"| 1,000 holds, ttl 3 s: CPU of a core | **{cpu:.2f} %** | | | over 10 s, {len(results)} runs |",
+        f"| 1,000 holds, ttl 3 s: writes a second | **{writes:.0f}** | | | |",
+        f"| 1,000 holds, ttl 3 s: holds lost | **{lost}** | | | |",
     ]
 
 
@@ -75,13 +75,13 @@ def one_round(sides, places, seconds):
     calls = sum(server.calls() for server in places["five"]) - before
     more = calls / pairs - 2 * len(places["five"])
     share = f"**{100 * (1 - max(more, 0) / len(places['five'])):.1f} %**"
-    return f"| five servers: grants in one round | ≥ 95 % | {share} | {calls / pairs:.2f} | | scripts per pair |"
+    return f"| five servers: grants in one round | {share} | {calls / pairs:.2f} | | scripts per pair |"
 
 
 def table(arguments):
     groups = arguments.groups or [group for group in GROUPS if group not in ("waiting", "peers")]
     sides = Sides(groups)
-    lines = ["| what | aim | median ratio (quartiles) | ours | other | unit |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = ["| what | median ratio (quartiles) | ours | other | unit |", "| --- | --- | --- | --- | --- |"]
     with fleets(sides.trust) as places:
         server = places["one"][0].name
         for group in groups:
@@ -102,11 +102,13 @@ def table(arguments):
 
 
 def merged(old, new):
-    """The old table with what was measured anew in its place; new rows come last."""
+    """The old table with what was measured anew in its place. Processor times come first: they hold on any machine."""
     title = lambda line: line.split("|")[1].strip() if line.startswith("|") else ""
-    measured = {title(line): line for line in new.splitlines() if title(line)}
-    kept = [measured.pop(title(line), line) for line in old.splitlines() if title(line)]
-    return "\n".join([*kept, *measured.values(), "", new.splitlines()[-1]])
+    head, rule, *measured = filter(title, new.splitlines())
+    lines = {title(line): line for line in [*filter(title, old.splitlines()[2:]), *measured]}
+    first = [line for name, line in lines.items() if " CPU per " in name]
+    rest = [line for line in lines.values() if line not in first]
+    return "\n".join([head, rule, *first, *rest, "", new.splitlines()[-1]])
 
 
 def main():

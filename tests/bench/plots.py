@@ -32,7 +32,7 @@ def plots(table):
     """What of the table is better seen than read."""
     measured = list(rows(table))
     drawn = []
-    growth = [(row[0].split(" ")[0], value, number(row[3])) for row, value in measured if "fair waiters: scripts per" in row[0]]
+    growth = [(row[0].split(" ")[0], value, number(row[2])) for row, value in measured if "fair waiters: scripts per" in row[0]]
     if growth:
         labels = [label for label, _, _ in growth]
         drawn.append(chart("Scripts per hand-over, by waiters", "line", labels, "scripts", [value for _, value, _ in growth]))
@@ -41,11 +41,11 @@ def plots(table):
     if speed:
         short = [re.sub(r" throughput / (?:npm )?| Lock.*|,? SET and.*|'s$", " ", title).strip() for title, _ in speed]
         drawn.append(chart("Throughput as a multiple of the peer's", "bar", short, "times", [value for _, value in speed]))
-    ours = [(row[0].removeprefix("hand-over, ").split(":")[0], number(row[3])) for row, _ in measured if row[0].startswith("hand-over, ")]
+    ours = [(row[0].removeprefix("hand-over, ").split(":")[0], number(row[2])) for row, _ in measured if row[0].startswith("hand-over, ")]
     peers = [
-        (row[0].removeprefix("hand-over, "), number(row[4]))
+        (row[0].removeprefix("hand-over, "), number(row[3]))
         for row in map(cells, table.splitlines())
-        if row[0].startswith("hand-over, ") and not row[2]
+        if row[0].startswith("hand-over, ") and not row[1]
     ]
     if ours:
         both = [(f"locktender, {name}", value) for name, value in ours] + peers

@@ -11,8 +11,11 @@ mod holds;
 mod meter;
 mod raw;
 mod waiting;
+mod work;
 
 use std::time::Duration;
+
+use work::Work;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -24,14 +27,17 @@ fn main() {
         return waiting::waiters(urls, count.parse().unwrap(), hold, mode == "fair");
     }
     let span = Duration::from_secs_f64(seconds.parse().unwrap());
+    // The raw sides work for one server, also if it is one of several.
+    let first = urls.split(',').next().unwrap_or_default();
     match side.as_str() {
         "async-1" => callers::tasks(urls, span, 1),
         "async-64" => callers::tasks(urls, span, 64),
         "async-256" => callers::tasks(urls, span, 256),
         "blocking-1" => callers::blocking(urls, span),
-        "raw-1" => raw::one_at_a_time(urls, span),
-        "raw-50x16" => raw::pipelined(urls, span, &raw::Pair::recorded(urls), 50, 16),
-        "plain-50x16" => raw::pipelined(urls, span, &raw::Pair::plain(urls), 50, 16),
+        "raw-1" => raw::one_at_a_time(first, span, &Work::pair(urls)),
+        "raw-50x16" => raw::pipelined(first, span, &Work::pair(urls), 50, 16),
+        "renewal-50x16" => raw::pipelined(first, span, &Work::renewal(urls), 50, 16),
+        "plain-50x16" => raw::pipelined(first, span, &Work::plain(first), 50, 16),
         "holds-1000" => holds::renewed(urls, span, 1_000),
         "holder" => waiting::holder(urls),
         "trust" => callers::trust(urls),

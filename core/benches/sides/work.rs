@@ -1,0 +1,163 @@
+//! Work: the bytes that the library sends, taken down by a relay between it and a server.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use locktender::host::sync::Mutex;
+use locktender::{Client, Held};
+
+use crate::callers::name;
+
+/// What a caller sends. Every command is answered before the next one of this caller.
+pub struct Work {
+    /// Sent once, before anything counts.
+    pub first: Vec<u8>,
+    /// Sent again and again. All of them together count as a pair.
+    pub steps: Vec<Vec<u8>>,
+}
+
+impl Work {
+    /// An acquire and a release of a free lock, as the first server gets them.
+    pub fn pair(urls: &str) -> Self {
+        let recorder = Recorder::before(urls);
+        let client = Client::open(&recorder.urls).unwrap();
+        let lock = client.lock(name(0));
+        lock.acquire_blocking().unwrap().release().wait().unwrap();
+        recorder.next();
+        let held = lock.acquire_blocking().unwrap();
+        let acquire = recorder.next();
+        held.release().wait().unwrap();
+        let release = recorder.next();
+        client.close_blocking().unwrap();
+        Self { first: Vec::new(), steps: vec![acquire, release] }
+    }
+
+    /// A renewal of a lock that is held.
+    pub fn renewal(urls: &str) -> Self {
+        let recorder = Recorder::before(urls);
+        let client = Client::open(&recorder.urls).unwrap();
+        let lock = client.lock(name(0));
+        lock.acquire_blocking().unwrap().release().wait().unwrap();
+        recorder.next();
+        let held = lock.acquire_blocking().unwrap();
+        let first = recorder.next();
+        // The first one on a connection carries the script. The next ones come much later in life than this one does.
+        renew(&held);
+        recorder.next();
+        std::thread::sleep(Duration::from_millis(500));
+        renew(&held);
+        let renewal = recorder.next();
+        client.close_blocking().unwrap();
+        Self { first, steps: vec![renewal] }
+    }
+
+    /// The least that any library sends for a lock with an owner: `SET NX PX`, and a script that compares and deletes.
+    pub fn plain(url: &str) -> Self {
+        const COMPARE_AND_DELETE: &str =
+            "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+        let owner = "app=billing host=web-3 pid=4711 at=2026-11-21T02:22:10.123Z id=01a1fbe9-40cb-7c52-9d0e-1f6d2c3b4a59";
+        let key = name(0);
+        let mut stream = TcpStream::connect(url.trim_start_matches("redis://")).unwrap();
+        stream.write_all(&words(&["SCRIPT", "LOAD", COMPARE_AND_DELETE])).unwrap();
+        let mut answer = [0; "$40\r\n".len() + 40 + 2];
+        stream.read_exact(&mut answer).unwrap();
+        let sha = String::from_utf8(answer[5..45].to_vec()).unwrap();
+        let steps = vec![words(&["SET", &key, owner, "NX", "PX", "10000"]), words(&["EVALSHA", &sha, "1", &key, owner])];
+        Self { first: Vec::new(), steps }
+    }
+
+    /// The same for the lock of another caller, as the library's sides have one each.
+    pub fn of_caller(&self, caller: usize) -> Self {
+        let (from, to) = (name(0), name(caller));
+        let renamed = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap().replace(&from, &to).into_bytes();
+        Self { first: renamed(&self.first), steps: self.steps.iter().map(renamed).collect() }
+    }
+}
+
+fn renew(held: &Held) {
+    held.renew_now().wait().unwrap();
+}
+
+/// What is sent in one write. Each acquire in it proposes the time as its fence.
+pub struct Batch {
+    bytes: Vec<u8>,
+    /// The places of the proposals.
+    proposals: Vec<usize>,
+}
+
+impl Batch {
+    pub fn new(bytes: Vec<u8>) -> Self {
+        // No other word has 16 letters.
+        const BEGIN: &[u8] = b"\r\n$16\r\n";
+        let begins = bytes.windows(BEGIN.len()).enumerate().filter(|(_, window)| *window == BEGIN);
+        let proposals = begins.map(|(at, _)| at + BEGIN.len()).collect();
+        Self { bytes, proposals }
+    }
+
+    /// The bytes, with the time as it is now.
+    pub fn now(&mut self) -> &[u8] {
+        let now = UNIX_EPOCH.elapsed().unwrap().as_micros().to_string();
+        for at in &self.proposals {
+            self.bytes[*at..at + now.len()].copy_from_slice(now.as_bytes());
+        }
+        &self.bytes
+    }
+}
+
+/// A command in the form of the protocol.
+fn words(words: &[&str]) -> Vec<u8> {
+    let words: String = std::iter::once(format!("*{}\r\n", words.len()))
+        .chain(words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())))
+        .collect();
+    words.into_bytes()
+}
+
+/// A relay before the first server, and what the library has sent to it since it was last asked.
+struct Recorder {
+    /// The servers, the first one behind the relay.
+    urls: String,
+    sent: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Recorder {
+    fn before(urls: &str) -> Self {
+        let (first, others) = urls.split_once(',').map_or((urls, None), |(first, others)| (first, Some(others)));
+        let address = first.trim_start_matches("redis://").to_owned();
+        let relay = TcpListener::bind("127.0.0.1:0").unwrap();
+        let front = format!("redis://{}", relay.local_addr().unwrap());
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&sent);
+        std::thread::spawn(move || {
+            for client in relay.incoming() {
+                let (record, address) = (Arc::clone(&record), address.clone());
+                std::thread::spawn(move || pass(client.unwrap(), &address, &record));
+            }
+        });
+        Self { urls: others.map_or(front.clone(), |others| format!("{front},{others}")), sent }
+    }
+
+    /// What was sent. The first server of several may get it after the others have answered.
+    fn next(&self) -> Vec<u8> {
+        loop {
+            std::thread::sleep(Duration::from_millis(10));
+            let sent = std::mem::take(&mut *self.sent.lock());
+            if !sent.is_empty() {
+                return sent;
+            }
+        }
+    }
+}
+
+/// Passes on what a client sends, and writes it down; and the answers.
+fn pass(mut client: TcpStream, address: &str, record: &Mutex<Vec<u8>>) {
+    let mut server = TcpStream::connect(address).unwrap();
+    let (mut back, mut forth) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+    std::thread::spawn(move || std::io::copy(&mut back, &mut forth));
+    let mut buffer = [0; 65_536];
+    while let Ok(count @ 1..) = client.read(&mut buffer) {
+        record.lock().extend_from_slice(&buffer[..count]);
+        server.write_all(&buffer[..count]).unwrap();
+    }
+}
