@@ -192,7 +192,8 @@ pub fn apply(state: &mut State, scenario: &Scenario, action: Action) -> Option<V
         Action::Extend { a, s } => {
             let hold = &state.attempts[a];
             let life = if scenario.timed { hold.sent } else { 0 };
-            if state.columns[s].server.extend(name(a), life, hold.token) == Reply::Ok {
+            let single_server = state.servers == 1;
+            if state.columns[s].server.extend(name(a), life, hold.token, single_server) == Reply::Ok {
                 state.columns[s].extended[a] = true;
             }
         }
