@@ -135,18 +135,19 @@ fn bulk(text: &str) -> String {
 
 /// The number that a script may answer in place of a list, where it does what was asked for and there is nothing more to say. Which
 /// one it answers depends on what it finds; here it is one of the two.
-fn number_of(op: &Op, reply: &Reply) -> Option<u64> {
+fn number_of(op: &Op, reply: &Reply) -> Option<i64> {
     let lock_only = matches!(op, Op::Extend { lock_only: true, .. });
     if reply.queued != Queued::Nothing || reply.time_us.is_multiple_of(2) && !lock_only {
         return None;
     }
+    let number = |number: u64| i64::try_from(number).ok();
     match (op, &reply.verdict) {
-        (Op::Acquire { quorum_config: None, .. }, Verdict::Vote) => Some(reply.fence),
+        (Op::Acquire { quorum_config: None, .. }, Verdict::Vote) => number(reply.fence),
         (Op::Acquire { proposal, .. }, Verdict::Vote) if reply.fence == *proposal => {
-            Some(if reply.time_us % 4 == 1 { 1 } else { reply.time_us })
+            number(if reply.time_us % 4 == 1 { 0 } else { reply.time_us })
         }
-        (Op::Extend { timed: false, .. }, Verdict::Ok) => Some(1),
-        (Op::Extend { .. }, Verdict::Ok) => Some(reply.time_us),
+        (Op::Extend { timed: false, .. }, Verdict::Ok) => Some(-1),
+        (Op::Extend { .. }, Verdict::Ok) => number(reply.time_us).map(|time| -time),
         (Op::Release { .. }, Verdict::Ok) => Some(1),
         _ => None,
     }

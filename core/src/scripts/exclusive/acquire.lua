@@ -8,7 +8,7 @@
 --          on a quorum: the marker as this client would write it for a server that votes ('?' = unknown run id);
 --          what there is none of is '', or left out at the end
 -- returns  on a single server: the vote                    the lock is ours here
---          on a quorum: time (µs), or 1                      the lock is ours here, and the vote is the client's clock
+--          on a quorum: time (µs), or 0                      the lock is ours here, and the vote is the client's clock
 --          {'vote', time, fence, owner, remaining (ms)}      the lock is ours here, with this vote
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
 --          and after either, if the waiter stands in line: its rank, its arrival
@@ -55,7 +55,7 @@ if short and not single_server and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX
   local text = found[1]
   local fence = text and #text == 16 and not string.find(text, '%D') and tonumber(text)
   if found[2] == ARGV[8] and (fence and fence < proposal or not text and redis.pcall('EXISTS', KEYS[2], KEYS[3]) == 0) then
-    local now, is_near = 1, fence and fence >= 10^15 and proposal <= fence + 1000000
+    local now, is_near = 0, fence and fence >= 10^15 and proposal <= fence + 1000000
     if not is_near then
       local clock = redis.call('TIME')
       now = clock[1] * 1000000 + clock[2]

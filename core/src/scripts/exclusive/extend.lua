@@ -2,7 +2,7 @@
 --
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, ttl (ms), fence
--- returns  time (µs)                                       done: ttl remains
+-- returns  minus the time (µs)                             done: ttl remains
 --          {'ok', time, fence, owner, remaining (ms)}      done
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is not ours, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
@@ -17,7 +17,7 @@ local now = clock[1] * 1000000 + clock[2]
 if found[1] == ARGV[1] and found[2] == ARGV[3] and (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and tonumber(ARGV[3]) < 2^53 - 1
   and redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT') == 1 then
   redis.call('PEXPIRE', KEYS[2], ARGV[2] + 97200000)
-  return now
+  return -now
 end
 
 -- MGET shows a key of another type as a missing one.

@@ -2,8 +2,8 @@
 --
 -- KEYS     lock
 -- ARGV     owner, ttl (ms), 1 if the time is wanted, else nothing
--- returns  time (µs), or 1   done
---          0                 the lock is not ours: extend says why
+-- returns  minus the time (µs), or -1   done: no other script answers so
+--          0                            the lock is not ours: extend says why
 -- always   what remains is never shortened, so that a late heartbeat can't undo a long extension;
 --          a missing key is never written again
 
@@ -17,7 +17,7 @@ if not (is_new and redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT') == 1) and redis
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 if not ARGV[3] then
-  return 1
+  return -1
 end
 local clock = redis.call('TIME')
-return clock[1] * 1000000 + clock[2]
+return -(clock[1] * 1000000 + clock[2])

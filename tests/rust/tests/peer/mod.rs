@@ -144,7 +144,7 @@ pub fn success(heard: &Heard) -> String {
     let number = |at: usize| heard.words.get(at).and_then(|word| word.parse::<u64>().ok());
     // A renewal has only the key of the lock, its owner and the ttl. It may ask for the time.
     if heard.words.get(2).is_some_and(|keys| keys == "1") && heard.words.len() >= 6 && number(5).is_some() {
-        return ":1\r\n".to_owned();
+        return ":-1\r\n".to_owned();
     }
     let owner = heard.words.get(7).map(String::as_str);
     match number(heard.words.len() - 1) {

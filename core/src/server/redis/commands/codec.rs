@@ -222,17 +222,16 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     Ok(Reply { queued, ..Reply::new(verdict, time_us, fence) })
 }
 
-/// The answer of an operation that was done as asked: a vote, the server's time, or only that it was done.
+/// The answer of an operation that was done as asked: a vote, the server's time, or only that it was done. An extension has negative
+/// numbers, so that no other operation takes its answer for its own.
 fn done(op: &Op, number: i64) -> Answer {
-    let known = u64::try_from(number).ok().filter(|_| number > DONE);
-    Ok(match (op, known) {
-        (Op::Acquire { quorum_config: None, .. }, Some(vote)) => Reply::new(Verdict::Vote, 0, vote),
-        (Op::Acquire { proposal, quorum_config: Some(_), .. }, _) if number >= DONE => {
-            Reply::new(Verdict::Vote, known.unwrap_or(0), *proposal)
-        }
-        (Op::Extend { fence, .. }, Some(time_us)) => Reply::new(Verdict::Ok, time_us, *fence),
-        (Op::Extend { fence, lock_only: true, .. }, None) if number == DONE => Reply::new(Verdict::Ok, 0, *fence),
-        (Op::Release { .. }, None) if number == DONE => Reply::new(Verdict::Ok, 0, 0),
+    let size = number.unsigned_abs();
+    Ok(match (op, number) {
+        (Op::Acquire { quorum_config: None, .. }, 2..) => Reply::new(Verdict::Vote, 0, size),
+        (Op::Acquire { proposal, quorum_config: Some(_), .. }, 0 | 2..) => Reply::new(Verdict::Vote, size, *proposal),
+        (Op::Extend { fence, .. }, ..-1) => Reply::new(Verdict::Ok, size, *fence),
+        (Op::Extend { fence, lock_only: true, .. }, -1) => Reply::new(Verdict::Ok, 0, *fence),
+        (Op::Release { .. }, 1) => Reply::new(Verdict::Ok, 0, 0),
         _ => return Err(unreadable(op, &Value::Int(number))),
     })
 }
@@ -241,9 +240,6 @@ fn done(op: &Op, number: i64) -> Answer {
 pub(crate) fn asks_for_more(op: &Op, value: &Value) -> bool {
     matches!((op, value), (Op::Extend { lock_only: true, .. }, Value::Int(0)))
 }
-
-/// The number that says no more than that an operation is done. It is neither a vote nor a time.
-const DONE: i64 = 1;
 
 /// The report on the queue in the sixth and the seventh field.
 fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
