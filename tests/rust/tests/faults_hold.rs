@@ -119,7 +119,7 @@ fn f06_what_a_holder_believes_never_exceeds_what_the_server_keeps() {
         match rng.u8(0..4) {
             0 => drop(held.extend(span).wait()),
             1 => drop(held.extend_by(ms(rng.u64(10..200))).wait()),
-            2 => proxy.cut_after_apply(1, "~lt:fence"),
+            2 => proxy.cut_after_apply(1, "id="),
             _ => std::thread::sleep(ms(rng.u64(0..120))),
         }
         // Whatever time passes between the two questions, it was believed before and kept after.
