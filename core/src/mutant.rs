@@ -98,7 +98,7 @@ mod planted {
                         Self::StaleRefusal,
                         Self::ExtendDelaysRenewal,
                         Self::FenceForgotten,
-                        Self::OldFenceCounted,
+                        Self::FarProposalBelieved,
                         Self::OwnVoteAccused,
                         Self::UnansweredVoteAccused,
                         Self::LoneVoteProves,
@@ -141,8 +141,8 @@ mod planted {
         /// A waiter that joins the queue doesn't mark the fence.
         WaiterNotMarked,
 
-        /// A fence is counted up for ever, and so its end never moves.
-        OldFenceCounted,
+        /// A proposal becomes the fence, however far it is from the server's clock.
+        FarProposalBelieved,
 
         // The vote.
         /// N / 2 servers decide.

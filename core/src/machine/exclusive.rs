@@ -25,10 +25,11 @@ impl AcquireArgs<'_> {
         self.adopt.is_some_and(|adopt| !adopt.or_acquire) && !is_there && !mutant!(AdoptsAnything)
     }
 
-    /// Whether the acquire is one that may leave the end of the fence as it is.
-    fn may_count_up(&self) -> bool {
+    /// Whether a single server writes the fence of a free lock before it has seen the one that is there.
+    fn writes_first(&self) -> bool {
+        let only_adopts = self.adopt.is_some_and(|adopt| !adopt.or_acquire);
         let stays = self.place.is_some_and(|place| place.stays);
-        self.single_server && self.ttl_ms <= fence::COUNTED_TTL_MS && !stays
+        self.single_server && !only_adopts && !stays && fence::is_time(self.proposal)
     }
 
     fn counts_as_free(&self, holder: &str) -> bool {
@@ -44,6 +45,9 @@ pub(super) struct Exclusive;
 
 impl Rules for Exclusive {
     fn acquire(&self, state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply {
+        if args.writes_first() && state.get(keys.lock(), now_us).is_none() {
+            fence::put_back(state, keys.fence(), args.ttl_ms, now_us);
+        }
         let mut found = match look(state, keys, now_us) {
             Ok(found) => found,
             Err(conflict) => return conflict,
@@ -71,14 +75,9 @@ impl Rules for Exclusive {
                 ..found.reply(Verdict::Held { holder: cut(holder).to_owned(), remaining: found.remaining() })
             };
         }
-        if args.may_count_up() && found.holder.is_none() && found.fence.is_counted_up(args.proposal) {
-            take(state, keys, args.owner, args.ttl_ms, now_us);
-            return Reply::new(Verdict::Vote, now_us, fence::count_up(state, keys.fence(), now_us));
-        }
         let vote = match found.holder {
             Some(_) if mutant!(OldFence) => found.fence.number,
-            // Where there is no other server, nobody has to propose the same.
-            _ => fence::vote(found.fence.number, if args.single_server { now_us } else { args.proposal }, now_us),
+            _ => fence::vote(found.fence.number, args.proposal, now_us),
         };
         // An acquire that comes late, or twice, may find its own hold extended by now: the remaining time is never shortened.
         let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**args.owner));

@@ -103,9 +103,9 @@ fn text(value: &str) -> Value {
 }
 
 #[test]
-fn a_free_lock_is_granted_with_the_servers_time_as_its_fence() {
+fn a_free_lock_is_granted_with_the_proposal_as_its_fence() {
     let mut bench = Bench::new();
-    assert_eq!(bench.acquire("a", T + 5), Reply::new(Verdict::Vote, T, T));
+    assert_eq!(bench.acquire("a", T + 5), Reply::new(Verdict::Vote, T, T + 5));
     assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), Some(TTL + FENCE_KEPT_MS))]);
 }
 
@@ -331,5 +331,5 @@ fn a_later_holder_has_a_larger_fence_whatever_its_clock_says() {
     }
 }
 
-#[path = "counted_tests.rs"]
-mod counted;
+#[path = "single_tests.rs"]
+mod single;

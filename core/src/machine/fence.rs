@@ -5,12 +5,9 @@ use std::sync::Arc;
 use super::state::{Entry, State, Value};
 use crate::mutant::mutant;
 
-/// A fence is written to be kept this long after the lock's end. Fences that are counted up, and extensions that touch the lock
-/// alone, leave a day of it. A lock unused for longer counts as forgotten.
-pub const KEPT_MS: u64 = 27 * 60 * 60 * 1_000;
-
-/// A lock with a longer ttl gives its fence a new end.
-pub(super) const COUNTED_TTL_MS: u64 = 999_999;
+/// A fence is kept this long after the lock's end. Extensions that touch the lock alone leave a day of it. A lock unused for longer
+/// counts as forgotten.
+pub const KEPT_MS: u64 = 25 * 60 * 60 * 1_000;
 
 /// A lower number is no time.
 const FIRST_TIME: u64 = 1_000_000_000_000_000;
@@ -18,9 +15,8 @@ const FIRST_TIME: u64 = 1_000_000_000_000_000;
 /// The first number that is too large for a fence: below it a JavaScript number and a Lua number hold every integer exactly.
 pub const LIMIT: u64 = (1 << 53) - 1;
 
-/// A fence is the server's time, or little more than that. After a failover the replica may have lost the last fences. The next one is
-/// above them once its clock has passed them: so only a fence of the last second is counted up, and a proposal further from the
-/// server's clock is not believed, unless it follows the fence within that time.
+/// A proposal further from the server's clock is not believed, unless it follows the fence within that time. A fence far ahead of the
+/// clock would be repeated after a failover: the replica may have lost the last ones, and its clock has not reached them.
 const NEAR_US: u64 = 1_000_000;
 
 /// The mark behind the number of a fence while somebody may wait. Without it, nobody looks at the queue.
@@ -36,13 +32,6 @@ pub(super) struct Fence {
 }
 
 impl Fence {
-    /// Whether a single server counts the fence up for its next vote, and reads no clock: the proposal shows that the fence is young.
-    pub(super) fn is_counted_up(self, proposal: u64) -> bool {
-        let vote = self.number + 1;
-        let is_near = vote.abs_diff(proposal) <= NEAR_US || mutant!(OldFenceCounted);
-        self.denies_waiters() && (FIRST_TIME..LIMIT).contains(&vote) && is_near
-    }
-
     /// Whether the fence says that nobody waits.
     pub(super) const fn denies_waiters(self) -> bool {
         self.exists && !self.is_marked
@@ -73,14 +62,16 @@ pub(super) fn shows_no_waiters(state: &State, key: &str, now_us: u64) -> bool {
     state.get(key, now_us).and_then(Entry::text).is_some_and(|text| !text.ends_with(MARK))
 }
 
-/// Counts the fence up, whose end stays.
-pub(super) fn count_up(state: &mut State, key: &str, now_us: u64) -> u64 {
-    let Some((text, left_ms)) = state.get(key, now_us).and_then(|entry| Some((entry.text()?, entry.left_ms(now_us)))) else {
-        return 0;
-    };
-    let vote = text.parse().map_or(0, |fence: u64| fence + u64::from(!mutant!(VoteRepeats)));
-    state.put(key, Value::Text(vote.to_string().into()), now_us, left_ms);
-    vote
+/// Whether a proposal may be a fence: then a single server writes it before it has seen the fence that is there.
+pub(super) fn is_time(proposal: u64) -> bool {
+    (FIRST_TIME..LIMIT).contains(&proposal)
+}
+
+/// Puts a fence back that a single server has overwritten for an acquire with this ttl: only its expiry is another one.
+pub(super) fn put_back(state: &mut State, key: &str, ttl_ms: u64, now_us: u64) {
+    if state.get(key, now_us).and_then(Entry::text).is_some() {
+        state.expire(key, now_us, ttl_ms.saturating_add(KEPT_MS));
+    }
 }
 
 /// Marks the fence, because somebody waits.
@@ -110,18 +101,17 @@ pub(super) fn write(state: &mut State, key: &str, fence: u64, is_marked: bool, l
 
 /// The vote for a proposal: always above `fence`.
 pub(super) fn vote(fence: u64, proposal: u64, now_us: u64) -> u64 {
-    let believed = now_us.saturating_sub(NEAR_US)..=now_us.saturating_add(NEAR_US);
-    let follows = fence >= FIRST_TIME && (fence + 1..=fence + NEAR_US).contains(&proposal);
-    let proposal = if follows || believed.contains(&proposal) { proposal } else { now_us };
-    proposal.max(fence + u64::from(!mutant!(VoteRepeats)))
+    let follows = (fence + 1..=fence + NEAR_US).contains(&proposal);
+    let is_near = follows || proposal.abs_diff(now_us) <= NEAR_US || mutant!(FarProposalBelieved);
+    let believed = if is_time(proposal) && is_near { proposal } else { now_us };
+    believed.max(fence + u64::from(!mutant!(VoteRepeats)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_vote_is_the_proposal_or_one_more_than_the_fence() {
+    fn a_vote_is_a_near_proposal_or_one_more_than_the_fence() {
         const NOW: u64 = 1_800_000_000_000_000;
         const HOUR: u64 = 3_600 * NEAR_US;
         for (fence, proposal, expected, why) in [
@@ -135,11 +125,24 @@ mod tests {
             (0, 0, NOW, "a client without a clock"),
             (NOW + HOUR, NOW + HOUR + NEAR_US, NOW + HOUR + NEAR_US, "it follows the fence"),
             (NOW + HOUR, NOW + HOUR + NEAR_US + 1, NOW + HOUR + 1, "it is far from fence and clock"),
-            (7, 8, NOW, "it follows a number that is no time"),
+            (7, 8, NOW, "it is no time"),
             (LIMIT - 1, NOW, LIMIT, "the last number"),
+            (LIMIT - 9, LIMIT, LIMIT - 8, "it is too large for a fence"),
         ] {
             assert_eq!(vote(fence, proposal, NOW), expected, "{why}");
         }
+    }
+
+    #[test]
+    fn a_proposal_is_believed_within_a_second_of_fence_or_clock() {
+        a_vote_is_a_near_proposal_or_one_more_than_the_fence();
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn a_server_that_believes_every_proposal_is_noticed() {
+        use crate::mutant::{Mutant, assert_noticed};
+        assert_noticed(Mutant::FarProposalBelieved, a_vote_is_a_near_proposal_or_one_more_than_the_fence);
     }
 
     #[test]

@@ -26,8 +26,7 @@ pub enum Op {
         owner: Arc<str>,
         /// The key's time to live, milliseconds.
         ttl_ms: u64,
-        /// The fence the client would like: its clock, microseconds since the epoch, or one more than the last fence it saw. A
-        /// single server only tells by it how old its fence is.
+        /// The fence the client would like: its clock, microseconds since the epoch, or one more than the last fence it saw.
         proposal: u64,
         /// The hold to take over, of another process.
         adopt: Option<Adoption>,

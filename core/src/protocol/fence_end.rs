@@ -5,8 +5,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::mutant::mutant;
 
-/// The time for which a fence needn't be touched. The servers keep it for 27 hours after the lock, or after one that ended a little
-/// earlier and whose fence was counted up. So a day is left, also if a clock is an hour wrong.
+/// The time for which a fence needn't be touched. The servers keep it for 25 hours after the lock, so a day is left.
 const SPARE: Duration = Duration::from_secs(45 * 60);
 
 /// The latest end of a lock whose fence is kept for a day longer.
@@ -14,7 +13,7 @@ const SPARE: Duration = Duration::from_secs(45 * 60);
 pub(super) struct FenceEnd(Tick);
 
 impl FenceEnd {
-    /// Behind a grant that was asked for at `sent`. The fence may have been written for an earlier hold.
+    /// Behind a grant that was asked for at `sent`.
     pub(super) fn of_grant(sent: Tick) -> Self {
         Self(sent.after(SPARE))
     }

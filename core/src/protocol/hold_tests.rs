@@ -55,8 +55,7 @@ impl Bench {
         let servers = recipe.servers.len();
         let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
         let (answers, tries, ended) = (Vec::new(), Vec::new(), Vec::new());
-        // The fence was written an hour before the grant.
-        let (touches, fence_ends, fence_outlives) = (0, at(0).after(FENCE_KEPT - HOUR), FENCE_KEPT);
+        let (touches, fence_ends, fence_outlives) = (0, at(0).after(FENCE_KEPT), FENCE_KEPT);
         let (lost, warmed) = (None, Vec::new());
         let mut bench =
             Self { machine, now: at(0), answers, tries, ended, lost, warmed, kept_until, touches, fence_ends, fence_outlives };

@@ -84,7 +84,7 @@ local function queue()
     end
     redis.pcall('PEXPIRE', KEYS[3], 60000)
     if not fence then
-      redis.pcall('SET', KEYS[2], '0q', 'PX', 97200000)
+      redis.pcall('SET', KEYS[2], '0q', 'PX', 90000000)
     elseif string.sub(fence, -1) ~= 'q' then
       redis.pcall('SET', KEYS[2], fence .. 'q', 'KEEPTTL')
     end

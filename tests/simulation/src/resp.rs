@@ -142,7 +142,6 @@ fn number_of(op: &Op, reply: &Reply) -> Option<i64> {
     }
     let number = |number: u64| i64::try_from(number).ok();
     match (op, &reply.verdict) {
-        (Op::Acquire { quorum_config: None, .. }, Verdict::Vote) => number(reply.fence),
         (Op::Acquire { proposal, .. }, Verdict::Vote) if reply.fence == *proposal => {
             number(if reply.time_us % 4 == 1 { 0 } else { reply.time_us })
         }

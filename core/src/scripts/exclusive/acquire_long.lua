@@ -1,4 +1,4 @@
--- The rest of acquire, behind the queue: whatever its short ways have left.
+-- The rest of acquire, behind the queue: whatever its short way has left.
 
 local n, max_ttl, run = string.match(ARGV[8] or '', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) ')
 local entry, came, adopted = ARGV[4] or '', tonumber(ARGV[5] or '') or 0, ARGV[7] or ''
@@ -89,9 +89,10 @@ if holder and not ours then
   return reply
 end
 
-local is_near = proposal <= now + 1000000 and proposal >= now - 1000000
-  or fence >= 10^15 and proposal > fence and proposal <= fence + 1000000
-local vote = math.max(is_near and not single_server and proposal or now, fence + 1)
+local proposal = tonumber(ARGV[3])
+local is_near = math.abs(proposal - now) <= 1000000 or proposal > fence and proposal <= fence + 1000000
+local is_time = proposal >= 10^15 and proposal < 2^53 - 1
+local vote = math.max(is_near and is_time and proposal or now, fence + 1)
 local remaining = tonumber(ARGV[2])
 if holder == ARGV[1] then
   -- An acquire that comes late, or twice, may find its own hold extended by now.
@@ -103,7 +104,7 @@ elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
 local text = string.format('%.0f', vote) .. (queued and 'q' or '')
-redis.call('SET', KEYS[2], text, 'PX', remaining + 97200000)
+redis.call('SET', KEYS[2], text, 'PX', remaining + 90000000)
 local reply = { 'vote', now, vote, ARGV[1], remaining }
 if waits and queued then
   redis.pcall('ZREM', KEYS[3], entry)

@@ -172,13 +172,6 @@ impl Twins {
         self.now_us = micros(&time);
     }
 
-    /// Whether an answer without a time is a vote of a single server that isn't counted up.
-    fn votes_time(&self, op: &Op, reply: &Reply) -> bool {
-        let Op::Acquire { keys, quorum_config: None, .. } = op else { return false };
-        let fence = self.machine.get(keys.fence(), self.now_us).and_then(|entry| entry.text()?.parse::<u64>().ok());
-        fence.is_none_or(|fence| fence + 1 != reply.fence)
-    }
-
     /// The server's time, for an answer that doesn't show it.
     fn time(&mut self) -> u64 {
         let Raw::Array(time) = self.raw.command(&["TIME"]).unwrap() else { panic!("no time") };
@@ -193,8 +186,7 @@ impl Twins {
         // The transport's, not the script's.
         scripts.run_id = None;
         if scripts.time_us == 0 {
-            // A single server's vote is the time if it is not counted up.
-            scripts.time_us = if self.votes_time(op, &scripts) { scripts.fence } else { self.time() };
+            scripts.time_us = self.time();
         }
         let env = Env { now_us: scripts.time_us, run_id: &self.run_id };
         let machine = machine::apply(&mut self.machine, op, &env);

@@ -222,13 +222,12 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     Ok(Reply { queued, ..Reply::new(verdict, time_us, fence) })
 }
 
-/// The answer of an operation that was done as asked: a vote, the server's time, or only that it was done. An extension has negative
+/// The answer of an operation that was done as asked: the server's time, or only that it was done. An extension has negative
 /// numbers, so that no other operation takes its answer for its own.
 fn done(op: &Op, number: i64) -> Answer {
     let size = number.unsigned_abs();
     Ok(match (op, number) {
-        (Op::Acquire { quorum_config: None, .. }, 2..) => Reply::new(Verdict::Vote, 0, size),
-        (Op::Acquire { proposal, quorum_config: Some(_), .. }, 0 | 2..) => Reply::new(Verdict::Vote, size, *proposal),
+        (Op::Acquire { proposal, .. }, 0 | 2..) => Reply::new(Verdict::Vote, size, *proposal),
         (Op::Extend { fence, .. }, ..-1) => Reply::new(Verdict::Ok, size, *fence),
         (Op::Extend { fence, lock_only: true, .. }, -1) => Reply::new(Verdict::Ok, 0, *fence),
         (Op::Release { .. }, 1) => Reply::new(Verdict::Ok, 0, 0),
