@@ -1,6 +1,7 @@
 """Fleets: the private servers of the sides. There are one, five, five of which one is down, and five of which one is stopped."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -18,7 +19,8 @@ class Server:
         listed = ROOT / ".venv/servers.json"
         if not listed.is_file():
             raise SystemExit("no list of servers: run `tests/run setup` first")
-        entry = json.loads(listed.read_text())[0]
+        wanted = os.environ.get("LOCKTENDER_TEST_SERVER")
+        entry = next(entry for entry in json.loads(listed.read_text()) if wanted in (None, entry["name"]))
         self.name = f"{entry['kind']} {entry['version']}"
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port = probe.getsockname()[1]

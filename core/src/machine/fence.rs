@@ -63,7 +63,7 @@ pub(super) fn shows_no_waiters(state: &State, key: &str, now_us: u64) -> bool {
 }
 
 /// Whether a proposal may be a fence: then a single server writes it before it has seen the fence that is there.
-pub(super) fn is_time(proposal: u64) -> bool {
+pub(crate) fn is_time(proposal: u64) -> bool {
     (FIRST_TIME..LIMIT).contains(&proposal)
 }
 

@@ -40,6 +40,7 @@ mod rules;
 mod state;
 
 pub use cut::SHOWN_BYTES;
+pub(crate) use fence::is_time;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNKNOWN_RUN_ID;
 #[doc(hidden)]

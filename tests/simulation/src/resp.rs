@@ -91,10 +91,10 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
     let quorum_config = |at: usize| Some(QuorumConfig { servers: u32::try_from(number(at)?).ok()?, max_ttl_ms: number(at + 1)? });
     Some(match script {
         "acquire" => {
-            let (mode, adopted) = (text(3), text(6));
+            let (mode, adopted) = (text(4), text(7));
             let count = |at: usize| if text(at).is_empty() { Some(0) } else { number(at) };
             let place =
-                if mode.len() > 1 { Some(Place { entry: mode.into(), arrival: count(4)?, stays: count(5)? == 1 }) } else { None };
+                if mode.len() > 1 { Some(Place { entry: mode.into(), arrival: count(5)?, stays: count(6)? == 1 }) } else { None };
             Op::Acquire {
                 keys: keys()?,
                 owner: owner(),
@@ -103,7 +103,7 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
                 adopt: (!adopted.is_empty()).then(|| Adoption { owner: adopted.into(), or_acquire: mode != "o" }),
                 fair: mode.starts_with('f'),
                 place,
-                quorum_config: marked(text(7)),
+                quorum_config: marked(text(8)),
             }
         }
         "confirm" => Op::Confirm { keys: keys()?, owner: owner(), fence: number(1)? },

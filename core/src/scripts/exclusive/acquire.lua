@@ -1,10 +1,10 @@
 -- Takes a free lock and casts a vote for its fence.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner, ttl (ms), the client's clock or one more than the last fence it saw (µs),
+-- ARGV     owner, ttl (ms), the client's clock or one more than the last fence it saw (µs, 0 = none of 16 digits below 2^53),
+--          the life of the fence (ms: ttl and 25 h),
 --          the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
---          adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0),
---          owner to adopt,
+--          adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0), owner to adopt,
 --          on a quorum: the marker as this client would write it for a server that votes ('?' = unknown run id);
 --          what there is none of is '', or left out at the end
 -- returns  time (µs), or 0                                   the lock is ours here, and the vote is the client's clock
@@ -26,35 +26,35 @@
 
 -- The short way: nobody has the lock, nobody waits, and nothing is odd. Whatever else there is, is left to the rest as it was, but
 -- for that expiry. It stands before everything that only the rest needs.
-local single_server = not ARGV[8]
-local short = ARGV[4] ~= 'o' and ARGV[6] ~= '1' and #ARGV[3] == 16 and ARGV[3] < '9007199254740991'
-if short and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
-  local life, votes, fence = ARGV[2] + 90000000, true, nil
+local single_server, proposal = not ARGV[9], ARGV[3]
+if ARGV[5] ~= 'o' and ARGV[7] ~= '1' and #proposal == 16 and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  local votes, fence, now = true, nil, nil
   if single_server then
-    fence = redis.pcall('SET', KEYS[2], ARGV[3], 'PX', life, 'GET')
+    fence = redis.pcall('SET', KEYS[2], proposal, 'PX', ARGV[4], 'GET')
   else
     local found = redis.pcall('MGET', KEYS[2], KEYS[4])
-    votes, fence = found[2] == ARGV[8], found[1]
+    votes, fence = found[2] == ARGV[9], found[1]
   end
   -- A mark makes the fence longer than 16 digits. MGET shows a key of another type as a missing one.
-  if votes and (type(fence) == 'string' and #fence == 16 and fence < ARGV[3] and not string.find(fence, '%D')
-    or not fence and redis.pcall('EXISTS', KEYS[3], KEYS[single_server and 3 or 2]) == 0) then
-    local now = 0
-    if not fence or ARGV[3] - fence > 1000000 then
-      local clock = redis.call('TIME')
-      now = clock[1] * 1000000 + clock[2]
+  local is_older = votes and fence and #fence == 16 and fence < proposal
+  if is_older and proposal - (tonumber(fence) or 0) <= 1000000 then
+    now = 0
+  elseif is_older and not string.find(fence, '%D')
+    or votes and not fence and redis.pcall('EXISTS', KEYS[3], KEYS[single_server and 3 or 2]) == 0 then
+    local clock = redis.call('TIME')
+    local time = clock[1] * 1000000 + clock[2]
+    now = math.abs(time - proposal) <= 1000000 and time
+  end
+  if now then
+    if not single_server then
+      redis.call('SET', KEYS[2], proposal, 'PX', ARGV[4])
     end
-    if now == 0 or math.abs(now - ARGV[3]) <= 1000000 then
-      if not single_server then
-        redis.call('SET', KEYS[2], ARGV[3], 'PX', life)
-      end
-      return now
-    end
+    return now
   end
   if single_server and not fence then
     redis.call('DEL', KEYS[2])
   elseif single_server and type(fence) == 'string' then
-    redis.call('SET', KEYS[2], fence, 'PX', life)
+    redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
   end
   redis.call('DEL', KEYS[1])
 end

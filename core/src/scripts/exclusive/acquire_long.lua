@@ -1,7 +1,7 @@
 -- The rest of acquire, behind the queue: whatever its short way has left.
 
-local n, max_ttl, run = string.match(ARGV[8] or '', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) ')
-local entry, came, adopted = ARGV[4] or '', tonumber(ARGV[5] or '') or 0, ARGV[7] or ''
+local n, max_ttl, run = string.match(ARGV[9] or '', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) ')
+local entry, came, adopted = ARGV[5] or '', tonumber(ARGV[6] or '') or 0, ARGV[8] or ''
 local waits = #entry > 1
 
 local clock = redis.call('TIME')
@@ -10,7 +10,7 @@ local now = clock[1] * 1000000 + clock[2]
 local there = redis.call('EXISTS', KEYS[1], KEYS[3])
 local found = single_server and redis.call('MGET', KEYS[2]) or redis.call('MGET', KEYS[2], KEYS[4])
 
-if not single_server and found[2] ~= ARGV[8] then
+if not single_server and found[2] ~= ARGV[9] then
   local marker = found[2]
   local its_n, its_max_ttl, its_run, since
   if marker then
@@ -89,10 +89,9 @@ if holder and not ours then
   return reply
 end
 
-local proposal = tonumber(ARGV[3])
+proposal = tonumber(proposal)
 local is_near = math.abs(proposal - now) <= 1000000 or proposal > fence and proposal <= fence + 1000000
-local is_time = proposal >= 10^15 and proposal < 2^53 - 1
-local vote = math.max(is_near and is_time and proposal or now, fence + 1)
+local vote = math.max(is_near and proposal >= 10^15 and proposal or now, fence + 1)
 local remaining = tonumber(ARGV[2])
 if holder == ARGV[1] then
   -- An acquire that comes late, or twice, may find its own hold extended by now.
@@ -109,7 +108,7 @@ local reply = { 'vote', now, vote, ARGV[1], remaining }
 if waits and queued then
   redis.pcall('ZREM', KEYS[3], entry)
 end
-if waits and ARGV[6] == '1' then
+if waits and ARGV[7] == '1' then
   local _, _, line_up = queue()
   reply[6], reply[7] = line_up(entry, 0, now, text)
 end

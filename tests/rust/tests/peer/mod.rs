@@ -138,8 +138,7 @@ pub fn well(heard: &Heard) -> Act {
     Act::Answer(success(heard))
 }
 
-/// The text of that answer. An acquire is the operation whose last word is a time: its proposal. What is not a release shows the
-/// owner that it came with.
+/// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came with.
 pub fn success(heard: &Heard) -> String {
     let number = |at: usize| heard.words.get(at).and_then(|word| word.parse::<u64>().ok());
     // A renewal has only the key of the lock, its owner and the ttl. It may ask for the time.
@@ -147,7 +146,7 @@ pub fn success(heard: &Heard) -> String {
         return ":-1\r\n".to_owned();
     }
     let owner = heard.words.get(7).map(String::as_str);
-    match number(heard.words.len() - 1) {
+    match number(9) {
         Some(1_000_000_000_000_000..) => answer("vote", owner),
         // A release has a waiter or nothing here, the others a time or a fence.
         _ => answer("ok", owner.filter(|_| number(8).is_some())),

@@ -7,7 +7,7 @@ use redis::Value;
 
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
-use crate::machine::{SHOWN_BYTES, UNKNOWN_RUN_ID};
+use crate::machine::{self, SHOWN_BYTES, UNKNOWN_RUN_ID};
 use crate::name::Keys;
 use crate::op::{Answer, Failure, FailureKind, Op, Queued, QuorumConfig, Reply, Verdict};
 use crate::server::redis::commands::info;
@@ -137,7 +137,9 @@ pub(crate) fn command<'a>(op: &'a Op, peer: &'a Peer, form: Form) -> Words<'a> {
     }
     match op {
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
-            command.keys(keys).text(owner).number(*ttl_ms).number(*proposal);
+            // Any other proposal wouldn't be taken.
+            let proposal = if machine::is_time(*proposal) { *proposal } else { 0 };
+            command.keys(keys).text(owner).number(*ttl_ms).number(proposal).number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
             let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
             let begin = command.0.len();
             match place {

@@ -68,18 +68,26 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
     let four = ["4", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker"];
     let quorum_config = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
     let (keys, owner): (_, Arc<str>) = (keys(), "me".into());
+    const TIME: &str = "1795227730123456";
     let acquire = |adopt: Option<(&str, bool)>, quorum_config| {
         let adopt = adopt.map(|(owner, or_acquire)| Adoption { owner: owner.into(), or_acquire });
         Op::Acquire {
             keys: keys.clone(),
             owner: owner.clone(),
             ttl_ms: 10,
-            proposal: 7,
+            proposal: TIME.parse().unwrap(),
             adopt,
             fair: false,
             place: None,
             quorum_config,
         }
+    };
+    // A proposal that is no time.
+    let untimely = |proposal| {
+        let Op::Acquire { keys, owner, ttl_ms, adopt, fair, place, quorum_config, .. } = acquire(None, None) else {
+            unreachable!()
+        };
+        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config }
     };
     let waiting = |stays| {
         let Op::Acquire { keys, owner, ttl_ms, proposal, adopt, quorum_config, .. } = acquire(None, None) else { unreachable!() };
@@ -91,12 +99,17 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         Op::Extend { keys, owner, ttl_ms: 10, fence: 9, lock_only, timed }
     };
     for (op, expected) in [
-        (acquire(None, None), [&four[..], &["me", "10", "7"]].concat()),
-        (acquire(None, Some(quorum_config)), [&four[..], &["me", "10", "7", "", "", "", "", MARKER]].concat()),
-        (acquire(Some(("old", true)), Some(quorum_config)), [&four[..], &["me", "10", "7", "", "", "", "old", MARKER]].concat()),
-        (acquire(Some(("old", false)), None), [&four[..], &["me", "10", "7", "o", "", "", "old"]].concat()),
-        (waiting(false), [&four[..], &["me", "10", "7", "f:c:1 pid=7", "5"]].concat()),
-        (waiting(true), [&four[..], &["me", "10", "7", "f:c:1 pid=7", "5", "1"]].concat()),
+        (acquire(None, None), [&four[..], &["me", "10", TIME, "90000010"]].concat()),
+        (untimely(7), [&four[..], &["me", "10", "0", "90000010"]].concat()),
+        (untimely(u64::MAX), [&four[..], &["me", "10", "0", "90000010"]].concat()),
+        (acquire(None, Some(quorum_config)), [&four[..], &["me", "10", TIME, "90000010", "", "", "", "", MARKER]].concat()),
+        (
+            acquire(Some(("old", true)), Some(quorum_config)),
+            [&four[..], &["me", "10", TIME, "90000010", "", "", "", "old", MARKER]].concat(),
+        ),
+        (acquire(Some(("old", false)), None), [&four[..], &["me", "10", TIME, "90000010", "o", "", "", "old"]].concat()),
+        (waiting(false), [&four[..], &["me", "10", TIME, "90000010", "f:c:1 pid=7", "5"]].concat()),
+        (waiting(true), [&four[..], &["me", "10", TIME, "90000010", "f:c:1 pid=7", "5", "1"]].concat()),
         (Op::Confirm { keys: keys.clone(), owner: owner.clone(), fence: 9 }, [&four[..], &["me", "9"]].concat()),
         (extend(false, true), [&four[..], &["me", "10", "9"]].concat()),
         (extend(true, true), vec!["1", "k", "me", "10", "1"]),
