@@ -99,6 +99,7 @@ mod planted {
                         Self::ExtendDelaysRenewal,
                         Self::FenceForgotten,
                         Self::FarProposalBelieved,
+                        Self::SharedPlaceForgotten,
                         Self::OwnVoteAccused,
                         Self::UnansweredVoteAccused,
                         Self::LoneVoteProves,

@@ -222,6 +222,13 @@ fn a_place_is_asked_for_at_its_old_arrival_until_it_was_served() {
     assert_eq!((arrivals(&slot), slot.has_arrived()), (vec![0, 0, 0], false));
 }
 
+#[cfg(feature = "mutants")]
+#[test]
+fn a_place_that_is_forgotten_where_nobody_voted_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::SharedPlaceForgotten, a_place_is_asked_for_at_its_old_arrival_until_it_was_served);
+}
+
 #[test]
 fn a_client_hears_enough_while_a_majority_is_not_known_to_be_silent() {
     let queues = LocalQueues::new("c", "", 3);

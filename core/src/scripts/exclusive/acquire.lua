@@ -24,7 +24,7 @@
 --          its fence then gets the expiry that it would have behind a vote;
 --          behind the number of the fence stands a 'q' while somebody may wait
 
--- The short way: nobody has the lock, nobody waits, and nothing is odd. Whatever else there is, is left to the rest as it was, but
+-- The short way: nobody has the lock, nobody waits, and nothing is unusual. Everything else is left to the rest as it was, but
 -- for that expiry. It stands before everything that only the rest needs.
 local single_server, proposal = not ARGV[9], ARGV[3]
 if ARGV[5] ~= 'o' and ARGV[7] ~= '1' and #proposal == 16 and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
