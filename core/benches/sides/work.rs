@@ -10,6 +10,18 @@ use locktender::{Client, Held};
 
 use crate::callers::name;
 
+/// A hold of a lock that was released before, and the bytes of its acquire.
+fn acquired(urls: &str) -> (Recorder, Client, Held, Vec<u8>) {
+    let recorder = Recorder::before(urls);
+    let client = Client::open(&recorder.urls).unwrap();
+    let lock = client.lock(name(0));
+    lock.acquire_blocking().unwrap().release().wait().unwrap();
+    recorder.next();
+    let held = lock.acquire_blocking().unwrap();
+    let acquire = recorder.next();
+    (recorder, client, held, acquire)
+}
+
 /// What a caller sends. Every command is answered before the next one of this caller.
 pub struct Work {
     /// Sent once, before anything counts.
@@ -21,13 +33,7 @@ pub struct Work {
 impl Work {
     /// An acquire and a release of a free lock, as the first server gets them.
     pub fn pair(urls: &str) -> Self {
-        let recorder = Recorder::before(urls);
-        let client = Client::open(&recorder.urls).unwrap();
-        let lock = client.lock(name(0));
-        lock.acquire_blocking().unwrap().release().wait().unwrap();
-        recorder.next();
-        let held = lock.acquire_blocking().unwrap();
-        let acquire = recorder.next();
+        let (recorder, client, held, acquire) = acquired(urls);
         held.release().wait().unwrap();
         let release = recorder.next();
         client.close_blocking().unwrap();
@@ -36,13 +42,7 @@ impl Work {
 
     /// A renewal of a lock that is held.
     pub fn renewal(urls: &str) -> Self {
-        let recorder = Recorder::before(urls);
-        let client = Client::open(&recorder.urls).unwrap();
-        let lock = client.lock(name(0));
-        lock.acquire_blocking().unwrap().release().wait().unwrap();
-        recorder.next();
-        let held = lock.acquire_blocking().unwrap();
-        let first = recorder.next();
+        let (recorder, client, held, first) = acquired(urls);
         // The first one on a connection carries the script. The next ones come much later in life than this one does.
         renew(&held);
         recorder.next();
