@@ -17,7 +17,7 @@ pub fn one_at_a_time(url: &str, span: Duration, work: &Work) {
     loop {
         for step in &mut steps {
             link.stream.write_all(step.now()).unwrap();
-            link.reply();
+            link.reply(work.is_done);
         }
         if !tally.count(1) {
             break;
@@ -39,7 +39,7 @@ pub fn pipelined(url: &str, span: Duration, work: &Work, connections: usize, dep
                 batch.extend(work.steps.concat());
                 if !work.first.is_empty() {
                     link.stream.write_all(Batch::new(work.first).now()).unwrap();
-                    link.reply();
+                    link.reply(|number| number >= 0);
                 }
             }
             (Batch::new(batch), link)
@@ -53,7 +53,7 @@ pub fn pipelined(url: &str, span: Duration, work: &Work, connections: usize, dep
     }
     'measured: loop {
         for (batch, link) in &mut links {
-            (0..depth * work.steps.len()).for_each(|_| link.reply());
+            (0..depth * work.steps.len()).for_each(|_| link.reply(work.is_done));
             if !tally.count(depth) {
                 break 'measured;
             }
@@ -82,10 +82,10 @@ impl Link {
     }
 
     /// Reads one reply that something was done: a number, `OK`, or the array of a script.
-    fn reply(&mut self) {
+    fn reply(&mut self, is_done: fn(i64) -> bool) {
         let (kind, length) = self.line();
         if kind == b':' || kind == b'+' {
-            return assert!(kind == b'+' || length > 0, "the server refused");
+            return assert!(kind == b'+' || is_done(length), "the server refused");
         }
         assert_eq!(kind, b'*', "the server answered with an error");
         let (_, first) = self.line();

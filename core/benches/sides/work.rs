@@ -11,10 +11,10 @@ use locktender::{Client, Held};
 use crate::callers::name;
 
 /// A hold of a lock that was released before, and the bytes of its acquire.
-fn acquired(urls: &str) -> (Recorder, Client, Held, Vec<u8>) {
+fn acquired(urls: &str, named: &str) -> (Recorder, Client, Held, Vec<u8>) {
     let recorder = Recorder::before(urls);
     let client = Client::open(&recorder.urls).unwrap();
-    let lock = client.lock(name(0));
+    let lock = client.lock(named);
     lock.acquire_blocking().unwrap().release().wait().unwrap();
     recorder.next();
     let held = lock.acquire_blocking().unwrap();
@@ -28,29 +28,34 @@ pub struct Work {
     pub first: Vec<u8>,
     /// Sent again and again. All of them together count as a pair.
     pub steps: Vec<Vec<u8>>,
+    /// Whether a number says that a step was done.
+    pub is_done: fn(i64) -> bool,
 }
 
 impl Work {
     /// An acquire and a release of a free lock, as the first server gets them.
     pub fn pair(urls: &str) -> Self {
-        let (recorder, client, held, acquire) = acquired(urls);
+        let (recorder, client, held, acquire) = acquired(urls, &name(0));
         held.release().wait().unwrap();
         let release = recorder.next();
         client.close_blocking().unwrap();
-        Self { first: Vec::new(), steps: vec![acquire, release] }
+        Self { first: Vec::new(), steps: vec![acquire, release], is_done: |number| number >= 0 }
     }
 
     /// A renewal of a lock that is held.
     pub fn renewal(urls: &str) -> Self {
-        let (recorder, client, held, first) = acquired(urls);
-        // The first one on a connection carries the script. The next ones come much later in life than this one does.
-        renew(&held);
+        // Its locks stay until they expire, so no other side has them.
+        let (recorder, client, held, first) = acquired(urls, &format!("{}:{}", std::process::id(), name(0)));
+        // The connection for renewals is opened after a twentieth of the ttl, and the first renewal on it carries the script.
+        std::thread::sleep(Duration::from_secs(1));
+        held.renew_now().wait().unwrap();
         recorder.next();
+        // In life they come seconds apart, so each of them asks for the time.
         std::thread::sleep(Duration::from_millis(500));
-        renew(&held);
+        held.renew_now().wait().unwrap();
         let renewal = recorder.next();
         client.close_blocking().unwrap();
-        Self { first, steps: vec![renewal] }
+        Self { first, steps: vec![renewal], is_done: |number| number < 0 }
     }
 
     /// The least that any library sends for a lock with an owner: `SET NX PX`, and a script that compares and deletes.
@@ -65,19 +70,15 @@ impl Work {
         stream.read_exact(&mut answer).unwrap();
         let sha = String::from_utf8(answer[5..45].to_vec()).unwrap();
         let steps = vec![words(&["SET", &key, owner, "NX", "PX", "10000"]), words(&["EVALSHA", &sha, "1", &key, owner])];
-        Self { first: Vec::new(), steps }
+        Self { first: Vec::new(), steps, is_done: |number| number == 1 }
     }
 
     /// The same for the lock of another caller, as the library's sides have one each.
     pub fn of_caller(&self, caller: usize) -> Self {
         let (from, to) = (name(0), name(caller));
         let renamed = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap().replace(&from, &to).into_bytes();
-        Self { first: renamed(&self.first), steps: self.steps.iter().map(renamed).collect() }
+        Self { first: renamed(&self.first), steps: self.steps.iter().map(renamed).collect(), is_done: self.is_done }
     }
-}
-
-fn renew(held: &Held) {
-    held.renew_now().wait().unwrap();
 }
 
 /// What is sent in one write. Each acquire in it proposes the time as its fence.
