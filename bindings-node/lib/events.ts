@@ -25,6 +25,7 @@ import { callGuest } from './guest.js'
  * - `race`: an overlap is proved: a rival held the lock before this client released it.
  * - `server_failed`: a server does not answer, or gives a wrong answer.
  * - `server_recovered`: the server answers again.
+ * - `failed_over`: another node answers for a server, or its node was restarted. Locks that were granted last may be lost.
  * - `warning`: something that a person should check; see `message`.
  */
 export type EventKind =
@@ -46,6 +47,7 @@ export type EventKind =
   | 'race'
   | 'server_failed'
   | 'server_recovered'
+  | 'failed_over'
   | 'warning'
 
 /** One event. Fields that don't apply are `null`. */
@@ -73,8 +75,14 @@ export interface LockEvent {
   readonly tookMs: number | null
   /** The number of waiters before this one, for `queued`. */
   readonly rank: number | null
-  /** The server's address, for `server_failed` and `server_recovered`. */
+  /** The server's address, for `server_failed`, `server_recovered` and `failed_over`. */
   readonly server: string | null
+  /** The address of the node that answers now, for `failed_over`. */
+  readonly address: string | null
+  /** The replication id of the node before, for `failed_over`. */
+  readonly oldEra: string | null
+  /** The replication id of the node that answers now, for `failed_over`. */
+  readonly newEra: string | null
   /** One more sentence. */
   readonly message: string | null
 }
@@ -82,7 +90,7 @@ export interface LockEvent {
 /** The events of a client, by name: each kind, and `event` for all of them. */
 export type ClientEvents = { [Kind in EventKind]: [event: LockEvent] } & { event: [event: LockEvent] }
 
-const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'server_failed', 'warning'] satisfies EventKind[]
+const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'server_failed', 'failed_over', 'warning'] satisfies EventKind[]
 
 /** Whether the core sends events of this name only if there are listeners: they cost every acquire some time. @internal */
 export function ofNormalLife(name: string): boolean {

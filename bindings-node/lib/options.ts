@@ -56,6 +56,13 @@ export interface ClientOptions extends LockOptions {
    * from 10 ms to 24 h. All clients of a quorum need the same value.
    */
   maxTtlMs?: number | undefined
+  /**
+   * What the client does when another node answers for its only server, such as a replica that was promoted. `confirm` (the
+   * default): every hold is confirmed at once, and lost if the new node lacks it. `quarantine`: besides, the new node grants nothing
+   * for `maxTtlMs`, and holds that it lacks are written there again. All clients of the server need it, with the same `maxTtlMs`.
+   * There are no fair locks with it.
+   */
+  failover?: 'confirm' | 'quarantine' | undefined
   /** A PEM file with the certificate authorities to trust instead of the system's. Default none. */
   tlsCa?: string | undefined
   /** A PEM file with the client's certificate; it needs `tlsKey`. Default none. */
@@ -91,6 +98,7 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
   responseTimeoutMs: 'number',
   unavailableAfterMs: 'number',
   maxTtlMs: 'number',
+  failover: 'string',
   tlsCa: 'string',
   tlsCert: 'string',
   tlsKey: 'string',

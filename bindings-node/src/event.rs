@@ -24,6 +24,9 @@ pub(crate) struct LockEvent {
     pub took_ms: Option<f64>,
     pub rank: Option<f64>,
     pub server: Option<String>,
+    pub address: Option<String>,
+    pub old_era: Option<String>,
+    pub new_era: Option<String>,
     pub message: Option<String>,
 }
 
@@ -41,6 +44,9 @@ impl From<Event> for LockEvent {
             took_ms: event.took.map(ms),
             rank: event.rank.map(|rank| rank as f64),
             server: event.server,
+            address: event.address,
+            old_era: event.old_era,
+            new_era: event.new_era,
             message: event.message,
         }
     }

@@ -68,6 +68,7 @@ pub struct ClientOptions {
     pub response_timeout_ms: Option<f64>,
     pub unavailable_after_ms: Option<f64>,
     pub max_ttl_ms: Option<f64>,
+    pub failover: Option<String>,
     pub tls_ca: Option<String>,
     pub tls_cert: Option<String>,
     pub tls_key: Option<String>,
@@ -86,6 +87,9 @@ impl ClientOptions {
         set_time(&mut base.max_ttl, "maxTtlMs", self.max_ttl_ms)?;
         if let Some(span) = self.response_timeout_ms {
             base.response_timeout = Some(milliseconds("responseTimeoutMs", span)?);
+        }
+        if let Some(name) = &self.failover {
+            base.failover = locktender::Failover::named(name)?;
         }
         base.prefix = self.prefix.unwrap_or(base.prefix);
         base.app = self.app.or(base.app);

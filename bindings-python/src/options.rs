@@ -2,7 +2,7 @@
 
 use locktender::host::Language;
 use locktender::host::{LockOverrides, Place, instead_of, suspicious};
-use locktender::{ClientOptions, LockOptions, Wait};
+use locktender::{ClientOptions, Failover, LockOptions, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -150,6 +150,7 @@ impl ClientChoice {
             "response_timeout" => self.options.response_timeout = Some(seconds(option, value)?),
             "unavailable_after" => self.options.unavailable_after = seconds(option, value)?,
             "max_ttl" => self.options.max_ttl = seconds(option, value)?,
+            "failover" => self.options.failover = raised(value.py(), Failover::named(&text(option, value)?))?,
             _ => return self.set_tls(option, value),
         }
         Ok(true)
@@ -167,7 +168,7 @@ impl ClientChoice {
 }
 
 /// The client's own options: `None` for one of them means that it isn't given.
-const CLIENT_OPTIONS: [&str; 12] = [
+const CLIENT_OPTIONS: [&str; 13] = [
     "name",
     "on_event",
     "log_holds",
@@ -177,6 +178,7 @@ const CLIENT_OPTIONS: [&str; 12] = [
     "response_timeout",
     "unavailable_after",
     "max_ttl",
+    "failover",
     "tls_ca",
     "tls_cert",
     "tls_key",

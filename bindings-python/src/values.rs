@@ -203,8 +203,14 @@ pub(crate) struct Event {
     took: Option<f64>,
     /// How many wait before us, for ``queued``.
     rank: Option<u64>,
-    /// The server, for ``server_failed`` and ``server_recovered``.
+    /// The server, for ``server_failed``, ``server_recovered`` and ``failed_over``.
     server: Option<String>,
+    /// The address of the node that answers now, for ``failed_over``.
+    address: Option<String>,
+    /// The replication id of the node before, for ``failed_over``.
+    old_era: Option<String>,
+    /// The replication id of the node that answers now, for ``failed_over``.
+    new_era: Option<String>,
     /// One sentence more.
     message: Option<String>,
 }
@@ -224,6 +230,9 @@ impl From<CoreEvent> for Event {
             took: event.took.map(|took| took.as_secs_f64()),
             rank: event.rank,
             server: event.server,
+            address: event.address,
+            old_era: event.old_era,
+            new_era: event.new_era,
             message: event.message,
         }
     }
@@ -243,7 +252,10 @@ impl Event {
             None => rival.clone(),
         });
         let (key, server, rival) = (quoted(&self.key), quoted(&self.server), quoted(&rival));
-        for (name, value) in [("key", key), ("fence", fence), ("took", took), ("server", server), ("rival", rival)] {
+        let address = quoted(&self.address);
+        for (name, value) in
+            [("key", key), ("fence", fence), ("took", took), ("server", server), ("address", address), ("rival", rival)]
+        {
             line.extend(value.map(|value| format!(" {name}={value}")));
         }
         let reason = self.reason.map(str::to_owned);
@@ -254,8 +266,23 @@ impl Event {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let fields =
-            ["kind", "lock", "key", "owner", "fence", "rival", "rival_fence", "reason", "took", "rank", "server", "message"];
+        let fields = [
+            "kind",
+            "lock",
+            "key",
+            "owner",
+            "fence",
+            "rival",
+            "rival_fence",
+            "reason",
+            "took",
+            "rank",
+            "server",
+            "address",
+            "old_era",
+            "new_era",
+            "message",
+        ];
         shown(slf, &fields)
     }
 }

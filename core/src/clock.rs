@@ -1,8 +1,8 @@
 //! Clock: the only file that reads the machine's clocks.
 //!
 //! A lease continues on the server while this machine is suspended. So elapsed time is measured on a clock that counts suspended
-//! time (`CLOCK_BOOTTIME` on Linux, `CLOCK_MONOTONIC` on Apple's systems). The wall clock is used for two purposes that tolerate
-//! a wrong clock: ballot proposals, and the readable `at=` of an owner value.
+//! time (`CLOCK_BOOTTIME` on Linux, `CLOCK_MONOTONIC` on Apple's systems). The wall clock is used for the readable `at=` of
+//! an owner value alone, which tolerates a wrong clock.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -58,20 +58,43 @@ impl fmt::Debug for Tick {
     }
 }
 
-/// The time as an input of a decision: the boot clock to measure with, the wall clock to propose ballots with.
+/// The time as an input of a decision: the boot clock to measure with, the servers' clock to propose fences by, and the wall clock
+/// for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// Boot clock.
     pub tick: Tick,
     /// Wall clock, microseconds since the Unix epoch. It may be wrong and may jump.
     pub wall_us: u64,
+    /// The servers' clock, microseconds since the Unix epoch, as far as this client knows it; 0 if it doesn't.
+    pub servers_us: u64,
 }
 
 impl Now {
-    /// Reads both clocks.
+    /// Reads this machine's clocks.
     #[must_use]
     pub fn read() -> Self {
-        Self { tick: Tick::now(), wall_us: wall_micros() }
+        Self { tick: Tick::now(), wall_us: wall_micros(), servers_us: 0 }
+    }
+
+    /// The same with the servers' clock: of the clocks that the servers show, the one that a majority of all `servers` has reached,
+    /// and no more than a majority. So most servers take the same proposal.
+    #[must_use]
+    pub fn with_servers(self, servers: usize, clocks: impl Iterator<Item = u64>) -> Self {
+        if servers == 1 {
+            return Self { servers_us: clocks.max().unwrap_or(0), ..self };
+        }
+        let mut clocks: Vec<u64> = clocks.collect();
+        clocks.sort_unstable();
+        let is_majority = clocks.len() > servers / 2;
+        let servers_us = if is_majority { clocks[(clocks.len() - 1) / 2] } else { 0 };
+        Self { servers_us, ..self }
+    }
+
+    /// The fence to propose: the servers' clock. As long as it isn't known, several servers get the wall clock, for they need one
+    /// proposal for all: different votes cost a round, and a server. A single server needs none.
+    pub(crate) fn proposal(self, servers: usize) -> u64 {
+        if self.servers_us == 0 && servers > 1 { self.wall_us } else { self.servers_us }
     }
 }
 
@@ -143,6 +166,22 @@ mod tests {
         assert_eq!(tick.after(Duration::MAX), Tick::NEVER);
         assert_eq!(tick.since(Tick::from_micros(9)), Duration::ZERO);
         assert_eq!(tick.after(Duration::from_micros(4)).since(tick), Duration::from_micros(4));
+    }
+
+    #[test]
+    fn the_servers_clock_is_one_that_most_of_them_have_reached() {
+        for (servers, clocks, expected) in [
+            (1, &[7][..], 7),
+            (1, &[], 0),
+            (3, &[5, 900, 6], 6),
+            (3, &[1, 6, 5], 5),
+            (3, &[6, 5], 5),
+            (3, &[6], 0),
+            (4, &[8, 7, 6, 5], 6),
+            (5, &[9, 8, 7], 8),
+        ] {
+            assert_eq!(Now::read().with_servers(servers, clocks.iter().copied()).servers_us, expected, "{clocks:?}");
+        }
     }
 
     #[test]

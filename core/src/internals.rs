@@ -24,6 +24,6 @@ pub mod wait {
     pub use crate::wait::*;
 }
 pub mod redis {
-    pub use crate::server::redis::{Buffers, ChannelListener, Connection, Effect, Health, Input, Job, Role, Script, Settings};
-    pub use crate::server::redis::{RedisServer, ServerState};
+    pub use crate::server::redis::{Buffers, ChannelListener, Connection, Effect, Input, Job, Primary, Role, Script, Settings};
+    pub use crate::server::redis::{Failover, RedisServer, ServerState};
 }

@@ -78,7 +78,7 @@ pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::safe_name;
 pub use op::FailureKind;
-pub use options::{ClientOptions, LockOptions, Wait};
+pub use options::{ClientOptions, Failover, LockOptions, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{LockInfo, Outcome, Release, ServerReport};
 

@@ -59,6 +59,9 @@ def _log(event: _native.Event) -> None:
             "took": event.took,
             "rank": event.rank,
             "server": event.server,
+            "address": event.address,
+            "old_era": event.old_era,
+            "new_era": event.new_era,
         }
         logger.log(event.level, "%s", event, extra=fields)
 

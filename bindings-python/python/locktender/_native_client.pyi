@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Iterable
 from os import PathLike
 from types import TracebackType
-from typing import Any, TypeAlias, final, type_check_only
+from typing import Any, Literal, TypeAlias, final, type_check_only
 
 from typing_extensions import Unpack
 
@@ -28,6 +28,7 @@ class _ClientOptions(_LockOptions, total=False):
     response_timeout: _Seconds | None
     unavailable_after: _Seconds | None
     max_ttl: _Seconds | None
+    failover: Literal["confirm", "quarantine"] | None
     tls_ca: _Path | None
     tls_cert: _Path | None
     tls_key: _Path | None
@@ -61,6 +62,11 @@ class Client:
         Default 5 s.
     ``max_ttl``
         On a quorum, the longest a hold may remain: how long a server that lost its data doesn't vote. Default 60 s.
+    ``failover``
+        What is done when another node answers for the only server, such as a replica that was promoted. ``"confirm"`` (the default):
+        every hold is confirmed at once, and lost if the new node lacks it. ``"quarantine"``: besides, the new node grants nothing for
+        ``max_ttl``, and holds that it lacks are written there again. All clients of the server need it, with the same ``max_ttl``.
+        There are no fair locks with it.
     ``tls_ca``, ``tls_cert``, ``tls_key``
         PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
     ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``

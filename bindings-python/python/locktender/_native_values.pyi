@@ -163,6 +163,7 @@ class Event:
         "race",
         "server_failed",
         "server_recovered",
+        "failed_over",
         "warning",
     ]:
         """What happened."""
@@ -210,7 +211,19 @@ class Event:
 
     @property
     def server(self) -> str | None:
-        """The server, for ``server_failed`` and ``server_recovered``."""
+        """The server, for ``server_failed``, ``server_recovered`` and ``failed_over``."""
+
+    @property
+    def address(self) -> str | None:
+        """The address of the node that answers now, for ``failed_over``."""
+
+    @property
+    def old_era(self) -> str | None:
+        """The replication id of the node before, for ``failed_over``."""
+
+    @property
+    def new_era(self) -> str | None:
+        """The replication id of the node that answers now, for ``failed_over``."""
 
     @property
     def message(self) -> str | None:

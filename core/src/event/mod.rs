@@ -51,6 +51,8 @@ pub enum EventKind {
     ServerFailed,
     /// The server answers again.
     ServerRecovered,
+    /// Another node answers for a server, or its node was restarted. Locks that were granted last may be lost.
+    FailedOver,
     /// Something that a person should check; see the message.
     Warning,
 }
@@ -78,6 +80,7 @@ impl EventKind {
             Self::Race => "race",
             Self::ServerFailed => "server_failed",
             Self::ServerRecovered => "server_recovered",
+            Self::FailedOver => "failed_over",
             Self::Warning => "warning",
         }
     }
@@ -96,7 +99,7 @@ impl EventKind {
             }
             Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
             Self::TimedOut | Self::ServerRecovered => Level::Info,
-            Self::Failed | Self::Expired | Self::Race | Self::ServerFailed | Self::Warning => Level::Warning,
+            Self::Failed | Self::Expired | Self::Race | Self::ServerFailed | Self::FailedOver | Self::Warning => Level::Warning,
             Self::Lost => Level::Error,
         }
     }
@@ -141,8 +144,14 @@ pub struct Event {
     pub took: Option<Duration>,
     /// The number of waiters before this one, for `queued`.
     pub rank: Option<u64>,
-    /// The server, for `server_failed` and `server_recovered`.
+    /// The server, for `server_failed`, `server_recovered` and `failed_over`.
     pub server: Option<String>,
+    /// The address of the node that answers now, for `failed_over`.
+    pub address: Option<String>,
+    /// The replication id of the node before, for `failed_over`.
+    pub old_era: Option<String>,
+    /// The replication id of the node that answers now, for `failed_over`.
+    pub new_era: Option<String>,
     /// One more sentence.
     pub message: Option<String>,
     pub(crate) self_wait: bool,
@@ -163,6 +172,9 @@ impl Event {
             took: None,
             rank: None,
             server: None,
+            address: None,
+            old_era: None,
+            new_era: None,
             message: None,
             self_wait: false,
         }
@@ -213,6 +225,9 @@ pub(crate) fn trace(event: &Event) {
                 took_ms = event.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
                 rank = event.rank,
                 server = event.server.as_deref(),
+                address = event.address.as_deref(),
+                old_era = event.old_era.as_deref(),
+                new_era = event.new_era.as_deref(),
                 message = event.message.as_deref().unwrap_or(event.kind.as_str()),
             )
         };

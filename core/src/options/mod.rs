@@ -127,6 +127,41 @@ impl LockOptions {
     }
 }
 
+/// What a client does when another node answers for its server. A replica that was promoted may lack the locks that were granted
+/// last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Failover {
+    /// Every hold is confirmed at once, and one that the new node lacks is lost. Two holders at a time are possible until then.
+    #[default]
+    Confirm,
+    /// The new node grants nothing for [`max_ttl`](ClientOptions::max_ttl), and holds that it lacks are written there again. So a
+    /// lock that the replica never heard of is not granted twice. All clients of the server need it, with the same `max_ttl`. A
+    /// server that is new grants nothing for `max_ttl` either, unless [`Client::initialize_quorum`](crate::Client::initialize_quorum)
+    /// vouches for it. There are no fair locks.
+    Quarantine,
+}
+
+impl Failover {
+    /// The choice of this name.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for any other name than `confirm` and `quarantine`.
+    ///
+    /// ```
+    /// # use locktender::Failover;
+    /// assert_eq!(Failover::named("quarantine")?, Failover::Quarantine);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn named(name: &str) -> Result<Self, Error> {
+        match name {
+            "confirm" => Ok(Self::Confirm),
+            "quarantine" => Ok(Self::Quarantine),
+            other => Err(Error::invalid("failover", other, "must be \"confirm\" or \"quarantine\"")),
+        }
+    }
+}
+
 /// The options of a client, each with a value. [`ClientOptions::default`] has the defaults.
 ///
 /// ```
@@ -155,6 +190,8 @@ pub struct ClientOptions {
     /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
     /// 60 s; from 10 ms to 24 h. The same for all clients of the quorum.
     pub max_ttl: Duration,
+    /// What is done when another node answers for a single server. Default [`Failover::Confirm`]. A quorum has its own quarantine.
+    pub failover: Failover,
     /// A PEM file with the authorities to trust instead of the system's. Default none.
     pub tls_ca: Option<String>,
     /// A PEM file with the client's certificate. Default none.
@@ -176,6 +213,7 @@ impl Default for ClientOptions {
             response_timeout: None,
             unavailable_after: Duration::from_secs(5),
             max_ttl: Duration::from_secs(60),
+            failover: Failover::default(),
             tls_ca: None,
             tls_cert: None,
             tls_key: None,

@@ -19,8 +19,18 @@ pub enum Place {
 const LOCK: [&str; 5] = ["ttl", "wait", "renew", "max_hold", "fair"];
 
 /// The options of a client in every language.
-const CLIENT: [&str; 9] =
-    ["prefix", "app", "connect_timeout", "response_timeout", "unavailable_after", "max_ttl", "tls_ca", "tls_cert", "tls_key"];
+const CLIENT: [&str; 10] = [
+    "prefix",
+    "app",
+    "connect_timeout",
+    "response_timeout",
+    "unavailable_after",
+    "max_ttl",
+    "failover",
+    "tls_ca",
+    "tls_cert",
+    "tls_key",
+];
 
 /// The option names of other libraries, without `_`, case and unit, and the answer for each.
 const FOREIGN: &[(&[&str], &str)] = &[

@@ -172,6 +172,7 @@ impl Acquiring {
         context.emit(EventKind::Attempt, |event| event.owner = Some(owner.to_string()));
         self.waiting.round_begins();
         let servers = recipe.servers.len();
+        let proposal = now.proposal(servers).max(self.last_fence + 1);
         let mut stays = false;
         for server in 0..servers {
             let place = self.waiting.place(server);
@@ -180,7 +181,7 @@ impl Acquiring {
                 keys: Arc::clone(&recipe.keys),
                 owner: Arc::clone(&owner),
                 ttl_ms: wire_millis(ttl),
-                proposal: now.wall_us.max(self.last_fence + 1),
+                proposal,
                 adopt: recipe.adopt.clone(),
                 fair: recipe.options.fair,
                 place,

@@ -19,13 +19,13 @@ pub(in crate::protocol) struct Acquire {
 impl Acquire {
     pub(in crate::protocol) fn new(seat: Option<Seat>, options: LockOptions) -> Self {
         let recipe = Recipe { options, ..recipe(1) };
-        let now = Now { tick: at(0), wall_us: 0 };
+        let now = Now { tick: at(0), wall_us: 0, servers_us: 0 };
         Self { machine: Acquisition::new(Arc::new(recipe), seat, 1, now), round: 0, now: at(0) }
     }
 
     pub(in crate::protocol) fn bring(&mut self, input: Input) -> Vec<Command> {
         let mut out = Vec::new();
-        self.machine.handle(Now { tick: self.now, wall_us: 0 }, input, &mut out);
+        self.machine.handle(Now { tick: self.now, wall_us: 0, servers_us: 0 }, input, &mut out);
         let acquires =
             |command: &&Command| matches!(command, Command::Send { request, .. } if matches!(request.op, Op::Acquire { .. }));
         self.round += out.iter().filter(acquires).count() as u32;
@@ -209,8 +209,8 @@ fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a
     for (late, soonest, latest) in [(held(), 1, 6), (Verdict::Vote, 700, 1_001)] {
         let mut queues = LocalQueues::new("c", "", 3);
         let seat = queues.join("l", 1, false);
-        let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(seat), 1, Now { tick: at(0), wall_us: 0 });
-        let mut bring = |input| machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut Vec::new());
+        let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(seat), 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
+        let mut bring = |input| machine.handle(Now { tick: at(1), wall_us: 0, servers_us: 0 }, input, &mut Vec::new());
         bring(Input::Start);
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
         for (server, verdict) in [(0, held()), (1, held()), (2, late.clone())] {

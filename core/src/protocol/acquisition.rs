@@ -96,7 +96,8 @@ impl Acquisition {
         let recipe = Arc::clone(&self.recipe);
         self.oversleep(&recipe, now.tick, out);
         match input {
-            Input::Start | Input::Wake => self.wake(&recipe, now, out),
+            Input::NewEra(_) if !self.state.doubt(now.tick) => (),
+            Input::Start | Input::Wake | Input::NewEra(_) => self.wake(&recipe, now, out),
             Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
             Input::Hint(server, hint) => {
                 self.stir(&recipe, now, out, |acquiring, context| acquiring.hint((server, hint), now.tick, context))
@@ -182,7 +183,8 @@ impl Acquisition {
                 self.lose(recipe, loss, out);
             }
             State::Held(hold) if tag.round == hold.round_number() => {
-                hold.late_vote(recipe, (server, tag.step), &answer, now, out);
+                let loss = hold.late_vote(recipe, (server, tag.step), &answer, now, out);
+                self.lose(recipe, loss, out);
             }
             State::Lost(hold, _) if tag.round == hold.round_number() => hold.forget_vote((server, tag.step), &answer, now),
             _ => self.straggler(recipe, (server, tag), &answer, now, out),
@@ -330,10 +332,7 @@ impl Acquisition {
 
     fn abandon(&mut self, recipe: &Recipe, out: &mut Vec<Command>) {
         if let State::Held(hold) = &mut self.state {
-            let mut event = hold.event(recipe, EventKind::Warning);
-            event.message =
-                Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());
-            out.push(Command::Emit(event));
+            out.push(Command::Emit(ending::dropped(recipe, hold)));
             let not_held = || Error::not_held(recipe.name(), "its handle was dropped");
             out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
         }

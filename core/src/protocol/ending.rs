@@ -1,10 +1,11 @@
-//! Endings: the error of an acquire that ends without the lock.
+//! Endings: the events of an acquire that ends without the lock, and of a hold that ends without a release.
 
 use std::time::Duration;
 
 use crate::error::{Code, Error};
 use crate::event::{Event, EventKind};
 use crate::protocol::Recipe;
+use crate::protocol::hold::Hold;
 
 /// The event of an acquire that ended with an error after a wait of `waited`.
 pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> Event {
@@ -22,5 +23,12 @@ pub(super) fn cancelled(recipe: &Recipe, closed: bool, waited: Duration) -> Even
     let mut event = Event::of(EventKind::Cancelled, &recipe.keys);
     event.took = Some(waited);
     event.message = closed.then(|| "the client was closed".to_owned());
+    event
+}
+
+/// The event of a hold whose handle was dropped.
+pub(super) fn dropped(recipe: &Recipe, hold: &Hold) -> Event {
+    let mut event = hold.event(recipe, EventKind::Warning);
+    event.message = Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());
     event
 }

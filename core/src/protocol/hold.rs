@@ -38,19 +38,23 @@ pub(super) struct Hold {
     pub(super) validity_end: Tick,
     /// The end of the hold by `max_hold`.
     hold_end: Tick,
-    renewing: bool,
-    next_renewal: Tick,
+    pub(super) renewing: bool,
+    pub(super) next_renewal: Tick,
+    /// The time since which a server may have lost the key. An extension that is sent later, and confirmed, ends the doubt.
+    pub(super) doubted_at: Option<Tick>,
+    /// The writing of a missing key that is under way, on a single server.
+    pub(super) healing: Option<Extension>,
     /// The time at which the connection for renewals is prepared, so that no renewal waits for a connection.
     warms_at: Tick,
-    extensions: Rounds,
+    pub(super) extensions: Rounds,
     fence_end: FenceEnd,
     /// The number of rounds in a row that timed out.
     timeouts: u32,
     /// The latest expiry that a server may have given to the key.
-    kept_until: Tick,
+    pub(super) kept_until: Tick,
     /// Until when each server may still read a write of the key from a broken connection; `NEVER` while a heal has no answer.
-    unsure_until: Vec<Tick>,
-    requests: ExtendRequests,
+    pub(super) unsure_until: Vec<Tick>,
+    pub(super) requests: ExtendRequests,
 }
 
 impl Hold {
@@ -79,6 +83,8 @@ impl Hold {
             hold_end,
             renewing: recipe.options.renew,
             next_renewal: Tick::NEVER,
+            doubted_at: None,
+            healing: None,
             // A holder that releases the lock soon never needs the connection, and on a slow link it takes long to open.
             warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
             round,
@@ -135,14 +141,14 @@ impl Hold {
 
     /// Ends the renewals; no further answer matters. Gives the callers that still wait for an extend.
     pub(super) fn stop(&mut self) -> Vec<CallId> {
-        self.renewing = false;
+        (self.renewing, self.doubted_at) = (false, None);
         self.extensions.stop();
         // The request under way is still among them.
         self.requests.give_up()
     }
 
     pub(super) fn wake_at(&self) -> Tick {
-        let planned = if self.renewing || !self.requests.is_empty() { self.next_renewal } else { Tick::NEVER };
+        let planned = if self.extends() { self.next_renewal } else { Tick::NEVER };
         let next = self.extensions.times_out().unwrap_or(planned);
         let warms_at = if self.renewing { self.warms_at } else { Tick::NEVER };
         next.min(self.requests.gives_up()).min(self.validity_end).min(warms_at)
@@ -168,7 +174,7 @@ impl Hold {
         answer: &Answer,
         now: Tick,
         out: &mut Vec<Command>,
-    ) {
+    ) -> Option<Loss> {
         match answer {
             Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote => {
                 self.round.readings[server] = Some(Reading { sent: self.round.sent, server_us: reply.time_us });
@@ -181,6 +187,7 @@ impl Hold {
             }
             _ => self.forget_vote((server, step), answer, now),
         }
+        self.healed_alone(recipe, step, answer, now, out)
     }
 
     /// Notes an answer to the granted round that doesn't count; after a loss none counts. The key expires or is released. The
@@ -231,8 +238,9 @@ impl Hold {
                 let span = if self.renewing && !mutant!(ExtendDelaysRenewal) { span.max(ttl) } else { span };
                 self.send(recipe, span, now, rounds, out);
                 self.requests.sent(*rounds);
-            } else if self.renewing {
-                self.send(recipe, ttl, now, rounds, out);
+            } else if self.extends() {
+                // A hold that isn't renewed is only confirmed: it lasts no longer than it does anyway.
+                self.send(recipe, if self.renewing { ttl } else { self.validity_end.since(now) }, now, rounds, out);
             }
         }
         None
@@ -279,6 +287,10 @@ impl Hold {
                 None
             }
             Heard::Nothing | Heard::Forgot => None,
+            Heard::Open(Progress::Refused(LossReason::Missing, _), true) if self.may_heal_alone(recipe) => {
+                self.heal_alone(recipe, now, out);
+                None
+            }
             Heard::Open(Progress::Refused(reason, seen), _) => {
                 let loss = Loss::new(reason, now.since(self.validity_end));
                 let conflict = reason == LossReason::Conflict;
@@ -298,7 +310,7 @@ impl Hold {
         }
     }
 
-    fn confirmed(&mut self, recipe: &Recipe, extension: &Extension, now: Tick, out: &mut Vec<Command>) {
+    pub(super) fn confirmed(&mut self, recipe: &Recipe, extension: &Extension, now: Tick, out: &mut Vec<Command>) {
         let latest = self.extensions.current().map_or(extension.sent, |current| current.sent);
         let counted_from = match extension.sent {
             _ if mutant!(ExtensionValidFromReply) => now,
@@ -318,33 +330,13 @@ impl Hold {
         let mut event = self.event(recipe, kind);
         event.took = Some(now.since(extension.sent));
         out.push(Command::Emit(event));
-        if !self.requests.is_empty() {
+        self.doubted_at = self.doubted_at.filter(|doubted_at| extension.sent < *doubted_at);
+        if !self.requests.is_empty() || self.doubted_at.is_some() {
             self.next_renewal = now;
         }
         for server in (0..recipe.servers.len()).filter(|server| extension.is_forgetful(*server)) {
             self.heal(recipe, server, now, out);
         }
-    }
-
-    /// Writes the key again on a server that lost it, after a majority confirmed that it is ours.
-    fn heal(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
-        let Some(confirmed) = self.extensions.confirmed() else { return };
-        // Behind the heal the server may still read our acquire, whose new vote would be released, or the release of such a vote.
-        // Either would delete the key on which validity counts. One heal is enough.
-        let ballot = &self.round.ballot;
-        let overtakes = now < self.unsure_until[server] || ballot.is_pending(server) || ballot.is_above(server, self.fence);
-        if overtakes && !mutant!(HealOvertakes) {
-            return;
-        }
-        let op = Op::Heal {
-            keys: Arc::clone(&recipe.keys),
-            owner: Arc::clone(&self.round.owner),
-            ttl_ms: wire_millis(confirmed.span),
-            fence: self.fence,
-        };
-        self.unsure_until[server] = if mutant!(HealForgotten) { Tick::default() } else { Tick::NEVER };
-        let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
-        out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
     }
 
     /// The time of the next renewal; `NEVER` once validity reaches the end that `max_hold` sets.
@@ -360,6 +352,10 @@ impl Hold {
         out.extend(self.requests.give_up_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
         let left = self.validity_end.since(now);
         let mut pause = (left / 8).min(LONGEST_PAUSE).max(least_pause(recipe));
+        if self.doubted_at.is_some_and(|doubted_at| extension.sent < doubted_at) {
+            // The connection to the old primary was given up, and the one to the new primary is there.
+            pause = Duration::ZERO;
+        }
         if now >= extension.times_out {
             self.timeouts += 1;
             // The round has waited already.
@@ -367,7 +363,8 @@ impl Hold {
         }
         let again = now.after(pause).min(self.requests.last_try());
         // If an earlier round was confirmed meanwhile, there is no hurry.
-        self.next_renewal = if self.requests.is_empty() { again.max(self.renewal_after(recipe)) } else { again };
+        self.next_renewal =
+            if self.requests.is_empty() && self.doubted_at.is_none() { again.max(self.renewal_after(recipe)) } else { again };
     }
 
     /// The ticket with which another process adopts the hold.

@@ -50,7 +50,7 @@ pub(in crate::protocol) struct Bench {
 
 impl Bench {
     pub(in crate::protocol) fn held(recipe: Recipe) -> Self {
-        let now = Now { tick: at(0), wall_us: 0 };
+        let now = Now { tick: at(0), wall_us: 0, servers_us: 0 };
         let kept_until = at(0).after(recipe.options.ttl);
         let servers = recipe.servers.len();
         let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
@@ -70,7 +70,7 @@ impl Bench {
 
     fn handle(&mut self, input: Input, answer: &mut dyn FnMut(usize, Tick) -> Option<(Duration, Answer)>) {
         let mut out = Vec::new();
-        self.machine.handle(Now { tick: self.now, wall_us: 0 }, input, &mut out);
+        self.machine.handle(Now { tick: self.now, wall_us: 0, servers_us: 0 }, input, &mut out);
         for command in out {
             match command {
                 Command::Send { server, tag, request } if tag.step == Step::Extend => {

@@ -13,6 +13,7 @@ mod ending;
 mod extend_requests;
 mod extension;
 mod fence_end;
+mod heal;
 mod hold;
 mod inspection;
 mod jump;
@@ -188,6 +189,8 @@ pub enum Input {
     Hint(usize, Hint),
     /// A server announces releases from now on, or no longer.
     Listens(usize),
+    /// Another node answers for this server, or its node was restarted: it may have lost the hold.
+    NewEra(usize),
     /// The role in the local queue changed; with the time of the next try, `None` for at once.
     Role(Role, Option<Tick>),
     /// The caller of the acquire no longer wants it.

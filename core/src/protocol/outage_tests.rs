@@ -53,7 +53,7 @@ impl Process {
             response_timeout: ms(1_000),
             unavailable_after: ms(5_000),
         };
-        let machine = Acquisition::new(Arc::new(recipe), seat, 1, Now { tick: at(0), wall_us: 0 });
+        let machine = Acquisition::new(Arc::new(recipe), seat, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
         let mut process = Self { machine, now: at(0), sent: None, rounds: 0, acquired: None, ended: None };
         process.bring(Input::Start);
         process
@@ -61,7 +61,7 @@ impl Process {
 
     fn bring(&mut self, input: Input) {
         let mut out = Vec::new();
-        self.machine.handle(Now { tick: self.now, wall_us: 0 }, input, &mut out);
+        self.machine.handle(Now { tick: self.now, wall_us: 0, servers_us: 0 }, input, &mut out);
         for command in out {
             match command {
                 Command::Send { tag, request, .. } => {

@@ -23,10 +23,10 @@ fn a_server_that_queues_the_winner_after_its_grant_learns_that_it_left() {
         let seat = queues.join("l", 1, false);
         let entry = seat.slot.entry().to_string();
         let recipe = Arc::new(recipe(3));
-        let mut machine = Acquisition::new(recipe, Some(seat), 1, Now { tick: at(0), wall_us: 0 });
+        let mut machine = Acquisition::new(recipe, Some(seat), 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
         let bring = |machine: &mut Acquisition, input| {
             let mut out = Vec::new();
-            machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut out);
+            machine.handle(Now { tick: at(1), wall_us: 0, servers_us: 0 }, input, &mut out);
             out
         };
         bring(&mut machine, Input::Start);
@@ -58,10 +58,11 @@ fn a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_gra
                     slot.arrived(0, 9, (at(0), false));
                 }
             };
-            let mut machine = Acquisition::new(Arc::new(recipe(servers)), Some(seat), 1, Now { tick: at(0), wall_us: 0 });
+            let mut machine =
+                Acquisition::new(Arc::new(recipe(servers)), Some(seat), 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
             let mut bring = |input| {
                 let mut out = Vec::new();
-                machine.handle(Now { tick: at(1), wall_us: 0 }, input, &mut out);
+                machine.handle(Now { tick: at(1), wall_us: 0, servers_us: 0 }, input, &mut out);
                 out
             };
             hears(0);

@@ -21,7 +21,7 @@ impl Bench {
     fn held() -> Self {
         let mut recipe = recipe(3);
         recipe.options.renew = false;
-        let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0 });
+        let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
         let mut bench = Self { machine, asked: Vec::new(), heals: 0 };
         bench.bring(at(0), Input::Start);
         for server in [0, 1] {
@@ -33,7 +33,7 @@ impl Bench {
 
     fn bring(&mut self, now: Tick, input: Input) {
         let mut out = Vec::new();
-        self.machine.handle(Now { tick: now, wall_us: 0 }, input, &mut out);
+        self.machine.handle(Now { tick: now, wall_us: 0, servers_us: 0 }, input, &mut out);
         for command in out {
             match command {
                 Command::Send { server, tag: Tag { step: Step::Release, .. }, .. } => self.asked.push((now, server)),

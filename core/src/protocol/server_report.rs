@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn at(wall_us: u64) -> Now {
-        Now { tick: Tick::default(), wall_us }
+        Now { tick: Tick::default(), wall_us, servers_us: 0 }
     }
 
     #[test]

@@ -30,6 +30,14 @@ impl State {
         }
     }
 
+    /// A server may have lost the key since this time. Says whether there is a hold to confirm.
+    pub(super) fn doubt(&mut self, now: Tick) -> bool {
+        if let Self::Held(hold) = self {
+            hold.doubt(now);
+        }
+        matches!(self, Self::Held(_))
+    }
+
     /// The value of the hold and the time of its grant, while the lock is held.
     pub(super) fn hold(&self) -> Option<(&Arc<str>, Tick)> {
         if let Self::Held(hold) = self { Some((hold.owner(), hold.granted)) } else { None }

@@ -120,6 +120,10 @@ impl Server for MemoryServer {
         self.deliver();
     }
 
+    fn clock(&self, at: Tick) -> Option<u64> {
+        Some(self.clock.at(at))
+    }
+
     fn listen(&self, channel: &str, listener: Listener) -> bool {
         self.memory().listeners.lock().entry(channel.to_owned()).or_default().push(Arc::downgrade(&listener));
         listener(Notice::Listening);
@@ -155,7 +159,11 @@ impl ServerClock {
     }
 
     fn now_us(self) -> u64 {
-        self.wall_us.saturating_add(clock::micros(Tick::now().since(self.tick)))
+        self.at(Tick::now())
+    }
+
+    fn at(self, now: Tick) -> u64 {
+        self.wall_us.saturating_add(clock::micros(now.since(self.tick)))
     }
 }
 

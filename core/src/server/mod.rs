@@ -97,7 +97,15 @@ pub trait Server: Send + Sync + 'static {
     /// Starts an operation.
     fn submit(&self, request: Request, completion: Completion);
 
-    /// Prepares for operations of the background, for example by opening a connection: a hold is renewed soon. Must not block.
+    /// The server's clock at this time, in microseconds since the epoch, as far as it is known; never ahead of what the server
+    /// itself shows. Fences are proposed by it. Without it a quorum gets proposals by this machine's clock.
+    fn clock(&self, at: Tick) -> Option<u64> {
+        let _ = at;
+        None
+    }
+
+    /// Prepares for operations of the background, for example by opening a connection: something is held, and renewed sooner or
+    /// later. It is called again every half a minute while something is held. Must not block.
     fn warm(&self) {}
 
     /// Starts to listen to `channel`. Each client calls it once at most.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::clock::Tick;
 use crate::event::callback::{Panic, caught};
 use crate::event::emitter::Emitter;
 use crate::server::{Completion, Listener, Request, Server};
@@ -40,6 +41,13 @@ impl Server for OwnServer {
     /// An operation whose submission panics has an unknown outcome: its completion is dropped.
     fn submit(&self, request: Request, completion: Completion) {
         self.told(|| self.server.submit(request, completion));
+    }
+
+    fn clock(&self, at: Tick) -> Option<u64> {
+        caught(|| self.server.clock(at)).unwrap_or_else(|panic| {
+            self.panicked(&panic);
+            None
+        })
     }
 
     fn warm(&self) {

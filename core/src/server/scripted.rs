@@ -176,6 +176,10 @@ impl Server for ScriptedServer {
         self.memory.address()
     }
 
+    fn clock(&self, at: Tick) -> Option<u64> {
+        self.memory.clock(at)
+    }
+
     fn submit(&self, request: Request, completion: Completion) {
         let now = Tick::now();
         if now > request.deadline {

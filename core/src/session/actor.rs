@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::api::held::Held;
-use crate::clock::{Now, Tick};
+use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::callback::{Panic, caught};
 use crate::event::{Event, EventKind};
@@ -94,7 +94,7 @@ impl LockActor {
         acquirer: Acquirer,
     ) -> Arc<Self> {
         let state = ActorState {
-            machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), Now::read()),
+            machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), session.now()),
             inbox: VecDeque::new(),
             busy: false,
             failed: false,
@@ -240,7 +240,7 @@ impl LockActor {
         state.busy = true;
         let mut commands = Vec::new();
         while let Some(input) = state.inbox.pop_front() {
-            if let Err(panic) = caught(|| state.machine.handle(Now::read(), input, &mut commands)) {
+            if let Err(panic) = caught(|| state.machine.handle(self.session.now(), input, &mut commands)) {
                 // `busy` stays set: the machine must not be used again.
                 return self.fail(state, &panic);
             }
@@ -334,6 +334,9 @@ impl LockActor {
         let acquirer = self.state.lock().acquirer.take();
         if let (Ok(Some(grant)), Some(context)) = (&result, self.context) {
             self.session.tasks.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
+        }
+        if matches!(result, Ok(Some(_))) {
+            self.session.tend();
         }
         if self.recipe.hear_all_first && matches!(result, Ok(Some(_))) {
             self.session.has_heard_all();

@@ -16,27 +16,30 @@ mod tasks;
 mod wakeups;
 mod warnings;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-#[cfg(feature = "testing")]
-use crate::clock::Tick;
+use crate::clock::{Now, Tick};
 use crate::entropy;
 use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind, callback};
 use crate::io::runtime::Runtime;
+use crate::io::timers::Alarm;
 use crate::op::QuorumConfig;
 use crate::options::ClientOptions;
 use crate::owner::Signature;
 use crate::process::Process;
 use crate::protocol::Input;
 use crate::server::Server;
-use crate::session::registry::Registry;
+pub(crate) use crate::session::registry::Registry;
 use crate::session::tasks::Tasks;
 use crate::session::wakeups::Wakeups;
 use crate::session::warnings::Warnings;
 use crate::sync::Mutex;
+
+/// The pause between two notices to the servers that something is held.
+const TENDING: Duration = Duration::from_secs(30);
 
 /// A client in the process that uses it. A forked child gets a new session, and never touches the parent's.
 pub(crate) struct Session {
@@ -50,10 +53,13 @@ pub(crate) struct Session {
     emitter: Emitter,
     /// Set before the registry is read for closing, so an acquisition that is registered later finds it set.
     closing: AtomicBool,
+    /// Whether the alarm is set with which the servers are told that something is held.
+    tends: AtomicBool,
+    alarm_id: u64,
     /// Whether an acquire has waited for the answers of all servers.
     heard_all: AtomicBool,
     seeds: Mutex<fastrand::Rng>,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) tasks: Tasks,
     wakeups: Wakeups,
     warnings: Warnings,
@@ -66,10 +72,12 @@ impl Session {
         options: Arc<ClientOptions>,
         quorum_config: Option<QuorumConfig>,
         emitter: Emitter,
+        registry: Arc<Registry>,
     ) -> Self {
         let signature = Signature::of_this_process(options.app_name().as_deref());
         let mut seeds = fastrand::Rng::with_seed(entropy::draw());
         let client = format!("{:016x}", seeds.u64(..));
+        let alarm_id = runtime.next_id();
         Self {
             of: Process::current(),
             runtime,
@@ -81,9 +89,11 @@ impl Session {
             options,
             emitter,
             closing: AtomicBool::new(false),
+            tends: AtomicBool::new(false),
+            alarm_id,
             heard_all: AtomicBool::new(false),
             seeds: Mutex::new(seeds),
-            registry: Registry::default(),
+            registry,
             tasks: Tasks::default(),
             warnings: Warnings::default(),
         }
@@ -106,6 +116,12 @@ impl Session {
         self.servers.len()
     }
 
+    /// The time, by this machine and by the servers.
+    pub(crate) fn now(&self) -> Now {
+        let now = Now::read();
+        now.with_servers(self.servers.len(), self.servers.iter().filter_map(|server| server.clock(now.tick)))
+    }
+
     pub(crate) fn emit(&self, event: &Event) {
         self.emitter.emit(event);
     }
@@ -126,7 +142,7 @@ impl Session {
 
     /// The time in which a server has to answer.
     pub(crate) fn response_timeout(&self) -> Duration {
-        self.options.response_timeout_for(self.quorum_config.is_none())
+        self.options.response_timeout_for(self.servers.len() == 1)
     }
 
     /// Whether the next acquire has to wait for the answers of all servers.
@@ -173,6 +189,19 @@ impl Session {
         self.servers.iter().for_each(|server| server.warm());
     }
 
+    /// Something is held: from now on the servers are told so every half a minute, as long as that is true.
+    pub(crate) fn tend(self: &Arc<Self>) {
+        // Read first: every grant comes here, and most find it set.
+        if !self.tends.load(Ordering::Relaxed) && !self.tends.swap(true, Ordering::SeqCst) {
+            self.set_tending();
+        }
+    }
+
+    fn set_tending(self: &Arc<Self>) {
+        let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as _;
+        self.runtime.set_alarm(Tick::now().after(TENDING), self.alarm_id, alarm);
+    }
+
     /// Closes the client within a response timeout: acquires fail, holds are lost and released, connections end.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
@@ -194,5 +223,19 @@ impl Session {
         let mut event = Event::new(EventKind::Warning);
         event.server = self.addresses.get(server).cloned();
         event
+    }
+}
+
+impl Alarm for Session {
+    fn ring(self: Arc<Self>) {
+        if self.registry.is_anything_held(Tick::now()) {
+            self.warm();
+            return self.set_tending();
+        }
+        self.tends.store(false, Ordering::SeqCst);
+        // A hold that was granted before the line above found the alarm set.
+        if self.registry.is_anything_held(Tick::now()) {
+            self.tend();
+        }
     }
 }

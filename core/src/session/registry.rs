@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::clock::Tick;
+use crate::protocol::Input;
 use crate::session::actor::LockActor;
 use crate::sync::Mutex;
 
@@ -37,6 +39,20 @@ impl Registry {
 
     pub(super) fn all(&self) -> Vec<Arc<LockActor>> {
         self.actors.lock().values().cloned().collect()
+    }
+
+    /// Confirms every hold: a server may have lost it, because another node answers for the server. The hold that ends first is
+    /// confirmed first.
+    pub(crate) fn confirm(&self, server: usize) {
+        let mut actors = self.all();
+        actors.sort_by_key(|actor| actor.valid_until());
+        for actor in actors {
+            actor.send(Input::NewEra(server));
+        }
+    }
+
+    pub(super) fn is_anything_held(&self, now: Tick) -> bool {
+        self.actors.lock().values().any(|actor| now < actor.valid_until())
     }
 
     /// Waits until every acquisition is finished, at most for `timeout`.

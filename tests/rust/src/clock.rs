@@ -58,6 +58,18 @@ impl Drop for ServerClock {
     }
 }
 
+/// Runs one test of this test program again, by a clock that is ahead by a time, and with an environment variable. Gives what it
+/// prints.
+pub fn run_ahead(forward: Duration, test: &str, (variable, value): (&str, &str)) -> String {
+    let clock = ServerClock::new(&format!("locktender-ahead-{}", process::id()));
+    clock.jump(forward);
+    let mut command = Command::new("env");
+    command.args(clock.environment()).arg(format!("{variable}={value}")).arg(env::current_exe().unwrap());
+    let output = command.args(["--exact", test, "--nocapture"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// The compiled library: made once per checkout and change.
 static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     let source = checkout().join("tests/clock.c");

@@ -18,6 +18,7 @@ mod tether;
 
 pub use binary::Binary;
 pub use checkout::{certificate, checkout};
+pub use clock::run_ahead;
 pub use connection::{Connection, Reply};
 pub use events::Events;
 pub use link::Fault;

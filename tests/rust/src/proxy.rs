@@ -92,12 +92,17 @@ impl Proxy {
         self.door = Some(Door { open, thread });
     }
 
-    /// Passes new connections to another port from now on: a failover.
+    /// Passes new connections to another port from now on, and cuts the others: a failover.
     pub fn redirect(&mut self, upstream: u16) {
+        self.lead_to(upstream);
+        self.cut();
+    }
+
+    /// Passes new connections to another port from now on. The others stay as they are.
+    pub fn lead_to(&mut self, upstream: u16) {
         self.refuse();
         self.upstream = upstream;
         self.accept();
-        self.cut();
     }
 
     /// Begins a black hole: passes no byte in either direction. Connections stay open, new ones are accepted, and all are silent.

@@ -22,7 +22,7 @@ const EPOCH: u64 = 1_800_000_000_000_000;
 const CONFIG: QuorumConfig = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
 
 fn at(ms: u64) -> Now {
-    Now { tick: Tick::from_micros(1_000_000 + ms * 1_000), wall_us: EPOCH + ms * 1_000 }
+    Now { tick: Tick::from_micros(1_000_000 + ms * 1_000), wall_us: EPOCH + ms * 1_000, servers_us: EPOCH + ms * 1_000 }
 }
 
 fn recipe() -> Arc<Recipe> {

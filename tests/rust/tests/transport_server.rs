@@ -28,7 +28,10 @@ fn releases_queued_while_the_server_is_down_are_done_when_it_is_back_and_acquire
     }
     assert_eq!(server.command(&["EXISTS", "a", "b", "c"]), Reply::Int(0));
     let states: Vec<_> = subject.states.try_iter().collect();
-    assert!(matches!(&states[..], [ServerState::Failed(_), ServerState::Recovered]), "{states:?}");
+    let [ServerState::Failed(_), ServerState::Recovered, ServerState::FailedOver(new)] = &states[..] else {
+        panic!("{states:?}")
+    };
+    assert!(new.old_era != new.new_era && new.address == Some(format!("127.0.0.1:{}", server.port())), "{new:?}");
     subject.ask(acquire("c", "owner")).unwrap();
 }
 

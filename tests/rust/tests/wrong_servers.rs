@@ -94,11 +94,11 @@ fn a_node_of_a_cluster_among_several_servers() {
 #[test]
 fn a_sentinel() {
     // Word by word what Valkey 9.1 and Redis 8.2 say.
-    let unknown = "+OK\r\n-ERR unknown command 'EVAL', with args beginning with: '-- Asks whether' '1' '{~lt}:marker' \r\n";
+    let unknown = "-ERR unknown command 'EVAL', with args beginning with: '-- Asks whether' '1' '{~lt}:marker' \r\n";
     for mode in ["server_mode", "redis_mode"] {
-        let info = format!("# Server\r\n{mode}:sentinel\r\nos:Linux\r\n");
-        let info = format!("${}\r\n{info}\r\n", info.len());
-        let answers = vec![unknown.to_owned(), info];
+        let bulk = |info: &str| format!("${}\r\n{info}\r\n", info.len());
+        let server = bulk(&format!("# Server\r\n{mode}:sentinel\r\nos:Linux\r\n"));
+        let answers = vec![server + "-ERR unknown command 'INFO'\r\n+OK\r\n" + unknown];
         let error = fails(&at(&answering(answers)));
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
         for words in ["this is a sentinel", "redis+sentinel:// is not supported yet"] {

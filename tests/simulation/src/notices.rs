@@ -1,4 +1,4 @@
-//! Notices: the notices of servers for waiters, and the loss of some.
+//! Notices: the notices of servers for waiters and the loss of some, new eras, and faults on the way.
 
 use std::sync::Arc;
 
@@ -89,5 +89,18 @@ impl World {
         for Wakeup { waiter, role, at } in wakeups {
             self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Role(role, at) });
         }
+    }
+
+    /// Another node answers for a server, as far as the client can tell: every hold is confirmed.
+    pub(super) fn confirm(&mut self, client: usize, server: usize) {
+        for slot in self.processes[client].live.clone() {
+            self.queue.add(self.now, Happening::Bring { client, slot, input: Input::NewEra(server) });
+        }
+    }
+
+    /// Notes a fault between a client and a server that lasts for `span`.
+    pub(super) fn disturb(&mut self, client: usize, server: usize, span: u64) {
+        let route = &mut self.routes[client][server];
+        route.troubled_until = route.troubled_until.max(self.now + span);
     }
 }

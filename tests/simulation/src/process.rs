@@ -73,7 +73,10 @@ impl World {
     pub(super) fn read_clocks(&self, client: usize) -> Now {
         let process = &self.processes[client];
         let tick = process.clock.at(self.now);
-        Now { tick: Tick::from_micros(tick), wall_us: (self.epoch_us + self.now).saturating_add_signed(process.wall_ahead) }
+        let wall_us = (self.epoch_us + self.now).saturating_add_signed(process.wall_ahead);
+        let now = Now { tick: Tick::from_micros(tick), wall_us, servers_us: 0 };
+        let clocks = self.routes[client].iter().filter_map(|route| route.ways[0].server_clock(now.tick));
+        now.with_servers(self.plan.servers, clocks)
     }
 
     /// Brings an input to an acquisition, and carries out its commands.

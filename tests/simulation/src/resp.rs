@@ -207,8 +207,15 @@ pub(super) fn message(resp3: bool, channel: &str, payload: &str) -> String {
     format!("{}3\r\n{}{}{}", if resp3 { '>' } else { '*' }, bulk("smessage"), bulk(channel), bulk(payload))
 }
 
-/// A server's answer to `INFO`.
-pub(super) fn info(run_id: &str) -> String {
+/// A server's answer to `INFO`, of each section.
+pub(super) fn info(run_id: &str, time_us: u64) -> String {
     let version = if run_id.ends_with(['0', '2', '4', '6', '8']) { 6 } else { 7 };
-    bulk(&format!("redis_version:{version}.2.0\r\nrun_id:{run_id}\r\nredis_mode:standalone\r\n"))
+    let server =
+        format!("redis_version:{version}.2.0\r\nrun_id:{run_id}\r\nredis_mode:standalone\r\nserver_time_usec:{time_us}\r\n");
+    bulk(&format!("{server}role:master\r\nmaster_replid:era-{run_id}\r\n"))
+}
+
+/// A server's answer to `TIME`.
+pub(super) fn time(time_us: u64) -> String {
+    format!("*2\r\n{}{}", bulk(&(time_us / 1_000_000).to_string()), bulk(&(time_us % 1_000_000).to_string()))
 }

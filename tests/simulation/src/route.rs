@@ -8,8 +8,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Input, Step, Tag};
-use locktender::internals::redis::{Connection, Effect, Health, Input as Event, Job, Role, Settings};
+use locktender::internals::redis::{Connection, Effect, Input as Event, Job, Primary, Role, ServerState, Settings};
 use locktender::op::{Failure, FailureKind, Op};
 use locktender::server::{Completion, Listener, Notice, Request};
 
@@ -80,13 +81,18 @@ impl Way {
     pub(super) fn is_over(&self) -> bool {
         self.connection.is_over()
     }
+
+    /// The server's clock, as the client knows it.
+    pub(super) fn server_clock(&self, at: Tick) -> Option<u64> {
+        self.connection.server_clock(at)
+    }
 }
 
 impl Route {
     pub(super) fn new(ways: usize, settings: &Arc<Settings>, rng: &mut fastrand::Rng) -> Self {
-        let health = Arc::new(Health::new(|_| ()));
+        let primary = Arc::new(Primary::new(|_| ()));
         let way = |_| Way {
-            connection: Connection::new(Arc::clone(settings), Arc::clone(&health), rng.u64(..)),
+            connection: Connection::new(Arc::clone(settings), Arc::clone(&primary), rng.u64(..)),
             sockets: [Socket::Closed; 2],
             attempt: 0,
             was_up: false,
@@ -135,12 +141,6 @@ impl Route {
 }
 
 impl World {
-    /// Notes a fault between a client and a server that lasts for `span`.
-    pub(super) fn disturb(&mut self, client: usize, server: usize, span: u64) {
-        let route = &mut self.routes[client][server];
-        route.troubled_until = route.troubled_until.max(self.now + span);
-    }
-
     /// The contract's `submit`.
     pub(super) fn submit(&mut self, client: usize, server: usize, slot: usize, tag: Tag, request: Request) {
         let way = self.rng.usize(..self.routes[client][server].ways.len());
@@ -187,7 +187,8 @@ impl World {
                 Effect::Complete(completion, answer) => completion.complete(answer),
                 Effect::Tell(_, Notice::Message(message)) => self.receive(client, server, &message),
                 Effect::Tell(_, notice) => self.set_listening(client, server, notice == Notice::Listening),
-                Effect::Report(_) => (),
+                Effect::Report(ServerState::FailedOver(_)) => self.confirm(client, server),
+                Effect::Report(_) | Effect::Look(_) => (),
             }
         }
         self.effects = effects;
@@ -322,7 +323,7 @@ impl World {
     fn set_alarm(&mut self, client: usize, server: usize, way: usize) {
         let wakes = &mut self.routes[client][server].ways[way];
         let wake_at = wakes.connection.wake_at();
-        if wake_at == locktender::internals::clock::Tick::NEVER {
+        if wake_at == Tick::NEVER {
             return;
         }
         let at = self.processes[client].clock.when(wake_at.as_micros()).max(self.now);

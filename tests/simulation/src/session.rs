@@ -90,7 +90,8 @@ impl World {
                 }
                 "%1\r\n$5\r\nproto\r\n:3\r\n".to_owned()
             }
-            "INFO" => resp::info(self.nodes[server].run_id()),
+            "INFO" => resp::info(self.nodes[server].run_id(), self.nodes[server].wall_us(self.now)),
+            "TIME" => resp::time(self.nodes[server].wall_us(self.now)),
             "SUBSCRIBE" | "SSUBSCRIBE" => {
                 let Some(session) = self.session(client, server, way, conn) else { return String::new() };
                 session.subscribed |= command == "SSUBSCRIBE";

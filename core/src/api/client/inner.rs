@@ -14,12 +14,12 @@ use crate::event::{Event, EventKind, Sink};
 use crate::io::reactor::LazyReactor;
 use crate::io::runtime::Runtime;
 use crate::op::QuorumConfig;
-use crate::options::ClientOptions;
+use crate::options::{ClientOptions, Failover};
 use crate::server::Server;
 use crate::server::memory::MemoryServer;
 use crate::server::own::OwnServer;
 use crate::server::redis::{self, RedisServer, ServerState};
-use crate::session::Session;
+use crate::session::{Registry, Session};
 
 /// The data that a client's clones share.
 pub(crate) struct Inner {
@@ -51,7 +51,9 @@ impl Inner {
 
     pub(super) fn quorum_config(&self) -> Option<QuorumConfig> {
         let servers = u32::try_from(self.server_count()).unwrap_or(u32::MAX);
-        (servers > 1).then(|| QuorumConfig { servers, max_ttl_ms: millis(self.options.max_ttl) })
+        // A single server in quarantine is a quorum of one.
+        let has_marker = servers > 1 || self.options.failover == Failover::Quarantine;
+        has_marker.then(|| QuorumConfig { servers, max_ttl_ms: millis(self.options.max_ttl) })
     }
 
     /// The session of this process: its servers, and nothing held yet.
@@ -59,12 +61,23 @@ impl Inner {
         let runtime = Runtime::current()?;
         let quorum_config = self.quorum_config();
         let reactor = Arc::default();
-        let servers = self.sources()?.iter().map(|source| self.connect(source, &runtime, &reactor));
-        let servers = servers.collect::<Result<Vec<_>, Error>>()?;
-        Ok(Session::new(runtime, servers, Arc::clone(&self.options), quorum_config, self.emitter.clone()))
+        let registry = Arc::new(Registry::default());
+        let connect = |(number, source)| {
+            let confirm = confirm_on(&runtime, &registry, number);
+            self.connect(source, &runtime, &reactor, confirm)
+        };
+        let servers = self.sources()?.iter().enumerate().map(connect).collect::<Result<Vec<_>, Error>>()?;
+        Ok(Session::new(runtime, servers, Arc::clone(&self.options), quorum_config, self.emitter.clone(), registry))
     }
 
-    fn connect(&self, source: &Source, runtime: &Runtime, reactor: &Arc<LazyReactor>) -> Result<Arc<dyn Server>, Error> {
+    /// A server of the client. `confirm` is called for each new era of the server.
+    fn connect(
+        &self,
+        source: &Source,
+        runtime: &Runtime,
+        reactor: &Arc<LazyReactor>,
+        confirm: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Arc<dyn Server>, Error> {
         match source {
             Source::Own(server) => Ok(Arc::new(OwnServer::new(Arc::clone(server), self.emitter.clone()))),
             Source::Url(url) => match memory_name(url) {
@@ -72,8 +85,14 @@ impl Inner {
                 None => {
                     let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
                     let (quorum_config, host) = (self.quorum_config(), runtime.handle());
-                    let timeout = self.options.response_timeout_for(quorum_config.is_none());
-                    let tell = move |state: ServerState| emitter.emit(&server_event(&address, state));
+                    let timeout = self.options.response_timeout_for(self.server_count() == 1);
+                    let tell = move |state: ServerState| {
+                        let has_failed_over = matches!(state, ServerState::FailedOver(_));
+                        emitter.emit(&server_event(&address, state));
+                        if has_failed_over {
+                            confirm();
+                        }
+                    };
                     let server = RedisServer::driven(url, &self.options, timeout, quorum_config, host, reactor, tell)?;
                     Ok(server)
                 }
@@ -83,14 +102,31 @@ impl Inner {
 }
 
 fn server_event(address: &str, state: ServerState) -> Event {
-    let (kind, message) = match state {
-        ServerState::Failed(failure) => (EventKind::ServerFailed, Some(failure.message)),
-        ServerState::Recovered => (EventKind::ServerRecovered, None),
+    let mut event = match state {
+        ServerState::Failed(failure) => Event { message: Some(failure.message), ..Event::new(EventKind::ServerFailed) },
+        ServerState::Recovered => Event::new(EventKind::ServerRecovered),
+        ServerState::FailedOver(failover) => Event {
+            message: Some(
+                "another node answers for this server, or its node was restarted: every hold is confirmed now".to_owned(),
+            ),
+            address: failover.address,
+            old_era: Some(failover.old_era.to_string()),
+            new_era: Some(failover.new_era.to_string()),
+            ..Event::new(EventKind::FailedOver)
+        },
     };
-    let mut event = Event::new(kind);
     event.server = Some(address.to_owned());
-    event.message = message;
     event
+}
+
+/// Has the I/O thread confirm every hold, all in one write: the connection of renewals is there.
+fn confirm_on(runtime: &Runtime, registry: &Arc<Registry>, server: usize) -> impl Fn() + Send + Sync + 'static {
+    let (host, registry) = (runtime.handle().clone(), Arc::downgrade(registry));
+    move || {
+        if let Some(registry) = registry.upgrade() {
+            drop(host.spawn(async move { registry.confirm(server) }));
+        }
+    }
 }
 
 impl Drop for Inner {

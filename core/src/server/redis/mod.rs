@@ -5,7 +5,7 @@
 //! them. The crate `redis` appears nowhere outside this directory.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -20,12 +20,13 @@ pub use self::commands::script::Script;
 pub use self::connection::buffers::Buffers;
 pub use self::connection::connection::Connection;
 pub use self::connection::effect::{Effect, Input, Role};
-pub use self::connection::health::Health;
 pub use self::connection::listener::ChannelListener;
 pub use self::connection::pipeline::Job;
+pub use self::connection::primary::Primary;
 use self::routes::Routes;
 pub use self::settings::Settings;
 use self::transport::url::Target;
+use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::reactor::LazyReactor;
 use crate::op::{Failure, QuorumConfig};
@@ -40,13 +41,26 @@ pub enum ServerState {
     Failed(Failure),
     /// The server answers again.
     Recovered,
+    /// A new era has begun: another node answers for the server, or the node was restarted.
+    FailedOver(Failover),
+}
+
+/// The begin of a new era of a server. What the old era granted last may be lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failover {
+    /// The address of the node that answers now.
+    pub address: Option<String>,
+    /// The name of the era before: a replication id.
+    pub old_era: Arc<str>,
+    /// The name of the new era.
+    pub new_era: Arc<str>,
 }
 
 /// One Redis or Valkey server, with a connection for each kind of caller. A connection is made when it is first needed, and
 /// replaced when it breaks.
 pub struct RedisServer {
     address: String,
-    routes: Routes,
+    routes: Arc<Routes>,
 }
 
 impl RedisServer {
@@ -82,7 +96,16 @@ impl RedisServer {
     ) -> Result<Arc<Self>, Error> {
         let settings = Settings::new(url, options, response_timeout, quorum_config)?;
         let address = settings.target.address.clone();
-        let routes = Routes::new(settings, Health::new(on_state), host, Arc::clone(reactor));
+        let routes = Arc::new_cyclic(|routes: &Weak<Routes>| {
+            let routes = Weak::clone(routes);
+            let tell = move |state: ServerState| {
+                let others = routes.upgrade().filter(|_| matches!(state, ServerState::FailedOver(_)));
+                // The other connections leave the old primary before anybody hears of the new one.
+                others.inspect(|routes| routes.wake());
+                on_state(state);
+            };
+            Routes::new(settings, Primary::new(tell), host, Arc::clone(reactor))
+        });
         Ok(Arc::new(Self { address, routes }))
     }
 }
@@ -109,6 +132,10 @@ impl Server for RedisServer {
 
     fn submit(&self, request: Request, completion: Completion) {
         self.routes.submit(Job::new(request, completion));
+    }
+
+    fn clock(&self, at: Tick) -> Option<u64> {
+        self.routes.clock(at)
     }
 
     fn warm(&self) {

@@ -12,13 +12,14 @@ use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use crate::clock::Tick;
 use crate::io::reactor::LazyReactor;
 use crate::io::runtime::{is_on_this_thread, of_the_caller};
 use crate::server::redis::connection::effect::Input;
 use crate::server::redis::connection::failure::closed;
-use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::reactor_task::ReactorTask;
 use crate::server::redis::transport::tokio_task;
@@ -26,7 +27,7 @@ use crate::server::redis::transport::tokio_task;
 /// The connections to one server.
 pub(crate) struct Routes {
     settings: Arc<Settings>,
-    health: Arc<Health>,
+    primary: Arc<Primary>,
     host: Handle,
     background: UnboundedSender<Input>,
     per_runtime: ArcSwap<Vec<RuntimeRoute>>,
@@ -45,13 +46,13 @@ struct RuntimeRoute {
 }
 
 impl Routes {
-    pub(crate) fn new(settings: Settings, health: Health, host: &Handle, reactor: Arc<LazyReactor>) -> Self {
-        let (settings, health) = (Arc::new(settings), Arc::new(health));
-        let background = open(&settings, &health, host);
+    pub(crate) fn new(settings: Settings, primary: Primary, host: &Handle, reactor: Arc<LazyReactor>) -> Self {
+        let (settings, primary) = (Arc::new(settings), Arc::new(primary));
+        let background = open(&settings, &primary, host);
         let (host, closed) = (host.clone(), AtomicBool::new(false));
         Self {
             settings,
-            health,
+            primary,
             host,
             background,
             per_runtime: ArcSwap::default(),
@@ -82,7 +83,7 @@ impl Routes {
         if self.closed.load(Ordering::SeqCst) {
             return self.reactor_task.get()?.as_ref();
         }
-        let open = || self.reactor.get().map(|reactor| ReactorTask::new(&self.settings, &self.health, &self.host, reactor));
+        let open = || self.reactor.get().map(|reactor| ReactorTask::new(&self.settings, &self.primary, &self.host, reactor));
         self.reactor_task.get_or_init(open).as_ref()
     }
 
@@ -102,13 +103,18 @@ impl Routes {
     }
 
     fn admit(&self, caller: &Handle) -> UnboundedSender<Input> {
-        let inbox = open(&self.settings, &self.health, caller);
+        let inbox = open(&self.settings, &self.primary, caller);
         let route = RuntimeRoute { host: caller.id(), inbox: inbox.clone() };
         self.per_runtime.rcu(|per_runtime| {
             let alive = per_runtime.iter().filter(|route| !route.inbox.is_closed());
             alive.cloned().chain([route.clone()]).collect::<Vec<_>>()
         });
         inbox
+    }
+
+    /// The server's clock at this time.
+    pub(crate) fn clock(&self, at: Tick) -> Option<u64> {
+        self.primary.clock.at(at)
     }
 
     /// Makes the background's route connect.
@@ -120,6 +126,18 @@ impl Routes {
     /// Listens on the background's route; says whether that route still runs.
     pub(crate) fn listen(&self, listener: ChannelListener) -> bool {
         self.background.send(Input::Listen(listener)).is_ok()
+    }
+
+    /// Wakes every connection: what they know of the server has changed.
+    pub(crate) fn wake(&self) {
+        if let Some(Some(reactor_task)) = self.reactor_task.get() {
+            reactor_task.wake();
+        }
+        // A route that has ended has no connection.
+        let _ = self.background.send(Input::Wake);
+        for route in self.per_runtime.load().iter() {
+            let _ = route.inbox.send(Input::Wake);
+        }
     }
 
     /// Gives up all operations but releases, also those that are submitted later.
@@ -156,8 +174,8 @@ impl Drop for Routes {
     }
 }
 
-fn open(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle) -> UnboundedSender<Input> {
+fn open(settings: &Arc<Settings>, primary: &Arc<Primary>, host: &Handle) -> UnboundedSender<Input> {
     let (sender, inbox) = unbounded_channel();
-    host.spawn(tokio_task::run(Arc::clone(settings), inbox, Arc::clone(health)));
+    host.spawn(tokio_task::run(Arc::clone(settings), inbox, Arc::clone(primary)));
     sender
 }

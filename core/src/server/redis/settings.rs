@@ -19,6 +19,16 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The longest that a hold may remain, for a server with a marker.
+    pub(crate) fn max_ttl(&self) -> Option<Duration> {
+        self.quorum_config.map(|config| Duration::from_millis(config.max_ttl_ms))
+    }
+
+    /// Whether the server is a single one, and in quarantine after a failover. Then its era has to be known.
+    pub(crate) fn needs_era(&self) -> bool {
+        self.quorum_config.is_some_and(|config| config.servers == 1)
+    }
+
     /// The settings of a server at `url`. Reads certificate files, but does no network I/O.
     ///
     /// # Errors

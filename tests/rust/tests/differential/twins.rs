@@ -54,12 +54,12 @@ pub(crate) struct Twins {
 impl Twins {
     pub(crate) fn start(binary: &Binary) -> Self {
         let server = ServerOptions::new().binary(binary).start();
-        let info = server.command(&["INFO", "server"]).text().unwrap();
-        let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap().trim().to_owned();
+        let info = server.command(&["INFO", "replication"]).text().unwrap();
+        let run_id = info.lines().find_map(|line| line.strip_prefix("master_replid:")).unwrap().trim().to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let host = runtime.handle().clone();
         thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
-        // As a member of a quorum, because only that learns the server's run id.
+        // As a member of a quorum, because only that learns the server's era.
         let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
         let options = ClientOptions::default();
         let subject = || RedisServer::new(&server.unix_url(), &options, PATIENCE, quorum_config, host.clone(), |_| {}).unwrap();

@@ -90,6 +90,9 @@ fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act:
             let heard = Heard { connection, read, words };
             let decided = match &*heard.words[0] {
                 "CLIENT" | "AUTH" | "SELECT" => Act::Answer("+OK\r\n".into()),
+                "TIME" => Act::Answer("*2\r\n$1\r\n0\r\n$1\r\n1\r\n".into()),
+                // It tells nothing of itself.
+                "INFO" if heard.words.len() == 2 => Act::Answer("-NOPERM\r\n".into()),
                 // The greeting is no lock's script: it has one key, the server's marker.
                 "EVAL" if heard.words[2] == "1" => Act::Answer(answer("ok", None)),
                 _ => {

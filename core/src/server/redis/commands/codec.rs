@@ -10,6 +10,7 @@ use crate::error::quoted::quoted;
 use crate::machine::{self, SHOWN_BYTES, UNKNOWN_RUN_ID};
 use crate::name::Keys;
 use crate::op::{Answer, Failure, FailureKind, Op, Queued, QuorumConfig, Reply, Verdict};
+use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::rights;
@@ -77,9 +78,9 @@ impl<'a> Words<'a> {
         self
     }
 
-    fn member(&mut self, quorum_config: Option<&QuorumConfig>, run_id: Option<&'a str>) {
+    fn member(&mut self, quorum_config: Option<&QuorumConfig>, era: &'a str) {
         if let Some(quorum_config) = quorum_config {
-            self.number(quorum_config.servers).number(quorum_config.max_ttl_ms).text(run_id.unwrap_or(UNKNOWN_RUN_ID));
+            self.number(quorum_config.servers).number(quorum_config.max_ttl_ms).text(era);
         }
     }
 
@@ -114,26 +115,17 @@ fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// What a server has said of itself in the handshake, as far as commands depend on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Peer {
-    /// The run id, if it was asked for.
-    pub(crate) run_id: Option<Arc<str>>,
-    /// Whether it reads the header of a script.
-    pub(crate) reads_header: bool,
-}
-
-/// The command for an operation.
-pub(crate) fn command<'a>(op: &'a Op, peer: &'a Peer, form: Form) -> Words<'a> {
-    let run_id = peer.run_id.as_deref();
+/// The command for an operation, on a server that gave this greeting.
+pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Words<'a> {
+    let (era, has_header) = (greeting.era_id().unwrap_or(UNKNOWN_RUN_ID), greeting.is_since_7);
     let mut command = Words(Vec::with_capacity(WORDS));
     let Some(script) = Script::of(op) else {
         command.text("INFO");
         return command;
     };
     match form {
-        Form::BySha => command.text("EVALSHA").0.push(Word::Hash(script.sha(peer.reads_header))),
-        Form::ByText => command.text("EVAL").0.push(Word::Text(script.text(peer.reads_header))),
+        Form::BySha => command.text("EVALSHA").0.push(Word::Hash(script.sha(has_header))),
+        Form::ByText => command.text("EVAL").0.push(Word::Text(script.text(has_header))),
     }
     match op {
         Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
@@ -152,8 +144,7 @@ pub(crate) fn command<'a>(op: &'a Op, peer: &'a Peer, form: Form) -> Words<'a> {
             command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
             match quorum_config {
                 Some(QuorumConfig { servers, max_ttl_ms }) => {
-                    let run_id = run_id.unwrap_or(UNKNOWN_RUN_ID);
-                    command.0.push(Word::Made(format!("n={servers} max_ttl={max_ttl_ms} run={run_id} since=0")));
+                    command.0.push(Word::Made(format!("n={servers} max_ttl={max_ttl_ms} run={era} since=0")));
                 }
                 // Most acquires need few of these words, and empty ones at the end are left out.
                 None => command.without_empty_end(begin),
@@ -190,8 +181,8 @@ pub(crate) fn command<'a>(op: &'a Op, peer: &'a Peer, form: Form) -> Words<'a> {
                 command.text(name);
             }
         }
-        Op::Greet { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(quorum_config.as_ref(), run_id),
-        Op::Trust { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(Some(quorum_config), run_id),
+        Op::Greet { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(quorum_config.as_ref(), era),
+        Op::Trust { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(Some(quorum_config), era),
     }
     command
 }

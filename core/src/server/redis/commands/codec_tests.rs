@@ -5,6 +5,7 @@ use redis::RedisError;
 use super::*;
 use crate::name::Kind;
 use crate::op::{Adoption, Place};
+use crate::server::redis::commands::greeting::Era;
 use crate::server::redis::commands::refusal::failure;
 
 fn keys() -> Arc<Keys> {
@@ -129,18 +130,19 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         (Op::Greet { quorum_config: Some(quorum_config) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
         (Op::Trust { quorum_config }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
     ] {
-        for reads_header in [false, true] {
-            let peer = Peer { run_id: Some("run".into()), reads_header };
-            let by_sha = words(&command(&op, &peer, Form::BySha));
+        for is_since_7 in [false, true] {
+            let era = Era { id: "run".into(), run_id: None, is_first: false };
+            let greeting = Greeting { era: Some(era), is_since_7, ..Greeting::default() };
+            let by_sha = words(&command(&op, &greeting, Form::BySha));
             assert_eq!(
                 (by_sha[0].as_str(), by_sha[1].len(), &by_sha[2..]),
                 ("EVALSHA", 40, &*expected.iter().map(|word| word.to_string()).collect::<Vec<_>>())
             );
-            let by_text = words(&command(&op, &peer, Form::ByText));
+            let by_text = words(&command(&op, &greeting, Form::ByText));
             assert_eq!((by_text[0].as_str(), &by_text[2..]), ("EVAL", &by_sha[2..]));
             assert_eq!(redis::Script::new(&by_text[1]).get_hash(), by_sha[1]);
             let without = matches!(op, Op::Inspect { .. } | Op::Greet { .. });
-            assert_eq!(by_text[1].starts_with("#!lua"), reads_header && !without, "{op:?}");
+            assert_eq!(by_text[1].starts_with("#!lua"), is_since_7 && !without, "{op:?}");
         }
     }
 }

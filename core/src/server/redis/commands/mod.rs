@@ -1,10 +1,11 @@
 //! Commands and replies: the bytes that a server gets, and the meaning of its answers. Pure.
 //!
 //! `codec` writes the command of an operation and reads its reply. `replies` finds the end of each reply, by `extent`. `script` has
-//! the scripts. `info`, `rights` and `refusal` read the other answers of a server. Nothing here knows a connection.
+//! the scripts. `greeting`, `info`, `rights` and `refusal` read the other answers of a server. Nothing here knows a connection.
 
 pub(crate) mod codec;
 pub(crate) mod extent;
+pub(crate) mod greeting;
 pub(crate) mod info;
 pub(crate) mod refusal;
 pub(crate) mod replies;

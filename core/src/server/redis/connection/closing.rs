@@ -40,7 +40,7 @@ impl Connection {
     /// Ends a close that has nothing left to wait for.
     pub(super) fn end_if_over(&mut self, now: Tick, out: &mut Vec<Effect>) {
         if !self.is_over() && self.closing.is_some_and(|until| now >= until || !self.is_awaited()) {
-            self.end(out);
+            self.end(now, out);
         }
     }
 
@@ -54,10 +54,11 @@ impl Connection {
     }
 
     /// Gives up the socket and all operations that still wait.
-    fn end(&mut self, out: &mut Vec<Effect>) {
+    fn end(&mut self, now: Tick, out: &mut Vec<Effect>) {
         self.backlog.refuse(&closed(false), |_| true, out);
         let state = std::mem::replace(&mut self.state, State::Over);
         if let State::Up(mut conversation) = state {
+            self.primary.disconnected(conversation.era, now);
             out.extend(conversation.pipeline.take(|_| true).into_iter().map(|job| job.end(Err(closed(true)))));
             out.push(Effect::Drop(Role::Operations));
         } else if matches!(state, State::Opening(_) | State::Greeting(_)) {

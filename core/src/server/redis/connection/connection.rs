@@ -4,10 +4,11 @@
 //! input it writes the bytes that the buffers have to write, and it wakes the connection at [`Connection::wake_at`].
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::clock::Tick;
-use crate::op::{Answer, Failure, FailureKind, Op};
+use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
 use crate::server::redis::commands::codec::Form;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::backlog::Backlog;
@@ -19,9 +20,9 @@ use crate::server::redis::connection::failure::{
     broke_by, closed, disconnected, is_servers_fault, no_answer, no_connection, too_late,
 };
 use crate::server::redis::connection::handshake::Handshake;
-use crate::server::redis::connection::health::Health;
-use crate::server::redis::connection::pipeline::{Job, Landing, Pipeline};
-use crate::server::redis::connection::subscriber::Subscriber;
+use crate::server::redis::connection::pipeline::{Job, Landing};
+use crate::server::redis::connection::primary::Primary;
+use crate::server::redis::connection::subscriber::{Question, Subscriber};
 use crate::server::redis::settings::Settings;
 
 /// The state of the socket for operations.
@@ -38,16 +39,21 @@ pub(super) enum State {
 /// One way to a server, over all the sockets that it uses one after the other.
 pub struct Connection {
     pub(super) settings: Arc<Settings>,
-    health: Arc<Health>,
+    pub(super) primary: Arc<Primary>,
+    /// The address of the peer of the last socket.
+    pub(super) peer: Option<SocketAddr>,
     pub(super) rng: fastrand::Rng,
     pub(super) state: State,
     /// The operations that wait for a socket: none while the connection is up.
     pub(super) backlog: Backlog,
-    backoff: Backoff,
+    pub(super) backoff: Backoff,
     /// The reason why the last attempt failed. It answers operations that come before the next attempt.
-    last_failure: Option<Failure>,
+    pub(super) last_failure: Option<Failure>,
     /// Whether an operation was refused since the last attempt, so that another attempt is worth it.
     wanted: bool,
+    /// The time until which a connection is wanted because of holds, and the time of the next look for a successor of its peer.
+    pub(super) tended_until: Tick,
+    pub(super) looks_at: Tick,
     /// Whether a close has begun: then only releases are accepted.
     pub(super) given_up: bool,
     /// The time at which a close stops waiting for releases. Set by the close.
@@ -59,16 +65,19 @@ pub struct Connection {
 impl Connection {
     /// A connection without any operation so far. `seed` spreads the attempts of several connections to connect again.
     #[must_use]
-    pub fn new(settings: Arc<Settings>, health: Arc<Health>, seed: u64) -> Self {
+    pub fn new(settings: Arc<Settings>, primary: Arc<Primary>, seed: u64) -> Self {
         Self {
             settings,
-            health,
+            primary,
+            peer: None,
             rng: fastrand::Rng::with_seed(seed),
             state: State::Down,
             backlog: Backlog::new(),
             backoff: Backoff::default(),
             last_failure: None,
             wanted: false,
+            tended_until: Tick::default(),
+            looks_at: Tick::default(),
             given_up: false,
             closing: None,
             subscriber: None,
@@ -81,7 +90,7 @@ impl Connection {
         let state = match &self.state {
             State::Up(conversation) => conversation.pipeline.due(),
             State::Greeting(handshake) => handshake.until(),
-            State::Down if self.is_wanted() => self.backoff.until(),
+            State::Down if self.is_wanted(self.backoff.until()) => self.backoff.until(),
             State::Down | State::Opening(_) => Tick::NEVER,
             State::Over => return Tick::NEVER,
         };
@@ -132,9 +141,10 @@ impl Connection {
 
     /// Takes one input, and appends the effects that the transport has to carry out.
     pub fn handle(&mut self, now: Tick, input: Input, out: &mut Vec<Effect>) {
+        self.follow(now, out);
         match input {
             Input::Submit(job) => self.submit(job, now, out),
-            Input::Warm => self.wanted |= matches!(self.state, State::Down),
+            Input::Warm => self.tend(now, out),
             Input::Listen(listener) => self.listen(listener),
             Input::Opened(Role::Operations) => self.opened(out),
             Input::Unopened(Role::Operations, failure) => {
@@ -184,16 +194,19 @@ impl Connection {
         }
     }
 
-    /// Whether there should be a connection.
-    fn is_wanted(&self) -> bool {
-        self.wanted || !self.backlog.is_empty() || self.subscriber.as_ref().is_some_and(Subscriber::wants_first)
+    /// Whether there should be a connection at that time.
+    fn is_wanted(&self, at: Tick) -> bool {
+        self.wanted
+            || at < self.tended_until
+            || !self.backlog.is_empty()
+            || self.subscriber.as_ref().is_some_and(Subscriber::wants_first)
     }
 
     /// Starts connecting, if a connection is wanted and the back-off allows it.
     fn pursue(&mut self, now: Tick, out: &mut Vec<Effect>) {
         // After a close only releases wait.
         let worth_it = self.closing.is_none_or(|until| now < until && !self.backlog.is_empty());
-        if matches!(self.state, State::Down) && self.is_wanted() && now >= self.backoff.until() && worth_it {
+        if matches!(self.state, State::Down) && self.is_wanted(now) && now >= self.backoff.until() && worth_it {
             self.wanted = false;
             self.state = State::Opening(now);
             out.push(Effect::Open(Role::Operations));
@@ -216,14 +229,9 @@ impl Connection {
         if let State::Greeting(handshake) = &mut self.state {
             match handshake.read() {
                 None => {}
-                Some(Ok(peer)) => {
+                Some(judged) => {
                     let buffers = std::mem::take(&mut handshake.buffers);
-                    let pipeline = Pipeline::new(peer, self.settings.response_timeout);
-                    self.connected(Box::new(Conversation { buffers, pipeline, is_last: self.given_up }), now, out);
-                }
-                Some(Err(failure)) => {
-                    out.push(Effect::Drop(Role::Operations));
-                    self.unconnected(&failure, now, out);
+                    self.judged(judged, buffers, now, out);
                 }
             }
         }
@@ -240,7 +248,9 @@ impl Connection {
                     Landing::Unknown(job) if now < job.request.deadline => conversation.send(job, Form::ByText, now),
                     Landing::Instead(job) if now < job.request.deadline => conversation.send(job, Form::BySha, now),
                     Landing::Unknown(job) | Landing::Instead(job) => out.push(job.end(Err(too_late()))),
-                    Landing::Heard(question, value) => self.heard(question, value, now, out),
+                    Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
+                    Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
+                    Landing::Heard(question, value, _) => self.heard(question, value, now, out),
                     Landing::Late => {}
                     Landing::Broken(error) => self.broken(&refusal::failure(&error, true), now, out),
                 },
@@ -248,19 +258,10 @@ impl Connection {
         }
     }
 
-    fn connected(&mut self, mut conversation: Box<Conversation>, now: Tick, out: &mut Vec<Effect>) {
-        self.backlog.drain(now, |job| conversation.send(job, Form::BySha, now), out);
-        self.state = State::Up(conversation);
-        // A replica greets like a primary; only an answer shows that it is not a primary any more.
-        if self.last_failure.take().is_none_or(|failure| failure.kind != FailureKind::ReadOnly) {
-            out.extend(self.health.recovered().map(Effect::Report));
-        }
-    }
-
-    fn unconnected(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
+    pub(super) fn unconnected(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
         self.state = State::Down;
         self.backoff.failed(now, self.rng.f64());
-        out.extend(self.health.failed(failure).map(Effect::Report));
+        out.extend(self.primary.health.failed(failure).map(Effect::Report));
         // A server of another quorum will not accept this client's releases either.
         let hopeless = failure.kind == FailureKind::Mismatch;
         self.backlog.refuse(failure, |job| hopeless || !job.request.op.survives_reconnect(), out);
@@ -271,14 +272,17 @@ impl Connection {
     }
 
     fn answered(&mut self, job: Job, answer: Answer, now: Tick, out: &mut Vec<Effect>) {
+        if matches!(&answer, Ok(reply) if matches!(reply.verdict, Verdict::Quarantine { .. })) {
+            self.doubt_era(now);
+        }
         // The state is reported before the answer: the receiver of the answer then knows the state.
         let fault = match &answer {
             Ok(_) => {
-                out.extend(self.health.recovered().map(Effect::Report));
+                out.extend(self.primary.health.recovered().map(Effect::Report));
                 None
             }
             Err(failure) if is_servers_fault(failure.kind) => {
-                out.extend(self.health.failed(failure).map(Effect::Report));
+                out.extend(self.primary.health.failed(failure).map(Effect::Report));
                 Some(failure.clone())
             }
             Err(_) => None,
@@ -307,15 +311,16 @@ impl Connection {
         let State::Up(conversation) = &self.state else { return };
         let useful = conversation.pipeline.answered();
         if conversation.pipeline.is_busy() {
-            out.extend(self.health.failed(failure).map(Effect::Report));
+            out.extend(self.primary.health.failed(failure).map(Effect::Report));
         }
         self.leave(failure, useful, now, out);
     }
 
     /// Gives the socket up. Releases wait for the next one; the outcome of the other operations is unknown.
-    fn leave(&mut self, failure: &Failure, useful: bool, now: Tick, out: &mut Vec<Effect>) {
+    pub(super) fn leave(&mut self, failure: &Failure, useful: bool, now: Tick, out: &mut Vec<Effect>) {
         let State::Up(mut conversation) = std::mem::replace(&mut self.state, State::Down) else { return };
         out.push(Effect::Drop(Role::Operations));
+        self.primary.disconnected(conversation.era, now);
         self.backoff.broke(now, useful, self.rng.f64());
         self.last_failure = Some(Failure::not_applied(failure.kind, failure.message.clone()));
         let unknown = Failure { maybe_applied: true, ..failure.clone() };
@@ -350,7 +355,7 @@ impl Connection {
             half_open = overdue.silent;
             let failure = no_answer(self.settings.response_timeout);
             if overdue.slow {
-                out.extend(self.health.failed(&failure).map(Effect::Report));
+                out.extend(self.primary.health.failed(&failure).map(Effect::Report));
             }
             out.extend(overdue.late.into_iter().map(|job| job.end(Err(failure.clone()))));
         }

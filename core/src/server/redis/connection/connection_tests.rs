@@ -17,8 +17,8 @@ pub(in super::super) const ENTRY: &str = "f:c:1 host=h pid=1";
 pub(in super::super) const TIMEOUT: Duration = Duration::from_secs(1);
 const START: Tick = Tick::from_micros(1_000_000);
 
-/// The answer of a server outside a quorum to the handshake.
-pub(in super::super) const GREETED: &str = "+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+/// The answer of a server outside a quorum to the handshake. It doesn't permit `INFO`.
+pub(in super::super) const GREETED: &str = "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
 
 /// A connection, with its effects and the bytes that it wrote.
 pub(in super::super) struct Test {
@@ -29,6 +29,11 @@ pub(in super::super) struct Test {
 
 impl Test {
     pub(in super::super) fn new() -> Self {
+        Self::of(Arc::new(Primary::new(|_| ())))
+    }
+
+    /// A test with one of several connections to a server.
+    pub(in super::super) fn of(primary: Arc<Primary>) -> Self {
         let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
         let settings = Settings {
             target,
@@ -37,11 +42,11 @@ impl Test {
             connect_timeout: TIMEOUT,
             response_timeout: TIMEOUT,
         };
-        let connection = Connection::new(Arc::new(settings), Arc::new(Health::new(|_| ())), 7);
+        let connection = Connection::new(Arc::new(settings), primary, 7);
         Self { connection, now: START, out: Vec::new() }
     }
 
-    /// A test with a connection that is up.
+    /// A test with a connection that is up, while nothing is held.
     pub(in super::super) fn connected() -> Self {
         let mut test = Self::new();
         test.bring(Input::Warm);
@@ -68,6 +73,7 @@ impl Test {
     pub(in super::super) fn effects(&mut self) -> Vec<&'static str> {
         let name = |effect| match effect {
             Effect::Open(Role::Operations) => "open",
+            Effect::Look(_) => "look",
             Effect::Drop(Role::Operations) => "drop",
             Effect::Open(Role::Listening) => "open to listen",
             Effect::Drop(Role::Listening) => "drop listening",
@@ -81,6 +87,7 @@ impl Test {
             }
             Effect::Report(ServerState::Failed(_)) => "failed",
             Effect::Report(ServerState::Recovered) => "recovered",
+            Effect::Report(ServerState::FailedOver(_)) => "failed over",
         };
         self.out.drain(..).map(name).collect()
     }
@@ -91,6 +98,8 @@ impl Test {
         self.bring(Input::Opened(Role::Operations));
         assert!(self.wrote().contains("SETNAME"), "who we are is said first");
         self.says(GREETED);
+        // A connection that breaks stays down until it is wanted.
+        self.connection.tended_until = Tick::default();
     }
 
     pub(in super::super) fn says(&mut self, bytes: &str) {

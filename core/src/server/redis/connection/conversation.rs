@@ -1,9 +1,12 @@
 //! Conversation: the commands and the answers on one socket after its handshake.
 
+use std::time::Duration;
+
 use redis::{PushKind, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
+use crate::op::Op;
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::pipeline::{Job, Pipeline};
@@ -15,7 +18,18 @@ pub(crate) struct Conversation {
     pub(crate) pipeline: Pipeline,
     /// Whether the client goes, and may have no time to send anything again.
     pub(crate) is_last: bool,
+    /// The number of the era in which it began.
+    pub(crate) era: u64,
+    /// The times from which on the server is asked again for its clock and for its era.
+    clock_due: Tick,
+    era_due: Tick,
 }
+
+/// The least pause between two readings of the server's clock. A fast clock of a client then matters for as long at most.
+const CLOCK: Duration = Duration::from_secs(1);
+
+/// The least pause between two questions for the server's era.
+const ERA: Duration = Duration::from_secs(5);
 
 /// A reply or a message of the server.
 pub(crate) enum Said {
@@ -26,17 +40,35 @@ pub(crate) enum Said {
 }
 
 impl Conversation {
-    /// Sends an operation after those before it. The first extension is sent as text: on a slow link its hold could end while a
-    /// server asks for the script. So is the last release.
+    /// Begins, on a socket whose server was greeted just now.
+    pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, era: u64, now: Tick) -> Self {
+        Self { buffers, pipeline, is_last: false, era, clock_due: now.after(CLOCK), era_due: now.after(ERA) }
+    }
+
+    /// Sends an operation after those before it. The server's clock is read ahead of an acquire: the next one proposes a fence by
+    /// it. The first extension is sent as text: on a slow link its hold could end while a server asks for the script. So is the
+    /// last release.
     pub(crate) fn send(&mut self, job: Job, form: Form, now: Tick) {
+        if matches!(job.request.op, Op::Acquire { .. }) && now >= self.clock_due {
+            self.clock_due = now.after(CLOCK);
+            self.ask(&[Question::Time], "", now);
+        }
         let op = &job.request.op;
         let is_urgent = op.counts_late() && !mutant!(FirstExtensionByHash) || self.is_last && !mutant!(LastReleaseByHash);
         let form = if is_urgent && !self.pipeline.knows_script(op) { Form::ByText } else { form };
-        codec::command(op, self.pipeline.peer(), form).write(self.buffers.output.end());
+        codec::command(op, self.pipeline.greeting(), form).write(self.buffers.output.end());
         self.pipeline.push(job, form, now);
     }
 
-    /// Asks questions for the subscriber.
+    /// Asks whether the server is still in the era that it was greeted in.
+    pub(crate) fn doubt_era(&mut self, now: Tick) {
+        if now >= self.era_due {
+            self.era_due = now.after(ERA);
+            self.ask(&[Question::Era], "", now);
+        }
+    }
+
+    /// Asks questions.
     pub(crate) fn ask(&mut self, questions: &[Question], channel: &str, now: Tick) {
         for question in questions {
             self.buffers.output.end().extend(question.command(channel));

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 
 use crate::op::{Answer, Failure};
 use crate::server::redis::ServerState;
@@ -22,7 +23,7 @@ pub enum Role {
 pub enum Input {
     /// An operation to do.
     Submit(Job),
-    /// Operations will follow soon.
+    /// Something is held: operations will follow. It comes again, every half a minute, while something is held.
     Warm,
     /// A channel to listen to. Only the first listener counts.
     Listen(ChannelListener),
@@ -46,6 +47,8 @@ pub enum Input {
 pub enum Effect {
     /// Open a socket to the target, within the connect timeout.
     Open(Role),
+    /// Look whether the name of the server still leads to this peer.
+    Look(SocketAddr),
     /// Close the socket, or give up the attempt to open one.
     Drop(Role),
     /// End an operation.
@@ -60,6 +63,7 @@ impl fmt::Debug for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open(role) => write!(f, "Open({role:?})"),
+            Self::Look(peer) => write!(f, "Look({peer})"),
             Self::Drop(role) => write!(f, "Drop({role:?})"),
             Self::Complete(_, answer) => write!(f, "Complete({answer:?})"),
             Self::Tell(_, notice) => write!(f, "Tell({notice:?})"),

@@ -8,8 +8,8 @@ use redis::{RedisError, RedisResult, Value};
 use crate::clock::Tick;
 use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind, Op, Verdict};
-use crate::server::redis::commands::codec::{self, Form, Peer};
-use crate::server::redis::commands::info;
+use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::Role;
@@ -22,8 +22,6 @@ pub(crate) struct Handshake {
     pub(crate) buffers: Buffers,
     steps: Vec<Step>,
     answers: Vec<RedisResult<Value>>,
-    /// Whether the server knows no scripts, and was therefore asked whether it is a sentinel.
-    may_be_sentinel: bool,
     until: Tick,
 }
 
@@ -31,7 +29,7 @@ impl Handshake {
     /// Begins on a new socket; `until` is the end of the time that connecting may take.
     pub(crate) fn begin(settings: &Arc<Settings>, role: Role, until: Tick) -> Self {
         let mut buffers = Buffers::default();
-        let mut steps = Vec::with_capacity(4);
+        let mut steps = Vec::with_capacity(6);
         // A connection that only listens needs no database, and asks nothing of the server.
         let needed = |step| role == Role::Operations || matches!(step, Step::Credentials | Step::Name);
         for (step, command) in questions(settings).into_iter().filter(|(step, _)| needed(*step)) {
@@ -39,7 +37,7 @@ impl Handshake {
             buffers.output.end().extend(command);
         }
         let answers = Vec::with_capacity(steps.len());
-        Self { settings: Arc::clone(settings), buffers, steps, answers, may_be_sentinel: false, until }
+        Self { settings: Arc::clone(settings), buffers, steps, answers, until }
     }
 
     /// The time at which the handshake has taken too long.
@@ -53,28 +51,14 @@ impl Handshake {
         Failure::not_applied(FailureKind::Timeout, format!("connected, but no answer within {span} ms"))
     }
 
-    /// Takes the bytes that were read. When the handshake ends, gives what the server has said, or the failure.
-    pub(crate) fn read(&mut self) -> Option<Result<Peer, Failure>> {
+    /// Takes the bytes that were read. When the handshake ends, gives what the server told of itself, or the failure.
+    pub(crate) fn read(&mut self) -> Option<Result<Greeting, Failure>> {
         while let Some(answer) = self.buffers.replies.next() {
-            if self.may_be_sentinel {
-                let mode = answer.as_ref().ok().and_then(mode);
-                let is_sentinel = mode.as_deref() == Some("sentinel");
-                let sentinel = || Failure::not_applied(FailureKind::Mismatch, refusal::SENTINEL);
-                return Some(if is_sentinel { Err(sentinel()) } else { self.judged() });
-            }
-            let is_last = answer.is_err();
+            let is_last = answer.is_err() || self.answers.len() + 1 == self.steps.len();
             self.answers.push(answer);
             if is_last {
                 return Some(self.judged());
             }
-            if self.answers.len() < self.steps.len() {
-                continue;
-            }
-            if !self.answers.iter().any(is_scriptless) {
-                return Some(self.judged());
-            }
-            self.may_be_sentinel = true;
-            self.buffers.output.end().extend(redis::cmd("INFO").arg("server").get_packed_command());
         }
         None
     }
@@ -88,34 +72,29 @@ impl Handshake {
         self.judged().err().unwrap_or_else(|| hung_up(&error, &self.settings.target))
     }
 
-    fn judged(&mut self) -> Result<Peer, Failure> {
+    fn judged(&mut self) -> Result<Greeting, Failure> {
         let answers = self.steps.iter().copied().zip(std::mem::take(&mut self.answers));
-        let peer = judge(answers, &self.settings)?;
+        let greeting = judge(answers, &self.settings)?;
         if !self.buffers.replies.is_empty() {
             return Err(Failure::not_applied(FailureKind::Protocol, "more was answered than had been asked"));
         }
-        Ok(peer)
+        Ok(greeting)
     }
-}
-
-/// Whether the server has answered that it runs no scripts.
-fn is_scriptless(answer: &RedisResult<Value>) -> bool {
-    let Ok(Value::ServerError(error)) = answer else { return false };
-    refusal::knows_no_scripts(error.code(), error.details().unwrap_or_default())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Credentials,
+    Server,
+    Replication,
     Database,
     Name,
-    RunId,
-    Greeting,
+    Marker,
 }
 
 /// The questions of a handshake, as bytes.
 pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
-    let mut questions = Vec::with_capacity(4);
+    let mut questions = Vec::with_capacity(6);
     let target = &settings.target;
     if target.user.is_some() || target.password.is_some() {
         let mut command = redis::cmd("AUTH");
@@ -125,27 +104,28 @@ pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
         command.arg(target.password.as_deref().unwrap_or_default());
         questions.push((Step::Credentials, command.get_packed_command()));
     }
+    // A sentinel knows no databases and no scripts, so this comes first. Before version 7 each part is a question of its own.
+    questions.push((Step::Server, redis::cmd("INFO").arg("server").get_packed_command()));
+    questions.push((Step::Replication, redis::cmd("INFO").arg("replication").get_packed_command()));
     if target.database != 0 {
         questions.push((Step::Database, redis::cmd("SELECT").arg(target.database).get_packed_command()));
     }
     questions.push((Step::Name, redis::cmd("CLIENT").arg("SETNAME").arg(&settings.name).get_packed_command()));
-    questions.push(match settings.quorum_config {
-        Some(_) => (Step::RunId, redis::cmd("INFO").arg("server").get_packed_command()),
+    if settings.quorum_config.is_none() {
         // The script as text: one round trip, whatever the server's script cache holds.
-        None => {
-            let mut command = Vec::new();
-            codec::command(&Op::Greet { quorum_config: None }, &Peer::default(), Form::ByText).write(&mut command);
-            (Step::Greeting, command)
-        }
-    });
+        let mut command = Vec::new();
+        codec::command(&Op::Greet { quorum_config: None }, &Greeting::default(), Form::ByText).write(&mut command);
+        questions.push((Step::Marker, command));
+    }
     questions
 }
 
-/// What the server has said, or the reason why there is no connection. A server that hangs up says why first.
-pub(crate) fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, settings: &Settings) -> Result<Peer, Failure> {
-    let mut said = None;
-    let mut peer = Peer::default();
+/// What the server told of itself, or the reason why there is no connection. A server that hangs up says why first.
+pub(crate) fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, settings: &Settings) -> Result<Greeting, Failure> {
+    let (mut said, mut asked) = (None, false);
+    let mut greeting = Greeting::default();
     for (step, answer) in answers {
+        asked |= step == Step::Replication;
         let value = match answer.and_then(Value::extract_error) {
             Ok(value) => value,
             Err(error) if is_transport(&error) => return Err(said.unwrap_or_else(|| hung_up(&error, &settings.target))),
@@ -154,24 +134,27 @@ pub(crate) fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, s
                 match step {
                     // The name is optional: nothing depends on it. But if the server hangs up next, this is the reason.
                     Step::Name => said = said.or(Some(failure)),
-                    Step::RunId | Step::Greeting if error.code() == Some("NOPERM") => {}
+                    Step::Server | Step::Replication | Step::Marker if error.code() == Some("NOPERM") => {}
+                    // A server that doesn't know the command tells nothing of itself.
+                    Step::Server | Step::Replication if error.code() == Some("ERR") && error.detail() != Some(FULL) => {}
                     _ => return Err(said.unwrap_or(failure)),
                 }
                 continue;
             }
         };
         match step {
-            Step::RunId => {
-                check_mode(&value)?;
-                let run_id = field(&value, "run_id").map(Arc::from);
-                let reads_header = major_version(&value).is_some_and(|major| major >= 7);
-                peer = Peer { run_id, reads_header };
-            }
-            Step::Greeting => peer.reads_header = greeted(value)?,
+            Step::Server => greeting.server(&value, settings.quorum_config.is_some())?,
+            Step::Replication => greeting.replication(&value)?,
+            Step::Marker => greeted(value, &mut greeting)?,
             Step::Credentials | Step::Database | Step::Name => {}
         }
     }
-    Ok(peer)
+    if asked && settings.needs_era() && greeting.era.is_none() {
+        let why = "quarantine after a failover needs to know which node answers, and INFO is not permitted or shows no master_replid \
+                   (ACL +info)";
+        return Err(Failure::not_applied(FailureKind::Denied, why));
+    }
+    Ok(greeting)
 }
 
 fn is_transport(error: &RedisError) -> bool {
@@ -240,42 +223,24 @@ fn repeats(text: &str, target: &Target) -> bool {
     !begin.is_empty() && text.contains(begin)
 }
 
-/// Takes the answer to a greeting; gives whether the server reads the header of a script.
-fn greeted(value: Value) -> Result<bool, Failure> {
-    let reads_header = matches!(&value, Value::Array(fields) if matches!(fields.get(5), Some(Value::Int(0x0007_0000..))));
+/// Takes the answer to the script, which refuses the server of a quorum. It also shows the server's clock, and its version where
+/// `INFO` isn't permitted.
+fn greeted(value: Value, greeting: &mut Greeting) -> Result<(), Failure> {
+    let version = if let Value::Array(fields) = &value { fields.get(5) } else { None };
+    greeting.is_since_7 |= matches!(version, Some(Value::Int(0x0007_0000..)));
     let reply = codec::reply(&Op::Greet { quorum_config: None }, value)
         .map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
     if let Verdict::Mismatch { quorum } = reply.verdict {
         let theirs = quoted(&quorum);
-        let message = format!("this client has one server, but the server belongs to a quorum: {theirs}");
+        let message = if quorum.starts_with("n=1 ") {
+            format!("other clients of this server have quarantine for its failovers ({theirs}): all its clients need that option")
+        } else {
+            format!("this client has one server, but the server belongs to a quorum: {theirs}")
+        };
         return Err(Failure::not_applied(FailureKind::Mismatch, message));
     }
-    Ok(reads_header)
-}
-
-/// Refuses a server that can't be one of several servers, whatever it holds.
-fn check_mode(info: &Value) -> Result<(), Failure> {
-    let why = match mode(info).as_deref() {
-        Some("sentinel") => refusal::SENTINEL.to_owned(),
-        Some("cluster") => refusal::cluster("its mode is cluster"),
-        _ => return Ok(()),
-    };
-    Err(Failure::not_applied(FailureKind::Mismatch, why))
-}
-
-/// The mode in which a server runs; Valkey has a word of its own for it.
-fn mode(info: &Value) -> Option<String> {
-    field(info, "redis_mode").or_else(|| field(info, "server_mode"))
-}
-
-/// The first number of a server's version. Valkey shows the version of Redis that it can replace.
-fn major_version(info: &Value) -> Option<u32> {
-    field(info, "redis_version")?.split('.').next()?.parse().ok()
-}
-
-fn field(info: &Value, name: &str) -> Option<String> {
-    let text: String = redis::from_redis_value_ref(info).ok()?;
-    info::field(&text, name)
+    greeting.time_us = Some(reply.time_us);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ fn begun(url: &str) -> Handshake {
 }
 
 /// Gives the handshake bytes.
-fn said(handshake: &mut Handshake, bytes: &str) -> Option<Result<Peer, Failure>> {
+fn said(handshake: &mut Handshake, bytes: &str) -> Option<Result<Greeting, Failure>> {
     handshake.buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
     handshake.buffers.replies.filled(bytes.len());
     handshake.read()
@@ -37,33 +37,48 @@ fn failed(url: &str, answers: &[&str]) -> Failure {
     handshake.closed(None)
 }
 
+/// The answer to `INFO` with one line.
+fn info(line: &str) -> String {
+    format!("${}\r\n{line}\r\n\r\n", line.len() + 2)
+}
+
 #[test]
-fn a_sentinel_is_found_where_no_scripts_are_known() {
-    let unknown = "+OK\r\n-ERR unknown command 'EVAL', with args beginning with: '-- Asks'\r\n";
-    let info = |mode: &str| {
-        let text = format!("redis_mode:{mode}\r\n");
-        format!("${}\r\n{text}\r\n", text.len())
-    };
-    for (answer, kind) in [(info("sentinel"), FailureKind::Mismatch), (info("standalone"), FailureKind::Denied)] {
+fn a_sentinel_is_found_by_its_mode_and_not_by_what_it_lacks() {
+    let unknown = |what: &str| format!("-ERR unknown command '{what}', with args beginning with: '3'\r\n");
+    for (mode, kind) in [("sentinel", FailureKind::Mismatch), ("standalone", FailureKind::Denied)] {
         let mut handshake = begun("redis://localhost");
-        assert!(handshake.buffers.unwritten().windows(7).any(|word| word == b"SETNAME"));
-        handshake.buffers.wrote(handshake.buffers.unwritten().len());
-        assert!(said(&mut handshake, unknown).is_none());
-        assert_eq!(handshake.buffers.unwritten(), b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n");
-        assert_eq!(said(&mut handshake, &answer).unwrap().unwrap_err().kind, kind);
+        let answers = info(&format!("redis_mode:{mode}")) + &info("role:master") + "+OK\r\n" + &unknown("EVAL");
+        assert_eq!(said(&mut handshake, &answers).unwrap().unwrap_err().kind, kind);
     }
-    let mut handshake = begun("redis://localhost");
-    assert!(said(&mut handshake, unknown).is_none());
-    assert_eq!(handshake.closed(None).kind, FailureKind::Denied, "it says no more");
+    let mut with_database = begun("redis://localhost/3");
+    let answers = info("redis_mode:sentinel") + &unknown("INFO") + &unknown("SELECT") + "+OK\r\n" + &unknown("EVAL");
+    assert_eq!(said(&mut with_database, &answers).unwrap().unwrap_err().kind, FailureKind::Mismatch);
+}
+
+#[test]
+fn a_replica_is_refused_and_a_server_that_shows_no_role_is_not() {
+    let greeted = "+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+    for (replication, expected) in [
+        (info("role:slave"), Err(FailureKind::ReadOnly)),
+        (info("role:master"), Ok(true)),
+        ("-NOPERM this user has no permissions to run the 'info' command\r\n".to_owned(), Ok(false)),
+        ("-ERR unknown command 'INFO'\r\n".to_owned(), Ok(false)),
+        ("-LOADING Redis is loading the dataset in memory\r\n".to_owned(), Err(FailureKind::Loading)),
+    ] {
+        let answers = info("redis_version:7.2.4") + &replication + greeted;
+        let judged = said(&mut begun("redis://localhost"), &answers).unwrap();
+        assert_eq!(judged.map(|greeting| greeting.is_primary).map_err(|failure| failure.kind), expected, "{replication}");
+    }
 }
 
 #[test]
 fn more_than_was_asked_for_is_no_server() {
     let mut handshake = begun("redis://localhost");
-    let greeted = "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
-    let failure = said(&mut handshake, &format!("+OK\r\n{greeted}+OK\r\n")).unwrap().unwrap_err();
+    let greeted = "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+    let failure = said(&mut handshake, &format!("{greeted}+OK\r\n")).unwrap().unwrap_err();
     assert_eq!((failure.kind, &*failure.message), (FailureKind::Protocol, "more was answered than had been asked"));
-    assert_eq!(said(&mut begun("redis://localhost"), &format!("+OK\r\n{greeted}")), Some(Ok(Peer::default())));
+    let expected = Greeting { time_us: Some(1), ..Greeting::default() };
+    assert_eq!(said(&mut begun("redis://localhost"), greeted), Some(Ok(expected)));
 }
 
 #[test]
@@ -72,8 +87,8 @@ fn only_what_is_needed_is_said_where_one_only_listens() {
     let mut handshake = Handshake::begin(&settings, Role::Listening, Tick::NEVER);
     let asked = String::from_utf8_lossy(handshake.buffers.unwritten()).into_owned();
     assert!(asked.contains("AUTH") && asked.contains("SETNAME"), "{asked}");
-    assert!(!asked.contains("SELECT") && !asked.contains("EVAL"), "{asked}");
-    assert_eq!(said(&mut handshake, "+OK\r\n+OK\r\n"), Some(Ok(Peer::default())));
+    assert!(!asked.contains("SELECT") && !asked.contains("EVAL") && !asked.contains("INFO"), "{asked}");
+    assert_eq!(said(&mut handshake, "+OK\r\n+OK\r\n"), Some(Ok(Greeting::default())));
 }
 
 #[test]
@@ -81,6 +96,7 @@ fn a_password_that_the_server_repeats_is_not_shown() {
     for password in ["hunter2hunter2hunter2", "hunter2", "hu", "PASSWORD", "geheim\u{1b}x"] {
         let encoded = password.replace('\u{1b}', "%1B");
         let url = format!("redis://ann:{encoded}@localhost/3");
+        let ok = |count: usize| vec!["+OK"; count].join("\r\n");
         let cut = &password[..password.len().min(6)];
         for answers in [
             vec![format!("-ERR unknown command 'AUTH', with args beginning with: 'ann' '{password}' ")],
@@ -89,9 +105,10 @@ fn a_password_that_the_server_repeats_is_not_shown() {
             vec![format!("-WRONGPASS {password} is wrong")],
             vec![format!("-ERR invalid password {password}")],
             vec![format!("-LOADING {password}")],
-            vec!["+OK".to_owned(), format!("-ERR unknown command 'AUTH' 'ann' '{password}'")],
-            vec!["+OK".to_owned(), "+OK".to_owned(), format!("-ERR '{password}'"), "HTTP".to_owned()],
-            vec!["+OK".to_owned(), "+OK".to_owned(), "+OK".to_owned(), format!("-ERR unknown command 'x' '{password}'")],
+            vec!["+OK".to_owned(), format!("-LOADING '{password}'")],
+            vec![ok(3), format!("-ERR unknown command 'AUTH' 'ann' '{password}'")],
+            vec![ok(4), format!("-ERR '{password}'"), "HTTP".to_owned()],
+            vec![ok(5), format!("-ERR unknown command 'x' '{password}'")],
         ] {
             let failure = failed(&url, &answers.iter().map(String::as_str).collect::<Vec<_>>());
             let told = failure.message.replace("password", "");
@@ -112,11 +129,19 @@ fn why_the_first_words_were_refused_is_reported_all_the_same() {
         (&["-ERR AUTH <password> called without any password configured"], FailureKind::Denied, "asks for none (ERR)"),
         (&["-ERR max number of clients reached"], FailureKind::Other, "ERR max number of clients reached"),
         (&["-LOADING Redis is loading"], FailureKind::Loading, "(LOADING)"),
-        (&["+OK", "-ERR DB index is out of range"], FailureKind::Other, "database 3 can't be used: ERR DB index is out of range"),
-        (&["+OK", "+OK", "+OK", "-LOADING Redis is loading"], FailureKind::Loading, "LOADING Redis is loading"),
-        (&["+OK", "+OK", "+OK", "-MOVED 866 127.0.0.1:7001"], FailureKind::Mismatch, "redis+cluster:// is not supported yet"),
         (
-            &["+OK", "+OK", "+OK", "-ERR unknown command 'EVAL', with args beginning with: '-- Asks'"],
+            &["+OK", "+OK", "+OK", "-ERR DB index is out of range"],
+            FailureKind::Other,
+            "database 3 can't be used: ERR DB index is out of range",
+        ),
+        (&["+OK", "+OK", "+OK", "+OK", "+OK", "-LOADING Redis is loading"], FailureKind::Loading, "LOADING Redis is loading"),
+        (
+            &["+OK", "+OK", "+OK", "+OK", "+OK", "-MOVED 866 127.0.0.1:7001"],
+            FailureKind::Mismatch,
+            "redis+cluster:// is not supported yet",
+        ),
+        (
+            &["+OK", "+OK", "+OK", "+OK", "+OK", "-ERR unknown command 'EVAL', with args beginning with: '-- Asks'"],
             FailureKind::Denied,
             "(ERR unknown command 'EVAL')",
         ),
@@ -128,18 +153,10 @@ fn why_the_first_words_were_refused_is_reported_all_the_same() {
 }
 
 #[test]
-fn a_server_from_version_7_on_gets_scripts_with_a_header() {
+fn a_server_that_permits_no_info_shows_its_version_all_the_same() {
     for (version, expected) in [(0, false), (0x0006_02ff, false), (0x0007_0000, true), (0x0008_0203, true)] {
-        let greeted = format!("+OK\r\n*6\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n:{version}\r\n");
-        let peer = said(&mut begun("redis://localhost"), &greeted).unwrap().unwrap();
-        assert_eq!(peer, Peer { run_id: None, reads_header: expected }, "{version:x}");
-    }
-    let quorum_config = Some(crate::op::QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
-    let of_quorum = || Settings { quorum_config, ..settings("redis://localhost") };
-    for (version, expected) in [("6.2.14", false), ("7.0.0", true), ("7.2.4", true), ("10.0.1", true), ("", false)] {
-        let mut handshake = Handshake::begin(&Arc::new(of_quorum()), Role::Operations, Tick::NEVER);
-        let info = format!("redis_version:{version}\r\nrun_id:c0ffee\r\n");
-        let peer = said(&mut handshake, &format!("+OK\r\n${}\r\n{info}\r\n", info.len())).unwrap().unwrap();
-        assert_eq!(peer, Peer { run_id: Some("c0ffee".into()), reads_header: expected }, "{version}");
+        let greeted = format!("-NOPERM\r\n-NOPERM\r\n+OK\r\n*6\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n:{version}\r\n");
+        let greeting = said(&mut begun("redis://localhost"), &greeted).unwrap().unwrap();
+        assert_eq!(greeting.is_since_7, expected, "{version:x}");
     }
 }

@@ -8,7 +8,7 @@ use crate::server::redis::ServerState;
 
 /// Whether the server fails, and the report of each change. Each change is reported once, by the transport of the connection that
 /// saw it.
-pub struct Health {
+pub(crate) struct Health {
     failing: AtomicBool,
     report: Box<dyn Fn(ServerState) + Send + Sync>,
 }

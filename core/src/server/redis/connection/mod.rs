@@ -2,9 +2,10 @@
 //! without I/O.
 //!
 //! [`Connection`](connection::Connection) takes the inputs and gives the effects of `effect`. A transport carries the effects out,
-//! and calls nothing else here but its `buffers`. A `handshake` comes first on every socket, and a `conversation` after it. A
-//! `pipeline` has the commands that were sent. Operations in the `backlog` wait for a connection. The `backoff` says when to try
-//! again, `health` whether the server answers. The `subscriber` decides how to listen; `listening` is the second connection that
+//! and calls nothing else here but its `buffers`. A `handshake` comes first on every socket, and gives the server's `greeting`; a
+//! `conversation` comes after it. A `pipeline` has the commands that were sent. Operations in the `backlog` wait for a connection. The `backoff`
+//! says when to try again. All connections to a server share what is known of its `primary`: the `eras`, its `health` and its `server_clock`. The
+//! `subscriber` decides how to listen; `listening` is the second connection that
 //! some servers need for that.
 
 pub(crate) mod backlog;
@@ -15,7 +16,9 @@ mod closing;
 pub(crate) mod connection;
 pub(crate) mod conversation;
 pub(crate) mod effect;
+pub(crate) mod eras;
 pub(crate) mod failure;
+mod following;
 pub(crate) mod handshake;
 pub(crate) mod health;
 pub(crate) mod idle_check;
@@ -23,5 +26,7 @@ mod listen;
 pub(crate) mod listener;
 pub(crate) mod listening;
 pub(crate) mod pipeline;
+pub(crate) mod primary;
+pub(crate) mod server_clock;
 pub(crate) mod subscriber;
 pub(crate) mod subscription;

@@ -8,7 +8,8 @@ use redis::{PushKind, RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::op::{Answer, Op, Reply};
-use crate::server::redis::commands::codec::{self, Form, Peer};
+use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::subscriber::Question;
@@ -53,8 +54,8 @@ pub(crate) enum Landing {
     Unknown(Job),
     /// The server did nothing, and asks for another operation in its place.
     Instead(Job),
-    /// A question of the subscriber is answered.
-    Heard(Question, Value),
+    /// A question that was sent at that time is answered.
+    Heard(Question, Value, Tick),
     /// The answer of an operation that was given up before.
     Late,
     /// The socket is of no use any more.
@@ -94,7 +95,7 @@ pub(crate) struct Pipeline {
     /// The number of replies and messages that have arrived. If none arrived since a question was sent, the socket is half-open,
     /// though single bytes may arrive. If some arrived, it is only slow.
     reads: u64,
-    peer: Peer,
+    greeting: Greeting,
     response_timeout: Duration,
     answered: bool,
     /// The scripts that the server knows, or that it will be asked for.
@@ -109,15 +110,15 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(peer: Peer, response_timeout: Duration) -> Self {
+    pub(crate) fn new(greeting: Greeting, response_timeout: Duration) -> Self {
         let (commands, known) = (VecDeque::new(), Vec::new());
         let (reads, answered, probes, watched, more) = (0, false, 0, None, None);
-        Self { commands, reads, peer, response_timeout, answered, known, probes, watched, more }
+        Self { commands, reads, greeting, response_timeout, answered, known, probes, watched, more }
     }
 
-    /// What the server has said in the handshake.
-    pub(crate) fn peer(&self) -> &Peer {
-        &self.peer
+    /// What the server told of itself in the handshake.
+    pub(crate) fn greeting(&self) -> &Greeting {
+        &self.greeting
     }
 
     /// Whether an operation was ever answered on this socket.
@@ -182,7 +183,7 @@ impl Pipeline {
         if command.job.as_ref().is_some_and(|job| codec::is_about_another(&job.request.op, &value)) {
             return out_of_step("an answer came that belongs to the operation of another owner");
         }
-        let Some(Command { job, form, question, probes, .. }) = self.commands.pop_front() else { return Landing::Late };
+        let Some(Command { job, form, question, at, probes, .. }) = self.commands.pop_front() else { return Landing::Late };
         self.probes -= usize::from(probes.is_some());
         let is_unknown = matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT");
         if is_unknown {
@@ -191,7 +192,7 @@ impl Pipeline {
         // A peer that answers some questions of the subscriber and hangs up at a later one has not been of use.
         self.answered |= question.is_none_or(|question| question == Question::Ping);
         if let Some(question) = question {
-            return Landing::Heard(question, value);
+            return Landing::Heard(question, value, at);
         }
         let Some(job) = job else { return Landing::Late };
         if form == Form::BySha && is_unknown {
@@ -201,7 +202,7 @@ impl Pipeline {
             return Landing::Instead(job.with_fence());
         }
         let answer = codec::reply(&job.request.op, value).map(|reply| Reply {
-            run_id: self.peer.run_id.clone(),
+            run_id: self.greeting.run_id.clone(),
             repeated: job.repeated,
             ..reply
         });

@@ -24,9 +24,13 @@ use crate::server::redis::settings::Settings;
 /// The time for which a refusal is not asked about again. Rights are given by people.
 pub(crate) const REFUSED: Duration = Duration::from_secs(30);
 
-/// A question to the server for a subscription.
+/// A question to the server that is no operation: for a subscription, or about the server itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
+    /// Which era it is in.
+    Era,
+    /// What its clock shows.
+    Time,
     Hello,
     Subscribe(Kind),
     Ping,
@@ -39,6 +43,8 @@ impl Question {
             Self::Hello => redis::cmd("HELLO").arg(3).take(),
             Self::Subscribe(Kind::Plain) => redis::cmd("SUBSCRIBE").arg(channel).take(),
             Self::Subscribe(Kind::Sharded) => redis::cmd("SSUBSCRIBE").arg(channel).take(),
+            Self::Era => redis::cmd("INFO").arg("replication").take(),
+            Self::Time => redis::cmd("TIME"),
             Self::Ping => redis::cmd("PING"),
         };
         command.get_packed_command()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
@@ -15,6 +16,17 @@ use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::socket::Socket;
 use crate::server::redis::transport::tls;
 use crate::server::redis::transport::url::Endpoint;
+
+/// The time of silence after which the system asks a peer whether it is still there.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// The pause between two such questions, and the number of questions after which the peer counts as gone.
+const BETWEEN_QUESTIONS: Duration = Duration::from_secs(5);
+const QUESTIONS: u32 = 3;
+
+/// The time in which a peer has to acknowledge what was sent.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 
 /// The time that connecting may take, all stages together.
 #[derive(Clone, Copy)]
@@ -67,6 +79,7 @@ async fn tcp(host: &str, port: u16, limit: Limit) -> Result<TcpStream, Failure> 
             Ok(Ok(stream)) => {
                 // Requests are small, and a caller waits for each of them. Without the option they are only slower.
                 let _ = stream.set_nodelay(true);
+                watch(&stream);
                 return Ok(stream);
             }
             Ok(Err(error)) => last = unconnected(&error),
@@ -74,6 +87,28 @@ async fn tcp(host: &str, port: u16, limit: Limit) -> Result<TcpStream, Failure> 
         }
     }
     Err(last)
+}
+
+/// Has the system end a connection whose peer has vanished without a word. Otherwise it would stay open for hours: a peer behind
+/// a router that forgot the connection, or a machine that lost its power. A system that can't do all of it does a part.
+fn watch(stream: &TcpStream) {
+    let socket = SockRef::from(stream);
+    let keepalive = TcpKeepalive::new().with_time(SILENCE);
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple", windows))]
+    let keepalive = keepalive.with_interval(BETWEEN_QUESTIONS).with_retries(QUESTIONS);
+    let _ = socket.set_tcp_keepalive(&keepalive);
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+}
+
+/// The addresses of the target; none for a unix socket, and where nobody knows them.
+pub(crate) async fn addresses(settings: &Settings) -> Vec<SocketAddr> {
+    match &settings.target.endpoint {
+        Endpoint::Tcp { host, port } | Endpoint::Tls { host, port, .. } => {
+            resolve(host, *port, Limit::new(settings.connect_timeout)).await.unwrap_or_default()
+        }
+        Endpoint::Unix { .. } => Vec::new(),
+    }
 }
 
 async fn resolve(host: &str, port: u16, limit: Limit) -> Result<Vec<SocketAddr>, Failure> {
@@ -110,4 +145,29 @@ fn unconnected(error: &io::Error) -> Failure {
         _ => FailureKind::Refused,
     };
     Failure::not_applied(kind, format!("could not connect: {error}"))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::options::ClientOptions;
+
+    #[test]
+    fn the_system_watches_over_every_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        let settings = Settings::new(&url, &ClientOptions::default(), Duration::from_secs(1), None).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let Ok(Socket::Tcp(stream)) = runtime.block_on(dial(&settings)) else { panic!("no TCP connection") };
+        // A socket that threads drive is the same one.
+        let stream = stream.into_std().unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), SILENCE);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), BETWEEN_QUESTIONS);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), QUESTIONS);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(UNACKNOWLEDGED));
+    }
 }

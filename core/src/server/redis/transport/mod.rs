@@ -2,13 +2,17 @@
 //!
 //! `tokio_task` runs a connection as a task of a runtime; with `reactor_task` the calling threads do the I/O. Both exist for
 //! measured reasons: a hop to another thread costs a blocked caller more than its operation, and renewals must not depend on
-//! callers. `dial` opens a `socket` to the target of a `url`, with `tls` where the URL asks for it. A `mio_socket` is a socket
+//! callers. `dial` opens a `socket` to the target of a `url`, with `tls` where the URL asks for it, and a
+//! `look` finds out whether the name of the target leads elsewhere by now. A `mio_socket` is a socket
 //! without a runtime.
 
+use std::net::SocketAddr;
+
 use crate::server::redis::connection::effect::{Effect, Role};
-use crate::server::redis::connection::health::Health;
+use crate::server::redis::connection::primary::Primary;
 
 pub(crate) mod dial;
+pub(crate) mod look;
 pub(crate) mod mio_socket;
 pub(crate) mod reactor_task;
 pub(crate) mod socket;
@@ -16,15 +20,17 @@ pub(crate) mod tls;
 pub(crate) mod tokio_task;
 pub(crate) mod url;
 
-/// Carries out the effects of a connection. `socket` opens the socket of a role, or drops it.
-fn carry_out(effects: &mut Vec<Effect>, health: &Health, mut socket: impl FnMut(Role, bool)) {
+/// Carries out the effects of a connection. `socket` opens the socket of a role, or drops it; `look` begins a look for a successor
+/// of the peer.
+fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, mut socket: impl FnMut(Role, bool), look: impl Fn(SocketAddr)) {
     for effect in effects.drain(..) {
         match effect {
             Effect::Open(role) => socket(role, true),
+            Effect::Look(peer) => look(peer),
             Effect::Drop(role) => socket(role, false),
             Effect::Complete(completion, answer) => completion.complete(answer),
             Effect::Tell(listener, notice) => listener(notice),
-            Effect::Report(state) => health.tell(state),
+            Effect::Report(state) => primary.health.tell(state),
         }
     }
 }

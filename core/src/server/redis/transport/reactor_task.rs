@@ -3,6 +3,7 @@
 //! A caller that submits an operation writes it itself, and reads the answers that are already there. A caller that waits drives
 //! the [`reactor`](crate::io::reactor). Only dialing is left to the I/O thread: resolving a name, TLS.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,8 +17,8 @@ use crate::io::runtime::sends_later;
 use crate::op::Failure;
 use crate::server::redis::connection::connection::Connection;
 use crate::server::redis::connection::effect::{Effect, Input, Role};
-use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::carry_out;
 use crate::server::redis::transport::dial::dial;
@@ -35,9 +36,12 @@ const DIAL_GRACE: Duration = Duration::from_millis(20);
 /// The time in which an event loop has to send the operations that were submitted.
 const SENT_SOON: Duration = Duration::from_millis(20);
 
+/// A socket with the address of its peer, or the reason why there is none.
+type Dialed = Result<(MioSocket, Option<SocketAddr>), Failure>;
+
 enum Message {
     Bring(Input),
-    Dialed(Box<Result<MioSocket, Failure>>),
+    Dialed(Box<Dialed>),
 }
 
 /// The connection. Any thread may bring a message. If no other thread works on the connection, that thread handles the inbox;
@@ -55,7 +59,7 @@ pub(crate) struct ReactorTask {
 
 /// The connection with its socket.
 struct Body {
-    health: Arc<Health>,
+    primary: Arc<Primary>,
     connection: Connection,
     socket: Option<MioSocket>,
     effects: Vec<Effect>,
@@ -64,18 +68,18 @@ struct Body {
 
 impl ReactorTask {
     /// A connection of `reactor`, dialed on `host`.
-    pub(crate) fn new(settings: &Arc<Settings>, health: &Arc<Health>, host: &Handle, reactor: &Arc<Reactor>) -> Arc<Self> {
+    pub(crate) fn new(settings: &Arc<Settings>, primary: &Arc<Primary>, host: &Handle, reactor: &Arc<Reactor>) -> Arc<Self> {
         reactor.add(|token| {
             Arc::new_cyclic(|task: &Weak<Self>| {
                 let (task, host, target) = (task.clone(), host.clone(), Arc::clone(settings));
                 let dial = move || drop(host.spawn(dial_for(Arc::clone(&target), task.clone(), token)));
-                let connection = Connection::new(Arc::clone(settings), Arc::clone(health), fastrand::u64(..));
-                let (health, dial) = (Arc::clone(health), Box::new(dial));
+                let connection = Connection::new(Arc::clone(settings), Arc::clone(primary), fastrand::u64(..));
+                let (primary, dial) = (Arc::clone(primary), Box::new(dial));
                 Self {
                     reactor: Arc::clone(reactor),
                     inbox: Mutex::default(),
                     events: AtomicU8::new(0),
-                    body: Mutex::new(Body { health, connection, socket: None, effects: Vec::new(), dial }),
+                    body: Mutex::new(Body { primary, connection, socket: None, effects: Vec::new(), dial }),
                     due: AtomicU64::new(u64::MAX),
                     busy: AtomicBool::new(false),
                     kept: Mutex::default(),
@@ -98,6 +102,10 @@ impl ReactorTask {
             self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
             self.reactor.promote_next();
         }
+    }
+
+    pub(crate) fn wake(&self) {
+        self.bring(Message::Bring(Input::Wake));
     }
 
     pub(crate) fn give_up(&self) {
@@ -152,17 +160,23 @@ impl Body {
     fn bring(&mut self, now: Tick, input: Input) {
         self.connection.handle(now, input, &mut self.effects);
         let (socket, dial) = (&mut self.socket, &self.dial);
-        carry_out(&mut self.effects, &self.health, |role, opens| match role {
-            Role::Operations if opens => dial(),
-            Role::Operations => *socket = None,
-            // This connection has no listener: the background's connection listens.
-            Role::Listening => (),
-        });
+        carry_out(
+            &mut self.effects,
+            &self.primary,
+            |role, opens| match role {
+                Role::Operations if opens => dial(),
+                Role::Operations => *socket = None,
+                // The background's connection listens, and looks for a successor.
+                Role::Listening => (),
+            },
+            |_| (),
+        );
     }
 
-    fn dialed(&mut self, now: Tick, dialed: Result<MioSocket, Failure>) {
+    fn dialed(&mut self, now: Tick, dialed: Dialed) {
         match dialed {
-            Ok(socket) => {
+            Ok((socket, peer)) => {
+                self.connection.reached(peer);
                 self.socket = Some(socket);
                 self.bring(now, Input::Opened(Role::Operations));
             }
@@ -239,7 +253,10 @@ impl Handler for ReactorTask {
 async fn dial_for(settings: Arc<Settings>, task: Weak<ReactorTask>, token: Token) {
     let dialed = dial(&settings).await;
     if let Some(task) = task.upgrade() {
-        let socket = dialed.and_then(|socket| MioSocket::new(socket, task.reactor.registry(), token));
+        let socket = dialed.and_then(|socket| {
+            let peer = socket.peer();
+            Ok((MioSocket::new(socket, task.reactor.registry(), token)?, peer))
+        });
         task.bring(Message::Dialed(Box::new(socket)));
     }
 }

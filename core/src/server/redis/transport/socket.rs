@@ -1,6 +1,7 @@
 //! Socket on a runtime: TCP, Unix or TLS behind one type.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -30,6 +31,18 @@ macro_rules! each {
             Socket::Unix($stream) => $call,
         }
     };
+}
+
+impl Socket {
+    /// The address of the peer, if it has one.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok(),
+            Self::Tls(stream) => stream.get_ref().0.peer_addr().ok(),
+            #[cfg(unix)]
+            Self::Unix(_) => None,
+        }
+    }
 }
 
 impl AsyncRead for Socket {

@@ -13,10 +13,11 @@ use crate::clock::Tick;
 use crate::op::Failure;
 use crate::server::redis::connection::connection::Connection;
 use crate::server::redis::connection::effect::{Effect, Input, Role};
-use crate::server::redis::connection::health::Health;
+use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::carry_out;
 use crate::server::redis::transport::dial::dial;
+use crate::server::redis::transport::look::look;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
 
 /// The most inputs that are taken from the inbox at once, and so written at once.
@@ -36,7 +37,7 @@ enum Slot {
 /// The connection with its sockets.
 struct Task {
     settings: Arc<Settings>,
-    health: Arc<Health>,
+    primary: Arc<Primary>,
     connection: Connection,
     /// The sockets, by role.
     slots: [Slot; 2],
@@ -44,9 +45,9 @@ struct Task {
 }
 
 /// Runs a connection until the server is closed or dropped.
-pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<Input>, health: Arc<Health>) {
-    let connection = Connection::new(Arc::clone(&settings), Arc::clone(&health), fastrand::u64(..));
-    let mut task = Task { settings, health, connection, slots: Default::default(), effects: Vec::new() };
+pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<Input>, primary: Arc<Primary>) {
+    let connection = Connection::new(Arc::clone(&settings), Arc::clone(&primary), fastrand::u64(..));
+    let mut task = Task { settings, primary, connection, slots: Default::default(), effects: Vec::new() };
     let mut batch = Vec::with_capacity(BATCH);
     let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
     let mut alarm_at = Tick::NEVER;
@@ -88,15 +89,17 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
 impl Task {
     fn bring(&mut self, now: Tick, input: Input) {
         self.connection.handle(now, input, &mut self.effects);
-        let (settings, slots) = (&self.settings, &mut self.slots);
-        carry_out(&mut self.effects, &self.health, |role, opens| {
+        let (settings, primary, slots) = (&self.settings, &self.primary, &mut self.slots);
+        let socket = |role, opens| {
             slots[role as usize] = if opens {
                 let settings = Arc::clone(settings);
                 Slot::Opening(Box::pin(async move { dial(&settings).await }))
             } else {
                 Slot::Empty
             };
-        });
+        };
+        let look = |peer| drop(tokio::spawn(look(Arc::clone(settings), Arc::clone(primary), peer)));
+        carry_out(&mut self.effects, primary, socket, look);
     }
 
     /// Writes the bytes that the sockets take, and waits for the next event of a socket. Dropping the future loses nothing.
@@ -107,6 +110,9 @@ impl Task {
                 Slot::Opening(opening) => match opening.as_mut().poll(context) {
                     Poll::Pending => continue,
                     Poll::Ready(Ok(socket)) => {
+                        if role == Role::Operations {
+                            self.connection.reached(socket.peer());
+                        }
                         *slot = Slot::Open(OpenSocket::new(socket));
                         Input::Opened(role)
                     }

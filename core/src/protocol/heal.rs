@@ -1,0 +1,105 @@
+//! Heal: how a hold gets its key back on a server that lost it.
+//!
+//! On a quorum a majority has to confirm the hold first. A single server in quarantine needs no majority: since the failover nobody
+//! was granted anything, and nobody will be until every hold of the time before has ended. So a key that is missing was lost, and may
+//! be written again while the hold is valid.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::error::{Loss, LossReason};
+use crate::mutant::mutant;
+use crate::op::{Answer, Op, Verdict};
+use crate::options::wire_millis;
+use crate::protocol::extension::Extension;
+use crate::protocol::hold::Hold;
+use crate::protocol::{Command, Recipe, Step, Tag};
+use crate::server::Request;
+
+impl Hold {
+    /// Whether there is a reason for a next extension.
+    pub(super) fn extends(&self) -> bool {
+        self.renewing || self.doubted_at.is_some() || !self.requests.is_empty()
+    }
+
+    /// A server may have lost the key: the next extension is due now, also of a hold that isn't renewed.
+    pub(super) fn doubt(&mut self, now: Tick) {
+        self.doubted_at = Some(now);
+        if self.extensions.current().is_none() {
+            self.next_renewal = now;
+        }
+    }
+
+    /// Writes the key again on a server that lost it, after a majority confirmed that it is ours.
+    pub(super) fn heal(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
+        let Some(confirmed) = self.extensions.confirmed() else { return };
+        // Behind the heal the server may still read our acquire, whose new vote would be released, or the release of such a vote.
+        // Either would delete the key on which validity counts. One heal is enough.
+        let ballot = &self.round.ballot;
+        let overtakes = now < self.unsure_until[server] || ballot.is_pending(server) || ballot.is_above(server, self.fence);
+        if overtakes && !mutant!(HealOvertakes) {
+            return;
+        }
+        let op = Op::Heal {
+            keys: Arc::clone(&recipe.keys),
+            owner: Arc::clone(&self.round.owner),
+            ttl_ms: wire_millis(confirmed.span),
+            fence: self.fence,
+        };
+        self.unsure_until[server] = if mutant!(HealForgotten) { Tick::default() } else { Tick::NEVER };
+        let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
+        out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
+    }
+
+    /// Whether a missing key may be written again: on a single server in quarantine, since a failover, unless our own acquire may
+    /// still arrive there.
+    pub(super) fn may_heal_alone(&self, recipe: &Recipe) -> bool {
+        let is_single = recipe.quorum_config.is_some_and(|config| config.servers == 1);
+        is_single && self.doubted_at.is_some() && !self.is_writing(0)
+    }
+
+    /// Writes the key again. The answer decides.
+    pub(super) fn heal_alone(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+        let Some(missed) = self.extensions.end_current() else { return };
+        let left = self.validity_end.since(now);
+        let op = Op::Heal {
+            keys: Arc::clone(&recipe.keys),
+            owner: Arc::clone(&self.round.owner),
+            ttl_ms: wire_millis(missed.span),
+            fence: self.fence,
+        };
+        self.unsure_until[0] = Tick::NEVER;
+        self.kept_until = self.kept_until.max(now.after(missed.span)).max(self.validity_end.after(missed.span));
+        let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
+        out.push(Command::Send { server: 0, tag, request: Request::new(op, self.validity_end) });
+        // Without an answer an extension shows whether the key was written.
+        self.next_renewal = now.after((left / 3).min(recipe.response_timeout).max(Duration::from_millis(2)));
+        self.healing = Some(Extension::new(missed.round, now, missed.span, self.next_renewal, recipe.quorum()));
+    }
+
+    /// Takes the answer to that. A key that is another's, or whose fence is newer, ends the hold.
+    pub(super) fn healed_alone(
+        &mut self,
+        recipe: &Recipe,
+        step: Step,
+        answer: &Answer,
+        now: Tick,
+        out: &mut Vec<Command>,
+    ) -> Option<Loss> {
+        let healing = self.healing.take_if(|_| step == Step::Heal)?;
+        let reply = answer.as_ref().ok()?;
+        match &reply.verdict {
+            Verdict::Ok if now < self.validity_end => {
+                self.confirmed(recipe, &healing, now, out);
+                None
+            }
+            Verdict::Ok => None,
+            _ => {
+                let rival = reply.rival().map(str::to_owned);
+                let reason = if rival.is_some() { LossReason::Taken } else { LossReason::Missing };
+                Some(Loss { rival, ..Loss::new(reason, now.since(self.validity_end)) })
+            }
+        }
+    }
+}

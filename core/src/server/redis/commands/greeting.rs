@@ -1,0 +1,159 @@
+//! Greeting: the facts that a server tells about itself when a connection is made. Pure.
+
+use std::sync::Arc;
+
+use redis::Value;
+
+use crate::error::quoted::quoted;
+use crate::op::{Failure, FailureKind};
+use crate::server::redis::commands::{info, refusal};
+
+/// The era of a node, as the node shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Era {
+    /// The node's `master_replid`.
+    pub(crate) id: Arc<str>,
+    /// The id of the node's process.
+    pub(crate) run_id: Option<Arc<str>>,
+    /// Whether the node shows no era before this one.
+    pub(crate) is_first: bool,
+}
+
+/// The facts about a server. A server that doesn't permit `INFO` shows none of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Greeting {
+    /// The id of the server's process.
+    pub(crate) run_id: Option<Arc<str>>,
+    /// Whether the server has what Redis 7.0 has, such as script flags.
+    pub(crate) is_since_7: bool,
+    /// Whether the server called itself a primary.
+    pub(crate) is_primary: bool,
+    /// The server's era.
+    pub(crate) era: Option<Era>,
+    /// The server's clock, in microseconds since the epoch.
+    pub(crate) time_us: Option<u64>,
+}
+
+impl Greeting {
+    /// The name of the era, by which a server's marker tells whether the server may have forgotten something.
+    pub(crate) fn era_id(&self) -> Option<&str> {
+        self.era.as_ref().map(|era| &*era.id)
+    }
+
+    /// Takes the answer to `INFO server`.
+    ///
+    /// # Errors
+    /// `Mismatch` for a sentinel, and for a node of a cluster among several servers: whatever it holds, it is no such server.
+    pub(crate) fn server(&mut self, info: &Value, is_one_of_several: bool) -> Result<(), Failure> {
+        let Some(info) = text(info) else { return Ok(()) };
+        // Valkey has a word of its own for the mode.
+        let mode = info::field(info, "redis_mode").or_else(|| info::field(info, "server_mode"));
+        let why = match mode.as_deref() {
+            Some("sentinel") => Some(refusal::SENTINEL.to_owned()),
+            Some("cluster") if is_one_of_several => Some(refusal::cluster("its mode is cluster")),
+            _ => None,
+        };
+        if let Some(why) = why {
+            return Err(Failure::not_applied(FailureKind::Mismatch, why));
+        }
+        self.run_id = info::field(info, "run_id").map(Arc::from);
+        self.time_us = info::field(info, "server_time_usec").and_then(|time| time.parse().ok());
+        self.is_since_7 = info::field(info, "redis_version").is_some_and(|version| is_since_7(&version));
+        Ok(())
+    }
+
+    /// Takes the answer to `INFO replication`, which comes after `INFO server`.
+    ///
+    /// # Errors
+    /// `ReadOnly` for a replica: it may lack the latest locks, and must not answer for the primary.
+    pub(crate) fn replication(&mut self, info: &Value) -> Result<(), Failure> {
+        let Some(info) = text(info) else { return Ok(()) };
+        let get = |name: &str| info::field(info, name);
+        if get("role").as_deref() == Some("slave") {
+            let primary = format!("{}:{}", get("master_host").unwrap_or_default(), get("master_port").unwrap_or_default());
+            let why = format!("this is a replica of {}, and locks are only on the primary", quoted(&primary));
+            return Err(Failure::not_applied(FailureKind::ReadOnly, why));
+        }
+        self.is_primary = get("role").as_deref() == Some("master");
+        self.era = get("master_replid").map(|id| Era {
+            id: id.into(),
+            run_id: self.run_id.clone(),
+            is_first: get("master_replid2").is_some_and(|before| before.bytes().all(|digit| digit == b'0')),
+        });
+        Ok(())
+    }
+}
+
+fn text(info: &Value) -> Option<&str> {
+    match info {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether a version has 7 or more as its first number. Valkey shows a Redis version, too: the one that it is compatible with.
+fn is_since_7(version: &str) -> bool {
+    let first = version.split('.').next().and_then(|number| number.parse::<u32>().ok());
+    first.is_some_and(|number| number >= 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(lines: &[&str]) -> Value {
+        Value::BulkString(lines.join("\r\n").into())
+    }
+
+    #[test]
+    fn a_version_is_compared_by_its_first_number() {
+        for (version, expected) in
+            [("6.2.14", false), ("7.0.0", true), ("7.2.4", true), ("8.2.3", true), ("255.255.255", true), ("?", false)]
+        {
+            let mut greeting = Greeting::default();
+            greeting.server(&info(&["# Server", &format!("redis_version:{version}"), "run_id:abc"]), true).unwrap();
+            assert_eq!((greeting.is_since_7, greeting.run_id.as_deref()), (expected, Some("abc")), "{version}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_none_is_refused_by_its_mode() {
+        for (field, mode, is_one_of_several, words) in [
+            ("redis_mode", "sentinel", false, Some("this is a sentinel")),
+            ("server_mode", "sentinel", true, Some("this is a sentinel")),
+            ("redis_mode", "cluster", true, Some("node of a cluster")),
+            ("server_mode", "cluster", true, Some("node of a cluster")),
+            ("redis_mode", "cluster", false, None),
+            ("redis_mode", "standalone", true, None),
+        ] {
+            let judged = Greeting::default().server(&info(&[&format!("{field}:{mode}")]), is_one_of_several);
+            let said = judged.err().map(|failure| (failure.kind, failure.message));
+            assert_eq!(said.is_some(), words.is_some(), "{mode}");
+            if let (Some((kind, message)), Some(words)) = (said, words) {
+                assert!(kind == FailureKind::Mismatch && message.contains(words), "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_primary_is_greeted() {
+        let replica = info(&["# Replication", "role:slave", "master_host:10.0.0.1", "master_port:6380"]);
+        let failure = Greeting::default().replication(&replica).unwrap_err();
+        assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::ReadOnly, false));
+        assert!(failure.message.contains("replica of 10.0.0.1:6380"), "{failure}");
+        for (lines, is_primary) in [(&["role:master"][..], true), (&["a_proxy:knows_no_role"], false), (&[], false)] {
+            let mut greeting = Greeting::default();
+            greeting.replication(&info(lines)).unwrap();
+            assert_eq!(greeting.is_primary, is_primary, "{lines:?}");
+        }
+        for (line, is_first) in [("master_replid2:0000", true), ("master_replid2:00a0", false), ("no:0", false)] {
+            let mut greeting = Greeting { run_id: Some("r".into()), ..Greeting::default() };
+            greeting.replication(&info(&["role:master", "master_replid:abc", line])).unwrap();
+            assert_eq!(greeting.era, Some(Era { id: "abc".into(), run_id: Some("r".into()), is_first }), "{line}");
+        }
+        let mut unknown = Greeting::default();
+        unknown.replication(&Value::Nil).unwrap();
+        assert_eq!(unknown, Greeting::default());
+    }
+}

@@ -1,0 +1,185 @@
+//! Eras: the stretches of a server's history without loss, and which of them is the present one. Pure.
+//!
+//! A promoted replica may lack the latest locks, and so may a server that was restarted. Either begins an era. A node shows its era
+//! as `master_replid`. All connections to a server are in one era: otherwise one process would renew on the old primary, and
+//! acquire on the new one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::server::redis::commands::greeting::Era;
+
+/// The time for which an era that was left does not come back. An old primary that is isolated, or was started again, still calls
+/// itself a primary.
+const LEFT: Duration = Duration::from_secs(60);
+
+/// The time after which an era that was left may come back, because no connection to a later one is up.
+const ALONE: Duration = Duration::from_secs(3);
+
+/// The meaning of an era that a node shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// It is the present era, or the first that was seen.
+    Present,
+    /// It is a new era, which follows this one.
+    Follows(Era),
+    /// It was left a moment ago, for a later one.
+    Left,
+}
+
+/// The eras of one server, as its connections have seen them.
+#[derive(Debug, Default)]
+pub(crate) struct Eras {
+    present: Option<Era>,
+    /// The number of the present era: each new one has a larger number.
+    number: u64,
+    /// The connections that are up in the present era, and the time since which there is none.
+    up: usize,
+    alone_since: Tick,
+    /// The eras that were left, and when.
+    left: Vec<(Arc<str>, Tick)>,
+}
+
+impl Eras {
+    /// The number of the present era.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Judges the era that a node shows in a greeting. With `max_ttl` no era that was left comes back before that time is over: until
+    /// then a later era may have holds that it doesn't know.
+    pub(crate) fn greeted(&mut self, shown: &Era, max_ttl: Option<Duration>, now: Tick) -> Judgement {
+        let Some(present) = &mut self.present else {
+            self.present = Some(shown.clone());
+            return Judgement::Present;
+        };
+        // A primary lets its backlog go an hour after its last replica left. It then calls its era by another name.
+        let is_renamed = present.run_id.is_some() && present.run_id == shown.run_id && shown.is_first;
+        if present.id == shown.id || is_renamed {
+            *present = shown.clone();
+            return Judgement::Present;
+        }
+        let span = LEFT.max(max_ttl.unwrap_or_default());
+        self.left.retain(|(_, at)| now < at.after(span));
+        let was_left = self.left.iter().any(|(id, _)| *id == shown.id);
+        let is_alone = self.up == 0 && now >= self.alone_since.after(ALONE) && max_ttl.is_none();
+        if was_left && !is_alone {
+            return Judgement::Left;
+        }
+        let before = std::mem::replace(present, shown.clone());
+        self.left.retain(|(id, _)| *id != shown.id);
+        self.left.push((Arc::clone(&before.id), now));
+        self.number += 1;
+        (self.up, self.alone_since) = (0, now);
+        Judgement::Follows(before)
+    }
+
+    /// A connection is up in the present era.
+    pub(crate) fn connected(&mut self) {
+        self.up += 1;
+    }
+
+    /// A connection of the era with this number is gone.
+    pub(crate) fn disconnected(&mut self, number: u64, now: Tick) {
+        if number == self.number {
+            self.up = self.up.saturating_sub(1);
+            self.alone_since = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn era(id: &str, run_id: &str) -> Era {
+        Era { id: id.into(), run_id: Some(run_id.into()), is_first: false }
+    }
+
+    fn at(seconds: u64) -> Tick {
+        Tick::from_micros(seconds * 1_000_000)
+    }
+
+    fn follows(before: &Era) -> Judgement {
+        Judgement::Follows(before.clone())
+    }
+
+    #[test]
+    fn a_promotion_a_restart_and_a_demotion_in_one_run_each_begin_an_era() {
+        let (first, promoted, restarted, again) = (era("e1", "r1"), era("e2", "r2"), era("e3", "r2b"), era("e4", "r2b"));
+        let mut eras = Eras::default();
+        for (number, shown, expected) in [
+            (0, &first, Judgement::Present),
+            (0, &first, Judgement::Present),
+            (1, &promoted, follows(&first)),
+            (1, &promoted, Judgement::Present),
+            (2, &restarted, follows(&promoted)),
+            (3, &again, follows(&restarted)),
+        ] {
+            assert_eq!((eras.greeted(shown, None, at(1)), eras.number()), (expected, number), "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_primary_without_replicas_for_an_hour_is_in_the_same_era() {
+        let (first, renamed) = (era("e1", "r1"), Era { is_first: true, ..era("e2", "r1") });
+        let mut eras = Eras::default();
+        eras.greeted(&first, None, at(1));
+        assert_eq!((eras.greeted(&renamed, None, at(2)), eras.number()), (Judgement::Present, 0));
+        assert_eq!(eras.greeted(&renamed, None, at(3)), Judgement::Present);
+        let restarted = Era { is_first: true, ..era("e3", "r2") };
+        assert_eq!(eras.greeted(&restarted, None, at(4)), follows(&renamed), "another process has no era before either");
+        let nameless = Era { run_id: None, is_first: true, ..era("e4", "") };
+        assert_eq!(eras.greeted(&nameless, None, at(5)), follows(&restarted));
+        assert_eq!(eras.greeted(&Era { id: "e5".into(), ..nameless.clone() }, None, at(6)), follows(&nameless));
+    }
+
+    #[test]
+    fn an_era_that_was_left_comes_back_after_a_minute_or_where_nothing_else_is_there() {
+        let (first, second) = (era("e1", "r1"), era("e2", "r2"));
+        let left_for_second = |connections: usize| {
+            let mut eras = Eras::default();
+            eras.greeted(&first, None, at(1));
+            eras.connected();
+            eras.greeted(&second, None, at(100));
+            // A connection of the old era that breaks now says nothing of the new one.
+            eras.disconnected(0, at(100));
+            (0..connections).for_each(|_| eras.connected());
+            eras
+        };
+        for (connections, ended, max_ttl, when, comes_back) in [
+            (1, 0, None, 101, false),
+            (1, 0, None, 159, false),
+            (1, 0, None, 160, true),
+            (2, 1, None, 159, false),
+            (2, 2, None, 122, false),
+            (2, 2, None, 123, true),
+            (2, 2, Some(5), 123, false),
+            (2, 2, Some(5), 160, true),
+            (2, 2, Some(90), 189, false),
+            (2, 2, Some(90), 190, true),
+            (0, 0, None, 102, false),
+            (0, 0, None, 103, true),
+        ] {
+            let mut eras = left_for_second(connections);
+            (0..ended).for_each(|_| eras.disconnected(1, at(120)));
+            let expected = if comes_back { follows(&second) } else { Judgement::Left };
+            let case = (connections, ended, max_ttl, when);
+            assert_eq!(eras.greeted(&first, max_ttl.map(Duration::from_secs), at(when)), expected, "{case:?}");
+            assert_eq!(eras.number(), if comes_back { 2 } else { 1 }, "{case:?}");
+        }
+    }
+
+    #[test]
+    fn the_era_that_gave_way_is_left_in_its_turn() {
+        let (first, second) = (era("e1", "r1"), era("e2", "r2"));
+        let mut eras = Eras::default();
+        eras.greeted(&first, None, at(1));
+        eras.greeted(&second, None, at(2));
+        assert_eq!(eras.greeted(&first, None, at(62)), follows(&second));
+        eras.connected();
+        assert_eq!(eras.greeted(&second, None, at(63)), Judgement::Left);
+        assert_eq!(eras.greeted(&first, None, at(63)), Judgement::Present);
+    }
+}

@@ -1,0 +1,126 @@
+//! Following: one era for all connections to a server, and what is done while something is held.
+
+use std::sync::Arc;
+
+use super::super::connection::tests::{Test, acquire, kind, release, released};
+use super::*;
+use crate::server::redis::connection::effect::Input;
+use crate::server::redis::connection::primary::Primary;
+
+const PEER: ([u8; 4], u16) = ([10, 0, 0, 1], 6379);
+
+/// The answers to the handshake of a primary in this era.
+fn greeted(era: &str) -> String {
+    let info = format!("role:master\r\nmaster_replid:{era}\r\n");
+    let server = "redis_version:7.2.4\r\nserver_time_usec:5000000\r\n";
+    let marker = "*5\r\n$2\r\nok\r\n:5000000\r\n:0\r\n$-1\r\n:-2\r\n";
+    format!("${}\r\n{server}\r\n${}\r\n{info}\r\n+OK\r\n{marker}", server.len(), info.len())
+}
+
+impl Test {
+    /// Answers the attempt to connect that was begun, as a primary in this era.
+    fn greet(&mut self, era: &str) {
+        self.connection.reached(Some(PEER.into()));
+        self.bring(Input::Opened(Role::Operations));
+        self.wrote();
+        self.says(&greeted(era));
+    }
+}
+
+#[test]
+fn a_connection_to_the_old_primary_is_left_when_another_one_has_found_the_new_one() {
+    let primary = Arc::new(Primary::new(|_| ()));
+    let [mut one, mut other] = [(); 2].map(|()| Test::of(Arc::clone(&primary)));
+    for test in [&mut one, &mut other] {
+        test.bring(Input::Warm);
+        assert_eq!(test.effects(), ["open"]);
+        test.greet("old");
+        assert_eq!(test.effects(), [""; 0]);
+    }
+    let (told, _released) = (other.submit(acquire()), other.submit(release("ours", None)));
+    other.wrote();
+    one.bring(Input::Closed(Role::Operations, None));
+    assert_eq!(one.effects(), ["drop", "open"], "something is held");
+    one.greet("new");
+    assert_eq!(one.effects(), ["failed over"]);
+    other.bring(Input::Wake);
+    assert_eq!((other.effects(), kind(&told)), (vec!["drop", "complete", "open"], Some((FailureKind::Disconnected, true))));
+    other.greet("new");
+    assert_eq!(
+        (other.sent(), other.effects()),
+        (vec!["release ours ".to_owned()], vec![]),
+        "a release is kept, and no news told twice"
+    );
+    // The name leads back to the old primary, which calls itself one still.
+    other.says(released());
+    other.bring(Input::Closed(Role::Operations, None));
+    other.effects();
+    other.greet("old");
+    assert_eq!(other.effects(), ["drop", "failed"]);
+    let told = other.submit(acquire());
+    assert_eq!((other.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::ReadOnly, false))));
+}
+
+#[test]
+fn while_something_is_held_a_broken_connection_is_replaced_and_the_name_looked_up_every_half_a_minute() {
+    let mut test = Test::connected();
+    test.connection.reached(Some(PEER.into()));
+    let mut looks = Vec::new();
+    for second in (0..=90).step_by(5) {
+        test.bring(Input::Warm);
+        looks.extend((test.effects() == ["look"]).then_some(second));
+        test.after(Duration::from_secs(5));
+    }
+    assert_eq!(looks, [30, 60, 90]);
+    test.bring(Input::Closed(Role::Operations, None));
+    assert_eq!(test.effects(), ["drop", "open"]);
+    test.bring(Input::Unopened(Role::Operations, Failure::not_applied(FailureKind::Refused, "no")));
+    assert_eq!(test.effects(), ["failed"]);
+    assert!(test.until_due() <= Duration::from_millis(500));
+    assert_eq!(test.effects(), ["open"]);
+    test.after(TENDED).bring(Input::Unopened(Role::Operations, Failure::not_applied(FailureKind::Refused, "no")));
+    assert_eq!((test.effects(), test.connection.wake_at()), (vec![], Tick::NEVER), "nothing is held any more");
+}
+
+#[test]
+fn the_servers_clock_is_read_by_the_greeting_and_ahead_of_an_acquire_once_a_second() {
+    let mut test = Test::of(Arc::new(Primary::new(|_| ())));
+    assert_eq!(test.connection.server_clock(test.now), None);
+    test.bring(Input::Warm);
+    test.effects();
+    test.greet("era");
+    assert_eq!(test.connection.server_clock(test.now), Some(5_000_000));
+    let time = "$4\r\nTIME\r\n";
+    let mut asks = |after: u64| {
+        test.after(Duration::from_millis(after));
+        let _told = test.submit(acquire());
+        test.wrote().find(time)
+    };
+    assert_eq!([asks(999), asks(1), asks(0), asks(999)], [None, Some(4), None, None], "ahead of the acquire");
+    test.says("-ERR no acquire\r\n*2\r\n$2\r\n90\r\n$1\r\n7\r\n");
+    assert_eq!(test.connection.server_clock(test.now), Some(90_000_007));
+}
+
+#[test]
+fn a_server_in_quarantine_is_asked_whether_it_has_changed_its_era() {
+    let mut test = Test::of(Arc::new(Primary::new(|_| ())));
+    test.bring(Input::Warm);
+    test.effects();
+    test.greet("era");
+    let quarantine = "*5\r\n$10\r\nquarantine\r\n:1\r\n:0\r\n$-1\r\n:60000\r\n";
+    let mut answered = |after: u64, answer: &str| {
+        test.after(Duration::from_secs(after));
+        let _told = test.submit(acquire());
+        test.wrote();
+        test.says(&format!("{}{quarantine}", if after > 0 { "*2\r\n$1\r\n1\r\n$1\r\n0\r\n" } else { "" }));
+        let asks = test.wrote().contains("replication");
+        if asks {
+            test.says(&format!("${}\r\n{answer}\r\n", answer.len()));
+        }
+        (asks, test.effects().contains(&"drop"))
+    };
+    assert_eq!(answered(0, ""), (false, false), "it was greeted just now");
+    assert_eq!(answered(5, "role:master\r\nmaster_replid:era"), (true, false));
+    assert_eq!(answered(1, ""), (false, false), "not all the time");
+    assert_eq!(answered(5, "role:master\r\nmaster_replid:promoted"), (true, true));
+}

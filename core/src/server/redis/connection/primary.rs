@@ -1,0 +1,73 @@
+//! Primary: the node that is the server at present, known once for all connections to it: its era, its clock, and whether
+//! it answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::op::{Failure, FailureKind};
+use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::connection::eras::{Eras, Judgement};
+use crate::server::redis::connection::health::Health;
+use crate::server::redis::connection::server_clock::ServerClock;
+use crate::server::redis::{Failover, ServerState};
+use crate::sync::Mutex;
+
+/// The knowledge that the connections to one server share.
+pub struct Primary {
+    pub(crate) health: Health,
+    pub(crate) clock: ServerClock,
+    eras: Mutex<Eras>,
+    /// The number of the present era, read for every input of every connection.
+    number: AtomicU64,
+}
+
+impl Primary {
+    /// A server that nothing is known of. `report` gets its changes.
+    pub fn new(report: impl Fn(ServerState) + Send + Sync + 'static) -> Self {
+        Self { health: Health::new(report), clock: ServerClock::default(), eras: Mutex::default(), number: AtomicU64::new(0) }
+    }
+
+    /// The number of the present era.
+    pub(crate) fn era_number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// A node at `address` was greeted and shows this era. Gives the number of the era, and the failover to report if it is new. A
+    /// node that shows no era is taken for the present one. `max_ttl` is that of a server with a marker.
+    ///
+    /// # Errors
+    /// `ReadOnly` for a node in an era that was left: its successor is somewhere else.
+    pub(crate) fn greeted(
+        &self,
+        greeting: &Greeting,
+        address: Option<SocketAddr>,
+        max_ttl: Option<Duration>,
+        now: Tick,
+    ) -> Result<(u64, Option<ServerState>), Failure> {
+        let (mut eras, shown) = (self.eras.lock(), greeting.era.as_ref());
+        let judgement = shown.map_or(Judgement::Present, |shown| eras.greeted(shown, max_ttl, now));
+        let failover = match (judgement, shown) {
+            (Judgement::Left, _) => {
+                let why = "this is a primary that another one has followed: it may lack the latest locks";
+                return Err(Failure::not_applied(FailureKind::ReadOnly, why));
+            }
+            (Judgement::Follows(before), Some(shown)) => {
+                self.clock.forget();
+                let (old_era, new_era) = (before.id, Arc::clone(&shown.id));
+                Some(ServerState::FailedOver(Failover { address: address.map(|at| at.to_string()), old_era, new_era }))
+            }
+            _ => None,
+        };
+        eras.connected();
+        self.number.store(eras.number(), Ordering::Release);
+        Ok((eras.number(), failover))
+    }
+
+    /// A connection of the era with this number is gone.
+    pub(crate) fn disconnected(&self, number: u64, now: Tick) {
+        self.eras.lock().disconnected(number, now);
+    }
+}

@@ -1,0 +1,106 @@
+//! Look: whether the name of a server still leads to the node at the other end of a connection.
+//!
+//! A name may move to another node while the old one goes on answering, such as a primary that is isolated from its replicas. No
+//! error tells of that. So the name is asked for again from time to time, and a node that is new there is greeted. If it is in a
+//! new era, all connections leave the old node.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::time::timeout;
+
+use crate::clock::Tick;
+use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::connection::effect::Role;
+use crate::server::redis::connection::handshake::Handshake;
+use crate::server::redis::connection::primary::Primary;
+use crate::server::redis::settings::Settings;
+use crate::server::redis::transport::dial::{addresses, dial};
+use crate::server::redis::transport::socket::{OpenSocket, Socket};
+
+/// Looks once. A node that doesn't answer, or is none for locks, changes nothing: the connection to `peer` is still there.
+pub(crate) async fn look(settings: Arc<Settings>, primary: Arc<Primary>, peer: SocketAddr) {
+    let addresses = addresses(&settings).await;
+    if addresses.is_empty() || addresses.contains(&peer) {
+        return;
+    }
+    let Ok(socket) = dial(&settings).await else { return };
+    let address = socket.peer();
+    let Ok(Some(greeting)) = timeout(settings.connect_timeout, greeted(&settings, socket)).await else { return };
+    let now = Tick::now();
+    if let Ok((era, failover)) = primary.greeted(&greeting, address, settings.max_ttl(), now) {
+        primary.disconnected(era, now);
+        if let Some(failover) = failover {
+            primary.health.tell(failover);
+        }
+    }
+}
+
+/// The greeting of the node at the other end of a socket, unless it refuses the client.
+async fn greeted(settings: &Arc<Settings>, socket: Socket) -> Option<Greeting> {
+    let mut handshake = Handshake::begin(settings, Role::Operations, Tick::NEVER);
+    let mut socket = OpenSocket::new(socket);
+    loop {
+        let count = poll_fn(|context| socket.poll(&mut handshake.buffers, context)).await.ok().filter(|count| *count > 0)?;
+        handshake.buffers.replies.filled(count);
+        if let Some(judged) = handshake.read() {
+            return judged.ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::options::ClientOptions;
+    use crate::server::redis::ServerState;
+
+    /// A node that answers the questions of a handshake, and hangs up.
+    fn node(role: &'static str, era: &'static str) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 65_536]);
+                let info = format!("role:{role}\r\nmaster_replid:{era}\r\n");
+                let greeted = "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+                let _ = write!(stream, "$0\r\n\r\n${}\r\n{info}\r\n+OK\r\n{greeted}", info.len());
+            }
+        });
+        address
+    }
+
+    /// The state that a look reports, for a client in the era `old` that is connected to `peer`.
+    fn seen(node: SocketAddr, peer: SocketAddr) -> Option<ServerState> {
+        let (tell, told) = channel();
+        let primary = Arc::new(Primary::new(move |state| drop(tell.send(state))));
+        let url = format!("redis://{node}");
+        let settings = Arc::new(Settings::new(&url, &ClientOptions::default(), Duration::from_secs(60), None).unwrap());
+        let info = |text: &str| redis::Value::BulkString(text.into());
+        let mut greeting = Greeting::default();
+        greeting.replication(&info("role:master\r\nmaster_replid:old")).unwrap();
+        primary.greeted(&greeting, Some(peer), None, Tick::now()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(look(settings, Arc::clone(&primary), peer));
+        told.try_recv().ok()
+    }
+
+    #[test]
+    fn a_name_that_leads_to_a_new_primary_is_a_failover_and_nothing_else_is() {
+        let elsewhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        let new = node("master", "new");
+        let Some(ServerState::FailedOver(era)) = seen(new, elsewhere) else { panic!("nothing was seen") };
+        assert_eq!((&*era.old_era, &*era.new_era, era.address), ("old", "new", Some(new.to_string())));
+        assert_eq!(seen(new, new), None, "it leads to the peer");
+        assert_eq!(seen(node("slave", "new"), elsewhere), None, "a replica");
+        assert_eq!(seen(node("master", "old"), elsewhere), None, "another way to the same node");
+        assert_eq!(seen(elsewhere, new), None, "nobody");
+    }
+}

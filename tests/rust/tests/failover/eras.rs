@@ -1,0 +1,139 @@
+//! Eras: a new primary is noticed, told of, and asked for every hold at once; an old one is not gone back to.
+
+use std::time::Instant;
+
+use locktender::{Client, EventKind, Held, LossReason};
+use locktender_tests::{Events, PATIENCE, RealServer, Reply, ServerOptions, eventually};
+
+use crate::pair::{Pair, ms};
+
+const COUNT: usize = 20;
+
+/// A ttl whose first renewal comes later than these tests look.
+const LONG: std::time::Duration = ms(60_000);
+
+fn names() -> Vec<String> {
+    (0..COUNT).map(|number| format!("a{number}")).collect()
+}
+
+/// Holds of a client whose connection for renewals is there.
+fn holds(client: &Client, pair: &Pair) -> Vec<Held> {
+    let held = names().into_iter().map(|name| client.lock(name).ttl(LONG).acquire_blocking().unwrap()).collect();
+    eventually("the connection for renewals is there", PATIENCE, || connections(&pair.primary).len() == 2);
+    held
+}
+
+fn exist(server: &RealServer) -> i64 {
+    let names = names();
+    let words: Vec<&str> = ["EXISTS"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    server.command(&words).int()
+}
+
+fn era(server: &RealServer) -> String {
+    let info = server.command(&["INFO", "replication"]).text().unwrap();
+    info.lines().find_map(|line| line.strip_prefix("master_replid:")).unwrap().to_owned()
+}
+
+#[test]
+fn in_a_new_era_every_hold_is_confirmed_at_once() {
+    let mut pair = Pair::start();
+    let (client, events) = Events::of(pair.builder());
+    let held = holds(&client, &pair);
+    eventually("all is replicated", PATIENCE, || exist(&pair.replica) == COUNT as i64);
+    let old_era = era(&pair.primary);
+    let begun = Instant::now();
+    pair.fail_over();
+    events.at_least(EventKind::FailedOver, 1);
+    events.at_least(EventKind::Renewed, COUNT);
+    assert!(begun.elapsed() < ms(10_000), "the first renewals would come after 20 s: {:?}", begun.elapsed());
+    assert!(held.iter().all(Held::is_valid));
+    let told = events.last(EventKind::FailedOver).unwrap();
+    assert_eq!((told.old_era, told.new_era), (Some(old_era), Some(era(&pair.replica))));
+    assert_eq!(told.address, Some(format!("127.0.0.1:{}", pair.address.port())));
+    assert_eq!((told.server, events.count(EventKind::FailedOver)), (Some(pair.address.url()), 1));
+}
+
+#[test]
+fn a_hold_that_the_new_primary_never_heard_of_is_lost_long_before_its_renewal() {
+    let mut pair = Pair::start();
+    pair.cut_link();
+    let (client, events) = Events::of(pair.builder());
+    let held = holds(&client, &pair);
+    let idle = client.lock("b").ttl(LONG).renew(false).acquire_blocking().unwrap();
+    let begun = Instant::now();
+    pair.fail_over();
+    events.at_least(EventKind::Lost, COUNT + 1);
+    assert!(begun.elapsed() < ms(10_000), "the first renewals would come after 20 s: {:?}", begun.elapsed());
+    for held in held.iter().chain([&idle]) {
+        let loss = held.lost().wait().unwrap();
+        assert_eq!(loss.reason, LossReason::Missing);
+    }
+}
+
+#[test]
+fn a_hold_that_is_not_renewed_is_confirmed_and_not_made_longer() {
+    let mut server = ServerOptions::new().persistent().start();
+    let (client, events) = Events::of(Client::builder().url(server.url()));
+    let held = client.lock("a").ttl(LONG).renew(false).acquire_blocking().unwrap();
+    let before = held.remaining();
+    server.restart();
+    client.lock("b").acquire_blocking().unwrap();
+    events.at_least(EventKind::FailedOver, 1);
+    events.at_least(EventKind::Renewed, 1);
+    assert!(held.is_valid() && held.remaining() <= before, "{:?}", held.check());
+    assert!(server.command(&["PTTL", "a"]).int() <= 60_000);
+}
+
+/// The client's connections to a server, the oldest first.
+fn connections(server: &RealServer) -> Vec<u64> {
+    let list = server.command(&["CLIENT", "LIST"]).text().unwrap();
+    let ours = list.lines().filter(|line| line.contains("name=locktender"));
+    let mut ids: Vec<u64> =
+        ours.map(|line| line.strip_prefix("id=").unwrap().split(' ').next().unwrap().parse().unwrap()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// Closes one connection of the client, and leaves the others as they are.
+fn close_one(server: &RealServer, which: usize) {
+    let id = connections(server)[which].to_string();
+    assert_eq!(server.command(&["CLIENT", "KILL", "ID", &id]), Reply::Int(1));
+}
+
+#[test]
+fn all_connections_change_together_though_the_old_primary_still_answers() {
+    let mut pair = Pair::start();
+    let (client, events) = Events::of(pair.builder());
+    let held = holds(&client, &pair);
+    pair.replica.command(&["REPLICAOF", "NO", "ONE"]);
+    pair.address.lead_to(pair.replica.port());
+    // The connection for renewals is the second. The one of the blocking calls stays open.
+    close_one(&pair.primary, 1);
+    events.at_least(EventKind::FailedOver, 1);
+    let there = client.lock("b").acquire_blocking().unwrap();
+    assert_eq!((pair.primary.command(&["EXISTS", "b"]).int(), pair.replica.command(&["EXISTS", "b"]).int()), (0, 1));
+    drop((there, held));
+}
+
+#[test]
+fn an_old_primary_is_not_gone_back_to_while_the_new_one_is_there() {
+    let mut pair = Pair::start();
+    let (client, events) = Events::of(pair.builder());
+    let held = holds(&client, &pair);
+    eventually("all is replicated", PATIENCE, || exist(&pair.replica) == COUNT as i64);
+    pair.fail_over();
+    events.at_least(EventKind::Renewed, COUNT);
+    client.lock("b").acquire_blocking().unwrap().release().wait().unwrap();
+    // The address leads back to the old primary, which nobody has told that it is none any more.
+    pair.address.lead_to(pair.primary.port());
+    let before = pair.address.connections();
+    close_one(&pair.replica, 0);
+    eventually("the old primary is greeted", PATIENCE, || pair.address.connections() > before);
+    let again = client.lock("c").acquire_blocking();
+    let old = || pair.primary.command(&["EXISTS", "c"]).int();
+    assert_eq!(old(), 0, "{again:?}");
+    pair.address.lead_to(pair.replica.port());
+    client.lock("d").acquire_blocking().unwrap();
+    assert_eq!((old(), events.count(EventKind::FailedOver)), (0, 1));
+    assert!(held.iter().all(Held::is_valid));
+}

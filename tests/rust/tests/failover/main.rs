@@ -1,0 +1,15 @@
+//! Failovers: replicas of real servers, promoted or not, behind a proxy that plays a name or a virtual address.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test fails where it can't go on, or prints for another"
+)]
+
+mod eras;
+mod fences;
+mod pair;
+#[path = "../peer/mod.rs"]
+mod peer;
+mod quarantine;
+mod roles;
