@@ -60,7 +60,6 @@ export interface ClientOptions extends LockOptions {
    * What the client does when another node answers for its only server, such as a replica that was promoted. `confirm` (the
    * default): every hold is confirmed at once, and lost if the new node lacks it. `quarantine`: besides, the new node grants nothing
    * for `maxTtlMs`, and holds that it lacks are written there again. All clients of the server need it, with the same `maxTtlMs`.
-   * There are no fair locks with it.
    */
   failover?: 'confirm' | 'quarantine' | undefined
   /** A PEM file with the certificate authorities to trust instead of the system's. Default none. */

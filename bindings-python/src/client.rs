@@ -52,7 +52,6 @@ use crate::{context, own, waiting};
 ///     What is done when another node answers for the only server, such as a replica that was promoted. ``"confirm"`` (the default):
 ///     every hold is confirmed at once, and lost if the new node lacks it. ``"quarantine"``: besides, the new node grants nothing for
 ///     ``max_ttl``, and holds that it lacks are written there again. All clients of the server need it, with the same ``max_ttl``.
-///     There are no fair locks with it.
 /// ``tls_ca``, ``tls_cert``, ``tls_key``
 ///     PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
 /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``

@@ -16,7 +16,7 @@ use crate::clock::millis;
 use crate::error::Error;
 use crate::name::{Keys, Kind};
 use crate::op::{Adoption, Op};
-use crate::options::{Failover, LockOptions, LockOverrides, Wait, wire_millis};
+use crate::options::{LockOptions, LockOverrides, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::session::Session;
 use crate::session::actor::LockActor;
@@ -104,13 +104,8 @@ impl Lock {
                     Text::new("on a quorum a {ttl} is at most the client's {max_ttl}, which is {}", [Part::Time(base.max_ttl)]);
                 return Err(Error::invalid_time("ttl", options.ttl, why));
             }
-            if quorum_config.is_some() && options.fair {
-                let why = match base.failover {
-                    Failover::Quarantine => "there are no fair locks with {failover} quarantine; leave one of them out",
-                    Failover::Confirm => {
-                        "a quorum has no fair locks: independent servers can't agree on who is first; leave it out"
-                    }
-                };
+            if quorum_config.is_some_and(|config| config.servers > 1) && options.fair {
+                let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out";
                 return Err(Error::invalid("fair", true, Text::new(why, [])));
             }
             let keys = Arc::new(Keys::new(Kind::Exclusive, &base.prefix, &self.name, quorum_config.is_none())?);

@@ -25,11 +25,11 @@ impl AcquireArgs<'_> {
         self.adopt.is_some_and(|adopt| !adopt.or_acquire) && !is_there && !mutant!(AdoptsAnything)
     }
 
-    /// Whether a single server writes the fence of a free lock before it has seen the one that is there.
+    /// Whether a single server without a marker writes the fence of a free lock before it has seen the one that is there.
     fn writes_first(&self) -> bool {
         let only_adopts = self.adopt.is_some_and(|adopt| !adopt.or_acquire);
         let stays = self.place.is_some_and(|place| place.stays);
-        self.single_server && !only_adopts && !stays && fence::is_time(self.proposal)
+        self.single_server && !self.has_marker && !only_adopts && !stays && fence::is_time(self.proposal)
     }
 
     fn counts_as_free(&self, holder: &str) -> bool {

@@ -52,7 +52,7 @@ pub use state::{Message, State};
 
 use self::rules::AcquireArgs;
 use crate::name::Keys;
-use crate::op::{Op, Reply, ServerFacts, Verdict};
+use crate::op::{Op, QuorumConfig, Reply, ServerFacts, Verdict};
 
 /// The facts about a server beside its keys.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,8 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
                 adopt: adopt.as_ref(),
                 fair: *fair,
                 place: place.as_ref(),
-                single_server: quorum_config.is_none(),
+                single_server: QuorumConfig::is_single_server(quorum_config.as_ref()),
+                has_marker: quorum_config.is_some(),
             };
             refused.unwrap_or_else(|| rules::of(keys.kind()).acquire(state, keys, &args, now_us))
         }

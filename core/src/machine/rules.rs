@@ -45,4 +45,6 @@ pub(super) struct AcquireArgs<'a> {
     pub(super) place: Option<&'a Place>,
     /// Whether this server alone decides which waiter is next.
     pub(super) single_server: bool,
+    /// Whether the server is asked for its marker.
+    pub(super) has_marker: bool,
 }

@@ -145,10 +145,13 @@ impl Op {
             return None;
         }
         let (keys, owner, leave, single_server) = match self {
-            Self::Acquire { keys, owner, place, quorum_config, .. } => {
-                (keys, owner, place.as_ref().map(|place| Arc::clone(&place.entry)), quorum_config.is_none())
-            }
-            // Only a quorum's servers are healed.
+            Self::Acquire { keys, owner, place, quorum_config, .. } => (
+                keys,
+                owner,
+                place.as_ref().map(|place| Arc::clone(&place.entry)),
+                QuorumConfig::is_single_server(quorum_config.as_ref()),
+            ),
+            // Nobody waits for a key that was missing.
             Self::Heal { keys, owner, .. } => (keys, owner, None, false),
             _ => return None,
         };
@@ -224,14 +227,21 @@ pub struct Adoption {
 
 /// The quorum a server belongs to, as the client is configured.
 ///
-/// A client of a single server has none. `Option<QuorumConfig>` is how the code tells the one from the other, everywhere; where only
-/// that matters it is passed on as `single_server`.
+/// A client of a single server has none, or one of one server, for quarantine after a failover. `Option<QuorumConfig>` is how the code
+/// tells the one from the other, everywhere; where only the number matters it is passed on as `single_server`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuorumConfig {
     /// The number of servers.
     pub servers: u32,
     /// The longest time a hold may remain, milliseconds.
     pub max_ttl_ms: u64,
+}
+
+impl QuorumConfig {
+    /// Whether there is no other server.
+    pub(crate) fn is_single_server(config: Option<&Self>) -> bool {
+        config.is_none_or(|config| config.servers == 1)
+    }
 }
 
 impl fmt::Display for QuorumConfig {

@@ -138,7 +138,7 @@ pub enum Failover {
     /// The new node grants nothing for [`max_ttl`](ClientOptions::max_ttl), and holds that it lacks are written there again. So a
     /// lock that the replica never heard of is not granted twice. All clients of the server need it, with the same `max_ttl`. A
     /// server that is new grants nothing for `max_ttl` either, unless [`Client::initialize_quorum`](crate::Client::initialize_quorum)
-    /// vouches for it. There are no fair locks.
+    /// vouches for it.
     Quarantine,
 }
 

@@ -141,7 +141,7 @@ pub struct Tag {
 
 /// The operation that deletes `owner`'s key, and takes the waiter `leaves` out of the queue.
 fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
-    Op::Release { keys: Arc::clone(&recipe.keys), owner, leave: leaves, single_server: recipe.quorum_config.is_none() }
+    Op::Release { keys: Arc::clone(&recipe.keys), owner, leave: leaves, single_server: recipe.servers.len() == 1 }
 }
 
 /// The command that takes a waiter out of a server's queue. Its answer doesn't matter: without it, the client soon counts as dead

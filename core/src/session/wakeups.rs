@@ -136,8 +136,8 @@ impl Session {
     /// Takes a waiter that has left off the server's queue, so that the server wakes the next one. A message still named it.
     fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
         let name = hinted.lock.strip_prefix(&*self.options.prefix);
-        let single_server = self.quorum_config.is_none();
-        let Some(Ok(keys)) = name.map(|name| Keys::new(Kind::Exclusive, &self.options.prefix, name, single_server)) else {
+        let (single_server, has_marker) = (self.server_count() == 1, self.quorum_config.is_some());
+        let Some(Ok(keys)) = name.map(|name| Keys::new(Kind::Exclusive, &self.options.prefix, name, !has_marker)) else {
             return;
         };
         let entry = {

@@ -1,13 +1,15 @@
 -- Takes a free lock and casts a vote for its fence.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner, ttl (ms), the client's clock or one more than the last fence it saw (µs, 0 = none of 16 digits below 2^53),
+-- ARGV     owner, ttl (ms), the servers' clock as the client knows it, or one more than the last fence it saw (µs, 0 = none of 16
+--          digits below 2^53),
 --          the life of the fence (ms: ttl and 25 h),
 --          the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
 --          adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0), owner to adopt,
---          on a quorum: the marker as this client would write it for a server that votes ('?' = unknown run id);
+--          on a quorum, and on a single server with quarantine (n=1): the marker as this client would write it for a server that
+--          votes ('?' = unknown era);
 --          what there is none of is '', or left out at the end
--- returns  time (µs), or 0                                   the lock is ours here, and the vote is the client's clock
+-- returns  time (µs), or 0                                   the lock is ours here, and the vote is the proposal
 --          {'vote', time, fence, owner, remaining (ms)}      the lock is ours here, with this vote
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
 --          and after either, if the waiter stands in line: its rank, its arrival
@@ -18,7 +20,7 @@
 --          what is another's (the holder, the quorum) is shown up to its first 1,024 bytes
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
 --          the fence outlives the lock by a day, and a release need not touch it: it is written to last 25 h longer;
---          the client's clock is believed if it is at most a second more than the fence, or at most a second off this server's
+--          the proposal is believed if it is at most a second more than the fence, or at most a second off this server's
 --          without a vote nothing changes, but the marker of a server seen anew, and the queue: on a single server a lock
 --          that is free is kept for the first waiter, unless anybody may pass it, or the asker came before it;
 --          its fence then gets the expiry that it would have behind a vote;

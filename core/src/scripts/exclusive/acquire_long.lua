@@ -3,14 +3,16 @@
 local n, max_ttl, run = string.match(ARGV[9] or '', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) ')
 local entry, came, adopted = ARGV[5] or '', tonumber(ARGV[6] or '') or 0, ARGV[8] or ''
 local waits = #entry > 1
+-- One with a marker, for quarantine, has no other server beside it either.
+single_server = single_server or n == '1'
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
 local there = redis.call('EXISTS', KEYS[1], KEYS[3])
-local found = single_server and redis.call('MGET', KEYS[2]) or redis.call('MGET', KEYS[2], KEYS[4])
+local found = ARGV[9] and redis.call('MGET', KEYS[2], KEYS[4]) or redis.call('MGET', KEYS[2])
 
-if not single_server and found[2] ~= ARGV[9] then
+if ARGV[9] and found[2] ~= ARGV[9] then
   local marker = found[2]
   local its_n, its_max_ttl, its_run, since
   if marker then

@@ -38,10 +38,12 @@ pub(crate) const ALIKE: &[Named] = &[("x", 1), ("{x}", 1), ("{x}y", 1), ("x:~", 
 const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
 /// Far apart, so that no tolerance hides a wrong one.
 const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
-const FLEETS: [QuorumConfig; 3] = [
+const FLEETS: [QuorumConfig; 4] = [
     QuorumConfig { servers: 3, max_ttl_ms: 60_000 },
     QuorumConfig { servers: 5, max_ttl_ms: 60_000 },
     QuorumConfig { servers: 3, max_ttl_ms: 9_000 },
+    // A single server with quarantine after its failovers.
+    QuorumConfig { servers: 1, max_ttl_ms: 60_000 },
 ];
 
 /// Waiters of two clients, fair and barging.
@@ -126,6 +128,7 @@ impl Steps {
             0 => None,
             1 => Some(FLEETS[1]),
             2 => Some(FLEETS[2]),
+            3..6 => Some(FLEETS[3]),
             _ => Some(FLEETS[0]),
         }
     }
@@ -295,6 +298,7 @@ impl Steps {
             1 => format!("n=5 max_ttl=60000 run=RUN since={since}"),
             2 => format!("n=3 max_ttl=60000 run=RUN since={since} later=1"),
             3 => format!("n=03 max_ttl=60000 run=RUN since={since}"),
+            5..8 => format!("n=1 max_ttl=60000 run=RUN since={since}"),
             4 => self
                 .pick(&[
                     "",

@@ -48,7 +48,7 @@ fn a_connection_to_the_old_primary_is_left_when_another_one_has_found_the_new_on
     other.greet("new");
     assert_eq!(
         (other.sent(), other.effects()),
-        (vec!["release ours ".to_owned()], vec![]),
+        (vec!["release ours".to_owned()], vec![]),
         "a release is kept, and no news told twice"
     );
     // The name leads back to the old primary, which calls itself one still.
