@@ -7,6 +7,8 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::mutant::mutant;
+
 /// An instant of this machine's boot clock, in microseconds. The clock counts suspended time and never goes back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tick(u64);
@@ -94,7 +96,7 @@ impl Now {
     /// The fence to propose: the servers' clock. As long as it isn't known, several servers get the wall clock, for they need one
     /// proposal for all: different votes cost a round, and a server. A single server needs none.
     pub(crate) fn proposal(self, servers: usize) -> u64 {
-        if self.servers_us == 0 && servers > 1 { self.wall_us } else { self.servers_us }
+        if self.servers_us == 0 && servers > 1 || mutant!(WallClockProposed) { self.wall_us } else { self.servers_us }
     }
 }
 
@@ -182,6 +184,25 @@ mod tests {
         ] {
             assert_eq!(Now::read().with_servers(servers, clocks.iter().copied()).servers_us, expected, "{clocks:?}");
         }
+    }
+
+    fn a_fence_is_proposed_by_the_servers_clock_alone() {
+        for (servers, clocks, expected) in [(1, &[7][..], 7), (1, &[], 0), (3, &[6, 5], 5), (3, &[6], 99)] {
+            let now = Now { tick: Tick::default(), wall_us: 99, servers_us: 0 };
+            assert_eq!(now.with_servers(servers, clocks.iter().copied()).proposal(servers), expected, "{clocks:?}");
+        }
+    }
+
+    #[test]
+    fn the_wall_clock_is_proposed_only_to_several_servers_whose_clocks_are_unknown() {
+        a_fence_is_proposed_by_the_servers_clock_alone();
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn a_proposal_by_the_wall_clock_is_noticed() {
+        use crate::mutant::{Mutant, assert_noticed};
+        assert_noticed(Mutant::WallClockProposed, a_fence_is_proposed_by_the_servers_clock_alone);
     }
 
     #[test]

@@ -100,6 +100,9 @@ mod planted {
                         Self::FenceForgotten,
                         Self::FarProposalBelieved,
                         Self::SharedPlaceForgotten,
+                        Self::LeftEraReturns,
+                        Self::DeletedKeyHealed,
+                        Self::WallClockProposed,
                         Self::OwnVoteAccused,
                         Self::UnansweredVoteAccused,
                         Self::LoneVoteProves,
@@ -202,10 +205,26 @@ mod planted {
         ValidWhileReleasing,
         /// The handle goes on saying it is valid after `max_hold`.
         MaxHoldIgnored,
+        /// A key that is missing on a single server is written again, though nothing says that a failover lost it.
+        DeletedKeyHealed,
+        /// A key that a failover of a single server in quarantine has lost is not written again.
+        LostKeyNotHealed,
+        /// A hold is not confirmed in a new era.
+        NewEraIgnored,
+        /// An extension that was sent in the era before confirms a hold in the new one.
+        EarlierEraConfirms,
         /// The pause between two tries of an extension grows with the ttl without bound, and no timer cuts it short.
         ExtendOutlasts,
         /// A server that did not answer an extension counts as one that refused it.
         SilenceRefuses,
+
+        // The era.
+        /// A connection stays with the old primary when another one has found its successor.
+        EraNotShared,
+        /// An era that was left comes back at once.
+        LeftEraReturns,
+        /// A fence is proposed by the client's wall clock.
+        WallClockProposed,
 
         // Who came between.
         /// A vote of our own that is above the fence counts as somebody else's.

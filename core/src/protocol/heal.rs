@@ -56,7 +56,8 @@ impl Hold {
     /// still arrive there.
     pub(super) fn may_heal_alone(&self, recipe: &Recipe) -> bool {
         let is_single = recipe.quorum_config.is_some_and(|config| config.servers == 1);
-        is_single && self.doubted_at.is_some() && !self.is_writing(0)
+        let is_doubted = self.doubted_at.is_some() || mutant!(DeletedKeyHealed);
+        is_single && is_doubted && !self.is_writing(0) && !mutant!(LostKeyNotHealed)
     }
 
     /// Writes the key again. The answer decides.
@@ -103,3 +104,7 @@ impl Hold {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "heal_tests.rs"]
+mod tests;

@@ -256,7 +256,7 @@ impl Hold {
         self.kept_until = self.kept_until.max(now.after(span)).max(self.validity_end.after(span));
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         // On a single server nobody else gets a fence while the lock is ours. So the fence only has to live long enough.
-        let lock_only = recipe.quorum_config.is_none() && self.fence_end.is_behind(now.after(span));
+        let lock_only = recipe.servers.len() == 1 && self.fence_end.is_behind(now.after(span));
         let timed = !self.round.readings[0].is_some_and(|reading| reading.is_fresh(now));
         let op = Op::Extend {
             keys: Arc::clone(&recipe.keys),
@@ -330,7 +330,7 @@ impl Hold {
         let mut event = self.event(recipe, kind);
         event.took = Some(now.since(extension.sent));
         out.push(Command::Emit(event));
-        self.doubted_at = self.doubted_at.filter(|doubted_at| extension.sent < *doubted_at);
+        self.doubted_at = self.doubted_at.filter(|doubted_at| extension.sent < *doubted_at && !mutant!(EarlierEraConfirms));
         if !self.requests.is_empty() || self.doubted_at.is_some() {
             self.next_renewal = now;
         }

@@ -19,6 +19,12 @@ impl Clock {
         Self { base, ppm }
     }
 
+    /// A clock that shows `reading` at `now`.
+    pub(super) fn showing(reading: u64, now: Instant, ppm: i64) -> Self {
+        let clock = Self { base: 0, ppm };
+        Self { base: reading.saturating_sub(clock.at(now)), ppm }
+    }
+
     /// Stops the clock for `span`; the process doesn't read it meanwhile.
     pub(super) fn stop(&mut self, span: u64) {
         self.base = self.base.saturating_sub(span);

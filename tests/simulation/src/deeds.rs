@@ -40,6 +40,7 @@ impl World {
                 let accused = loss.rival_fence;
                 let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
                 entry.loss = Some(loss);
+                let healed = self.plan.quarantine && refused && !self.plan.outside;
                 if accused.is_some_and(|fence| !self.history.voted_for_another(fence, (client, slot))) {
                     self.violate(format!("c{client}.{slot}: lost to {accused:?}, which was nobody's"));
                 }
@@ -49,6 +50,11 @@ impl World {
                 // After a server forgot its data, the decision may rest on answers from before a heal.
                 if refused && !self.forgot && self.keeping(client, slot) >= self.plan.needed() {
                     self.violate(format!("c{client}.{slot}: lost, and yet a majority keeps it"));
+                }
+                if healed {
+                    self.violate(format!(
+                        "c{client}.{slot}: lost, though nobody is granted anything before lost keys are written again"
+                    ));
                 }
                 if wrong && !closing {
                     self.violate(format!("c{client}.{slot}: lost twice, or after its end"));

@@ -1,6 +1,7 @@
 //! Faults: which of them happen, and when.
 
-use super::clock::ms;
+use super::clock::{micros, ms};
+use super::failover::Promotion;
 use super::plan::Plan;
 use super::queue::Happening;
 use super::world::World;
@@ -38,6 +39,8 @@ pub(super) enum Fault {
     Forget { server: usize, span: u64 },
     /// A server crashes, and comes back with its data of `age` ago.
     Restore { server: usize, span: u64, age: u64 },
+    /// A replica of a server is promoted.
+    FailOver { server: usize, promotion: Promotion },
     /// A server's clock is set forward.
     Jump { server: usize, ahead: u64 },
 }
@@ -74,6 +77,32 @@ pub(super) fn draw(plan: &mut Plan, rng: &mut fastrand::Rng) {
         plan.faults.push((at, fault));
     }
     plan.outside &= plan.faults.iter().any(|(_, fault)| matches!(fault, Fault::Jump { .. }));
+}
+
+/// Draws the failovers of a plan with one server. With quarantine no client may be left alone with the old primary for so long that a
+/// hold there outlives the quarantine.
+pub(super) fn draw_failovers(plan: &mut Plan, rng: &mut fastrand::Rng) {
+    if plan.servers > 1 || rng.bool() {
+        return;
+    }
+    (plan.fails_over, plan.quarantine, plan.ahead_us) = (true, rng.bool(), 0);
+    if plan.quarantine {
+        plan.longest_ttl_ms = plan.longest_ttl_ms.min(micros(plan.max_ttl) / 1_000);
+        plan.has_foreigners = false;
+    }
+    let spare = micros(plan.max_ttl).saturating_sub(ms(plan.longest_ttl_ms));
+    for _ in 0..rng.usize(1..=3) {
+        let outage = [rng.u64(..ms(50)), rng.u64(..ms(1_000)), rng.u64(ms(1_000)..ms(4_000))][rng.usize(..3)];
+        let most = if plan.quarantine { outage + spare * 9 / 10 } else { ms(4_000) };
+        let promotion = Promotion {
+            age: [0, rng.u64(..ms(2_000)), rng.u64(..ms(6_000))][rng.usize(..3)],
+            outage,
+            lingers: [0, rng.u64(..=most.min(ms(300))), rng.u64(..=most)][rng.usize(..3)],
+            skew: [0, rng.i64(-20_000..20_000), rng.i64(-1_000_000..1_000_000)][rng.usize(..3)],
+        };
+        plan.faults.push((rng.u64(..plan.busy_us), Fault::FailOver { server: 0, promotion }));
+    }
+    plan.is_calm = false;
 }
 
 impl World {
@@ -113,6 +142,7 @@ impl World {
             Fault::Crash { server, span } => self.crash(server, span, None),
             Fault::Forget { server, span } => self.crash(server, span, Some(u64::MAX)),
             Fault::Restore { server, span, age } => self.crash(server, span, Some(age)),
+            Fault::FailOver { server, promotion } => self.fail_over(server, promotion),
             Fault::Jump { server, ahead } => self.nodes[server].ahead += ahead,
         }
     }

@@ -181,6 +181,10 @@ impl World {
         if micros(self.plan.response_timeout) <= 4 * longest || self.probes.is_some() || self.plan.has_foreigners {
             return;
         }
+        // A single server in quarantine queues nobody.
+        if self.plan.quarantine && self.may_be_in_quarantine(&self.nodes[0]) {
+            return;
+        }
         self.look_for_late();
         // A jump of a clock is not notified.
         if self.plan.lost_per_mille == 0 && self.plan.lost_notices_per_mille == 0 && !self.plan.outside {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use locktender::op::{Op, Reply, Verdict};
 
 use super::clock::Instant;
+use super::failover::Failover;
 use super::world::World;
 
 /// A stretch of time in which a handle said it was valid.
@@ -21,6 +22,8 @@ pub(super) struct Stretch {
 pub(super) struct Granted {
     pub(super) asked: Instant,
     pub(super) returned: Instant,
+    /// The time of the vote.
+    pub(super) voted: Instant,
     pub(super) fence: u64,
 }
 
@@ -43,6 +46,8 @@ pub(super) struct History {
     written: HashMap<(usize, Arc<str>), (Instant, bool)>,
     /// The servers that voted for a value, or confirmed it, with a fence.
     attested: HashMap<(Arc<str>, u64), BTreeSet<usize>>,
+    /// The time of the last vote for a value.
+    voted: HashMap<Arc<str>, Instant>,
     /// The places where a heal wrote a value.
     healed: HashSet<(usize, Arc<str>)>,
 }
@@ -72,19 +77,24 @@ impl History {
         self.attested.get(&(owner.clone(), fence)).map_or(0, BTreeSet::len)
     }
 
+    pub(super) fn voted(&self, owner: &Arc<str>) -> Instant {
+        self.voted.get(owner).copied().unwrap_or_default()
+    }
+
     /// Whether a server gave this fence in a vote for another acquisition.
     pub(super) fn voted_for_another(&self, fence: u64, (client, slot): (usize, usize)) -> bool {
         let others = |owner: &Arc<str>| self.whose(owner).is_some_and(|whose| (whose.client, whose.slot) != (client, slot));
         self.attested.keys().any(|(owner, vote)| *vote == fence && others(owner))
     }
 
-    /// No two handles of a name are valid at the same instant.
-    pub(super) fn overlap(&mut self) -> Option<String> {
+    /// No two handles of a name are valid at the same instant, but where one of `failovers` parted them.
+    pub(super) fn overlap(&mut self, failovers: &[Failover]) -> Option<String> {
         for (name, stretches) in &mut self.stretches {
             stretches.sort_by_key(|stretch| stretch.from);
             let mut last: Option<&Stretch> = None;
             for next in stretches.iter() {
-                if let Some(last) = last.filter(|last| last.to > next.from && last.who != next.who) {
+                let is_parted = |last: &Stretch| failovers.iter().any(|failover| failover.parts(last.from, next.from));
+                if let Some(last) = last.filter(|last| last.to > next.from && last.who != next.who && !is_parted(last)) {
                     return Some(format!("two valid holds of l{name}: {last:?} and {next:?}"));
                 }
                 last = if last.is_some_and(|last| last.to > next.to) { last } else { Some(next) };
@@ -123,6 +133,7 @@ impl World {
     pub(super) fn applied(&mut self, server: usize, op: &Op, reply: &Reply, orphan: bool) {
         if let (Op::Acquire { owner, .. } | Op::Confirm { owner, .. }, Verdict::Vote | Verdict::Ok) = (op, &reply.verdict) {
             self.history.attested.entry((owner.clone(), reply.fence)).or_default().insert(server);
+            self.history.voted.insert(owner.clone(), self.now);
         }
         if let (Op::Heal { owner, .. }, Verdict::Ok) = (op, &reply.verdict) {
             self.history.healed.insert((server, owner.clone()));

@@ -67,8 +67,13 @@ impl World {
         let entry = &self.processes[client].slots[slot];
         let majority = entry.extended.get(&tag.round).is_some_and(|confirmed| *confirmed >= self.plan.needed());
         let Some(span) = entry.spans.get(&tag.round).filter(|_| majority && now < before) else { return };
-        // A refusal of a server and a clock that jumps are other cases.
-        if self.plan.outside || entry.refused || entry.gone.is_some() || entry.loss.is_some() {
+        // A refusal of a server and a clock that jumps are other cases. The clock of a promoted replica is another one.
+        if self.plan.outside
+            || self.forgot && self.plan.fails_over
+            || entry.refused
+            || entry.gone.is_some()
+            || entry.loss.is_some()
+        {
             return;
         }
         let hold_end = entry.recipe.options.max_hold.map_or(Tick::NEVER, |span| self.granted_tick(client, slot).after(span));
@@ -107,7 +112,7 @@ impl World {
         let others = self.history.grants.get(&entry.name).into_iter().flatten();
         let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(owner)?.since).unwrap_or(self.now);
         let overlap = others.filter(|grant| grant.fence > ours && grant.returned < let_go).count() > 0;
-        let proved = self.plan.servers == 1 && entry.release_refused && overlap && !entry.unanswered;
+        let proved = self.plan.servers == 1 && entry.release_refused && overlap && !entry.unanswered && !self.forgot;
         let missed = proved && release.outcome == Outcome::Expired;
         // The loss may have named a rival that has released the lock since, and whose fence the servers no longer prove.
         let loss = entry.loss.as_ref().filter(|loss| loss.reason == LossReason::Taken);
@@ -167,7 +172,8 @@ impl World {
         entry.grant = Some(grant.clone());
         entry.granted_at = self.now;
         entry.first_span = micros(entry.valid_until.since(tick));
-        let granted = Granted { asked: entry.started, returned: self.now, fence: grant.fence };
+        let granted =
+            Granted { asked: entry.started, returned: self.now, voted: self.history.voted(&grant.owner), fence: grant.fence };
         self.history.grants.entry(entry.name).or_default().push(granted);
         self.stats.grants += 1;
     }

@@ -11,6 +11,7 @@
 mod brief;
 mod clock;
 mod deeds;
+mod failover;
 mod faults;
 mod foreign;
 mod handover;

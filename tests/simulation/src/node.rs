@@ -16,6 +16,8 @@ pub(super) struct Node {
     /// The sum of all jumps of the clock.
     pub(super) ahead: u64,
     server: usize,
+    /// The number of this node among those that have answered for the server.
+    pub(super) number: u32,
     run: u32,
     run_id: String,
     /// The scripts that the server keeps in memory alone.
@@ -37,6 +39,7 @@ impl Node {
             ahead: 0,
             run: 1,
             server,
+            number: 1,
             run_id: format!("run-{server}-1"),
             scripts: HashSet::new(),
             up: true,
@@ -106,6 +109,21 @@ impl Node {
             self.snapshots.clear();
         }
         true
+    }
+
+    /// A replica of this node with its data of `age` ago, which answers when it is started. Its clock is off by `skew`.
+    pub(super) fn replica(&self, now: Instant, age: u64, skew: i64, drift: i64) -> Self {
+        let kept = self.snapshots.iter().rev().find(|(at, _)| age > 0 && at.saturating_add(age) <= now);
+        let lags = if age > 0 { State::default() } else { self.state.clone() };
+        let wall_us = self.wall_us(now).saturating_add_signed(skew);
+        Self {
+            state: kept.map_or(lags, |(_, state)| state.clone()),
+            clock: Clock::showing(wall_us, now, drift),
+            up: false,
+            number: self.number + 1,
+            run: self.run + 100,
+            ..Self::new(self.server, self.clock)
+        }
     }
 
     pub(super) fn restart(&mut self, now: Instant) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::clock::ms;
-use super::faults::{Fault, draw};
+use super::faults::{Fault, draw, draw_failovers};
 
 /// The frame of one run.
 #[derive(Clone, Debug)]
@@ -60,6 +60,10 @@ pub struct Plan {
     pub has_two_ways: bool,
     /// Whether clients of another library take the locks, too.
     pub has_foreigners: bool,
+    /// Whether replicas of a single server are promoted.
+    pub fails_over: bool,
+    /// Whether the clients of a single server have quarantine for that.
+    pub quarantine: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -104,6 +108,8 @@ impl Plan {
             is_calm: false,
             has_two_ways: false,
             has_foreigners: false,
+            fails_over: false,
+            quarantine: false,
             faults: Vec::new(),
         };
         draw(&mut plan, &mut rng);
@@ -116,6 +122,7 @@ impl Plan {
             plan.faults.push((rng.u64(..plan.busy_us), Fault::CloseBehindAcquire { client }));
         }
         plan.has_foreigners = rng.u8(..4) == 0;
+        draw_failovers(&mut plan, &mut fastrand::Rng::with_seed(seed ^ 0x0FA1_1075));
         plan
     }
 

@@ -5,7 +5,7 @@ use locktender::internals::protocol::Tag;
 use locktender::op::{Op, Reply, Verdict};
 
 use super::clock::{Instant, micros, ms};
-use super::worker::LONGEST_HOLD;
+use super::worker::{LONGEST_HOLD, quorum_of};
 use super::world::World;
 
 /// The times that the probes of a run depend on.
@@ -29,7 +29,7 @@ impl World {
         if micros(self.plan.response_timeout) <= 4 * (self.plan.latency_us + self.plan.jitter_us) {
             return;
         }
-        let quarantined = self.nodes.iter().any(|node| node.troubled_at > 0) && self.plan.servers > 1;
+        let quarantined = self.nodes.iter().any(|node| node.troubled_at > 0) && quorum_of(&self.plan).is_some();
         let votes = self.now + if quarantined { micros(self.plan.max_ttl) * 2 } else { 0 };
         let expiry = |name: usize| {
             let expiries = self.nodes.iter().filter_map(|node| node.lock(&self.keys[name], self.now)).map(|(_, gone)| gone);

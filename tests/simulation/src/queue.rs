@@ -88,9 +88,14 @@ pub(super) enum Happening {
         client: usize,
     },
     Fault(Fault),
-    /// A crashed server is back.
+    /// A crashed server is back, or a replica is a primary now.
     Restart {
         server: usize,
+    },
+    /// An old primary answers no more.
+    Demote {
+        server: usize,
+        node: u32,
     },
     /// Users begin no new work, and faults are over.
     Settle,

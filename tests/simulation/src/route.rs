@@ -72,6 +72,8 @@ pub(super) struct Route {
     /// The end of the last fault on this route.
     pub(super) troubled_until: Instant,
     pub(super) connected_at: Instant,
+    /// The number of the last node that the client has accepted as the primary, and the time of that.
+    pub(super) era: (u32, Instant),
     /// The time when a connection last broke, or could not be made.
     pub(super) broke_at: Instant,
 }
@@ -80,6 +82,12 @@ impl Way {
     /// Whether the client has closed the connection, and no work is left for it.
     pub(super) fn is_over(&self) -> bool {
         self.connection.is_over()
+    }
+
+    /// The number of the node that its operations go to.
+    fn node(&self) -> u32 {
+        let Socket::Open(conn) = self.sockets[Role::Operations as usize] else { return 0 };
+        self.sessions.iter().find(|session| session.conn == conn).map_or(0, |session| session.node)
     }
 
     /// The server's clock, as the client knows it.
@@ -110,6 +118,7 @@ impl Route {
             cut_behind_acquire: None,
             troubled_until: 0,
             connected_at: 0,
+            era: (0, 0),
             broke_at: 0,
         }
     }
@@ -187,7 +196,10 @@ impl World {
                 Effect::Complete(completion, answer) => completion.complete(answer),
                 Effect::Tell(_, Notice::Message(message)) => self.receive(client, server, &message),
                 Effect::Tell(_, notice) => self.set_listening(client, server, notice == Notice::Listening),
-                Effect::Report(ServerState::FailedOver(_)) => self.confirm(client, server),
+                Effect::Report(ServerState::FailedOver(_)) => {
+                    self.rouse(client, server);
+                    self.confirm(client, server);
+                }
                 Effect::Report(_) | Effect::Look(_) => (),
             }
         }
@@ -205,6 +217,8 @@ impl World {
         let is_up = route.ways[way].connection.is_up();
         if is_up && !std::mem::replace(&mut route.ways[way].was_up, is_up) {
             route.connected_at = self.now;
+            let node = route.ways[way].node();
+            self.accepted(client, server, node);
         }
         for role in ROLES {
             self.write(client, server, (way, role));
@@ -244,7 +258,7 @@ impl World {
         route.conn += 1;
         *socket = Socket::Open(route.conn);
         opens.sessions.retain(|session| session.read_until().is_none_or(|until| until >= now));
-        opens.sessions.push(Session::new(route.conn, now));
+        opens.sessions.push(Session::new(route.conn, node.number, now));
         self.bring_to(client, server, way.0, Event::Opened(way.1));
     }
 
@@ -261,6 +275,10 @@ impl World {
             let (command, behind) = rest.split_at(length);
             rest = behind;
             let script = words.get(1).and_then(|word| resp::script(word));
+            if script.is_some_and(|script| script != "greet") {
+                let node = self.routes[client][server].ways[way.0].node();
+                self.writes_to(client, server, node);
+            }
             let op = script.and_then(|script| resp::op(script, &words[2..], &self.keys));
             let takes_place = matches!(op, Some(Op::Acquire { place: Some(_), .. }));
             let held_up = if takes_place { self.close_behind(client) } else { 0 };
@@ -333,6 +351,16 @@ impl World {
         wakes.alarm = (at, wakes.alarm.1 + 1);
         let timer = wakes.alarm.1;
         self.queue.add(at, Happening::Alarm { client, server, way, timer });
+    }
+
+    /// Wakes every connection to a server: what they know of it has changed.
+    fn rouse(&mut self, client: usize, server: usize) {
+        for way in 0..self.routes[client][server].ways.len() {
+            let wakes = &mut self.routes[client][server].ways[way];
+            wakes.alarm = (self.now, wakes.alarm.1 + 1);
+            let timer = wakes.alarm.1;
+            self.queue.add(self.now, Happening::Alarm { client, server, way, timer });
+        }
     }
 
     pub(super) fn alarm(&mut self, client: usize, server: usize, way: usize, timer: u32) {

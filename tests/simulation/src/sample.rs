@@ -9,6 +9,7 @@ use super::clock::{Instant, micros, ms};
 use super::node::Node;
 use super::queue::Happening;
 use super::slot::Gone;
+use super::worker::quorum_of;
 use super::world::World;
 
 pub(super) const EVERY: u64 = ms(100);
@@ -17,7 +18,8 @@ impl World {
     pub(super) fn sample(&mut self) {
         for server in 0..self.plan.servers {
             self.look_for_leftovers(server);
-            if self.plan.servers > 1 && self.now.is_multiple_of(ms(500)) && self.nodes[server].up {
+            let keeps_older = self.plan.servers > 1 || self.plan.fails_over;
+            if keeps_older && self.now.is_multiple_of(ms(500)) && self.nodes[server].up {
                 self.nodes[server].snapshot(self.now);
             }
         }
@@ -29,6 +31,7 @@ impl World {
         self.look_for_ghosts();
         self.look_for_handovers();
         self.look_for_trusting_waiters();
+        self.look_for_believers();
         for client in 0..self.processes.len() {
             if !self.processes[client].alive || self.processes[client].stopped_until > self.now {
                 continue;
@@ -90,7 +93,7 @@ impl World {
     /// votes again.
     pub(super) fn may_be_in_quarantine(&self, node: &Node) -> bool {
         let lasts = micros(self.plan.max_ttl) * 2 + ms(1_500);
-        self.plan.servers > 1 && node.troubled_at > 0 && node.troubled_at + lasts > self.now
+        quorum_of(&self.plan).is_some() && node.troubled_at > 0 && node.troubled_at + lasts > self.now
     }
 
     /// A lock that is free, and has waiters, doesn't stay free.
@@ -150,9 +153,14 @@ impl World {
                 self.violate(format!("l{name} is left on a server"));
             }
         }
-        let whole = !self.forgot;
-        let verdicts =
-            [if self.plan.outside { None } else { self.history.overlap() }, if whole { self.history.disorder() } else { None }];
+        let failovers = if self.plan.quarantine { &[][..] } else { &self.failovers.past };
+        let overlap = if self.plan.outside { None } else { self.history.overlap(failovers) };
+        let disorder = match (self.forgot, self.plan.servers) {
+            (false, _) => self.history.disorder(),
+            (true, 1) => self.disorder_of_failovers(),
+            _ => None,
+        };
+        let verdicts = [overlap, disorder];
         if let Some(why) = verdicts.into_iter().flatten().next() {
             self.violate(why);
         }

@@ -24,6 +24,8 @@ struct Dead {
 
 pub(super) struct Session {
     pub(super) conn: u32,
+    /// The number of the node at its other end.
+    pub(super) node: u32,
     /// The bytes that were read, and are no whole command yet.
     input: Vec<u8>,
     speaks_resp3: bool,
@@ -35,8 +37,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(conn: u32, now: Instant) -> Self {
-        Self { conn, input: Vec::new(), speaks_resp3: false, subscribed: false, out_at: now, back_at: now, dead: None }
+    pub(super) fn new(conn: u32, node: u32, now: Instant) -> Self {
+        Self { conn, node, input: Vec::new(), speaks_resp3: false, subscribed: false, out_at: now, back_at: now, dead: None }
     }
 
     /// The time until which bytes are read from it, if it is dead.
@@ -48,7 +50,9 @@ impl Session {
 impl World {
     /// Bytes reach a server.
     pub(super) fn arrive(&mut self, client: usize, server: usize, way: Way, conn: u32, bytes: Vec<u8>) {
-        let (now, node) = (self.now, &self.nodes[server]);
+        let now = self.now;
+        let Some(number) = self.session(client, server, way, conn).map(|session| session.node) else { return };
+        let Some(node) = self.node(server, number) else { return };
         if node.stopped_until > now {
             let until = node.stopped_until;
             return self.queue.defer(until, Happening::Arrive { client, server, way, conn, bytes });
@@ -66,7 +70,7 @@ impl World {
         let mut rest = &input[..];
         while let Some((words, length)) = resp::command(rest) {
             rest = &rest[length..];
-            let answer = self.serve(client, server, (way, conn), &words, orphan);
+            let answer = self.serve(client, (server, number), (way, conn), &words, orphan);
             self.answer(client, server, (way, conn), &answer, None);
         }
         let rest = rest.to_vec();
@@ -79,7 +83,8 @@ impl World {
         self.routes[client][server].ways[way.0].sessions.iter_mut().find(|session| session.conn == conn)
     }
 
-    fn serve(&mut self, client: usize, server: usize, (way, conn): (Way, u32), words: &[String], orphan: bool) -> String {
+    fn serve(&mut self, client: usize, at: (usize, u32), (way, conn): (Way, u32), words: &[String], orphan: bool) -> String {
+        let (server, now) = (at.0, self.now);
         let (command, argument) = (words[0].as_str(), words.get(1).map(String::as_str).unwrap_or_default());
         match command {
             "CLIENT" => "+OK\r\n".to_owned(),
@@ -90,8 +95,8 @@ impl World {
                 }
                 "%1\r\n$5\r\nproto\r\n:3\r\n".to_owned()
             }
-            "INFO" => resp::info(self.nodes[server].run_id(), self.nodes[server].wall_us(self.now)),
-            "TIME" => resp::time(self.nodes[server].wall_us(self.now)),
+            "INFO" => self.node(at.0, at.1).map_or(String::new(), |node| resp::info(node.run_id(), node.wall_us(now))),
+            "TIME" => self.node(at.0, at.1).map_or(String::new(), |node| resp::time(node.wall_us(now))),
             "SUBSCRIBE" | "SSUBSCRIBE" => {
                 let Some(session) = self.session(client, server, way, conn) else { return String::new() };
                 session.subscribed |= command == "SSUBSCRIBE";
@@ -99,15 +104,16 @@ impl World {
             }
             "EVAL" | "EVALSHA" => {
                 let Some(script) = resp::script(argument) else { return "-ERR no script of a lock\r\n".to_owned() };
-                if command == "EVALSHA" && !self.nodes[server].scripts.contains(script) {
+                let Some(node) = self.node_mut(at) else { return String::new() };
+                if command == "EVALSHA" && !node.scripts.contains(script) {
                     return "-NOSCRIPT No matching script.\r\n".to_owned();
                 }
-                self.nodes[server].scripts.insert(script);
+                node.scripts.insert(script);
                 let Some(op) = resp::op(script, &words[2..], &self.keys) else {
                     self.violate(format!("c{client}-s{server}: nobody understands {:?}", &words[2..]));
                     return "-ERR wrong arguments\r\n".to_owned();
                 };
-                self.perform(client, server, &op, orphan)
+                self.perform(client, at, &op, orphan)
             }
             _ => {
                 self.violate(format!("c{client}-s{server}: nobody understands {words:?}"));
@@ -117,18 +123,21 @@ impl World {
     }
 
     /// Does an operation; gives the answer of the script.
-    fn perform(&mut self, client: usize, server: usize, op: &Op, orphan: bool) -> String {
+    fn perform(&mut self, client: usize, at: (usize, u32), op: &Op, orphan: bool) -> String {
+        let (server, now) = (at.0, self.now);
         // The first half of an extension that touches the lock alone names no fence, and does nothing where the lock isn't ours.
         let asked = self.with_fence(client, server, op);
         let op = asked.as_ref().unwrap_or(op);
         if let Op::Extend { keys, owner, lock_only: true, .. } = op
-            && self.nodes[server].lock(keys, self.now).is_none_or(|(holder, _)| holder != &**owner)
+            && self.node(server, at.1).and_then(|node| node.lock(keys, now)).is_none_or(|(holder, _)| holder != &**owner)
         {
             return ":0\r\n".to_owned();
         }
         let tag = self.tag_of(client, server, op);
         let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
-        let (reply, verdict) = self.nodes[server].apply(op, self.now);
+        let Some(node) = self.node_mut(at) else { return String::new() };
+        let (reply, verdict) = node.apply(op, now);
+        let messages = node.state.take_published();
         if op.keys().is_none() {
             return resp::reply(op, &reply);
         }
@@ -140,10 +149,9 @@ impl World {
         self.asked(client, op);
         self.served(op, &reply);
         self.prolonged((client, server), tag, op, &reply);
-        let messages = self.nodes[server].state.take_published();
         self.look_at_queue(server, (op, &reply), before.as_ref(), &messages);
         self.came(client, tag, op, &reply, &messages);
-        self.published(server, messages);
+        self.published(at, messages);
         resp::reply(op, &reply)
     }
 
@@ -162,11 +170,11 @@ impl World {
     }
 
     /// A server has published messages. Clients that listen there receive them, except those that are lost.
-    fn published(&mut self, server: usize, messages: Vec<Message>) {
+    fn published(&mut self, (server, node): (usize, u32), messages: Vec<Message>) {
         for message in messages {
             let Some(client) = self.client_on(&message.channel) else { continue };
             let way = &self.routes[client][server].ways[0];
-            let listens = |session: &&Session| session.subscribed && session.dead.is_none();
+            let listens = |session: &&Session| session.subscribed && session.dead.is_none() && session.node == node;
             let receiver = way.sessions.iter().rev().find(listens).map(|session| (session.conn, session.speaks_resp3));
             let Some((conn, resp3)) = receiver else {
                 self.notice_is_lost(client, &message.payload);
@@ -189,24 +197,33 @@ impl World {
 
     /// The connections are gone. Bytes in flight may still be read for a while; the client notices the end now or a little later.
     pub(super) fn cut(&mut self, client: usize, server: usize, read_for: u64, later: bool) {
+        self.cut_to(client, server, None, read_for, later);
+    }
+
+    /// The connections to one node are gone, or all.
+    pub(super) fn cut_to(&mut self, client: usize, server: usize, node: Option<u32>, read_for: u64, later: bool) {
         for way in 0..self.routes[client][server].ways.len() {
             let notice = if later { self.latency() } else { 0 };
             let (now, at) = (self.now, self.now + notice);
             let cut = &mut self.routes[client][server].ways[way];
-            for session in &mut cut.sessions {
+            let is_cut = |session: &Session| node.is_none_or(|node| session.node == node);
+            let gone: Vec<u32> = cut.sessions.iter().filter(|session| is_cut(session)).map(|session| session.conn).collect();
+            for session in cut.sessions.iter_mut().filter(|session| gone.contains(&session.conn)) {
                 let dead = session.dead.get_or_insert(Dead { read_until: now + read_for, broke_at: now });
                 dead.read_until = dead.read_until.min(now + read_for);
             }
             for (role, socket) in ROLES.into_iter().zip(&mut cut.sockets) {
                 let way = (way, role);
                 match socket {
-                    Socket::Closed => (),
-                    Socket::Opening(attempt) => {
+                    Socket::Opening(attempt) if node.is_none() => {
                         cut.attempt += 1;
                         *attempt = cut.attempt;
                         self.queue.add(at, Happening::Connected { client, server, way, attempt: cut.attempt });
                     }
-                    Socket::Open(conn) => self.queue.add(at, Happening::Broken { client, server, way, conn: *conn }),
+                    Socket::Open(conn) if gone.contains(conn) => {
+                        self.queue.add(at, Happening::Broken { client, server, way, conn: *conn });
+                    }
+                    _ => (),
                 }
             }
         }

@@ -62,8 +62,10 @@ impl Standing {
         match op {
             Op::Leave { entry, .. } => leaves(entry).then_some(false),
             Op::Release { owner, leave, .. } => (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false),
-            Op::Acquire { place, fair, quorum_config: None, .. }
-                if self.holder.is_none() && !wants_only_what_was_handed_over(op) =>
+            Op::Acquire { place, fair, quorum_config, .. }
+                if quorum_config.is_none_or(|config| config.servers == 1)
+                    && self.holder.is_none()
+                    && !wants_only_what_was_handed_over(op) =>
             {
                 // A waiter that was notified has left the queue, but came before the waiter that is the first now.
                 let was_first =
@@ -87,11 +89,15 @@ impl Standing {
         let (leaver, place, single) = match op {
             Op::Release { leave, single_server, .. } => (leave.as_ref(), None, *single_server),
             Op::Leave { entry, single_server, .. } => (Some(entry), None, *single_server),
-            Op::Acquire { place, quorum_config, .. } => (None, place.as_ref(), quorum_config.is_none()),
+            Op::Acquire { place, quorum_config, .. } => {
+                (None, place.as_ref(), quorum_config.is_none_or(|config| config.servers == 1))
+            }
             _ => (None, None, false),
         };
         let queue: Vec<_> = self.queue.iter().filter(|(entry, _)| Some(entry) != leaver && lives(entry)).collect();
-        let freed = self.is_freed_by(op, queue.first().copied());
+        // A server in quarantine changes nothing.
+        let is_quarantined = matches!(reply.verdict, Verdict::Quarantine { .. });
+        let freed = self.is_freed_by(op, queue.first().copied()).filter(|_| !is_quarantined);
         let kind = |bars, head| if single && (bars || self.is_next(head)) { "claim" } else { "free" };
         let next = freed.zip(queue.first()).map(|(bars, head)| (kind(bars, head), *head));
         let second = queue.get(1).filter(|_| next.is_some()).map(|(entry, _)| format!("next {entry}"));
@@ -108,7 +114,7 @@ impl Standing {
             }
         }
         let is_kept = place.is_some_and(|place| self.is_held_by(&claim(&place.entry)));
-        if is_kept && reply.verdict != Verdict::Vote && !wants_only_what_was_handed_over(op) {
+        if is_kept && reply.verdict != Verdict::Vote && !is_quarantined && !wants_only_what_was_handed_over(op) {
             return Err("it was kept for who asked, and refused".to_owned());
         }
         let first = queue.first().filter(|_| freed.is_some()).map(|(entry, _)| entry);

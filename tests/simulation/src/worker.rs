@@ -323,5 +323,5 @@ pub(super) fn quorum_config(world: &World) -> Option<QuorumConfig> {
 pub(super) fn quorum_of(plan: &Plan) -> Option<QuorumConfig> {
     let servers = u32::try_from(plan.servers).unwrap_or(u32::MAX);
     let max_ttl_ms = micros(plan.max_ttl) / 1_000;
-    (servers > 1).then_some(QuorumConfig { servers, max_ttl_ms })
+    (servers > 1 || plan.quarantine).then_some(QuorumConfig { servers, max_ttl_ms })
 }

@@ -11,6 +11,7 @@ use locktender::machine::{FENCE_KEPT_MS, Value};
 use locktender::op::{Op, Verdict};
 
 use super::clock::{Clock, Instant, ms};
+use super::failover::Failovers;
 use super::foreign::Foreigner;
 use super::history::History;
 use super::node::Node;
@@ -21,7 +22,7 @@ use super::queue::{Happening, Queue};
 use super::route::{Ended, Route, settings};
 use super::sample;
 use super::waiters::Watch;
-use super::worker::quorum_config;
+use super::worker::{quorum_config, quorum_of};
 
 /// The time in which users have to give everything back.
 const SETTLING: u64 = ms(9_000);
@@ -62,6 +63,7 @@ pub(super) struct World {
     pub(super) queue: Queue,
     pub(super) epoch_us: u64,
     pub(super) nodes: Vec<Node>,
+    pub(super) failovers: Failovers,
     /// The processes. The last one only probes, undisturbed, when everything is over.
     pub(super) processes: Vec<Process>,
     /// The routes, by client and server.
@@ -133,14 +135,16 @@ impl World {
         let settings = settings(&plan).map(Arc::new);
         let route = |rng: &mut fastrand::Rng| settings.as_ref().map(|settings| Route::new(ways, settings, rng));
         let routes = processes.iter().map(|_| (0..plan.servers).filter_map(|_| route(&mut rng)).collect()).collect();
-        let keys = (0..plan.names)
-            .filter_map(|name| Keys::new(Kind::Exclusive, "", &format!("l{name}"), plan.servers == 1).ok().map(Arc::new));
+        let keys = (0..plan.names).filter_map(|name| {
+            Keys::new(Kind::Exclusive, "", &format!("l{name}"), quorum_of(&plan).is_none()).ok().map(Arc::new)
+        });
         let mut world = Self {
             rng,
             now: 0,
             queue: Queue::default(),
             epoch_us,
             nodes,
+            failovers: Failovers::default(),
             processes,
             routes,
             effects: Vec::new(),
@@ -230,6 +234,7 @@ impl World {
             Happening::LetGo { client } => self.let_go(client),
             Happening::Fault(fault) => self.fault(fault),
             Happening::Restart { server } => self.nodes[server].restart(self.now),
+            Happening::Demote { server, node } => self.demote(server, node),
             Happening::Settle if self.settled => self.probe(self.now - SETTLING),
             Happening::Settle => {
                 self.settle();

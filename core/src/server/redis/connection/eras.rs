@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::mutant::mutant;
 use crate::server::redis::commands::greeting::Era;
 
 /// The time for which an era that was left does not come back. An old primary that is isolated, or was started again, still calls
@@ -64,7 +65,7 @@ impl Eras {
         self.left.retain(|(_, at)| now < at.after(span));
         let was_left = self.left.iter().any(|(id, _)| *id == shown.id);
         let is_alone = self.up == 0 && now >= self.alone_since.after(ALONE) && max_ttl.is_none();
-        if was_left && !is_alone {
+        if was_left && !is_alone && !mutant!(LeftEraReturns) {
             return Judgement::Left;
         }
         let before = std::mem::replace(present, shown.clone());
@@ -135,8 +136,7 @@ mod tests {
         assert_eq!(eras.greeted(&Era { id: "e5".into(), ..nameless.clone() }, None, at(6)), follows(&nameless));
     }
 
-    #[test]
-    fn an_era_that_was_left_comes_back_after_a_minute_or_where_nothing_else_is_there() {
+    fn an_era_that_was_left_stays_left() {
         let (first, second) = (era("e1", "r1"), era("e2", "r2"));
         let left_for_second = |connections: usize| {
             let mut eras = Eras::default();
@@ -169,6 +169,18 @@ mod tests {
             assert_eq!(eras.greeted(&first, max_ttl.map(Duration::from_secs), at(when)), expected, "{case:?}");
             assert_eq!(eras.number(), if comes_back { 2 } else { 1 }, "{case:?}");
         }
+    }
+
+    #[test]
+    fn an_era_that_was_left_comes_back_after_a_minute_or_where_nothing_else_is_there() {
+        an_era_that_was_left_stays_left();
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn an_era_that_comes_back_at_once_is_noticed() {
+        use crate::mutant::{Mutant, assert_noticed};
+        assert_noticed(Mutant::LeftEraReturns, an_era_that_was_left_stays_left);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use redis::Value;
 
 use super::connection::{Connection, State};
 use crate::clock::{Tick, micros};
+use crate::mutant::mutant;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::commands::codec::Form;
 use crate::server::redis::commands::greeting::Greeting;
@@ -54,7 +55,8 @@ impl Connection {
 
     /// Leaves a socket whose server belongs to an earlier era: another connection has found its successor.
     pub(super) fn follow(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        if matches!(&self.state, State::Up(conversation) if conversation.era != self.primary.era_number()) {
+        if matches!(&self.state, State::Up(conversation) if conversation.era != self.primary.era_number() && !mutant!(EraNotShared))
+        {
             let why = "another node answers for the server now, and the connection to the old one was given up";
             self.leave(&Failure::unknown(FailureKind::Disconnected, why), true, now, out);
         }

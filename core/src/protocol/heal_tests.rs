@@ -1,0 +1,108 @@
+//! Heal: when a single server gets a key again that it lacks.
+
+use std::sync::Arc;
+
+use crate::clock::{Now, Tick};
+use crate::error::{Loss, LossReason, Remaining};
+use crate::op::{Op, QuorumConfig, Reply, Verdict};
+use crate::protocol::hold::tests::recipe;
+use crate::protocol::waiting::tests::{at, ms};
+use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
+
+/// A lock that is held on one server.
+struct Bench {
+    machine: Acquisition,
+    owner: Arc<str>,
+    /// The extension or heal that was sent last.
+    asked: Option<Tag>,
+    lost: Option<Loss>,
+}
+
+impl Bench {
+    fn held(servers: Option<u32>) -> Self {
+        let quorum_config = servers.map(|servers| QuorumConfig { servers, max_ttl_ms: 60_000 });
+        let recipe = Arc::new(Recipe { quorum_config, ..recipe(1, ms(9_000)) });
+        let machine = Acquisition::new(recipe, None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
+        let mut bench = Self { machine, owner: "".into(), asked: None, lost: None };
+        bench.bring(0, Input::Start);
+        bench.answer(1, Tag { round: 1, step: Step::Acquire, sent: at(0) }, Reply::new(Verdict::Vote, 1, 7));
+        bench
+    }
+
+    fn bring(&mut self, now: u64, input: Input) {
+        let mut out = Vec::new();
+        self.machine.handle(Now { tick: at(now), wall_us: 0, servers_us: 0 }, input, &mut out);
+        for command in out {
+            match command {
+                Command::Send { tag, request, .. } => match request.op {
+                    Op::Acquire { owner, .. } => self.owner = owner,
+                    Op::Extend { .. } | Op::Heal { .. } => self.asked = Some(tag),
+                    _ => (),
+                },
+                Command::Lost(loss) => self.lost = Some(loss),
+                _ => (),
+            }
+        }
+    }
+
+    fn answer(&mut self, now: u64, tag: Tag, reply: Reply) {
+        self.bring(now, Input::Answer { server: 0, tag, answer: Ok(reply) });
+    }
+
+    /// Answers what was asked last; gives what is asked then.
+    fn says(&mut self, now: u64, verdict: Verdict) -> Option<Step> {
+        let tag = self.asked.take().unwrap();
+        self.answer(now, tag, Reply::new(verdict, now * 1_000 + 1, 7));
+        self.asked.map(|tag| tag.step)
+    }
+
+    fn valid_until(&self) -> Tick {
+        self.machine.valid_until()
+    }
+}
+
+fn gone() -> Verdict {
+    Verdict::No { holder: None, remaining: Remaining::Gone }
+}
+
+fn a_missing_key_is_a_loss_unless_a_failover_took_it() {
+    for (servers, has_failed_over, heals) in [(Some(1), true, true), (Some(1), false, false), (None, true, false)] {
+        let mut bench = Bench::held(servers);
+        if has_failed_over {
+            bench.bring(1_000, Input::NewEra(0));
+            assert!(bench.asked.is_some(), "it is confirmed at once");
+        } else {
+            bench.bring(3_100, Input::Wake);
+        }
+        let asks = bench.says(3_200, gone());
+        assert_eq!((asks == Some(Step::Heal), bench.lost.is_none()), (heals, heals), "{servers:?} {has_failed_over}");
+    }
+}
+
+#[test]
+fn only_a_single_server_in_quarantine_gets_a_missing_key_again_and_only_after_a_failover() {
+    a_missing_key_is_a_loss_unless_a_failover_took_it();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_deleted_key_that_is_written_again_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::DeletedKeyHealed, a_missing_key_is_a_loss_unless_a_failover_took_it);
+}
+
+#[test]
+fn a_hold_is_valid_from_the_sending_of_the_heal_or_lost_to_who_has_the_key() {
+    let rival = Verdict::No { holder: Some("rival".into()), remaining: Remaining::For(ms(1)) };
+    for (verdict, expected) in [(Verdict::Ok, None), (gone(), Some(LossReason::Missing)), (rival, Some(LossReason::Taken))] {
+        let mut bench = Bench::held(Some(1));
+        bench.bring(1_000, Input::NewEra(0));
+        let before = bench.valid_until();
+        assert_eq!(bench.says(1_200, gone()), Some(Step::Heal));
+        assert_eq!(bench.valid_until(), before, "nothing is confirmed yet");
+        bench.says(1_400, verdict);
+        assert_eq!(bench.lost.as_ref().map(|loss| loss.reason), expected);
+        let counted_from_the_heal = at(1_200).after(ms(9_000));
+        assert!(expected.is_some() || (before..counted_from_the_heal).contains(&bench.valid_until()));
+    }
+}

@@ -1,0 +1,155 @@
+//! Failovers: a replica with older data is promoted, and the old primary may still answer those that are connected to it.
+
+use super::clock::{Instant, micros, ms};
+use super::history::Granted;
+use super::node::Node;
+use super::queue::Happening;
+use super::world::World;
+
+/// A promotion. Times are microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Promotion {
+    /// The age of the replica's data: what was written later is lost.
+    pub(super) age: u64,
+    /// The time until the replica answers as the primary.
+    pub(super) outage: u64,
+    /// The time for which the old primary still answers.
+    pub(super) lingers: u64,
+    /// The difference of the replica's clock.
+    pub(super) skew: i64,
+}
+
+/// A promotion that took place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failover {
+    at: Instant,
+    /// The time until which the old primary answered.
+    until: Instant,
+    skew: u64,
+}
+
+impl Failover {
+    /// Whether it may have parted what began at these two times: the one on the old primary, the other on the new one.
+    pub(super) fn parts(&self, earlier: Instant, later: Instant) -> bool {
+        earlier <= self.until && later >= self.at
+    }
+
+    /// The time after which a next fence is above those that were lost: a second, and the difference of the clocks. A client knows a
+    /// server's clock a little less well, and clocks drift.
+    fn repeats_for(&self) -> u64 {
+        ms(1_500) + self.skew
+    }
+}
+
+/// The failovers of a run, and the old primaries that still answer, by server.
+#[derive(Default)]
+pub(super) struct Failovers {
+    pub(super) past: Vec<Failover>,
+    old: Vec<(usize, Node)>,
+}
+
+impl World {
+    /// The node with this number, if it answers for the server, or has answered and isn't gone.
+    pub(super) fn node(&self, server: usize, number: u32) -> Option<&Node> {
+        let old = self.failovers.old.iter().filter(|(of, _)| *of == server).map(|(_, node)| node);
+        std::iter::once(&self.nodes[server]).chain(old).find(|node| node.number == number)
+    }
+
+    pub(super) fn node_mut(&mut self, (server, number): (usize, u32)) -> Option<&mut Node> {
+        let old = self.failovers.old.iter_mut().filter(|(of, _)| *of == server).map(|(_, node)| node);
+        std::iter::once(&mut self.nodes[server]).chain(old).find(|node| node.number == number)
+    }
+
+    pub(super) fn fail_over(&mut self, server: usize, promotion: Promotion) {
+        let Promotion { age, outage, lingers, skew } = promotion;
+        if !self.nodes[server].up {
+            return;
+        }
+        let (now, drift) = (self.now, self.plan.drift_ppm);
+        let drift = self.rng.i64(-drift..=drift);
+        let mut next = self.nodes[server].replica(now, age, skew, drift);
+        next.forgot_at = self.nodes[server].forgot_at.max(Some(now + lingers));
+        let old = std::mem::replace(&mut self.nodes[server], next);
+        let node = old.number;
+        self.failovers.past.push(Failover { at: now, until: now + lingers, skew: skew.unsigned_abs() });
+        self.failovers.old.push((server, old));
+        self.forgot = true;
+        for client in 0..self.processes.len() {
+            self.disturb(client, server, outage.max(lingers));
+        }
+        self.queue.add(now + outage, Happening::Restart { server });
+        self.queue.add(now + lingers, Happening::Demote { server, node });
+    }
+
+    /// An old primary is gone, or has become a replica, which closes its connections.
+    pub(super) fn demote(&mut self, server: usize, node: u32) {
+        self.failovers.old.retain(|(of, old)| (*of, old.number) != (server, node));
+        for client in 0..self.processes.len() {
+            self.cut_to(client, server, Some(node), 0, true);
+        }
+    }
+
+    /// A connection is up: its client has accepted this node as the server's primary.
+    pub(super) fn accepted(&mut self, client: usize, server: usize, node: u32) {
+        let (now, route) = (self.now, &mut self.routes[client][server]);
+        if node > route.era.0 {
+            route.era = (node, now);
+        }
+    }
+
+    /// A client writes an operation for this node.
+    pub(super) fn writes_to(&mut self, client: usize, server: usize, node: u32) {
+        let present = self.routes[client][server].era.0;
+        if node < present {
+            self.violate(format!("c{client} writes to node {node} of s{server}, and knows that node {present} has followed it"));
+        }
+    }
+
+    /// Whoever knows a promoted node has asked it for all of its holds: no handle is valid whose key the node lacks.
+    pub(super) fn look_for_believers(&mut self) {
+        let (node, longest) = (&self.nodes[0], self.plan.latency_us + self.plan.jitter_us);
+        let is_steady = self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest && !self.plan.outside;
+        if self.plan.servers > 1 || !is_steady || !node.up {
+            return;
+        }
+        let limit = micros(self.plan.response_timeout) + 2 * self.moment();
+        let is_quiet = |at: Instant| at + limit < self.now;
+        let mut found = None;
+        for (client, process) in self.processes.iter().enumerate().filter(|(_, process)| process.alive && !process.closed) {
+            let route = &self.routes[client][0];
+            let (era, since) = route.era;
+            let troubles = [since, node.troubled_at, node.stopped_until, process.stopped_until, route.troubled_until];
+            if era != node.number || !troubles.into_iter().all(is_quiet) {
+                continue;
+            }
+            let tick = self.read_clocks(client).tick;
+            let valid = process.live.iter().filter(|slot| process.slots[**slot].valid_until > tick);
+            for slot in valid {
+                let entry = &process.slots[*slot];
+                let holder = node.lock(&entry.recipe.keys, self.now).map(|(holder, _)| holder);
+                if entry.granted_at < since && entry.grant.is_some() && entry.gone.is_none() && holder != entry.owner.as_deref() {
+                    found = Some(format!("c{client}.{slot} believes in a hold that its server has lost: it has {holder:?}"));
+                }
+            }
+        }
+        if let Some(why) = found {
+            self.violate(why);
+        }
+    }
+
+    /// Fences over failovers: a later one is larger, but for a moment after a failover that lost some.
+    pub(super) fn disorder_of_failovers(&self) -> Option<String> {
+        for (name, grants) in &self.history.grants {
+            let pairs = grants.iter().flat_map(|before| grants.iter().map(move |after| (before, after)));
+            let fails = |(before, after): &(&Granted, &Granted)| {
+                let parted = self.failovers.past.iter().filter(|failover| failover.parts(before.voted, after.voted));
+                let repeats_for = parted.map(Failover::repeats_for).sum::<u64>();
+                before.voted + repeats_for < after.voted && after.fence <= before.fence
+            };
+            if let Some((before, after)) = pairs.into_iter().find(fails) {
+                return Some(format!("l{name}: {after:?} is not above {before:?}"));
+            }
+        }
+        None
+    }
+}
