@@ -29,6 +29,11 @@ export class Proxy {
     await this.#program.ask('cut')
   }
 
+  /** Passes new connections to another port from now on, and cuts the others: a failover. */
+  async redirect(upstream) {
+    await this.#program.ask('redirect', upstream)
+  }
+
   /** Refuses new connections; those that are open stay. */
   async refuse() {
     await this.#program.ask('refuse')

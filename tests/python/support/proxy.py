@@ -25,6 +25,10 @@ class Proxy:
         """Closes all connections there are; new ones are accepted."""
         self._program.ask("cut")
 
+    def redirect(self, upstream: int) -> None:
+        """Passes new connections to another port from now on, and cuts the others: a failover."""
+        self._program.ask("redirect", upstream)
+
     def refuse(self) -> None:
         """Refuses new connections; those that are open stay."""
         self._program.ask("refuse")

@@ -29,6 +29,7 @@ fn obey(proxy: &mut Proxy, line: &str) -> String {
     match words[..] {
         ["latency", to_server, to_client] => proxy.latency(seconds(to_server), seconds(to_client)),
         ["cut"] => proxy.cut(),
+        ["redirect", upstream] => proxy.redirect(upstream.parse().unwrap()),
         ["refuse"] => proxy.refuse(),
         ["accept"] => proxy.accept(),
         ["black_hole"] => proxy.black_hole(),

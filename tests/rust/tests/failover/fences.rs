@@ -4,9 +4,10 @@ use std::env;
 use std::thread::sleep;
 
 use locktender::Client;
-use locktender_tests::{eventually, run_ahead};
+use locktender_tests::run_ahead;
 
-use crate::pair::{Pair, ms};
+use crate::pair::ms;
+use crate::trio::{Trio, Way, versions};
 
 const URL: &str = "LOCKTENDER_TEST_URL";
 
@@ -27,22 +28,27 @@ fn a_client_with_a_fast_clock() {
     }
 }
 
+/// The fences that a client gets whose clock is an hour fast.
+fn fast_fences(trio: &Trio) -> Vec<u64> {
+    let output = run_ahead(ms(3_600_000), "fences::a_client_with_a_fast_clock", (URL, &trio.others.url()));
+    let line = output.split("fences: [").nth(1).unwrap_or_else(|| panic!("{output}"));
+    line.split(']').next().unwrap().split(", ").map(|fence| fence.parse().unwrap()).collect()
+}
+
 #[test]
 fn fences_go_on_rising_over_a_failover_that_loses_the_last_ones_though_one_client_is_an_hour_fast() {
-    let mut pair = Pair::start();
-    let output = run_ahead(ms(3_600_000), "fences::a_client_with_a_fast_clock", (URL, &pair.address.url()));
-    let line = output.split("fences: [").nth(1).unwrap_or_else(|| panic!("{output}"));
-    let fast: Vec<u64> = line.split(']').next().unwrap().split(", ").map(|fence| fence.parse().unwrap()).collect();
-    let client = pair.builder().build().unwrap();
-    let known = fences(&client, 1);
-    let replicated = || pair.replica.command(&["GET", "{a}:~lt:fence"]).text() == Some(known[0].to_string());
-    eventually("the fence is replicated", locktender_tests::PATIENCE, replicated);
-    pair.cut_link();
-    let lost = fences(&client, 3);
-    // Longer than two nodes' clocks may differ, and shorter than any failover that nobody planned.
-    sleep(ms(1_000));
-    pair.fail_over();
-    let later = fences(&client, 5);
-    let all: Vec<u64> = [fast, known, lost, later].concat();
-    assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
+    for binary in versions() {
+        let mut trio = Trio::start(&binary);
+        let client = trio.others().build().unwrap();
+        let known = [fast_fences(&trio), fences(&client, 1)].concat();
+        trio.has_replicated("{a}:~lt:fence");
+        trio.cut_links();
+        let lost = [fences(&client, 3), fast_fences(&trio), fences(&client, 3)].concat();
+        // Longer than two nodes' clocks may differ, and shorter than any failover that nobody planned.
+        sleep(ms(1_000));
+        trio.fail_over(Way::Killed);
+        let later = [fences(&client, 3), fast_fences(&trio), fences(&client, 3)].concat();
+        let all: Vec<u64> = [known, lost, later].concat();
+        assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{}: {all:?}", binary.name);
+    }
 }

@@ -8,8 +8,11 @@
 
 mod eras;
 mod fences;
+mod load;
+mod overlaps;
 mod pair;
 #[path = "../peer/mod.rs"]
 mod peer;
 mod quarantine;
 mod roles;
+mod trio;

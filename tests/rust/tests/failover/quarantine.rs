@@ -98,7 +98,7 @@ fn a_new_server_grants_after_max_ttl_and_all_clients_need_the_option() {
 }
 
 #[test]
-fn quarantine_is_refused_where_a_failover_could_not_be_seen_and_for_fair_locks() {
+fn quarantine_is_refused_where_a_failover_could_not_be_seen() {
     let blind = ServerOptions::new().user("ann", "secret", "~* &* +@all -info").start();
     let url = format!("redis://ann:secret@127.0.0.1:{}", blind.port());
     let error = quarantined(Client::builder().url(url)).build().unwrap().lock("a").acquire_blocking().unwrap_err();
@@ -107,7 +107,26 @@ fn quarantine_is_refused_where_a_failover_could_not_be_seen_and_for_fair_locks()
     let node = ServerOptions::new().config("cluster-enabled yes").start();
     let error = quarantined(Client::builder().url(node.url())).build().unwrap().lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-    let fair = quarantined(Client::builder().url(blind.url())).build().unwrap().lock("a").fair(true).acquire_blocking();
-    let error = fair.unwrap_err();
-    assert_eq!((error.code(), error.argument()), (Code::InvalidArgument, Some("fair")), "{error}");
+}
+
+#[test]
+fn locks_are_fair_with_quarantine_too() {
+    let server = ServerOptions::new().start();
+    let client = quarantined(Client::builder().url(server.url())).build().unwrap();
+    client.initialize_quorum().wait().unwrap();
+    let held = client.lock("a").fair(true).acquire_blocking().unwrap();
+    let waiters = || server.command(&["ZCOUNT", "{a}:~lt:queue", "0", "+inf"]).int();
+    let second = client.lock("a").fair(true).ttl(ms(5_000));
+    let third = client.lock("a").fair(true).ttl(ms(5_000));
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| second.acquire_blocking().unwrap());
+        eventually("one waits", PATIENCE, || waiters() == 1);
+        let third = scope.spawn(|| third.acquire_blocking().unwrap());
+        eventually("two wait", PATIENCE, || waiters() == 2);
+        held.release().wait().unwrap();
+        let second = second.join().unwrap();
+        assert_eq!(server.command(&["GET", "a"]).text().as_deref(), Some(second.owner()), "it was kept for the first");
+        second.release().wait().unwrap();
+        assert!(third.join().unwrap().fence() > second.fence());
+    });
 }

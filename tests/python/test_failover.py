@@ -1,0 +1,81 @@
+"""Failovers: a promoted replica is told of, every hold is confirmed, and quarantine keeps what the replica lacks."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from locktender import AsyncClient, Client, InvalidArgument, LockLost, Unavailable
+from support.observe import PATIENCE, until
+from support.proxy import Proxy
+from support.server import RealServer
+
+Servers = Callable[..., RealServer]
+
+
+def era(server: RealServer) -> str:
+    return next(line[15:] for line in server.command("INFO", "replication").splitlines() if line.startswith("master_replid:"))
+
+
+def replica_of(primary: RealServer, servers: Servers) -> RealServer:
+    """A replica that has its primary's data, and doesn't hear of what comes later."""
+    replica = servers()
+    replica.command("REPLICAOF", "127.0.0.1", primary.port)
+    until(lambda: "master_link_status:up" in replica.command("INFO", "replication"))
+    replica.command("REPLICAOF", "127.0.0.1", 1)
+    return replica
+
+
+def fail_over(proxy: Proxy, replica: RealServer) -> None:
+    replica.command("REPLICAOF", "NO", "ONE")
+    proxy.redirect(replica.port)
+
+
+def test_a_promotion_is_told_and_a_hold_that_the_replica_lacks_is_lost_at_once(servers: Servers, proxies) -> None:
+    primary = servers(config=["repl-diskless-sync-delay 0"])
+    replica = replica_of(primary, servers)
+    proxy = proxies(primary)
+    seen, old_era = [], era(primary)
+    with Client(primary.url_at(proxy.port), on_event=seen.append, response_timeout=PATIENCE) as client:
+        held = client.lock("a", ttl=60).acquire()
+        fail_over(proxy, replica)
+        client.lock("b").acquire().release()
+        # Long before the first renewal, which would come after twenty seconds.
+        until(lambda: not held.is_valid())
+        with pytest.raises(LockLost) as lost:
+            held.check()
+        assert lost.value.reason == "missing"
+        [told] = [event for event in seen if event.kind == "failed_over"]
+        assert (told.old_era, told.new_era, told.server) == (old_era, era(replica), primary.url_at(proxy.port))
+        assert told.address == f"127.0.0.1:{proxy.port}"
+
+
+def test_with_quarantine_the_promoted_replica_grants_nothing_and_gets_the_hold_again(servers: Servers, proxies) -> None:
+    primary = servers(config=["repl-diskless-sync-delay 0"])
+    proxy = proxies(primary)
+
+    async def main() -> None:
+        options = {"failover": "quarantine", "unavailable_after": 0.2, "response_timeout": PATIENCE}
+        async with AsyncClient(primary.url_at(proxy.port), **options) as client:
+            await client.initialize_quorum()
+            replica = replica_of(primary, servers)
+            held = await client.lock("a", fair=True).acquire()
+            fail_over(proxy, replica)
+            with pytest.raises(Unavailable) as refused:
+                await client.lock("b").acquire()
+            assert refused.value.servers[0].kind == "quarantine"
+            await asyncio.to_thread(until, lambda: replica.command("GET", "a") == held.owner)
+            assert held.is_valid()
+
+    asyncio.run(main())
+
+
+def test_quarantine_is_an_option_of_every_client_of_one_server(servers: Servers) -> None:
+    server = servers()
+    with Client(server.url, failover="quarantine", unavailable_after=0.2) as client:
+        client.initialize_quorum()
+        client.lock("a").acquire()
+        with Client(server.url, failover="confirm") as other, pytest.raises(InvalidArgument, match="quarantine"):
+            other.lock("b").acquire()
+    with pytest.raises(InvalidArgument, match="failover"):
+        Client(server.url, failover="never")  # type: ignore[arg-type]
