@@ -5,7 +5,8 @@
 //!
 //! Two parts are real: [`Acquisition`](locktender::internals::protocol::Acquisition), which makes all decisions of a client, and
 //! [`machine::apply`](locktender::machine::apply), which is a server. The rest is modelled: clocks, timers, the byte streams
-//! between them (`route`, `session`), processes that stop and die (`process`), servers that do so (`node`), and users (`worker`).
+//! between them (`route`, `stream`, `session`), processes that stop and die (`process`), servers that do so (`node`) or whose replicas
+//! are promoted (`failover`), and users (`worker`).
 //! The rules that must hold are in `history`, in true time, which no clock inside the simulation shows.
 
 mod brief;
@@ -29,6 +30,7 @@ mod sample;
 mod session;
 mod slot;
 mod standing;
+mod stream;
 mod waiters;
 mod worker;
 mod world;

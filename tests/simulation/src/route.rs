@@ -16,7 +16,6 @@ use locktender::server::{Completion, Listener, Notice, Request};
 
 use super::clock::{Instant, ms};
 use super::queue::Happening;
-use super::resp;
 use super::session::Session;
 use super::world::World;
 
@@ -45,7 +44,7 @@ pub(super) enum Socket {
 
 /// One of the connections.
 pub(super) struct Way {
-    connection: Connection,
+    pub(super) connection: Connection,
     /// The sockets, by role.
     pub(super) sockets: [Socket; 2],
     pub(super) attempt: u32,
@@ -85,7 +84,7 @@ impl Way {
     }
 
     /// The number of the node that its operations go to.
-    fn node(&self) -> u32 {
+    pub(super) fn node(&self) -> u32 {
         let Socket::Open(conn) = self.sockets[Role::Operations as usize] else { return 0 };
         self.sessions.iter().find(|session| session.conn == conn).map_or(0, |session| session.node)
     }
@@ -262,82 +261,6 @@ impl World {
         self.bring_to(client, server, way.0, Event::Opened(way.1));
     }
 
-    /// Writes the bytes of the connection. Each command takes a time of its own to arrive, some in two pieces.
-    fn write(&mut self, client: usize, server: usize, way: (usize, Role)) {
-        let writer = &mut self.routes[client][server].ways[way.0];
-        let (Socket::Open(conn), Some(buffers)) = (writer.sockets[way.1 as usize], writer.connection.buffers(way.1)) else {
-            return;
-        };
-        let bytes = buffers.unwritten().to_vec();
-        buffers.wrote(bytes.len());
-        let mut rest = &bytes[..];
-        while let Some((words, length)) = resp::command(rest) {
-            let (command, behind) = rest.split_at(length);
-            rest = behind;
-            let script = words.get(1).and_then(|word| resp::script(word));
-            if script.is_some_and(|script| script != "greet") {
-                let node = self.routes[client][server].ways[way.0].node();
-                self.writes_to(client, server, node);
-            }
-            let op = script.and_then(|script| resp::op(script, &words[2..], &self.keys));
-            let takes_place = matches!(op, Some(Op::Acquire { place: Some(_), .. }));
-            let held_up = if takes_place { self.close_behind(client) } else { 0 };
-            let is_acquire = matches!(op, Some(Op::Acquire { .. }));
-            let cut = self.routes[client][server].cut_behind_acquire.take_if(|_| is_acquire);
-            let on_its_way = cut.map_or(held_up, |read_for| self.rng.u64(..=read_for));
-            self.send(client, server, (way, conn), command, on_its_way);
-            if let Some(read_for) = cut {
-                self.disturb(client, server, 0);
-                self.cut(client, server, read_for, true);
-            }
-        }
-    }
-
-    fn send(&mut self, client: usize, server: usize, (way, conn): ((usize, Role), u32), bytes: &[u8], held_up: u64) {
-        let (first, second) = bytes.split_at(self.piece(bytes.len()));
-        for piece in [first, second].into_iter().filter(|piece| !piece.is_empty()) {
-            let takes = self.latency();
-            let route = &mut self.routes[client][server];
-            let stalled = route.stalled_until;
-            let Some(session) = route.ways[way.0].sessions.iter_mut().find(|session| session.conn == conn) else { return };
-            session.out_at = (self.now + takes).max(stalled).max(session.out_at) + held_up;
-            self.queue.add(session.out_at, Happening::Arrive { client, server, way, conn, bytes: piece.to_vec() });
-        }
-    }
-
-    /// The length of the next piece of so many bytes: mostly all of them.
-    pub(super) fn piece(&mut self, length: usize) -> usize {
-        if self.rng.u8(..16) == 0 { self.rng.usize(..=length) } else { length }
-    }
-
-    /// Bytes reach a client.
-    pub(super) fn returned(
-        &mut self,
-        client: usize,
-        server: usize,
-        way: (usize, Role),
-        conn: u32,
-        bytes: &[u8],
-        message: Option<&str>,
-    ) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let reader = &mut self.routes[client][server].ways[way.0];
-            let buffers = reader.connection.buffers(way.1).filter(|_| reader.sockets[way.1 as usize] == Socket::Open(conn));
-            let Some(buffers) = buffers else {
-                if let Some(message) = message {
-                    self.notice_is_lost(client, message);
-                }
-                return;
-            };
-            let room = buffers.room();
-            let count = rest.len().min(room.len());
-            room[..count].copy_from_slice(&rest[..count]);
-            rest = &rest[count..];
-            self.bring_to(client, server, way.0, Event::Read(way.1, count));
-        }
-    }
-
     fn set_alarm(&mut self, client: usize, server: usize, way: usize) {
         let wakes = &mut self.routes[client][server].ways[way];
         let wake_at = wakes.connection.wake_at();
@@ -373,12 +296,6 @@ impl World {
             }
             self.bring_to(client, server, way, Event::Wake);
         }
-    }
-
-    pub(super) fn latency(&mut self) -> u64 {
-        let latency = self.plan.latency_us + self.rng.u64(..=self.plan.jitter_us);
-        let lost = self.rng.u64(..1_000) < self.plan.lost_per_mille;
-        if lost { latency + ms(200) + self.rng.u64(..ms(200)) } else { latency }
     }
 
     /// The contract's `close`, after the moment that releases have to leave.

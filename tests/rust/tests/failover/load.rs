@@ -8,7 +8,7 @@ use std::time::Instant;
 use locktender::{ClientBuilder, Failover, Held};
 
 use crate::pair::ms;
-use crate::trio::{Trio, Way, versions};
+use crate::trio::{Trio, versions};
 
 const CLIENTS: usize = 4;
 const TTL_MS: u64 = 1_000;
