@@ -172,7 +172,6 @@ impl Acquiring {
         context.emit(EventKind::Attempt, |event| event.owner = Some(owner.to_string()));
         self.waiting.round_begins();
         let servers = recipe.servers.len();
-        let proposal = now.proposal(servers).max(self.last_fence + 1);
         let mut stays = false;
         for server in 0..servers {
             let place = self.waiting.place(server);
@@ -181,7 +180,7 @@ impl Acquiring {
                 keys: Arc::clone(&recipe.keys),
                 owner: Arc::clone(&owner),
                 ttl_ms: wire_millis(ttl),
-                proposal,
+                proposal: now.proposal(servers).max(self.last_fence + 1),
                 adopt: recipe.adopt.clone(),
                 fair: recipe.options.fair,
                 place,

@@ -52,16 +52,19 @@ impl Hold {
         out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
     }
 
-    /// Whether a missing key may be written again: on a single server in quarantine, since a failover, unless our own acquire may
-    /// still arrive there.
-    pub(super) fn may_heal_alone(&self, recipe: &Recipe) -> bool {
+    /// Whether a missing key may be written again: on a single server in quarantine, since a failover.
+    pub(super) fn heals_alone(&self, recipe: &Recipe) -> bool {
         let is_single = recipe.quorum_config.is_some_and(|config| config.servers == 1);
         let is_doubted = self.doubted_at.is_some() || mutant!(DeletedKeyHealed);
-        is_single && is_doubted && !self.is_writing(0) && !mutant!(LostKeyNotHealed)
+        is_single && is_doubted && !mutant!(LostKeyNotHealed)
     }
 
-    /// Writes the key again. The answer decides.
-    pub(super) fn heal_alone(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+    /// Writes the key again, which a round did not find. The answer decides. A round that timed out is not the last one, which tells
+    /// the same; and behind a heal on its way an answer may be older than that.
+    pub(super) fn heal_missing(&mut self, recipe: &Recipe, is_current: bool, now: Tick, out: &mut Vec<Command>) {
+        if !is_current || self.is_writing(0) {
+            return;
+        }
         let Some(missed) = self.extensions.end_current() else { return };
         let left = self.validity_end.since(now);
         let op = Op::Heal {

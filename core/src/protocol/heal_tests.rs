@@ -92,6 +92,25 @@ fn a_deleted_key_that_is_written_again_is_noticed() {
 }
 
 #[test]
+fn a_refusal_that_comes_after_its_time_leads_to_a_heal_too() {
+    let mut bench = Bench::held(Some(1));
+    bench.bring(1_000, Input::NewEra(0));
+    let first = bench.asked.unwrap();
+    bench.bring(2_100, Input::Wake);
+    let second = bench.asked.unwrap();
+    assert_ne!(first.round, second.round, "the first has timed out");
+    bench.answer(2_200, first, Reply::new(gone(), 1, 0));
+    assert!(bench.lost.is_none() && bench.asked == Some(second), "the second one tells the same");
+    assert_eq!(bench.says(2_300, gone()), Some(Step::Heal));
+    let heal = bench.asked.unwrap();
+    bench.bring(4_300, Input::Wake);
+    bench.says(4_400, gone());
+    assert!(bench.lost.is_none(), "it may have overtaken the heal");
+    bench.answer(4_500, heal, Reply::new(Verdict::Ok, 4_500_000, 7));
+    assert!(bench.lost.is_none() && bench.valid_until() > at(9_100), "{:?}", bench.valid_until());
+}
+
+#[test]
 fn a_hold_is_valid_from_the_sending_of_the_heal_or_lost_to_who_has_the_key() {
     let rival = Verdict::No { holder: Some("rival".into()), remaining: Remaining::For(ms(1)) };
     for (verdict, expected) in [(Verdict::Ok, None), (gone(), Some(LossReason::Missing)), (rival, Some(LossReason::Taken))] {

@@ -287,8 +287,8 @@ impl Hold {
                 None
             }
             Heard::Nothing | Heard::Forgot => None,
-            Heard::Open(Progress::Refused(LossReason::Missing, _), true) if self.may_heal_alone(recipe) => {
-                self.heal_alone(recipe, now, out);
+            Heard::Open(Progress::Refused(LossReason::Missing, _), is_current) if self.heals_alone(recipe) => {
+                self.heal_missing(recipe, is_current, now, out);
                 None
             }
             Heard::Open(Progress::Refused(reason, seen), _) => {

@@ -137,3 +137,21 @@ fn an_old_primary_is_not_gone_back_to_while_the_new_one_is_there() {
     assert_eq!((old(), events.count(EventKind::FailedOver)), (0, 1));
     assert!(held.iter().all(Held::is_valid));
 }
+
+#[test]
+fn a_frozen_primary_is_left_when_its_answers_are_late_and_not_gone_back_to_when_it_goes_on() {
+    let mut pair = Pair::start();
+    let (client, events) = Events::of(pair.builder());
+    let held = holds(&client, &pair);
+    eventually("all is replicated", PATIENCE, || exist(&pair.replica) == COUNT as i64);
+    pair.primary.pause();
+    pair.replica.command(&["REPLICAOF", "NO", "ONE"]);
+    // Nobody cuts the connections: they are as silent as the primary.
+    pair.address.lead_to(pair.replica.port());
+    let there = client.lock("b").acquire_blocking().unwrap();
+    events.at_least(EventKind::Renewed, COUNT);
+    pair.primary.resume();
+    client.lock("c").acquire_blocking().unwrap();
+    assert_eq!((pair.primary.command(&["EXISTS", "c"]).int(), events.count(EventKind::FailedOver)), (0, 1));
+    assert!(there.is_valid() && held.iter().all(Held::is_valid));
+}

@@ -65,7 +65,7 @@ fn without_quarantine_each_lock_of_the_lost_stretch_has_two_valid_holders_until_
 #[test]
 fn with_quarantine_no_lock_of_the_lost_stretch_has_two_valid_holders_and_every_hold_is_kept() {
     let quarantined =
-        |builder: ClientBuilder| builder.failover(Failover::Quarantine).max_ttl(ms(20_000)).unavailable_after(ms(0));
+        |builder: ClientBuilder| builder.failover(Failover::Quarantine).max_ttl(ms(20_000)).unavailable_after(ms(100));
     in_every_way(|trio, way| {
         let cost = cost(trio, way, quarantined, true);
         assert_eq!(cost, Cost { granted: COUNT, overlaps: 0, lost: 0, kept: COUNT }, "{way:?}");

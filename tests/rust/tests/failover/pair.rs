@@ -23,8 +23,7 @@ impl Pair {
     }
 
     pub fn with(options: impl Fn() -> ServerOptions) -> Self {
-        let primary = options().start();
-        let replica = options().config("repl-diskless-sync-delay 0").start();
+        let [primary, replica] = [(); 2].map(|()| options().config("repl-diskless-sync-delay 0").start());
         let address = Proxy::to(primary.port());
         let pair = Self { primary, replica, address };
         pair.follow();
