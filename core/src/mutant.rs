@@ -102,6 +102,7 @@ mod planted {
                         Self::SharedPlaceForgotten,
                         Self::LeftEraReturns,
                         Self::DeletedKeyHealed,
+                        Self::EarlierEraConfirms,
                         Self::WallClockProposed,
                         Self::OwnVoteAccused,
                         Self::UnansweredVoteAccused,

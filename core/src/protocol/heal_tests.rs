@@ -91,6 +91,26 @@ fn a_deleted_key_that_is_written_again_is_noticed() {
     assert_noticed(Mutant::DeletedKeyHealed, a_missing_key_is_a_loss_unless_a_failover_took_it);
 }
 
+fn only_an_extension_that_was_sent_in_the_new_era_confirms_the_hold_there() {
+    let mut bench = Bench::held(None);
+    bench.bring(3_100, Input::Wake);
+    bench.bring(3_150, Input::NewEra(0));
+    assert_eq!(bench.says(3_200, Verdict::Ok), Some(Step::Extend), "the next one follows at once");
+    assert_eq!(bench.says(3_300, Verdict::Ok), None);
+}
+
+#[test]
+fn an_extension_of_the_era_before_confirms_nothing_in_the_new_one() {
+    only_an_extension_that_was_sent_in_the_new_era_confirms_the_hold_there();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn an_extension_of_the_era_before_that_confirms_a_hold_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::EarlierEraConfirms, only_an_extension_that_was_sent_in_the_new_era_confirms_the_hold_there);
+}
+
 #[test]
 fn a_refusal_that_comes_after_its_time_leads_to_a_heal_too() {
     let mut bench = Bench::held(Some(1));

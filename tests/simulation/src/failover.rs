@@ -1,9 +1,12 @@
 //! Failovers: a replica with older data is promoted, and the old primary may still answer those that are connected to it.
 
+use locktender::internals::redis::Role;
+
 use super::clock::{Instant, micros, ms};
 use super::history::Granted;
 use super::node::Node;
 use super::queue::Happening;
+use super::route::Socket;
 use super::world::World;
 
 /// A promotion. Times are microseconds.
@@ -76,9 +79,21 @@ impl World {
         self.forgot = true;
         for client in 0..self.processes.len() {
             self.disturb(client, server, outage.max(lingers));
+            self.break_one(client, server, now + outage);
         }
         self.queue.add(now + outage, Happening::Restart { server });
         self.queue.add(now + lingers, Happening::Demote { server, node });
+    }
+
+    /// Has one of two connections break soon after `at`. The next one goes to the new primary, and the other is still there.
+    fn break_one(&mut self, client: usize, server: usize, at: Instant) {
+        let ways = &self.routes[client][server].ways;
+        let way = self.rng.usize(..ways.len());
+        let Socket::Open(conn) = ways[way].sockets[Role::Operations as usize] else { return };
+        if ways.len() > 1 && self.rng.bool() {
+            let at = at + self.rng.u64(..ms(50));
+            self.queue.add(at, Happening::Broken { client, server, way: (way, Role::Operations), conn });
+        }
     }
 
     /// An old primary is gone, or has become a replica, which closes its connections.
