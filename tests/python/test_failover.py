@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from locktender import AsyncClient, Client, InvalidArgument, LockLost, Unavailable
+from locktender import Client, InvalidArgumentError, LockLostError, UnavailableError
 from support.observe import PATIENCE, until
 from support.proxy import Proxy
 from support.server import RealServer
@@ -14,7 +14,8 @@ Servers = Callable[..., RealServer]
 
 
 def era(server: RealServer) -> str:
-    return next(line[15:] for line in server.command("INFO", "replication").splitlines() if line.startswith("master_replid:"))
+    fields = dict(line.split(":", 1) for line in server.command("INFO", "replication").splitlines() if ":" in line)
+    return fields["master_replid"]
 
 
 def replica_of(primary: RealServer, servers: Servers) -> RealServer:
@@ -42,7 +43,7 @@ def test_a_promotion_is_told_and_a_hold_that_the_replica_lacks_is_lost_at_once(s
         client.lock("b").acquire().release()
         # Long before the first renewal, which would come after twenty seconds.
         until(lambda: not held.is_valid())
-        with pytest.raises(LockLost) as lost:
+        with pytest.raises(LockLostError) as lost:
             held.check()
         assert lost.value.reason == "missing"
         [told] = [event for event in seen if event.kind == "failed_over"]
@@ -55,27 +56,27 @@ def test_with_quarantine_the_promoted_replica_grants_nothing_and_gets_the_hold_a
     proxy = proxies(primary)
 
     async def main() -> None:
-        options = {"failover": "quarantine", "unavailable_after": 0.2, "response_timeout": PATIENCE}
-        async with AsyncClient(primary.url_at(proxy.port), **options) as client:
-            await client.initialize_quorum()
-            replica = replica_of(primary, servers)
-            held = await client.lock("a", fair=True).acquire()
-            fail_over(proxy, replica)
-            with pytest.raises(Unavailable) as refused:
-                await client.lock("b").acquire()
-            assert refused.value.servers[0].kind == "quarantine"
-            await asyncio.to_thread(until, lambda: replica.command("GET", "a") == held.owner)
-            assert held.is_valid()
+        await client.initialize_quorum_async()
+        replica = replica_of(primary, servers)
+        held = await client.lock("a", fair=True).acquire_async()
+        fail_over(proxy, replica)
+        with pytest.raises(UnavailableError) as refused:
+            await client.lock("b").acquire_async()
+        assert refused.value.servers[0].kind == "quarantine"
+        await asyncio.to_thread(until, lambda: replica.command("GET", "a") == held.owner)
+        assert held.is_valid()
 
-    asyncio.run(main())
+    url = primary.url_at(proxy.port)
+    with Client(url, failover="quarantine", unavailable_after=0.2, response_timeout=PATIENCE) as client:
+        asyncio.run(main())
 
 
 def test_quarantine_is_an_option_of_every_client_of_one_server(servers: Servers) -> None:
     server = servers()
     with Client(server.url, failover="quarantine", unavailable_after=0.2) as client:
         client.initialize_quorum()
-        client.lock("a").acquire()
-        with Client(server.url, failover="confirm") as other, pytest.raises(InvalidArgument, match="quarantine"):
+        client.lock("a").acquire().release()
+        with Client(server.url, failover="confirm") as other, pytest.raises(InvalidArgumentError, match="quarantine"):
             other.lock("b").acquire()
-    with pytest.raises(InvalidArgument, match="failover"):
+    with pytest.raises(InvalidArgumentError, match="failover"):
         Client(server.url, failover="never")  # type: ignore[arg-type]
