@@ -13,18 +13,25 @@ use crate::trio::{Trio, versions};
 const CLIENTS: usize = 4;
 const TTL_MS: u64 = 1_000;
 
+#[derive(Default)]
+struct State {
+    /// The fences that were taken, with their times.
+    fences: Vec<(Instant, u64)>,
+    /// The hold that wrote last.
+    last: Option<Arc<Held>>,
+}
+
 /// What all clients write to while they hold the lock.
 #[derive(Default)]
 struct Resource {
-    /// The fences that were taken, with their times, and the hold that wrote last.
-    state: Mutex<(Vec<(Instant, u64)>, Option<Arc<Held>>)>,
+    state: Mutex<State>,
     overlaps: AtomicUsize,
     refused: AtomicUsize,
 }
 
 impl Resource {
     fn write(&self, held: &Arc<Held>) {
-        let (fences, last) = &mut *self.state.lock().unwrap();
+        let State { fences, last } = &mut *self.state.lock().unwrap();
         if held.is_valid() && last.as_ref().is_some_and(|last| last.is_valid()) {
             self.overlaps.fetch_add(1, Ordering::SeqCst);
         }
@@ -88,7 +95,7 @@ fn in_every_version(scene: impl Fn(Trio) + Sync) {
 }
 
 fn is_used_after(resource: &Resource, gone: Instant) -> bool {
-    resource.state.lock().unwrap().0.iter().any(|(at, _)| *at > gone)
+    resource.state.lock().unwrap().fences.iter().any(|(at, _)| *at > gone)
 }
 
 #[test]
