@@ -110,6 +110,8 @@ mod planted {
                         Self::HigherFenceIgnored,
                         Self::AdoptsAnything,
                         Self::LateCompanionKept,
+                        Self::LeaveGivenUpEarly,
+                        Self::SharedPlaceForgotten,
                         Self::UnusedPlaceKept,
                         Self::UsedPlaceNamed,
                         Self::HealForgotten,

@@ -149,7 +149,7 @@ fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
     let keys = Arc::clone(&recipe.keys);
-    let op = Op::Leave { keys, entry: Arc::clone(entry), single_server: recipe.quorum_config.is_none() };
+    let op = Op::Leave { keys, entry: Arc::clone(entry), single_server: recipe.servers.len() == 1 };
     let waits = if mutant!(LeaveGivenUpEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
     Command::Send { server, tag, request: Request::new(op, now.after(waits)) }
 }

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use crate::clock::Now;
+use crate::machine::ALIVE_MS;
 use crate::op::{Failure, FailureKind, Queued, Reply, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::acquiring::tests::{Acquire, leaving, reason, seats};
 use crate::protocol::removal::STRAGGLER;
 use crate::protocol::waiting::tests::{at, gone, held, recipe};
-use crate::protocol::{Acquisition, Input, Step, Tag};
+use crate::protocol::{Acquisition, Command, Input, Step, Tag, leave};
 use crate::wait::{LeaveReason, LocalQueues, Role};
 
 #[test]
@@ -43,6 +44,25 @@ fn a_server_that_queues_the_winner_after_its_grant_learns_that_it_left() {
         let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
         assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
     }
+}
+
+fn a_leave_waits_for_a_connection_until_the_client_counts_as_dead() {
+    let mut queues = LocalQueues::new("c", "", 3);
+    let entry = Arc::clone(queues.join("l", 1, false).slot.entry());
+    let Command::Send { request, .. } = leave(&recipe(3), 0, &entry, at(7)) else { panic!("it is sent") };
+    assert_eq!(request.deadline, at(7 + ALIVE_MS));
+}
+
+#[test]
+fn what_takes_a_waiter_out_is_not_given_up_before_its_place_could_end_by_itself() {
+    a_leave_waits_for_a_connection_until_the_client_counts_as_dead();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_leave_that_is_given_up_early_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::LeaveGivenUpEarly, a_leave_waits_for_a_connection_until_the_client_counts_as_dead);
 }
 
 fn a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant() {
