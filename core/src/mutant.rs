@@ -111,7 +111,6 @@ mod planted {
                         Self::AdoptsAnything,
                         Self::LateCompanionKept,
                         Self::LeaveGivenUpEarly,
-                        Self::SharedPlaceForgotten,
                         Self::UnusedPlaceKept,
                         Self::UsedPlaceNamed,
                         Self::HealForgotten,

@@ -204,7 +204,8 @@ fn a_hint_finds_the_first_of_its_place_and_nobody_once_they_are_gone() {
     assert_eq!(find(&queues, false, 1, LOCK), None);
 }
 
-fn a_place_has_its_arrival_until_it_was_served() {
+#[test]
+fn a_place_is_asked_for_at_its_old_arrival_until_it_was_served() {
     let mut queues = LocalQueues::new("c", "host=h pid=1", 3);
     let slot = queues.join(LOCK, 1, false).slot;
     let arrivals = |slot: &Slot| (0..3).map(|server| slot.place(server).arrival).collect::<Vec<_>>();
@@ -226,18 +227,6 @@ fn a_place_has_its_arrival_until_it_was_served() {
 fn a_place_that_is_forgotten_where_nobody_voted_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::SharedPlaceForgotten, a_place_is_asked_for_at_its_old_arrival_until_it_was_served);
-}
-
-#[test]
-fn a_place_is_asked_for_at_its_old_arrival_until_it_was_served() {
-    a_place_has_its_arrival_until_it_was_served();
-}
-
-#[cfg(feature = "mutants")]
-#[test]
-fn a_place_that_is_forgotten_where_nobody_took_it_out_is_noticed() {
-    use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::SharedPlaceForgotten, a_place_has_its_arrival_until_it_was_served);
 }
 
 #[test]
