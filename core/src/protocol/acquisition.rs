@@ -278,14 +278,14 @@ impl Acquisition {
             other => return self.state = other,
         };
         let loss = hold.attribute(loss, &self.witness);
-        for call in hold.stop() {
-            out.push(Command::Extended(call, Err(Error::lost(recipe.name(), loss.clone()))));
-        }
         let mut event = hold.event(recipe, EventKind::Lost);
         event.reason = Some(loss.reason);
         event.rival.clone_from(&loss.rival);
         (event.rival_fence, event.message) = (loss.rival_fence, loss.finding());
         out.push(Command::Emit(event));
+        for call in hold.stop() {
+            out.push(Command::Extended(call, Err(Error::lost(recipe.name(), loss.clone()))));
+        }
         out.push(Command::Lost(loss.clone()));
         self.state = State::Lost(hold, loss);
     }

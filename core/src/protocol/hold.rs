@@ -326,10 +326,11 @@ impl Hold {
         self.next_renewal = self.renewal_after(recipe).max(now);
         let fulfilled = self.requests.fulfil(extension.round);
         let kind = if fulfilled.is_empty() { EventKind::Renewed } else { EventKind::Extended };
-        out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
         let mut event = self.event(recipe, kind);
         event.took = Some(now.since(extension.sent));
+        // Before the answers: an event of what a caller does next must not overtake this one.
         out.push(Command::Emit(event));
+        out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
         self.doubted_at = self.doubted_at.filter(|doubted_at| extension.sent < *doubted_at && !mutant!(EarlierEraConfirms));
         if !self.requests.is_empty() || self.doubted_at.is_some() {
             self.next_renewal = now;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::{Now, Tick};
 use crate::error::{Code, Error, Loss};
+use crate::event::EventKind;
 use crate::machine::FENCE_KEPT_MS;
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::options::LockOptions;
@@ -37,6 +38,9 @@ pub(in crate::protocol) struct Bench {
     answers: Vec<(Tick, usize, Tag, Answer)>,
     pub(in crate::protocol) tries: Vec<Tick>,
     ended: Vec<(CallId, Tick, Result<(), Error>)>,
+    /// The latest event, and the latest one before each answer in `ended`.
+    event: Option<EventKind>,
+    events_before: Vec<Option<EventKind>>,
     pub(in crate::protocol) lost: Option<Loss>,
     /// The times at which the connection for renewals was prepared.
     warmed: Vec<Tick>,
@@ -56,9 +60,23 @@ impl Bench {
         let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
         let (answers, tries, ended) = (Vec::new(), Vec::new(), Vec::new());
         let (touches, fence_ends, fence_outlives) = (0, at(0).after(FENCE_KEPT), FENCE_KEPT);
-        let (lost, warmed) = (None, Vec::new());
-        let mut bench =
-            Self { machine, now: at(0), answers, tries, ended, lost, warmed, kept_until, touches, fence_ends, fence_outlives };
+        let (lost, warmed, event, events_before) = (None, Vec::new(), None, Vec::new());
+        let now = at(0);
+        let mut bench = Self {
+            machine,
+            now,
+            answers,
+            tries,
+            ended,
+            event,
+            events_before,
+            lost,
+            warmed,
+            kept_until,
+            touches,
+            fence_ends,
+            fence_outlives,
+        };
         bench.handle(Input::Start, &mut |_, _| None);
         for server in 0..servers {
             let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
@@ -91,7 +109,11 @@ impl Bench {
                 }
                 Command::Warm => self.warmed.push(self.now),
                 Command::Lost(loss) => self.lost = Some(loss),
-                Command::Extended(call, result) => self.ended.push((call, self.now, result)),
+                Command::Emit(event) => self.event = Some(event.kind),
+                Command::Extended(call, result) => {
+                    self.ended.push((call, self.now, result));
+                    self.events_before.push(self.event);
+                }
                 _ => (),
             }
         }
@@ -258,6 +280,20 @@ fn tries_are_few_and_spread_whether_servers_refuse_or_are_silent() {
             assert!(widest <= ms(252), "{ttl:?} {silent}: {widest:?} apart");
         }
     }
+}
+
+#[test]
+fn an_answer_comes_behind_the_event_that_it_is_about() {
+    let answers = |_: usize, _: Tick| Some((ms(1), yes(Verdict::Ok)));
+    let mut bench = Bench::held(recipe(1, ms(10_000)));
+    bench.run(at(100), answers);
+    bench.extend(1, answers);
+    bench.run(at(200), answers);
+    // Too late to be given up before validity ends.
+    bench.run(at(9_000), |_, _| None);
+    bench.extend(2, |_, _| None);
+    bench.run(at(20_000), |_, _| None);
+    assert_eq!(bench.events_before, [Some(EventKind::Extended), Some(EventKind::Lost)]);
 }
 
 fn a_fence_outlives_its_lock_by_a_day() {
