@@ -32,7 +32,7 @@ def eat(held: Held, shared: Path, ttl: float, since: float) -> None:
         checked = time.time()
         until = checked + held.remaining()
         held.check()
-        tell("bites")
+        tell("bites", checked=checked)
         # The work. If this process is paused here for too long, the check above is outdated. Then only the fence in the
         # line below prevents damage.
         time.sleep(0.1)

@@ -34,7 +34,7 @@ async function eat(held, shared, ttlMs, since) {
     const checked = time()
     const until = checked + held.remainingMs() / 1e3
     held.check()
-    tell('bites')
+    tell('bites', { checked })
     // The work. If this process is paused here for too long, the check above is outdated. Then only the fence in the line
     // below prevents damage.
     await sleep(100)

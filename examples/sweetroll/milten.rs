@@ -60,7 +60,7 @@ fn eat(held: &Held, shared: &Path, ttl: Duration, since: f64) -> Result<(), Box<
         let checked = time();
         let until = checked + held.remaining().as_secs_f64();
         held.check()?;
-        tell("bites", "");
+        tell("bites", format_args!(r#", "checked": {checked:.6}"#));
         // The work. If this process is paused here for too long, the check above is outdated. Then only the fence in the
         // line below prevents damage.
         sleep(Duration::from_millis(100));

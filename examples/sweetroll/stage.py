@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from history import History
 from server import PrivateServer
 
 HERE = Path(__file__).resolve().parent
@@ -57,6 +58,7 @@ class Tally:
 class Stage:
     def __init__(self, servers: list[PrivateServer], shared: Path, seconds: float, ttl: float) -> None:
         self._servers = servers
+        self._shared = shared
         self._urls = [server.url for server in servers]
         self._arguments = [",".join(self._urls), str(shared)]
         self._seconds = seconds
@@ -65,7 +67,7 @@ class Stage:
         self._readers: list[asyncio.Task[None]] = []
         self._show: Callable[[Notice], None] = lambda notice: None
         # The next process that bites is killed or paused.
-        self._struck: asyncio.Future[str] | None = None
+        self._struck: asyncio.Future[Notice] | None = None
         self.tallies = {who: Tally() for who in FIGHTERS}
         self.failed = 0
 
@@ -132,31 +134,46 @@ class Stage:
             case "loses":
                 tally.losses += 1
             case "bites" if self._struck and not self._struck.done():
-                self._struck.set_result(notice.who)
+                self._struck.set_result(notice)
         self._show(notice)
 
-    async def _strike(self, part: float, sign: signal.Signals, event: str) -> str | None:
-        """Waits until so much of the fight is over, then signals the next process that bites: after its check, before its write."""
+    async def _strike(self, part: float) -> str | None:
+        """Waits until so much of the fight is over, then stops the next process that bites: after its check, before its write."""
         await asyncio.sleep(self._moment(part))
-        self._struck = asyncio.get_running_loop().create_future()
-        try:
-            who = await asyncio.wait_for(self._struck, self._moment(1))
-        except asyncio.TimeoutError:  # TimeoutError itself from Python 3.11 on
-            print(f"nobody {event}: the fight is too short", file=sys.stderr)
-            return None
-        self._processes[who].send_signal(sign)
+        while True:
+            self._struck = asyncio.get_running_loop().create_future()
+            try:
+                bite = await asyncio.wait_for(self._struck, self._moment(1))
+            except asyncio.TimeoutError:  # TimeoutError itself from Python 3.11 on
+                print("nobody bites any more: the fight is too short", file=sys.stderr)
+                return None
+            process = self._processes[bite.who]
+            process.send_signal(signal.SIGSTOP)
+            if not self._wrote(bite):
+                return bite.who
+            # On a busy machine its notice was read too late: the next bite, then.
+            process.send_signal(signal.SIGCONT)
+
+    def _wrote(self, bite: Notice) -> bool:
+        """Whether the line of this bite is in the shared file."""
+        lines = History.read(self._shared).lines
+        return any((line.who, line.checked) == (bite.who, bite.said["checked"]) for line in lines)
+
+    def _fate(self, who: str, event: str) -> None:
         self.tallies[who].fate = event
         self._notice(Notice(time.time(), who, event, {}))
-        return who
 
     async def _kill(self) -> None:
-        if who := await self._strike(KILL_AT, signal.SIGKILL, "is killed"):
+        if who := await self._strike(KILL_AT):
+            self._processes[who].kill()
+            self._fate(who, "is killed")
             await asyncio.sleep(self._ttl * GONE_FOR)
             self._notice(Notice(time.time(), who, "comes back", {}))
             await self._enter(who)
 
     async def _pause(self) -> None:
-        if who := await self._strike(PAUSE_AT, signal.SIGSTOP, "is paused"):
+        if who := await self._strike(PAUSE_AT):
+            self._fate(who, "is paused")
             await asyncio.sleep(self._ttl * GONE_FOR)
             self._notice(Notice(time.time(), who, "goes on", {}))
             self._processes[who].send_signal(signal.SIGCONT)
