@@ -44,9 +44,11 @@ fn f11_a_server_that_restarts_from_an_old_snapshot_is_repaired_and_does_not_vote
     let mut quorum = Ensemble::start(3);
     let client = quorum.trusted();
     // The snapshot knows another holder, a lower fence, and the marker of the run before.
-    let earlier = client.lock("a").ttl(ms(2_000)).renew(false).acquire_blocking().unwrap();
+    let ttl = ms(2_000);
+    let earlier = client.lock("a").ttl(ttl).renew(false).acquire_blocking().unwrap();
     quorum.settled(&client, &earlier);
     quorum.servers.iter().for_each(|server| drop(server.command(&["SAVE"])));
+    let earlier_owner = earlier.owner().to_owned();
     earlier.release().wait().unwrap();
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     assert!(held.fence() > earlier.fence());
@@ -54,6 +56,8 @@ fn f11_a_server_that_restarts_from_an_old_snapshot_is_repaired_and_does_not_vote
     for server in [0, 1] {
         quorum.servers[server].kill();
         quorum.servers[server].restart();
+        let forgotten = || quorum.value(server, "a").as_deref() != Some(earlier_owner.as_str());
+        eventually("the hold of the snapshot ends, and can be repaired", ttl, forgotten);
         healed(&quorum, server, "a", held.owner());
         assert_eq!(quorum.fence(server, "a"), held.fence());
     }
