@@ -211,7 +211,8 @@ def test_rust(arguments):
     chosen = {"-p", "--package", "--workspace", "--manifest-path"} & set(arguments)
     # They mostly wait for time to pass and for servers: more threads than cores.
     threads = os.environ.get("RUST_TEST_THREADS", "4")
-    run("cargo", "test", "--locked", *([] if chosen else ["--workspace"]), *arguments, RUST_TEST_THREADS=threads)
+    # One red test binary must not hide what the later ones find.
+    run("cargo", "test", "--locked", "--no-fail-fast", *([] if chosen else ["--workspace"]), *arguments, RUST_TEST_THREADS=threads)
 
 
 def test_python(arguments):
