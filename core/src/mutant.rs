@@ -101,7 +101,12 @@ mod planted {
                         Self::FarProposalBelieved,
                         Self::SharedPlaceForgotten,
                         Self::LeftEraReturns,
+                        Self::BackoffOutlastsGreeting,
                         Self::DeletedKeyHealed,
+                        Self::ClaimStopsHeal,
+                        Self::RefusalFromBeforeHeal,
+                        Self::LostExtensionIgnored,
+                        Self::OldPrimaryFollows,
                         Self::EarlierEraConfirms,
                         Self::WallClockProposed,
                         Self::OwnVoteAccused,
@@ -115,7 +120,7 @@ mod planted {
                         Self::UsedPlaceNamed,
                         Self::HealForgotten,
                         Self::FirstExtensionByHash,
-                        Self::LastReleaseByHash,
+                        Self::FirstReleaseByHash,
                         Self::LongerRoundForgotten,
                         Self::PlaceExpiresWithKey,
                         Self::HoldersPlaceExpiresWithKey,
@@ -211,6 +216,12 @@ mod planted {
         DeletedKeyHealed,
         /// A key that a failover of a single server in quarantine has lost is not written again.
         LostKeyNotHealed,
+        /// A heal does not overwrite a claim, which a waiter's leaving may make where a failover lost the hold.
+        ClaimStopsHeal,
+        /// A confirmation in a new era asks for the ttl alone, though the hold was extended further.
+        LostExtensionIgnored,
+        /// An extension that a server has read ahead of a heal, and that is answered behind it, ends the hold.
+        RefusalFromBeforeHeal,
         /// A hold is not confirmed in a new era.
         NewEraIgnored,
         /// An extension that was sent in the era before confirms a hold in the new one.
@@ -223,6 +234,10 @@ mod planted {
         // The era.
         /// A connection stays with the old primary when another one has found its successor.
         EraNotShared,
+        /// A connection waits to try again although another one was greeted since it failed.
+        BackoffOutlastsGreeting,
+        /// An old primary whose greeting takes longer than that of its successor counts as the successor.
+        OldPrimaryFollows,
         /// An era that was left comes back at once.
         LeftEraReturns,
         /// A fence is proposed by the client's wall clock.
@@ -337,8 +352,8 @@ mod planted {
         CloseLeavesSent,
         /// The first extension on a connection waits until the server has asked for the script.
         FirstExtensionByHash,
-        /// A release after a close waits until the server has asked for the script.
-        LastReleaseByHash,
+        /// The first release on a connection waits until the server has asked for the script.
+        FirstReleaseByHash,
         /// A waiter that gives up stays where an earlier round, without an answer so far, lines it up.
         LeaverOvertaken,
         /// A place that nobody uses any more stays where an earlier round, without an answer so far, lines it up.

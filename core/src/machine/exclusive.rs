@@ -122,15 +122,18 @@ impl Rules for Exclusive {
     }
 
     fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
-        let found = match look(state, keys, now_us) {
+        let mut found = match look(state, keys, now_us) {
             Ok(found) => found,
             Err(conflict) => return conflict,
         };
-        if found.holder.as_deref().is_some_and(|holder| holder != &**owner) || found.fence.number > fence {
+        // A claim keeps a free lock for a waiter, and here the lock only looked free.
+        let is_anothers = |holder: &str| holder != &**owner && (!queue::is_claim(holder) || mutant!(ClaimStopsHeal));
+        if found.holder.as_deref().is_some_and(is_anothers) || found.fence.number > fence {
             return found.no();
         }
-        if found.holder.is_none() {
+        if found.holder.as_deref() != Some(&**owner) {
             take(state, keys, owner, ttl_ms, now_us);
+            found.left_ms = None;
         }
         let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
         fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);

@@ -285,6 +285,30 @@ fn heal_writes_a_lost_key_again_but_over_nobody() {
     assert_eq!(bench.inspect().holder(), None);
 }
 
+fn heal_takes_a_lock_that_is_kept_for_a_waiter() {
+    // What remains of the claim may be more or less than the hold needs.
+    for claimed_for in [TTL / 50, TTL * 2] {
+        let mut bench = Bench::new();
+        bench.put_lock(text("claim f:one:1 pid=1"), Some(claimed_for));
+        assert_eq!(bench.heal("a", TTL, T), Reply::new(Verdict::Ok, T, T));
+        let fence_ends = Some(TTL + FENCE_KEPT_MS);
+        assert_eq!(bench.keys_now(), [("orders:42".into(), Some(TTL)), ("{orders:42}:~lt:fence".into(), fence_ends)]);
+        assert_eq!(bench.inspect().holder(), Some("a"));
+    }
+}
+
+#[test]
+fn a_claim_on_a_server_that_lost_the_hold_gives_way_to_the_hold() {
+    heal_takes_a_lock_that_is_kept_for_a_waiter();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_claim_that_stops_a_heal_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::ClaimStopsHeal, heal_takes_a_lock_that_is_kept_for_a_waiter);
+}
+
 #[test]
 fn heal_works_in_quarantine_and_is_no_vote() {
     let mut bench = Bench::new();

@@ -52,10 +52,12 @@ impl Hold {
         out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
     }
 
-    /// Whether a missing key may be written again: on a single server in quarantine, since a failover.
-    pub(super) fn heals_alone(&self, recipe: &Recipe) -> bool {
+    /// Whether a key may be written again that an extension, sent at `sent`, did not find: on a single server in quarantine, since a
+    /// failover. The extension may have been read ahead of a heal whose answer was not there yet.
+    pub(super) fn heals_alone(&self, recipe: &Recipe, sent: Tick) -> bool {
         let is_single = recipe.quorum_config.is_some_and(|config| config.servers == 1);
-        let is_doubted = self.doubted_at.is_some() || mutant!(DeletedKeyHealed);
+        let overtakes_heal = sent < self.healed_at && !mutant!(RefusalFromBeforeHeal);
+        let is_doubted = self.doubted_at.is_some() || overtakes_heal || mutant!(DeletedKeyHealed);
         is_single && is_doubted && !mutant!(LostKeyNotHealed)
     }
 
@@ -95,6 +97,7 @@ impl Hold {
         let reply = answer.as_ref().ok()?;
         match &reply.verdict {
             Verdict::Ok if now < self.validity_end => {
+                self.healed_at = now;
                 self.confirmed(recipe, &healing, now, out);
                 None
             }

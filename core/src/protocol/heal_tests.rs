@@ -7,14 +7,15 @@ use crate::error::{Loss, LossReason, Remaining};
 use crate::op::{Op, QuorumConfig, Reply, Verdict};
 use crate::protocol::hold::tests::recipe;
 use crate::protocol::waiting::tests::{at, ms};
-use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
+use crate::protocol::{Acquisition, Amount, Command, Input, Recipe, Step, Tag};
 
 /// A lock that is held on one server.
 struct Bench {
     machine: Acquisition,
     owner: Arc<str>,
-    /// The extension or heal that was sent last.
+    /// The extension or heal that was sent last, and the time for which it asks.
     asked: Option<Tag>,
+    asked_ms: u64,
     lost: Option<Loss>,
 }
 
@@ -23,7 +24,7 @@ impl Bench {
         let quorum_config = servers.map(|servers| QuorumConfig { servers, max_ttl_ms: 60_000 });
         let recipe = Arc::new(Recipe { quorum_config, ..recipe(1, ms(9_000)) });
         let machine = Acquisition::new(recipe, None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
-        let mut bench = Self { machine, owner: "".into(), asked: None, lost: None };
+        let mut bench = Self { machine, owner: "".into(), asked: None, asked_ms: 0, lost: None };
         bench.bring(0, Input::Start);
         bench.answer(1, Tag { round: 1, step: Step::Acquire, sent: at(0) }, Reply::new(Verdict::Vote, 1, 7));
         bench
@@ -36,7 +37,7 @@ impl Bench {
             match command {
                 Command::Send { tag, request, .. } => match request.op {
                     Op::Acquire { owner, .. } => self.owner = owner,
-                    Op::Extend { .. } | Op::Heal { .. } => self.asked = Some(tag),
+                    Op::Extend { ttl_ms, .. } | Op::Heal { ttl_ms, .. } => (self.asked, self.asked_ms) = (Some(tag), ttl_ms),
                     _ => (),
                 },
                 Command::Lost(loss) => self.lost = Some(loss),
@@ -77,6 +78,61 @@ fn a_missing_key_is_a_loss_unless_a_failover_took_it() {
         let asks = bench.says(3_200, gone());
         assert_eq!((asks == Some(Step::Heal), bench.lost.is_none()), (heals, heals), "{servers:?} {has_failed_over}");
     }
+}
+
+fn a_key_lasts_as_long_as_the_hold_in_a_new_era() {
+    for quarantine in [None, Some(1)] {
+        let mut bench = Bench::held(quarantine);
+        bench.bring(1_000, Input::Extend(1, Amount::To(ms(60_000))));
+        bench.says(1_010, Verdict::Ok);
+        // A replica is promoted that has the key and lacks the extension.
+        bench.bring(2_000, Input::NewEra(0));
+        assert!(at(2_000).after(ms(bench.asked_ms)) >= bench.valid_until(), "{quarantine:?}: {} ms", bench.asked_ms);
+    }
+}
+
+#[test]
+fn a_confirmation_asks_for_all_of_the_time_that_the_hold_has() {
+    a_key_lasts_as_long_as_the_hold_in_a_new_era();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_lost_extension_that_nobody_asks_for_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::LostExtensionIgnored, a_key_lasts_as_long_as_the_hold_in_a_new_era);
+}
+
+fn a_refusal_from_before_a_heal_is_no_loss() {
+    let mut bench = Bench::held(Some(1));
+    bench.bring(1_000, Input::NewEra(0));
+    assert_eq!(bench.says(1_010, gone()), Some(Step::Heal));
+    let heal = bench.asked.take().unwrap();
+    // An extension on another connection, which the server reads ahead of the heal.
+    bench.bring(1_020, Input::Extend(1, Amount::Own));
+    let extension = bench.asked.take().expect("an extension does not wait for a heal");
+    assert_eq!(extension.step, Step::Extend);
+    bench.answer(1_030, heal, Reply::new(Verdict::Ok, 1, 7));
+    bench.answer(1_040, extension, Reply::new(gone(), 1, 7));
+    assert!(bench.lost.is_none(), "{:?}", bench.lost);
+    assert_eq!(bench.says(1_050, Verdict::Ok), None, "it is asked once more");
+    assert!(bench.lost.is_none() && bench.valid_until() > at(9_000));
+    // What is sent from here on shows what is so.
+    bench.bring(2_000, Input::Extend(2, Amount::Own));
+    bench.says(2_010, gone());
+    assert_eq!(bench.lost.map(|loss| loss.reason), Some(LossReason::Missing));
+}
+
+#[test]
+fn an_extension_that_was_read_ahead_of_a_heal_refuses_nothing() {
+    a_refusal_from_before_a_heal_is_no_loss();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_refusal_from_before_a_heal_that_counts_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::RefusalFromBeforeHeal, a_refusal_from_before_a_heal_is_no_loss);
 }
 
 #[test]

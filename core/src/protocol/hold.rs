@@ -44,6 +44,8 @@ pub(super) struct Hold {
     pub(super) doubted_at: Option<Tick>,
     /// The writing of a missing key that is under way, on a single server.
     pub(super) healing: Option<Extension>,
+    /// The time at which a single server in quarantine answered the last heal.
+    pub(super) healed_at: Tick,
     /// The time at which the connection for renewals is prepared, so that no renewal waits for a connection.
     warms_at: Tick,
     pub(super) extensions: Rounds,
@@ -85,6 +87,7 @@ impl Hold {
             next_renewal: Tick::NEVER,
             doubted_at: None,
             healing: None,
+            healed_at: Tick::default(),
             // A holder that releases the lock soon never needs the connection, and on a slow link it takes long to open.
             warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
             round,
@@ -231,16 +234,18 @@ impl Hold {
             self.unknown(recipe, now, out);
         }
         if self.extensions.current().is_none() && now >= self.next_renewal {
-            let ttl = recipe.options.ttl;
+            let mut least = if self.renewing { recipe.options.ttl } else { Duration::ZERO };
+            if self.doubted_at.is_some() && !mutant!(LostExtensionIgnored) {
+                // The server may have lost an extension, and not the key: it has to last as long as the hold does anyway.
+                least = least.max(self.validity_end.since(now));
+            }
             // One round fulfils all requests and is the renewal, too: it asks for the longest span of all. A renewal behind an
             // extension to a shorter span would come too late on a slow link.
             if let Some(span) = self.requests.span() {
-                let span = if self.renewing && !mutant!(ExtendDelaysRenewal) { span.max(ttl) } else { span };
-                self.send(recipe, span, now, rounds, out);
+                self.send(recipe, if mutant!(ExtendDelaysRenewal) { span } else { span.max(least) }, now, rounds, out);
                 self.requests.sent(*rounds);
             } else if self.extends() {
-                // A hold that isn't renewed is only confirmed: it lasts no longer than it does anyway.
-                self.send(recipe, if self.renewing { ttl } else { self.validity_end.since(now) }, now, rounds, out);
+                self.send(recipe, least, now, rounds, out);
             }
         }
         None
@@ -287,7 +292,7 @@ impl Hold {
                 None
             }
             Heard::Nothing | Heard::Forgot => None,
-            Heard::Open(Progress::Refused(LossReason::Missing, _), is_current) if self.heals_alone(recipe) => {
+            Heard::Open(Progress::Refused(LossReason::Missing, _), is_current) if self.heals_alone(recipe, tag.sent) => {
                 self.heal_missing(recipe, is_current, now, out);
                 None
             }

@@ -5,7 +5,7 @@
 -- returns  {'ok', time (µs), fence, owner, remaining (ms)}
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is another's, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
--- always   nobody is overwritten; what remains of a lock that is still ours is never shortened; the fence never sinks,
+-- always   no holder is overwritten, but a claim is: who waits is not granted what is held; what remains of a lock that is still ours is never shortened; the fence never sinks,
 --          and outlives the lock by 25 h;
 --          the marker is not asked: this works while the server doesn't vote
 
@@ -24,11 +24,13 @@ local holder = found[1]
 if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
-if holder and holder ~= ARGV[1] or fence > tonumber(ARGV[3]) then
+-- A claim keeps a free lock for a waiter, and here the lock only looked free.
+local is_anothers = holder and holder ~= ARGV[1] and string.sub(holder, 1, 6) ~= 'claim '
+if is_anothers or fence > tonumber(ARGV[3]) then
   return { 'no', now, fence, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
 end
 
-local remaining = holder and redis.call('PTTL', KEYS[1]) or -2
+local remaining = holder == ARGV[1] and redis.call('PTTL', KEYS[1]) or -2
 if remaining < tonumber(ARGV[2]) then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   remaining = tonumber(ARGV[2])

@@ -131,7 +131,7 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         (Op::Trust { quorum_config }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
     ] {
         for is_since_7 in [false, true] {
-            let era = Era { id: "run".into(), run_id: None, is_first: false };
+            let era = Era { id: "run".into(), run_id: None, is_first: false, before: None };
             let greeting = Greeting { era: Some(era), is_since_7, ..Greeting::default() };
             let by_sha = words(&command(&op, &greeting, Form::BySha));
             assert_eq!(

@@ -17,6 +17,8 @@ pub(crate) struct Era {
     pub(crate) run_id: Option<Arc<str>>,
     /// Whether the node shows no era before this one.
     pub(crate) is_first: bool,
+    /// The era before this one, if the node shows it: its `master_replid2`.
+    pub(crate) before: Option<Arc<str>>,
 }
 
 /// The facts about a server. A server that doesn't permit `INFO` shows none of them.
@@ -75,11 +77,10 @@ impl Greeting {
             return Err(Failure::not_applied(FailureKind::ReadOnly, why));
         }
         self.is_primary = get("role").as_deref() == Some("master");
-        self.era = get("master_replid").map(|id| Era {
-            id: id.into(),
-            run_id: self.run_id.clone(),
-            is_first: get("master_replid2").is_some_and(|before| before.bytes().all(|digit| digit == b'0')),
-        });
+        let before = get("master_replid2");
+        let is_first = before.as_ref().is_some_and(|before| before.bytes().all(|digit| digit == b'0'));
+        let before = before.filter(|_| !is_first).map(Arc::from);
+        self.era = get("master_replid").map(|id| Era { id: id.into(), run_id: self.run_id.clone(), is_first, before });
         Ok(())
     }
 }
@@ -147,10 +148,12 @@ mod tests {
             greeting.replication(&info(lines)).unwrap();
             assert_eq!(greeting.is_primary, is_primary, "{lines:?}");
         }
-        for (line, is_first) in [("master_replid2:0000", true), ("master_replid2:00a0", false), ("no:0", false)] {
+        let lines = [("master_replid2:0000", true, None), ("master_replid2:00a0", false, Some("00a0")), ("no:0", false, None)];
+        for (line, is_first, before) in lines {
             let mut greeting = Greeting { run_id: Some("r".into()), ..Greeting::default() };
             greeting.replication(&info(&["role:master", "master_replid:abc", line])).unwrap();
-            assert_eq!(greeting.era, Some(Era { id: "abc".into(), run_id: Some("r".into()), is_first }), "{line}");
+            let (run_id, before) = (Some("r".into()), before.map(Arc::from));
+            assert_eq!(greeting.era, Some(Era { id: "abc".into(), run_id, is_first, before }), "{line}");
         }
         let mut unknown = Greeting::default();
         unknown.replication(&Value::Nil).unwrap();

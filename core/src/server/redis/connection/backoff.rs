@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::mutant::mutant;
 
 /// The pause after the first failure.
 const FIRST: Duration = Duration::from_millis(50);
@@ -14,19 +15,21 @@ const LONGEST: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
+    since: Tick,
     until: Tick,
 }
 
 impl Backoff {
-    /// The time before which no attempt is made.
-    pub(crate) fn until(&self) -> Tick {
-        self.until
+    /// The time before which no attempt is made. `greeted_at` is the time at which the server answered last, to any connection: after
+    /// that nothing is gained by waiting.
+    pub(crate) fn until(&self, greeted_at: Tick) -> Tick {
+        if greeted_at > self.since && !mutant!(BackoffOutlastsGreeting) { self.since } else { self.until }
     }
 
     /// An attempt failed at `now`. `chance` (0 to 1) spreads the clients of a server that comes back.
     pub(crate) fn failed(&mut self, now: Tick, chance: f64) {
         self.failures = self.failures.saturating_add(1);
-        self.until = now.after(pause(self.failures, chance));
+        (self.since, self.until) = (now, now.after(pause(self.failures, chance)));
     }
 
     /// A connection broke at `now`. One that had answered may be replaced at once. One that never answered is a failed attempt, but
@@ -35,7 +38,7 @@ impl Backoff {
         if answered {
             self.failures = 0;
         }
-        self.until = now.after(pause(self.failures, chance));
+        (self.since, self.until) = (now, now.after(pause(self.failures, chance)));
         self.failures = self.failures.saturating_add(1);
     }
 }
@@ -66,10 +69,32 @@ mod tests {
         let mut backoff = Backoff::default();
         backoff.failed(now, 1.0);
         backoff.broke(now, true, 1.0);
-        assert_eq!(backoff.until(), now);
+        assert_eq!(backoff.until(Tick::default()), now);
         backoff.broke(now, false, 1.0);
-        assert_eq!(backoff.until(), now.after(FIRST));
+        assert_eq!(backoff.until(Tick::default()), now.after(FIRST));
         backoff.broke(now, false, 1.0);
-        assert_eq!(backoff.until(), now.after(FIRST * 2));
+        assert_eq!(backoff.until(Tick::default()), now.after(FIRST * 2));
+    }
+
+    fn a_server_that_was_greeted_is_tried_at_once() {
+        let (failed, greeted) = (Tick::from_micros(1_000), Tick::from_micros(1_001));
+        let mut backoff = Backoff::default();
+        backoff.failed(failed, 1.0);
+        assert_eq!(backoff.until(failed), failed.after(FIRST), "it answered before, and then it didn't");
+        assert!(backoff.until(greeted) <= greeted);
+        backoff.failed(greeted, 1.0);
+        assert_eq!(backoff.until(greeted), greeted.after(FIRST * 2), "one attempt for one greeting");
+    }
+
+    #[test]
+    fn an_attempt_does_not_wait_where_another_connection_was_greeted_meanwhile() {
+        a_server_that_was_greeted_is_tried_at_once();
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn a_backoff_that_outlasts_a_greeting_is_noticed() {
+        use crate::mutant::{Mutant, assert_noticed};
+        assert_noticed(Mutant::BackoffOutlastsGreeting, a_server_that_was_greeted_is_tried_at_once);
     }
 }

@@ -17,7 +17,6 @@ impl Connection {
         }
         self.backlog.refuse(&closed(false), |job| !job.request.op.survives_reconnect(), out);
         if let State::Up(conversation) = &mut self.state {
-            conversation.is_last = true;
             let (given_up, undo) = conversation.pipeline.give_up();
             for op in undo {
                 let request = Request::new(op, now.after(self.settings.response_timeout));

@@ -29,22 +29,6 @@ fn a_close_takes_back_without_asking_whether_the_server_knows_the_script() {
 }
 
 #[test]
-fn a_release_is_sent_as_text_after_a_close_where_the_server_may_not_know_the_script() {
-    // What the server has answered to a release before. After NOSCRIPT the text was sent, behind which the hash is enough.
-    let answers = [(released(), "EVALSHA"), ("-NOSCRIPT No matching script.\r\n", "EVALSHA"), ("", "EVAL")];
-    for (answer, command) in answers {
-        let mut test = Test::connected();
-        let _told = test.submit(release("ours", None));
-        test.says(answer);
-        test.bring(Input::GiveUp);
-        test.wrote();
-        let _told = test.submit(release("theirs", None));
-        let written = test.wrote();
-        assert!(written.contains(&format!("\r\n{command}\r\n")), "{answer}: {written}");
-    }
-}
-
-#[test]
 fn a_close_takes_back_what_was_given_up_before() {
     let mut test = Test::connected();
     let _told = (test.submit(release("theirs", None)), test.submit(acquire()));
@@ -93,11 +77,4 @@ fn a_release_whose_connection_breaks_during_a_close_is_sent_again() {
     test.wrote();
     test.says(GREETED);
     assert_eq!(test.sent(), ["release ours"]);
-}
-
-#[cfg(feature = "mutants")]
-#[test]
-fn a_last_release_that_waits_for_a_question_is_noticed() {
-    use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::LastReleaseByHash, a_release_is_sent_as_text_after_a_close_where_the_server_may_not_know_the_script);
 }

@@ -90,7 +90,7 @@ impl Connection {
         let state = match &self.state {
             State::Up(conversation) => conversation.pipeline.due(),
             State::Greeting(handshake) => handshake.until(),
-            State::Down if self.is_wanted(self.backoff.until()) => self.backoff.until(),
+            State::Down if self.is_wanted(self.backs_off_until()) => self.backs_off_until(),
             State::Down | State::Opening(_) => Tick::NEVER,
             State::Over => return Tick::NEVER,
         };
@@ -184,14 +184,19 @@ impl Connection {
         if job.request.deadline <= now {
             return out.push(job.end(Err(too_late())));
         }
+        let backs_off = now < self.backs_off_until();
         match (&mut self.state, &self.last_failure) {
             (State::Up(conversation), _) => conversation.send(job, Form::BySha, now),
-            (State::Down, Some(failure)) if now < self.backoff.until() && !waits(&job.request.op) => {
+            (State::Down, Some(failure)) if backs_off && !waits(&job.request.op) => {
                 self.wanted = true;
                 out.push(job.end(Err(failure.clone())));
             }
             _ => self.backlog.push(job),
         }
+    }
+
+    fn backs_off_until(&self) -> Tick {
+        self.backoff.until(self.primary.greeted_at())
     }
 
     /// Whether there should be a connection at that time.
@@ -206,7 +211,7 @@ impl Connection {
     fn pursue(&mut self, now: Tick, out: &mut Vec<Effect>) {
         // After a close only releases wait.
         let worth_it = self.closing.is_none_or(|until| now < until && !self.backlog.is_empty());
-        if matches!(self.state, State::Down) && self.is_wanted(now) && now >= self.backoff.until() && worth_it {
+        if matches!(self.state, State::Down) && self.is_wanted(now) && now >= self.backs_off_until() && worth_it {
             self.wanted = false;
             self.state = State::Opening(now);
             out.push(Effect::Open(Role::Operations));

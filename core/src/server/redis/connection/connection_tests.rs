@@ -205,6 +205,11 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
 #[test]
 fn a_script_that_the_server_does_not_know_is_sent_as_text_and_only_in_time() {
     let mut test = Test::connected();
+    // A connection's first release is sent as text.
+    let _told = test.submit(release("ours", None));
+    test.wrote();
+    test.says(released());
+    test.effects();
     for (passes, expected) in [(Duration::ZERO, 1), (TIMEOUT / 2, 0)] {
         let told = test.submit_until(release("ours", None), test.now.after(TIMEOUT / 2));
         let by_sha = test.wrote();

@@ -16,8 +16,6 @@ use crate::server::redis::connection::subscriber::Question;
 pub(crate) struct Conversation {
     pub(crate) buffers: Buffers,
     pub(crate) pipeline: Pipeline,
-    /// Whether the client goes, and may have no time to send anything again.
-    pub(crate) is_last: bool,
     /// The number of the era in which it began.
     pub(crate) era: u64,
     /// The times from which on the server is asked again for its clock and for its era.
@@ -42,19 +40,20 @@ pub(crate) enum Said {
 impl Conversation {
     /// Begins, on a socket whose server was greeted just now.
     pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, era: u64, now: Tick) -> Self {
-        Self { buffers, pipeline, is_last: false, era, clock_due: now.after(CLOCK), era_due: now.after(ERA) }
+        Self { buffers, pipeline, era, clock_due: now.after(CLOCK), era_due: now.after(ERA) }
     }
 
     /// Sends an operation after those before it. The server's clock is read ahead of an acquire: the next one proposes a fence by
     /// it. The first extension is sent as text: on a slow link its hold could end while a server asks for the script. So is the
-    /// last release.
+    /// first release: its client may go before the server asks.
     pub(crate) fn send(&mut self, job: Job, form: Form, now: Tick) {
         if matches!(job.request.op, Op::Acquire { .. }) && now >= self.clock_due {
             self.clock_due = now.after(CLOCK);
             self.ask(&[Question::Time], "", now);
         }
         let op = &job.request.op;
-        let is_urgent = op.counts_late() && !mutant!(FirstExtensionByHash) || self.is_last && !mutant!(LastReleaseByHash);
+        let is_urgent =
+            op.counts_late() && !mutant!(FirstExtensionByHash) || op.survives_reconnect() && !mutant!(FirstReleaseByHash);
         let form = if is_urgent && !self.pipeline.knows_script(op) { Form::ByText } else { form };
         codec::command(op, self.pipeline.greeting(), form).write(self.buffers.output.end());
         self.pipeline.push(job, form, now);

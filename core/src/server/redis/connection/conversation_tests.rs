@@ -1,6 +1,6 @@
 //! Conversation: the form in which operations are sent, and the round trips that they take.
 
-use super::super::connection::tests::{GREETED, Test, acquire, keys};
+use super::super::connection::tests::{GREETED, Test, acquire, keys, release};
 use crate::op::Op;
 use crate::server::redis::connection::effect::{Input, Role};
 
@@ -31,6 +31,17 @@ fn the_first_extension_on_each_socket_is_sent_as_text_and_need_not_be_sent_again
 }
 
 #[test]
+fn the_first_release_on_each_socket_is_sent_as_text_for_its_client_may_go_before_it_is_asked() {
+    let mut test = Test::connected();
+    for command in ["EVAL", "EVALSHA"] {
+        let _told = test.submit(release("ours", None));
+        let written = test.wrote();
+        assert!(written.contains(&format!("\r\n{command}\r\n")), "{command}: {written}");
+        assert!(!test.connection.is_probing(), "{command}: {written}");
+    }
+}
+
+#[test]
 fn a_renewal_on_a_connection_that_is_still_to_be_opened_takes_three_round_trips() {
     let mut test = Test::new();
     let told = test.submit(extend());
@@ -53,4 +64,12 @@ fn a_renewal_on_a_connection_that_is_still_to_be_opened_takes_three_round_trips(
 fn a_first_extension_that_waits_for_a_question_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FirstExtensionByHash, the_first_extension_on_each_socket_is_sent_as_text_and_need_not_be_sent_again);
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_first_release_that_waits_for_a_question_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    let first_release = the_first_release_on_each_socket_is_sent_as_text_for_its_client_may_go_before_it_is_asked;
+    assert_noticed(Mutant::FirstReleaseByHash, first_release);
 }

@@ -53,6 +53,7 @@ impl Eras {
     pub(crate) fn greeted(&mut self, shown: &Era, max_ttl: Option<Duration>, now: Tick) -> Judgement {
         let Some(present) = &mut self.present else {
             self.present = Some(shown.clone());
+            self.leave_earlier(shown, now);
             return Judgement::Present;
         };
         // A primary lets its backlog go an hour after its last replica left. It then calls its era by another name.
@@ -71,9 +72,18 @@ impl Eras {
         let before = std::mem::replace(present, shown.clone());
         self.left.retain(|(id, _)| *id != shown.id);
         self.left.push((Arc::clone(&before.id), now));
+        self.leave_earlier(shown, now);
         self.number += 1;
         (self.up, self.alone_since) = (0, now);
         Judgement::Follows(before)
+    }
+
+    /// Leaves the era that this one has followed, by what its node shows. The old primary may be greeted only now, or its greeting may
+    /// have begun before that of its successor.
+    fn leave_earlier(&mut self, shown: &Era, now: Tick) {
+        let is_known = |id: &Arc<str>| self.left.iter().any(|(left, _)| left == id);
+        let before = shown.before.as_ref().filter(|id| !is_known(id) && **id != shown.id && !mutant!(OldPrimaryFollows));
+        self.left.extend(before.map(|id| (Arc::clone(id), now)));
     }
 
     /// A connection is up in the present era.
@@ -95,7 +105,7 @@ mod tests {
     use super::*;
 
     fn era(id: &str, run_id: &str) -> Era {
-        Era { id: id.into(), run_id: Some(run_id.into()), is_first: false }
+        Era { id: id.into(), run_id: Some(run_id.into()), is_first: false, before: None }
     }
 
     fn at(seconds: u64) -> Tick {
@@ -193,5 +203,32 @@ mod tests {
         eras.connected();
         assert_eq!(eras.greeted(&second, None, at(63)), Judgement::Left);
         assert_eq!(eras.greeted(&first, None, at(63)), Judgement::Present);
+    }
+
+    fn the_era_that_a_node_has_followed_was_left() {
+        let (old, new) = (era("e1", "r1"), Era { before: Some("e1".into()), ..era("e2", "r2") });
+        let mut eras = Eras::default();
+        assert_eq!(eras.greeted(&new, None, at(1)), Judgement::Present);
+        eras.connected();
+        // The greeting of the old primary began first, and ends last.
+        assert_eq!(eras.greeted(&old, None, at(2)), Judgement::Left);
+        let third = Era { before: Some("e2b".into()), ..era("e3", "r3") };
+        assert_eq!(eras.greeted(&third, None, at(3)), follows(&new));
+        eras.connected();
+        for left in ["e1", "e2", "e2b"] {
+            assert_eq!(eras.greeted(&era(left, "r"), None, at(4)), Judgement::Left, "{left}");
+        }
+    }
+
+    #[test]
+    fn an_old_primary_whose_greeting_ends_last_does_not_follow_its_successor() {
+        the_era_that_a_node_has_followed_was_left();
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn an_old_primary_that_follows_its_successor_is_noticed() {
+        use crate::mutant::{Mutant, assert_noticed};
+        assert_noticed(Mutant::OldPrimaryFollows, the_era_that_a_node_has_followed_was_left);
     }
 }

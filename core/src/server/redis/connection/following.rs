@@ -41,9 +41,7 @@ impl Connection {
         match judged.and_then(welcome) {
             Ok((pipeline, era, failover)) => {
                 self.looks_at = now.after(LOOK);
-                let mut conversation = Conversation::begin(buffers, pipeline, era, now);
-                conversation.is_last = self.given_up;
-                self.connected(Box::new(conversation), now, out);
+                self.connected(Box::new(Conversation::begin(buffers, pipeline, era, now)), now, out);
                 out.extend(failover.map(Effect::Report));
             }
             Err(failure) => {

@@ -22,17 +22,30 @@ pub struct Primary {
     eras: Mutex<Eras>,
     /// The number of the present era, read for every input of every connection.
     number: AtomicU64,
+    /// The time in microseconds at which a connection was greeted last.
+    greeted_at: AtomicU64,
 }
 
 impl Primary {
     /// A server that nothing is known of. `report` gets its changes.
     pub fn new(report: impl Fn(ServerState) + Send + Sync + 'static) -> Self {
-        Self { health: Health::new(report), clock: ServerClock::default(), eras: Mutex::default(), number: AtomicU64::new(0) }
+        Self {
+            health: Health::new(report),
+            clock: ServerClock::default(),
+            eras: Mutex::default(),
+            number: AtomicU64::new(0),
+            greeted_at: AtomicU64::new(0),
+        }
     }
 
     /// The number of the present era.
     pub(crate) fn era_number(&self) -> u64 {
         self.number.load(Ordering::Acquire)
+    }
+
+    /// The time at which a connection was greeted last: by then the server was back.
+    pub(crate) fn greeted_at(&self) -> Tick {
+        Tick::from_micros(self.greeted_at.load(Ordering::Relaxed))
     }
 
     /// A node at `address` was greeted and shows this era. Gives the number of the era, and the failover to report if it is new. A
@@ -62,6 +75,7 @@ impl Primary {
             _ => None,
         };
         eras.connected();
+        self.greeted_at.fetch_max(now.as_micros(), Ordering::Relaxed);
         self.number.store(eras.number(), Ordering::Release);
         Ok((eras.number(), failover))
     }

@@ -252,12 +252,12 @@ impl Subscriber {
             }
             Ending::Unconnected(failure) => {
                 self.backoff.failed(now, chance);
-                self.rest(&failure, self.backoff.until(), true, out);
+                self.rest(&failure, self.backoff.until(Tick::default()), true, out);
             }
             Ending::Refused(failure) => self.rest(&failure, now.after(REFUSED), true, out),
             Ending::Broken { failure, useful } => {
                 self.backoff.broke(now, useful, chance);
-                self.rest(&failure, self.backoff.until(), false, out);
+                self.rest(&failure, self.backoff.until(Tick::default()), false, out);
             }
         }
     }
