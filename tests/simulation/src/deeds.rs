@@ -33,14 +33,15 @@ impl World {
             Command::Lost(loss) => {
                 self.trace(|| format!("c{client}.{slot} LOST {loss:?}"));
                 self.stats.losses += 1;
-                let entry = &mut self.processes[client].slots[slot];
                 let closing = loss.reason == LossReason::Closed;
                 let expired = loss.reason == LossReason::Expired;
                 let refused = matches!(loss.reason, LossReason::Missing | LossReason::Taken);
                 let accused = loss.rival_fence;
+                let earlier = self.was_granted_before(client, slot, loss.rival.as_deref());
+                let entry = &mut self.processes[client].slots[slot];
                 let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
                 entry.loss = Some(loss);
-                let healed = self.plan.quarantine && refused && !self.plan.outside;
+                let healed = self.plan.quarantine && refused && !self.plan.outside && !earlier;
                 if accused.is_some_and(|fence| !self.history.voted_for_another(fence, (client, slot))) {
                     self.violate(format!("c{client}.{slot}: lost to {accused:?}, which was nobody's"));
                 }
@@ -69,6 +70,13 @@ impl World {
             | Command::WaitsLong { .. }
             | Command::Quit(_) => (),
         }
+    }
+
+    /// Whether the rival was granted before this hold: a promoted node that lacks the rival's release keeps the lock for it.
+    fn was_granted_before(&self, client: usize, slot: usize, rival: Option<&str>) -> bool {
+        let owner = self.processes[client].slots[slot].owner.as_deref();
+        let (Some(owner), Some(rival)) = (owner, rival) else { return false };
+        self.history.voted(rival) < self.history.voted(owner)
     }
 
     /// Whether an operation that began at `since` may have taken until now.

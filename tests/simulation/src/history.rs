@@ -36,6 +36,14 @@ pub(super) struct Whose {
     pub(super) since: Option<Instant>,
 }
 
+/// A node that voted.
+struct Voter {
+    node: u32,
+    at: Instant,
+    /// Whether another node had followed it by then.
+    late: bool,
+}
+
 #[derive(Default)]
 pub(super) struct History {
     pub(super) stretches: BTreeMap<usize, Vec<Stretch>>,
@@ -48,6 +56,10 @@ pub(super) struct History {
     attested: HashMap<(Arc<str>, u64), BTreeSet<usize>>,
     /// The time of the last vote for a value.
     voted: HashMap<Arc<str>, Instant>,
+    /// The node that voted for an acquisition last.
+    voter: HashMap<(usize, usize), Voter>,
+    /// The acquisitions that a later node has confirmed.
+    moved: HashSet<(usize, usize)>,
     /// The places where a heal wrote a value.
     healed: HashSet<(usize, Arc<str>)>,
 }
@@ -77,7 +89,7 @@ impl History {
         self.attested.get(&(owner.clone(), fence)).map_or(0, BTreeSet::len)
     }
 
-    pub(super) fn voted(&self, owner: &Arc<str>) -> Instant {
+    pub(super) fn voted(&self, owner: &str) -> Instant {
         self.voted.get(owner).copied().unwrap_or_default()
     }
 
@@ -87,13 +99,23 @@ impl History {
         self.attested.keys().any(|(owner, vote)| *vote == fence && others(owner))
     }
 
+    /// Whether an old primary granted the one of these two, which its successor can't know. With quarantine the successor grants
+    /// nothing meanwhile, so the other one has to last there from before.
+    fn are_parted(&self, one: (usize, usize), other: (usize, usize), quarantine: bool) -> bool {
+        let was_late = |who| self.voter.get(&who).is_some_and(|voter| voter.late);
+        let was_there = |who| !quarantine || self.moved.contains(&who);
+        was_late(one) && was_there(other) || was_late(other) && was_there(one)
+    }
+
     /// No two handles of a name are valid at the same instant, but where one of `failovers` parted them.
-    pub(super) fn overlap(&mut self, failovers: &[Failover]) -> Option<String> {
-        for (name, stretches) in &mut self.stretches {
-            stretches.sort_by_key(|stretch| stretch.from);
+    pub(super) fn overlap(&mut self, failovers: &[Failover], quarantine: bool) -> Option<String> {
+        self.stretches.values_mut().for_each(|stretches| stretches.sort_by_key(|stretch| stretch.from));
+        for (name, stretches) in &self.stretches {
             let mut last: Option<&Stretch> = None;
-            for next in stretches.iter() {
-                let is_parted = |last: &Stretch| failovers.iter().any(|failover| failover.parts(last.from, next.from));
+            for next in stretches {
+                let voted = |last: &Stretch| self.voter.get(&last.who).map_or(last.from, |voter| voter.at.min(last.from));
+                let is_lost = |last: &Stretch| failovers.iter().any(|failover| failover.parts(voted(last), next.from));
+                let is_parted = |last: &Stretch| self.are_parted(last.who, next.who, quarantine) || !quarantine && is_lost(last);
                 if let Some(last) = last.filter(|last| last.to > next.from && last.who != next.who && !is_parted(last)) {
                     return Some(format!("two valid holds of l{name}: {last:?} and {next:?}"));
                 }
@@ -129,8 +151,25 @@ impl History {
 }
 
 impl World {
+    /// Follows an acquisition from node to node. `late`: another node has followed this one.
+    fn follow(&mut self, node: u32, late: bool, op: &Op, reply: &Reply) {
+        let (Op::Acquire { owner, .. } | Op::Extend { owner, .. } | Op::Heal { owner, .. }) = op else { return };
+        let Some(Whose { client, slot, .. }) = self.history.whose(owner) else { return };
+        let who = (client, slot);
+        match (op, &reply.verdict) {
+            (Op::Acquire { .. }, Verdict::Vote) => {
+                self.history.voter.insert(who, Voter { node, at: self.now, late });
+            }
+            (_, Verdict::Ok) if self.history.voter.get(&who).is_some_and(|voter| voter.node < node) => {
+                self.history.moved.insert(who);
+            }
+            _ => (),
+        }
+    }
+
     /// A server has done an operation.
-    pub(super) fn applied(&mut self, server: usize, op: &Op, reply: &Reply, orphan: bool) {
+    pub(super) fn applied(&mut self, (server, node): (usize, u32), op: &Op, reply: &Reply, orphan: bool) {
+        self.follow(node, node < self.nodes[server].number, op, reply);
         if let (Op::Acquire { owner, .. } | Op::Confirm { owner, .. }, Verdict::Vote | Verdict::Ok) = (op, &reply.verdict) {
             self.history.attested.entry((owner.clone(), reply.fence)).or_default().insert(server);
             self.history.voted.insert(owner.clone(), self.now);

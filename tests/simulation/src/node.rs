@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use locktender::internals::name::Keys;
-use locktender::machine::{Entry, Env, State, Value, apply, claim};
+use locktender::machine::{Entry, Env, State, Value, apply, claim, is_claim};
 use locktender::op::{Adoption, Op, Reply, Verdict};
 
 use super::clock::{Clock, Instant, ms};
@@ -20,6 +20,9 @@ pub(super) struct Node {
     pub(super) number: u32,
     run: u32,
     run_id: String,
+    /// The run of the primary that it has followed, as a replica and since its promotion.
+    replicates: Option<String>,
+    followed: Option<String>,
     /// The scripts that the server keeps in memory alone.
     pub(super) scripts: HashSet<&'static str>,
     pub(super) up: bool,
@@ -41,6 +44,8 @@ impl Node {
             server,
             number: 1,
             run_id: format!("run-{server}-1"),
+            replicates: None,
+            followed: None,
             scripts: HashSet::new(),
             up: true,
             stopped_until: 0,
@@ -58,6 +63,11 @@ impl Node {
     /// The run id of the server's process.
     pub(super) fn run_id(&self) -> &str {
         &self.run_id
+    }
+
+    /// The run of the primary whose replica it was before its promotion.
+    pub(super) fn followed(&self) -> Option<&str> {
+        self.followed.as_deref()
     }
 
     /// Does one operation, and gives an error if it changed a key that it had no right to change.
@@ -122,6 +132,7 @@ impl Node {
             up: false,
             number: self.number + 1,
             run: self.run + 100,
+            replicates: Some(self.run_id.clone()),
             ..Self::new(self.server, self.clock)
         }
     }
@@ -130,6 +141,7 @@ impl Node {
         self.up = true;
         self.run += 1;
         self.run_id = format!("run-{}-{}", self.server, self.run);
+        self.followed = self.replicates.take();
         self.scripts.clear();
         self.troubled_at = now;
     }
@@ -186,7 +198,7 @@ impl Seen {
             Op::Leave { entry, .. } => before.is_none_or(|held| held == claim(entry)),
             Op::Release { leave: Some(entry), .. } if before.is_none_or(|held| held == claim(entry)) => true,
             Op::Confirm { owner, .. } | Op::Extend { owner, .. } | Op::Release { owner, .. } => before == Some(owner),
-            Op::Heal { owner, .. } => before.is_none_or(|held| held == &**owner),
+            Op::Heal { owner, .. } => before.is_none_or(|held| held == &**owner || is_claim(held)),
             _ => false,
         };
         let changed = before != after.holder.as_deref() || self.expires_ms != after.expires_ms || self.fence != after.fence;
@@ -199,7 +211,8 @@ impl Seen {
         if reply.verdict == Verdict::Vote && after.fence <= self.fence {
             return Err(format!("{op:?} voted {}, not above {}", after.fence, self.fence));
         }
-        if matches!(op, Op::Extend { .. } | Op::Heal { .. }) && before.is_some() && after.expires_ms < self.expires_ms {
+        let is_held = before.is_some_and(|held| !is_claim(held));
+        if matches!(op, Op::Extend { .. } | Op::Heal { .. }) && is_held && after.expires_ms < self.expires_ms {
             return Err(format!("{op:?} shortened a key"));
         }
         Ok(())

@@ -208,11 +208,12 @@ pub(super) fn message(resp3: bool, channel: &str, payload: &str) -> String {
 }
 
 /// A server's answer to `INFO`, of each section.
-pub(super) fn info(run_id: &str, time_us: u64) -> String {
+pub(super) fn info(run_id: &str, followed: Option<&str>, time_us: u64) -> String {
     let version = if run_id.ends_with(['0', '2', '4', '6', '8']) { 6 } else { 7 };
     let server =
         format!("redis_version:{version}.2.0\r\nrun_id:{run_id}\r\nredis_mode:standalone\r\nserver_time_usec:{time_us}\r\n");
-    bulk(&format!("{server}role:master\r\nmaster_replid:era-{run_id}\r\n"))
+    let before = followed.map_or("0000".to_owned(), |followed| format!("era-{followed}"));
+    bulk(&format!("{server}role:master\r\nmaster_replid:era-{run_id}\r\nmaster_replid2:{before}\r\n"))
 }
 
 /// A server's answer to `TIME`.

@@ -153,8 +153,7 @@ impl World {
                 self.violate(format!("l{name} is left on a server"));
             }
         }
-        let failovers = if self.plan.quarantine { &[][..] } else { &self.failovers.past };
-        let overlap = if self.plan.outside { None } else { self.history.overlap(failovers) };
+        let overlap = if self.plan.outside { None } else { self.history.overlap(&self.failovers.past, self.plan.quarantine) };
         let disorder = match (self.forgot, self.plan.servers) {
             (false, _) => self.history.disorder(),
             (true, 1) => self.disorder_of_failovers(),

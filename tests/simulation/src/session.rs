@@ -6,6 +6,7 @@ use locktender::op::Op;
 
 use super::brief::brief;
 use super::clock::{Instant, ms};
+use super::node::Node;
 use super::queue::{Happening, Way};
 use super::resp;
 use super::route::{ROLES, Socket};
@@ -95,7 +96,10 @@ impl World {
                 }
                 "%1\r\n$5\r\nproto\r\n:3\r\n".to_owned()
             }
-            "INFO" => self.node(at.0, at.1).map_or(String::new(), |node| resp::info(node.run_id(), node.wall_us(now))),
+            "INFO" => {
+                let info = |node: &Node| resp::info(node.run_id(), node.followed(), node.wall_us(now));
+                self.node(at.0, at.1).map_or(String::new(), info)
+            }
             "TIME" => self.node(at.0, at.1).map_or(String::new(), |node| resp::time(node.wall_us(now))),
             "SUBSCRIBE" | "SSUBSCRIBE" => {
                 let Some(session) = self.session(client, server, way, conn) else { return String::new() };
@@ -145,7 +149,7 @@ impl World {
         if let Err(why) = verdict {
             self.violate(why);
         }
-        self.applied(server, op, &reply, orphan);
+        self.applied(at, op, &reply, orphan);
         self.asked(client, op);
         self.served(op, &reply);
         self.prolonged((client, server), tag, op, &reply);

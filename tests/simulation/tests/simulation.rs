@@ -82,6 +82,24 @@ const KEPT: &[(u64, &str)] = &[
         42209,
         "a server asked for the script of a hold's first renewal, which took a round trip more, and the hold ended before its answer",
     ),
+    (
+        4790,
+        "a waiter that left where a failover had lost the hold was followed by the claim of the next one, and the hold did not get its key again",
+    ),
+    (16298, "an extension that the server had read ahead of a heal, and answered behind it, ended the hold"),
+    (28446, "a failover lost an extension and not the key, which the confirmation let end before the hold"),
+    (9837, "a hold was confirmed long after its server was back: its connection waited to try again, and another one was up"),
+    (26233, "the greeting of an old primary ended behind that of its successor, and the client went back to it"),
+    (13778, "a release before a close was sent by its hash, and the server's question for the script came after the end"),
+    (
+        2598,
+        "an old primary granted a lock that had moved to its successor and ended there: nobody can know, and the page says so",
+    ),
+    (
+        3148,
+        "a promoted node still had the lock for a holder that had released it, and the hold was expected to be written over that",
+    ),
+    (40086, "a vote from before a failover was answered behind it, and its loss was expected to be none"),
 ];
 
 fn number(variable: &str) -> Option<u64> {
