@@ -108,6 +108,7 @@ mod planted {
                         Self::LostExtensionIgnored,
                         Self::OldPrimaryFollows,
                         Self::EarlierEraConfirms,
+                        Self::EarlierEraGrants,
                         Self::WallClockProposed,
                         Self::OwnVoteAccused,
                         Self::UnansweredVoteAccused,
@@ -226,6 +227,8 @@ mod planted {
         NewEraIgnored,
         /// An extension that was sent in the era before confirms a hold in the new one.
         EarlierEraConfirms,
+        /// A grant by votes of the era before is not confirmed in the present one.
+        EarlierEraGrants,
         /// The pause between two tries of an extension grows with the ttl without bound, and no timer cuts it short.
         ExtendOutlasts,
         /// A server that did not answer an extension counts as one that refused it.

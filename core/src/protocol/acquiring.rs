@@ -38,7 +38,7 @@ pub(super) struct Acquiring {
     pub(super) started: Tick,
     /// The end of the wait; `NEVER` for a wait without an end.
     deadline: Tick,
-    round: Option<Round>,
+    pub(super) round: Option<Round>,
     next_try: Tick,
     outage: Outage,
     last_fence: u64,

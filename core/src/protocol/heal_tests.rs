@@ -20,14 +20,23 @@ struct Bench {
 }
 
 impl Bench {
-    fn held(servers: Option<u32>) -> Self {
+    fn acquiring(servers: Option<u32>) -> Self {
         let quorum_config = servers.map(|servers| QuorumConfig { servers, max_ttl_ms: 60_000 });
         let recipe = Arc::new(Recipe { quorum_config, ..recipe(1, ms(9_000)) });
         let machine = Acquisition::new(recipe, None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
         let mut bench = Self { machine, owner: "".into(), asked: None, asked_ms: 0, lost: None };
         bench.bring(0, Input::Start);
-        bench.answer(1, Tag { round: 1, step: Step::Acquire, sent: at(0) }, Reply::new(Verdict::Vote, 1, 7));
         bench
+    }
+
+    fn held(servers: Option<u32>) -> Self {
+        let mut bench = Self::acquiring(servers);
+        bench.votes(1);
+        bench
+    }
+
+    fn votes(&mut self, now: u64) {
+        self.answer(now, Tag { round: 1, step: Step::Acquire, sent: at(0) }, Reply::new(Verdict::Vote, 1, 7));
     }
 
     fn bring(&mut self, now: u64, input: Input) {
@@ -165,6 +174,29 @@ fn an_extension_of_the_era_before_confirms_nothing_in_the_new_one() {
 fn an_extension_of_the_era_before_that_confirms_a_hold_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::EarlierEraConfirms, only_an_extension_that_was_sent_in_the_new_era_confirms_the_hold_there);
+}
+
+fn a_grant_by_a_vote_of_the_era_before_is_confirmed_in_the_new_one() {
+    for (servers, next) in [(Some(1), Some(Step::Heal)), (None, None)] {
+        let mut bench = Bench::acquiring(servers);
+        bench.bring(5, Input::NewEra(0));
+        bench.votes(6);
+        bench.bring(6, Input::Wake);
+        assert_eq!(bench.asked.map(|tag| tag.step), Some(Step::Extend), "at once");
+        assert_eq!((bench.says(10, gone()), bench.lost.is_some()), (next, next.is_none()), "{servers:?}");
+    }
+}
+
+#[test]
+fn a_vote_that_comes_behind_the_news_of_a_failover_is_confirmed() {
+    a_grant_by_a_vote_of_the_era_before_is_confirmed_in_the_new_one();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_vote_of_the_era_before_that_counts_in_the_new_one_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::EarlierEraGrants, a_grant_by_a_vote_of_the_era_before_is_confirmed_in_the_new_one);
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl Hold {
             hold_end,
             renewing: recipe.options.renew,
             next_renewal: Tick::NEVER,
-            doubted_at: None,
+            doubted_at: round.doubted_at,
             healing: None,
             healed_at: Tick::default(),
             // A holder that releases the lock soon never needs the connection, and on a slow link it takes long to open.
@@ -94,7 +94,7 @@ impl Hold {
             extensions: Rounds::default(),
             requests: ExtendRequests::default(),
         };
-        hold.next_renewal = hold.renewal_after(recipe);
+        hold.next_renewal = if hold.doubted_at.is_some() { now } else { hold.renewal_after(recipe) };
         hold.warm(now, out);
         hold
     }

@@ -33,6 +33,8 @@ pub(super) struct Round {
     pub(super) owner: Arc<str>,
     pub(super) sent: Tick,
     pub(super) ballot: Ballot,
+    /// The time since which a server may have lost its vote: another node answers for it.
+    pub(super) doubted_at: Option<Tick>,
     pub(super) readings: Vec<Option<Reading>>,
     /// The number of waiters before us on each server that put us into its queue.
     pub(super) ranks: Vec<Option<u64>>,
@@ -57,6 +59,7 @@ impl Round {
             owner,
             sent: now,
             ballot: Ballot::new(recipe.quorum()),
+            doubted_at: None,
             readings: vec![None; servers],
             ranks: vec![None; servers],
             lineups: Vec::new(),

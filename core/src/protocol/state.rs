@@ -33,10 +33,13 @@ impl State {
 
     /// A server may have lost the key since this time. Says whether there is a hold to confirm.
     pub(super) fn doubt(&mut self, now: Tick) -> bool {
-        if let Self::Held(hold) = self
-            && !mutant!(NewEraIgnored)
-        {
-            hold.doubt(now);
+        match self {
+            Self::Held(hold) if !mutant!(NewEraIgnored) => hold.doubt(now),
+            // The votes of the old primary may be on their way to here.
+            Self::Acquiring(acquiring) if !mutant!(EarlierEraGrants) => {
+                acquiring.round.iter_mut().for_each(|round| round.doubted_at = Some(now));
+            }
+            _ => (),
         }
         matches!(self, Self::Held(_))
     }
