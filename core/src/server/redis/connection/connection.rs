@@ -155,7 +155,8 @@ impl Connection {
             Input::Read(Role::Operations, count) => self.read(count, now, out),
             Input::Closed(Role::Operations, why) => self.closed(why, now, out),
             Input::Opened(Role::Listening) => {
-                if !self.subscriber.as_mut().is_some_and(Subscriber::opened) {
+                let era = self.primary.era_number();
+                if !self.subscriber.as_mut().is_some_and(|subscriber| subscriber.opened(era)) {
                     out.push(Effect::Drop(Role::Listening));
                 }
             }

@@ -53,15 +53,21 @@ impl Connection {
 
     /// Leaves a socket whose server belongs to an earlier era: another connection has found its successor.
     pub(super) fn follow(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        if matches!(&self.state, State::Up(conversation) if conversation.era != self.primary.era_number() && !mutant!(EraNotShared))
-        {
-            let why = "another node answers for the server now, and the connection to the old one was given up";
-            self.leave(&Failure::unknown(FailureKind::Disconnected, why), true, now, out);
+        let era = self.primary.era_number();
+        let why = "another node answers for the server now, and the connection to the old one was given up";
+        let failure = || Failure::unknown(FailureKind::Disconnected, why);
+        if matches!(&self.state, State::Up(conversation) if conversation.era != era && !mutant!(EraNotShared)) {
+            self.leave(&failure(), true, now, out);
+        }
+        if self.subscriber.as_ref().is_some_and(|subscriber| subscriber.is_of_another(era)) {
+            self.bring_to_second(|subscriber, chance| subscriber.follow(failure(), now, chance, out));
         }
     }
 
     fn connected(&mut self, mut conversation: Box<Conversation>, now: Tick, out: &mut Vec<Effect>) {
-        self.backlog.drain(now, |job| conversation.send(job, Form::BySha, now), out);
+        let clock = &self.primary.clock;
+        let send = |job: Job| conversation.send(job.proposing(clock, now), Form::BySha, now);
+        self.backlog.drain(now, send, out);
         let is_primary = conversation.pipeline.greeting().is_primary;
         self.state = State::Up(conversation);
         // A server that doesn't tell its role may be a replica; then only an answer shows whether it is a primary again.

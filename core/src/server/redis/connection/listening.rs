@@ -44,6 +44,8 @@ enum Stage {
 pub(crate) struct ListeningConnection {
     settings: Arc<Settings>,
     began: Tick,
+    /// The number of the era in which its socket was opened.
+    era: u64,
     stage: Stage,
     /// The buffers after the handshake.
     buffers: Buffers,
@@ -56,7 +58,7 @@ impl ListeningConnection {
     pub(crate) fn open(settings: &Arc<Settings>, now: Tick, out: &mut Vec<Effect>) -> Self {
         out.push(Effect::Open(Role::Listening));
         let (buffers, idle_check) = (Buffers::default(), IdleCheck::new(settings.response_timeout));
-        Self { settings: Arc::clone(settings), began: now, stage: Stage::Opening, buffers, reads: 0, idle_check }
+        Self { settings: Arc::clone(settings), began: now, era: 0, stage: Stage::Opening, buffers, reads: 0, idle_check }
     }
 
     pub(crate) fn buffers(&mut self) -> Option<&mut Buffers> {
@@ -65,6 +67,11 @@ impl ListeningConnection {
             Stage::Greeting(handshake) => Some(&mut handshake.buffers),
             Stage::Subscribing(..) | Stage::Listening { .. } => Some(&mut self.buffers),
         }
+    }
+
+    /// Whether its socket was opened in another era than this one: then it may be the old primary's, which publishes nothing.
+    pub(crate) fn is_of_another(&self, era: u64) -> bool {
+        self.era != era && !matches!(self.stage, Stage::Opening)
     }
 
     pub(crate) fn wake_at(&self) -> Tick {
@@ -76,7 +83,8 @@ impl ListeningConnection {
     }
 
     /// The socket is open; says whether the connection waited for it.
-    pub(crate) fn opened(&mut self) -> bool {
+    pub(crate) fn opened(&mut self, era: u64) -> bool {
+        self.era = era;
         let expected = matches!(self.stage, Stage::Opening);
         if expected {
             let until = self.began.after(self.settings.connect_timeout);

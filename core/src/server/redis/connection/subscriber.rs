@@ -214,9 +214,9 @@ impl Subscriber {
     }
 
     /// The socket of the second connection is open; says whether the subscriber waited for it.
-    pub(crate) fn opened(&mut self) -> bool {
+    pub(crate) fn opened(&mut self, era: u64) -> bool {
         match &mut self.stage {
-            Stage::Second(second) => second.opened(),
+            Stage::Second(second) => second.opened(era),
             _ => false,
         }
     }
@@ -241,6 +241,16 @@ impl Subscriber {
         let Stage::Second(second) = &mut self.stage else { return };
         let ending = second.closed(why, now);
         self.ended(ending, now, chance, out);
+    }
+
+    /// Whether the second connection leads to the server of another era than this one.
+    pub(crate) fn is_of_another(&self, era: u64) -> bool {
+        matches!(&self.stage, Stage::Second(second) if second.is_of_another(era))
+    }
+
+    /// Leaves the second connection, for one to the server of the present era.
+    pub(crate) fn follow(&mut self, failure: Failure, now: Tick, chance: f64, out: &mut Vec<Effect>) {
+        self.ended(Ending::Broken { failure, useful: true }, now, chance, out);
     }
 
     /// The second connection ended. If it was useful, the next attempt begins on the first one: by now another server may answer.

@@ -76,7 +76,7 @@ impl Test {
         self.subscriber.begin(now, 0);
         self.answered(Question::Hello, refusal(), now, 1);
         assert!(matches!(self.out.pop(), Some(Effect::Open(Role::Listening))));
-        assert!(self.subscriber.opened());
+        assert!(self.subscriber.opened(0));
         assert!(self.wrote().contains("SETNAME"));
         self.said("+OK\r\n", now);
         assert!(self.wrote().contains("SSUBSCRIBE"));
@@ -263,7 +263,7 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
     ] {
         let mut test = Test::new();
         test.subscriber.open_second(START, &mut test.out);
-        assert!(test.subscriber.opened());
+        assert!(test.subscriber.opened(0));
         test.said("+OK\r\n", START);
         if said.is_empty() {
             test.subscriber.closed(None, START, 1.0, &mut test.out);
@@ -276,7 +276,7 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
     // A handshake that takes too long is not a connection.
     let mut test = Test::new();
     test.subscriber.open_second(START, &mut test.out);
-    assert!(test.subscriber.opened() && !test.subscriber.opened());
+    assert!(test.subscriber.opened(0) && !test.subscriber.opened(0));
     assert_eq!(test.subscriber.wake_at(), START.after(TIMEOUT));
     test.wake(START.after(TIMEOUT), 0);
     assert_eq!(test.subscriber.wake_at(), START.after(TIMEOUT).after(Duration::from_millis(50)));
