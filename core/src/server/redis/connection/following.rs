@@ -65,9 +65,7 @@ impl Connection {
     }
 
     fn connected(&mut self, mut conversation: Box<Conversation>, now: Tick, out: &mut Vec<Effect>) {
-        let clock = &self.primary.clock;
-        let send = |job: Job| conversation.send(job.proposing(clock, now), Form::BySha, now);
-        self.backlog.drain(now, send, out);
+        self.backlog.drain(now, |job| conversation.send(job, Form::BySha, now), out);
         let is_primary = conversation.pipeline.greeting().is_primary;
         self.state = State::Up(conversation);
         // A server that doesn't tell its role may be a replica; then only an answer shows whether it is a primary again.
