@@ -75,6 +75,8 @@ pub(super) struct Route {
     pub(super) era: (u32, Instant),
     /// The time when a connection last broke, or could not be made.
     pub(super) broke_at: Instant,
+    /// Whether a connection was still being made when the client closed: what waits for it has a response timeout to leave.
+    pub(super) connects_late: bool,
 }
 
 impl Way {
@@ -119,7 +121,13 @@ impl Route {
             connected_at: 0,
             era: (0, 0),
             broke_at: 0,
+            connects_late: false,
         }
+    }
+
+    /// Whether a connection is being made.
+    pub(super) fn is_connecting(&self) -> bool {
+        self.ways.iter().any(|way| way.sockets[Role::Operations as usize] != Socket::Closed && !way.connection.is_up())
     }
 
     /// The time at which all bytes that were sent so far have arrived.

@@ -160,7 +160,7 @@ impl World {
         let troubles = [node.troubled_at, node.stopped_until, process.stopped_until, route.broke_at, route.stalled_until];
         let is_quiet = troubles.into_iter().all(|at| at + ms(2_000) < since || at == 0);
         let limit = 2 * micros(self.plan.response_timeout) + self.moment();
-        process.alive && is_quiet && since.max(route.arrived_at()) + limit < self.now
+        process.alive && is_quiet && !route.connects_late && since.max(route.arrived_at()) + limit < self.now
     }
 
     fn is_ghost(&self, server: usize, entry: &str) -> bool {

@@ -292,6 +292,9 @@ impl World {
             }
         }
         self.give_up(client);
+        for route in &mut self.routes[client] {
+            route.connects_late = route.is_connecting();
+        }
         self.passes_on_late(client);
         self.queue.add(self.now + micros(self.plan.response_timeout), Happening::LetGo { client });
     }
