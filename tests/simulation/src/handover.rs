@@ -130,14 +130,16 @@ impl World {
     }
 
     /// A client is closed: it passes notifications on behind everything that it had sent before, however late that arrives. Until
-    /// then it counts as a waiter that has died. The next waiter looks after it when the claim window is over.
-    pub(super) fn passes_on_late(&mut self, client: usize) {
+    /// then it counts as a waiter that has died. The next waiter looks after it when the claim window is over. If that one is of this
+    /// client too, nobody was told to look, and the first one that lives notices with its next look.
+    pub(super) fn passes_on_late(&mut self, client: usize, waited: &[usize]) {
         if self.plan.servers > 1 {
             return;
         }
         let arrives = if self.routes[client][0].is_up() { self.routes[client][0].arrived_at() } else { Instant::MAX };
-        let until = arrives.min(self.now + ms(CLAIM_MS + 5));
         for name in 0..self.plan.names {
+            let is_alone = waited.iter().filter(|waits_for| **waits_for == name).count() < 2;
+            let until = arrives.min(self.now + if is_alone { ms(CLAIM_MS) } else { LOOK } + ms(5));
             let excused = self.watch.handover.excused_until.entry(name).or_default();
             *excused = (*excused).max(until);
         }
@@ -150,6 +152,13 @@ impl World {
         let Some(name) = self.name_of(lock) else { return };
         let excused = self.watch.handover.excused_until.entry(name).or_default();
         *excused = (*excused).max(self.now + LOOK + ms(5));
+    }
+
+    /// The locks that a client waits for, once for each of its waiters.
+    pub(super) fn waits_for(&self, client: usize) -> Vec<usize> {
+        let process = &self.processes[client];
+        let slots = process.live.iter().map(|slot| &process.slots[*slot]);
+        slots.filter(|slot| !slot.answered).map(|slot| slot.name).collect()
     }
 
     /// Whether no fault has disturbed the way between a client and the servers since then.

@@ -282,6 +282,7 @@ impl World {
     pub(super) fn close(&mut self, client: usize) {
         self.trace(|| format!("c{client} CLOSES"));
         self.processes[client].closed = true;
+        let waited = self.waits_for(client);
         for slot in 0..self.processes[client].slots.len() {
             self.bring(client, slot, Input::Close);
             let entry = &mut self.processes[client].slots[slot];
@@ -295,7 +296,7 @@ impl World {
         for route in &mut self.routes[client] {
             route.connects_late = route.is_connecting();
         }
-        self.passes_on_late(client);
+        self.passes_on_late(client, &waited);
         self.queue.add(self.now + micros(self.plan.response_timeout), Happening::LetGo { client });
     }
 
