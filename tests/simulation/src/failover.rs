@@ -112,10 +112,10 @@ impl World {
         }
     }
 
-    /// A client writes an operation for this node.
+    /// A client writes an operation for this node, or into a socket that was cut (0), which it hasn't noticed.
     pub(super) fn writes_to(&mut self, client: usize, server: usize, node: u32) {
         let present = self.routes[client][server].era.0;
-        if node < present {
+        if (1..present).contains(&node) {
             self.violate(format!("c{client} writes to node {node} of s{server}, and knows that node {present} has followed it"));
         }
     }
