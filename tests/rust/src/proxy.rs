@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::link::{Fault, Link, Sky};
 
 /// A TCP proxy on 127.0.0.1 in front of one port. Everything can be changed while connections are open.
 pub struct Proxy {
-    upstream: u16,
+    upstream: Arc<AtomicU16>,
     port: u16,
     sky: Arc<Sky>,
     door: Option<Door>,
@@ -26,7 +26,7 @@ struct Door {
 impl Proxy {
     /// Passes all bytes to the port until a fault is set.
     pub fn to(upstream: u16) -> Self {
-        let mut proxy = Self { upstream, port: 0, sky: Arc::default(), door: None };
+        let mut proxy = Self { upstream: Arc::new(AtomicU16::new(upstream)), port: 0, sky: Arc::default(), door: None };
         proxy.accept();
         proxy
     }
@@ -77,7 +77,7 @@ impl Proxy {
         let listener = TcpListener::bind(("127.0.0.1", self.port)).expect("the proxy's port is taken");
         self.port = listener.local_addr().unwrap().port();
         let open = Arc::new(AtomicBool::new(true));
-        let (sky, upstream, still_open) = (Arc::clone(&self.sky), self.upstream, Arc::clone(&open));
+        let (sky, upstream, still_open) = (Arc::clone(&self.sky), Arc::clone(&self.upstream), Arc::clone(&open));
         let thread = thread::spawn(move || {
             for client in listener.incoming() {
                 if !still_open.load(SeqCst) {
@@ -86,7 +86,7 @@ impl Proxy {
                 let Ok(client) = client else { continue };
                 sky.change(|weather| weather.connections += 1);
                 // If the server can't be reached the client's connection is closed, which is how it learns of that.
-                let _ = Link::open(client, upstream, &sky);
+                let _ = Link::open(client, upstream.load(SeqCst), &sky);
             }
         });
         self.door = Some(Door { open, thread });
@@ -100,8 +100,8 @@ impl Proxy {
 
     /// Passes new connections to another port from now on. The others stay as they are.
     pub fn lead_to(&mut self, upstream: u16) {
-        self.refuse();
-        self.upstream = upstream;
+        // The listener stays: between two listeners another test could take the port.
+        self.upstream.store(upstream, SeqCst);
         self.accept();
     }
 
