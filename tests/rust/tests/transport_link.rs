@@ -179,7 +179,7 @@ fn a_script_the_server_does_not_know_is_sent_once_more_as_text() {
         _ => well(heard),
     });
     let subject = Subject::new(&peer.url, PATIENCE);
-    subject.ask(release("a", "b")).unwrap();
+    subject.ask(acquire("a", "b")).unwrap();
     let words: Vec<_> = peer.heard().into_iter().map(|heard| heard.words[0].clone()).collect();
     assert_eq!(words, ["EVALSHA", "EVAL"]);
 }

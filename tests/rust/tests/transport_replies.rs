@@ -97,7 +97,7 @@ fn an_endless_reply_takes_no_memory_before_the_password_was_asked_for() {
 fn scripts_that_a_server_forgets_at_once_are_not_sent_again_and_again() {
     let peer = Peer::start(|_| Act::Answer("-NOSCRIPT No matching script. Please use EVAL.\r\n".into()));
     let subject = Subject::new(&peer.url, PATIENCE);
-    let failure = subject.ask(release("a", "b")).unwrap_err();
+    let failure = subject.ask(acquire("a", "b")).unwrap_err();
     assert!(!failure.maybe_applied && failure.message.contains("scripts"), "{failure}");
     let words: Vec<_> = peer.heard().into_iter().map(|heard| heard.words[0].clone()).collect();
     assert_eq!(words, ["EVALSHA", "EVAL"]);
