@@ -212,7 +212,9 @@ impl Connection {
     fn pursue(&mut self, now: Tick, out: &mut Vec<Effect>) {
         // After a close only releases wait.
         let worth_it = self.closing.is_none_or(|until| now < until && !self.backlog.is_empty());
-        if matches!(self.state, State::Down) && self.is_wanted(now) && now >= self.backs_off_until() && worth_it {
+        // As `wake_at` asks: a wake that comes late, as after a pause of the process, must not find it unwanted and be set again.
+        let due = self.backs_off_until();
+        if matches!(self.state, State::Down) && now >= due && self.is_wanted(due) && worth_it {
             self.wanted = false;
             self.state = State::Opening(now);
             out.push(Effect::Open(Role::Operations));

@@ -111,6 +111,20 @@ fn while_something_is_held_a_broken_connection_is_replaced_and_the_name_looked_u
 }
 
 #[test]
+fn a_wake_that_comes_when_nothing_is_held_any_more_is_not_due_again() {
+    let mut test = Test::connected();
+    test.connection.reached(Some(PEER.into()));
+    test.bring(Input::Warm);
+    test.bring(Input::Closed(Role::Operations, None));
+    test.bring(Input::Unopened(Role::Operations, Failure::not_applied(FailureKind::Refused, "no")));
+    test.effects();
+    assert!(test.connection.wake_at() > test.now, "it is to be tried again");
+    // The process was paused, or the wake is late.
+    test.after(TENDED * 2).bring(Input::Wake);
+    assert!(test.connection.wake_at() > test.now, "{:?}", test.effects());
+}
+
+#[test]
 fn the_servers_clock_is_read_by_the_greeting_and_ahead_of_an_acquire_once_a_second() {
     let mut test = Test::of(Arc::new(Primary::new(|_| ())));
     assert_eq!(test.connection.server_clock(test.now), None);
