@@ -273,7 +273,10 @@ impl World {
         };
         let waits = |client| waiting(client).any(|slot| slot.started + limit <= self.now && self.can_be_granted(slot));
         let is_in_order = |client| {
-            let Some(first) = waiting(client).map(|slot| slot.started).min() else { return true };
+            // A process that stands still may have places of waiters that have left: what takes them out is still to be sent.
+            let Some(first) = waiting(client).map(|slot| slot.started).min() else {
+                return self.processes[client].stopped_until <= settled;
+            };
             self.is_undisturbed(client, settled.min(first)) && self.receives_all(client)
         };
         let excused = self.watch.handover.excused_until.get(&name).is_some_and(|until| *until > self.now);
