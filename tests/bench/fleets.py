@@ -19,8 +19,12 @@ class Server:
         listed = ROOT / ".venv/servers.json"
         if not listed.is_file():
             raise SystemExit("no list of servers: run `tests/run setup` first")
-        wanted = os.environ.get("LOCKTENDER_TEST_SERVER")
-        entry = next(entry for entry in json.loads(listed.read_text()) if wanted in (None, entry["name"]))
+        entries = {entry["name"]: entry for entry in json.loads(listed.read_text())}
+        wanted = os.environ.get("LOCKTENDER_TEST_SERVER", next(iter(entries), ""))
+        if wanted not in entries:
+            # One that came to this machine after the list was made isn't in it.
+            raise SystemExit(f"no server {wanted!r} in the list: there are {', '.join(entries)}; `tests/run setup` makes the list again")
+        entry = entries[wanted]
         self.name = f"{entry['kind']} {entry['version']}"
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port = probe.getsockname()[1]
@@ -28,11 +32,15 @@ class Server:
         place = stack.enter_context(tempfile.TemporaryDirectory())
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", place]
         self.is_up = True
-        self.process = subprocess.Popen([entry["path"], *options], stdout=subprocess.DEVNULL)
+        log = Path(place) / "log"
+        try:
+            self.process = subprocess.Popen([entry["path"], *options], stdout=log.open("w"), stderr=subprocess.STDOUT)
+        except OSError as error:
+            raise SystemExit(f"{self.name} is not there any more: {error}; `tests/run setup` makes the list again") from error
         stack.callback(self.end)
         while not self.answers():
             if self.process.poll() is not None:
-                raise SystemExit("the server did not start")
+                raise SystemExit(f"{self.name} did not start:\n{log.read_text()}")
 
     def answers(self):
         try:
