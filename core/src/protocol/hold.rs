@@ -193,8 +193,7 @@ impl Hold {
         self.healed_alone(recipe, step, answer, now, out)
     }
 
-    /// Notes an answer to the granted round that doesn't count; after a loss none counts. The key expires or is released. The
-    /// release has to know whether the server may still write it.
+    /// Notes an answer that doesn't count. The release has to know whether the server may still write the key.
     pub(super) fn forget_vote(&mut self, (server, step): (usize, Step), answer: &Answer, now: Tick) {
         if matches!(step, Step::Acquire | Step::Heal) {
             let is_unsure = matches!(answer, Err(failure) if failure.maybe_applied);
