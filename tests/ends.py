@@ -27,7 +27,7 @@ PARTS = ("core", "bindings-python", "bindings-node", "examples", "tests", "READM
 CHECK = (("build", "-p", "locktender", "--features", "testing,mutants"),)
 TEST = (
     ("test", "-p", "locktender", "--lib"),
-    ("test", "-p", "locktender-tests", "--test", "transport_connect", "--test", "transport_link", "--test", "rights"),
+    ("test", "-p", "locktender-tests", "--test", "transport"),
 )
 
 

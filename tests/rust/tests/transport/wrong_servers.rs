@@ -1,18 +1,16 @@
 //! Wrong servers, such as a sentinel: the error says at once what to write instead, and nothing is tried again.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
-mod peer;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::peer::tls::terminate;
+use crate::peer::{Act, PATIENCE, Peer};
 use locktender::error::Code;
 use locktender::{Client, ClientBuilder, Error, ServerReport};
 use locktender_tests::{RealServer, ServerOptions, certificate, eventually};
-use peer::tls::terminate;
-use peer::{Act, PATIENCE, Peer};
 
 /// A client that would go on trying for longer than a test waits.
 fn patient(builder: ClientBuilder, tls_ca: Option<&str>) -> Client {

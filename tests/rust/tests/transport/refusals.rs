@@ -1,11 +1,9 @@
 //! Refusals: the errors of every server version that can't serve, and that it has then done nothing if that is promised.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken fixture fails its test at once")]
 
-mod peer;
-
+use crate::peer::{PATIENCE, Subject, acquire, extend, release};
 use locktender::op::{FailureKind, Op, Verdict};
 use locktender_tests::{Binary, RealServer, Reply, ServerOptions};
-use peer::{PATIENCE, Subject, acquire, extend, release};
 
 /// Every kind of write, of which each must be refused in the same way.
 fn writes() -> [Op; 3] {
@@ -17,7 +15,7 @@ fn refuses(binary: &Binary, kind: FailureKind, maybe_applied: bool, writes: &[Op
     let server = ServerOptions::new().binary(binary).start();
     server.command(&["SET", "held", "me", "PX", "1000000"]);
     let subject = Subject::new(&server.unix_url(), PATIENCE);
-    subject.ask(Op::Inspect { keys: peer::keys("a") }).unwrap();
+    subject.ask(Op::Inspect { keys: crate::peer::keys("a") }).unwrap();
     break_it(&server);
     for op in writes {
         let failure = subject.ask(op.clone()).unwrap_err();

@@ -1,16 +1,14 @@
 //! Wrong replies: too long, doubled, of another operation, or with a password in them.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
-mod peer;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::peer::{Act, Heard, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 use locktender::op::{Answer, FailureKind, Verdict};
-use peer::{Act, Heard, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 fn kind(answer: Answer) -> (FailureKind, bool) {
     let failure = answer.unwrap_err();
@@ -109,7 +107,7 @@ fn a_doubled_answer_grants_nobody_else_s_lock() {
     let peer = once(|heard| Act::Answer(success(heard) + &success(heard)));
     let subject = Subject::new(&peer.url, PATIENCE);
     let ops = ["odd", "two", "three"].map(|owner| acquire(owner, owner)).into();
-    let mut answers = subject.submit_together(ops).into_iter().map(peer::Pending::wait);
+    let mut answers = subject.submit_together(ops).into_iter().map(crate::peer::Pending::wait);
     assert_eq!(answers.next().unwrap().unwrap().verdict, Verdict::Vote);
     for answer in answers {
         assert_eq!(kind(answer), (FailureKind::Protocol, true), "the outcome is unknown, so that it is undone");

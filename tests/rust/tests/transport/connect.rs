@@ -1,21 +1,19 @@
 //! Connections that fail: every reason ends in time, with the right error.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
-mod peer;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::peer::tls::terminate;
+use crate::peer::{Host, PATIENCE, Subject, acquire, release};
 use locktender::ClientOptions;
 use locktender::internals::clock::Tick;
 use locktender::internals::redis::{RedisServer, ServerState};
 use locktender::op::FailureKind;
 use locktender::server::Server;
 use locktender_tests::{RealServer, ServerOptions, certificate};
-use peer::tls::terminate;
-use peer::{Host, PATIENCE, Subject, acquire, release};
 
 /// The connect timeout where a test waits for it.
 const CONNECT: Duration = Duration::from_millis(1_000);

@@ -1,17 +1,15 @@
 //! Subscriptions: which messages arrive, on how many connections, and which events follow a refusal.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails where it can't go on")]
 
-mod peer;
-
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use crate::peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 use locktender::Remaining;
 use locktender::op::{FailureKind, Op, Verdict};
 use locktender::server::{Listener, Notice, Server};
 use locktender_tests::{Binary, LENIENT, Proxy, RealServer, Reply, ServerOptions, eventually};
-use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 /// A test's response timeout: on a busy machine an answer may take its time.
 const TIMEOUT: Duration = LENIENT;

@@ -1,14 +1,12 @@
 //! A server that dies, restarts, is paused or forgets its scripts.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
-mod peer;
-
 use std::time::Duration;
 
+use crate::peer::{PATIENCE, Subject, acquire, extend, release};
 use locktender::internals::redis::ServerState;
 use locktender::op::{FailureKind, Op, QuorumConfig};
 use locktender_tests::{Reply, ServerOptions};
-use peer::{PATIENCE, Subject, acquire, extend, release};
 
 #[test]
 fn releases_queued_while_the_server_is_down_are_done_when_it_is_back_and_acquires_are_not() {

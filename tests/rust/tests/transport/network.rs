@@ -1,13 +1,11 @@
 //! A real server behind a network that fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
-mod peer;
-
 use std::time::Duration;
 
+use crate::peer::{PATIENCE, Subject, acquire, extend, release};
 use locktender::op::FailureKind;
 use locktender_tests::{Proxy, RealServer, Reply};
-use peer::{PATIENCE, Subject, acquire, extend, release};
 
 /// Waited for, and long enough for what has to be answered within it.
 const SHORT: Duration = Duration::from_millis(1_000);

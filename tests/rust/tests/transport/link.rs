@@ -1,17 +1,15 @@
 //! Requests on a bad link: which are sent, in which order and how often, and what an answer means.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it can't go on")]
 
-mod peer;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 use locktender::internals::clock::Tick;
 use locktender::internals::redis::ServerState;
 use locktender::op::{FailureKind, Verdict};
 use locktender::server::Server;
 use locktender_tests::eventually;
-use peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 
 /// Short where a test waits for it, long enough for what has to be answered within it.
 const SHORT: Duration = Duration::from_millis(1_000);

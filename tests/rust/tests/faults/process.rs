@@ -100,7 +100,7 @@ impl Process {
 
     fn start(test: &str, url: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture"])
+            .args(["--exact", &format!("process::{test}"), "--nocapture"])
             .env(URL, url)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
