@@ -56,7 +56,7 @@ def test_events_tell_the_rank_and_how_long_a_hand_over_took(server: RealServer, 
     assert handed.rank is None and handed.took >= 0 and handed.fence and "notified" in [event.kind for event in seen]
 
 
-@pytest.mark.parametrize("value", [0, 1, "yes", "", [], object()], ids=repr)
+@pytest.mark.parametrize("value", [0, 1, "yes", "", [], object()], ids=["0", "1", "yes", "empty", "list", "object"])
 def test_fair_is_a_yes_or_a_no(value):
     client = Client("memory://fair")
     for refusing in (client.lock, lock):

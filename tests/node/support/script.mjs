@@ -6,7 +6,9 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 import { root } from './checkout.mjs'
-import { PATIENCE_MS } from './observe.mjs'
+
+/** What a whole program may take: only a hang takes longer. */
+const PROGRAM_MS = 120_000
 
 // An unhandled rejection ends a program with an error; a warning is on its standard error: both fail `ending`.
 const HEAD = `
@@ -27,7 +29,7 @@ export class Script {
 
   constructor(program, args, flags) {
     const command = [...flags, '--input-type=module', '--eval', HEAD + program, ...args.map(String)]
-    this.#child = spawn(process.execPath, command, { cwd: root, stdio: 'pipe', timeout: PATIENCE_MS, killSignal: 'SIGKILL' })
+    this.#child = spawn(process.execPath, command, { cwd: root, stdio: 'pipe', timeout: PROGRAM_MS, killSignal: 'SIGKILL' })
     this.#child.stderr.on('data', (data) => (this.#errors += data))
     this.#child.stdin.on('error', () => {}) // it has ended, as `ending` tells
     this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()

@@ -7,7 +7,8 @@ import sys
 import textwrap
 from collections.abc import Mapping
 
-from .observe import PATIENCE
+# What a whole program may take: only a hang takes longer.
+PROGRAM = 120.0
 
 
 def command(program: str, *arguments: object, warnings: str = "error") -> list[str]:
@@ -31,7 +32,7 @@ def run(program: str, *arguments: object, warnings: str = "error", env: Mapping[
     process = start(program, *arguments, warnings=warnings, env=env)
     with process:
         try:
-            out, err = process.communicate(timeout=PATIENCE)
+            out, err = process.communicate(timeout=PROGRAM)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGABRT)
             out, err = process.communicate()
