@@ -1,4 +1,4 @@
-"""f39: the packages as users get them, installed where there is no compiler, pass the contract there.
+"""f39: the packages as users get them, installed where there is no compiler, lock there. The long tests play the contract there, too.
 
 They are made of what `tests/run` has built anyway, so the Rust in them isn't optimised; that is the only difference to a release.
 """
@@ -56,16 +56,30 @@ def test_the_wheel_is_for_every_python_and_links_what_every_linux_has(wheel: Pat
             assert libraries(archive.read(native)) <= LIBRARIES
 
 
-def test_the_wheel_passes_the_contract_without_a_compiler(wheel: Path, tmp_path: Path) -> None:
-    clean = Clean(tmp_path / "clean")
+@pytest.fixture(scope="module")
+def installed_wheel(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Clean, Path]:
+    """A system without a compiler, and its Python that has the wheel."""
+    clean = Clean(tmp_path_factory.mktemp("python") / "clean")
     build(ROOT / ".venv/bin/python", "-m", "venv", "--without-pip", clean.place / "python")
     python = clean.place / "python/bin/python"
     pip = (ROOT / ".venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--python", python)
     build(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel)
+    return clean, python
+
+
+def test_the_wheel_locks_without_a_compiler(installed_wheel: tuple[Clean, Path]) -> None:
+    clean, python = installed_wheel
+    program = "import locktender as l; print(l.__file__); print(l.Client('memory://a').lock('a').acquire().release())"
+    place, released = clean.run(python, "-c", program).splitlines()
+    assert place.startswith(str(clean.place / "python")), place
+    assert "outcome='released'" in released
+
+
+@pytest.mark.long
+def test_the_wheel_passes_the_contract_without_a_compiler(installed_wheel: tuple[Clean, Path]) -> None:
+    clean, python = installed_wheel
     # The tests' own tools; locktender isn't among them, for it is there by a .pth file, which only a site directory has.
     tools = {"PYTHONPATH": sysconfig.get_path("purelib"), "PYTHONDONTWRITEBYTECODE": "1"}
-    place = clean.run(python, "-c", "import locktender; print(locktender.__file__)", **tools)
-    assert place.startswith(str(clean.place / "python")), place
     (clean.place / "pytest.ini").write_text("[pytest]\npythonpath = tests/python\n")
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/python/test_contract.py")
     assert " passed" in clean.run(python, *words, **tools)
@@ -85,7 +99,10 @@ def pack(place: Path, out: Path) -> Path:
     return out / json.loads(build(*words))[0]["filename"]
 
 
-def test_the_npm_packages_pass_the_contract_without_a_compiler(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed_npm_packages(tmp_path_factory: pytest.TempPathFactory) -> Clean:
+    """A system without a compiler that has the npm packages."""
+    tmp_path = tmp_path_factory.mktemp("npm")
     (addon,) = NATIVE.glob("locktender.*.node")
     platform = addon.name.split(".")[1]
     own = platform_packages(tmp_path / "project") / platform
@@ -96,13 +113,25 @@ def test_the_npm_packages_pass_the_contract_without_a_compiler(tmp_path: Path) -
     (clean.place / "package.json").write_text('{ "private": true, "type": "module" }')
     npm = Path(build("npm", "root", "--global").strip()) / "npm/bin/npm-cli.js"
     clean.run("node", npm, "install", "--offline", "--no-audit", "--no-fund", *packages)
+    return clean
+
+
+def test_the_npm_packages_lock_without_a_compiler(installed_npm_packages: Clean) -> None:
+    clean = installed_npm_packages
     loaded = clean.run(
         "node",
         "--eval",
-        "import('locktender').then(() => console.log(JSON.stringify(process.report.getReport().sharedObjects)))",
+        "import('locktender').then(({ Client }) => new Client('memory://a').withLock('a', () => "
+        "console.log(JSON.stringify(process.report.getReport().sharedObjects))))",
     )
-    natives = [Path(file) for file in json.loads(loaded) if file.endswith(".node")]
-    assert natives == [clean.place / f"node_modules/@locktender/locktender-{platform}" / addon.name]
+    (native,) = [Path(file) for file in json.loads(loaded) if file.endswith(".node")]
+    (addon,) = NATIVE.glob("locktender.*.node")
+    assert native == clean.place / f"node_modules/@locktender/locktender-{addon.name.split('.')[1]}" / addon.name
+
+
+@pytest.mark.long
+def test_the_npm_packages_pass_the_contract_without_a_compiler(installed_npm_packages: Clean) -> None:
+    clean = installed_npm_packages
     # The tests' own client, which is none of the package's.
     (clean.place / "tests/node_modules").mkdir()
     (clean.place / "tests/node_modules/ioredis").symlink_to(ROOT / "node_modules/ioredis")

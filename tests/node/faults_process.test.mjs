@@ -88,11 +88,11 @@ test('f07: a body keeps its lock alive, and so does a signal in use', async (t) 
   assert.deepEqual(await run(t, program, server, t.name, GC), ['null', 'null false'])
 })
 
-test('f07: ten thousand holds dropped while held crash nothing', async (t) => {
+test('f07: thousands of holds dropped while held crash nothing', async (t) => {
   const program = `
     const client = new Client(url)
     for (let at = 0; at < 10; at++) {
-      await Promise.all(Array.from({ length: 1_000 }, (_, each) => client.lock(name + at + '-' + each, { ttlMs: 1_000 }).acquire()))
+      await Promise.all(Array.from({ length: ${process.env.LOCKTENDER_LONG ? 1_000 : 200} }, (_, each) => client.lock(name + at + '-' + each, { ttlMs: 1_000 }).acquire()))
       gc()
     }
     say(await client.withLock(name, () => 'alive'))`

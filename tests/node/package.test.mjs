@@ -12,6 +12,7 @@ import { promisify } from 'node:util'
 import * as esm from 'locktender'
 import * as esmTesting from 'locktender/testing'
 
+import { long } from './support/long.mjs'
 import { root } from './support/checkout.mjs'
 import { startServer } from './support/server.mjs'
 
@@ -55,7 +56,7 @@ test('what the package names is there, types first, and is packed', async () => 
   for (const file of packed) assert.match(file, /^(bindings-node\/(dist|native)\/|README|LICENSE|package\.json$)/)
 })
 
-test('publint and Are The Types Wrong find nothing', async () => {
+test('publint and Are The Types Wrong find nothing', long, async () => {
   const options = { cwd: root, env: { ...process.env, npm_config_offline: 'true' } }
   const checks = [
     ['publint/src/cli.js', ['run', '--strict']],

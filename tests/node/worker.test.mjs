@@ -93,14 +93,15 @@ test('a worker in a busy loop keeps its lock', async (t) => {
   assert.deepEqual(await message(worker), [true, 'released'])
 })
 
-test('terminate in the middle of acquires, a hundred times, leaves no key and a sound process', async (t) => {
+test('terminate in the middle of acquires, many times, leaves no key and a sound process', async (t) => {
   const proxy = await startProxy(t, server)
   await proxy.latency(3, 3)
   const program = `
     const client = new Client(url)
     post('up')
     for (let at = 0; ; at++) await Promise.all([1, 2, 3, 4].map((each) => client.withLock(name + each, { ttlMs: 600_000 }, () => undefined)))`
-  for (let round = 0; round < 100; round += 4) {
+  const ended = process.env.LOCKTENDER_LONG ? 100 : 20
+  for (let round = 0; round < ended; round += 4) {
     const workers = [0, 1, 2, 3].map((at) => work(program, `${t.name} ${round} ${at} `, proxy.url))
     await Promise.all(workers.map(async (worker, at) => {
       await message(worker)

@@ -1,5 +1,6 @@
 """The end of the interpreter. The numbers are those of tests/faults/README.md."""
 
+import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -144,9 +145,11 @@ def test_f36_a_daemon_thread_that_is_inside_when_the_interpreter_ends_does_not_a
         inside.wait()
         time.sleep(float(sys.argv[3]))
     """
+    programs = 60 if "LOCKTENDER_LONG" in os.environ else 12
     with ThreadPoolExecutor(4) as threads:
-        ends = [threads.submit(run, program, server.url, f"{name}:{at}", at * 0.0002) for at in range(60)]
-    assert [end.result() for end in ends] == [""] * 60
+        moments = [at * 0.012 / programs for at in range(programs)]
+        ends = [threads.submit(run, program, server.url, f"{name}:{moment}", moment) for moment in moments]
+    assert [end.result() for end in ends] == [""] * programs
 
 
 def test_f36_sys_exit_inside_a_body(server: RealServer, name):

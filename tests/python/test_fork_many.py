@@ -10,7 +10,7 @@ import pytest
 from support import forks
 from support.server import RealServer
 
-CHILDREN = int(os.environ.get("LOCKTENDER_FORKS", "50"))
+CHILDREN = int(os.environ.get("LOCKTENDER_FORKS", "50" if "LOCKTENDER_LONG" in os.environ else "10"))
 OF_ONE_PARENT = 50
 
 

@@ -8,6 +8,7 @@ import sysconfig
 from pathlib import Path
 
 import locktender
+import pytest
 from locktender import _native
 from test_docstrings import STUB
 
@@ -46,6 +47,7 @@ def test_what_users_write_is_typed(tmp_path):
     check("mypy", "--strict", "--cache-dir", tmp_path, HERE / "typing_cases.py")
 
 
+@pytest.mark.long
 def test_pyright_agrees(tmp_path):
     """Its wheel brings a node of its own, for which the node of the checkout stands in."""
     checker = Path(sysconfig.get_path("purelib")) / "basedpyright/index.js"

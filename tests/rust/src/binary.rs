@@ -6,6 +6,7 @@ use std::{env, fs};
 use serde_json::Value;
 
 use crate::checkout::prepared;
+use crate::long;
 
 /// One version of Redis or Valkey that can be started here.
 #[derive(Clone, Debug)]
@@ -26,6 +27,16 @@ impl Binary {
         let text = fs::read_to_string(prepared("servers.json")).unwrap();
         let list: Value = serde_json::from_str(&text).unwrap();
         list.as_array().unwrap().iter().map(Self::read).collect()
+    }
+
+    /// The oldest version and the newest; all of them where the long tests run.
+    pub fn ends() -> Vec<Self> {
+        let mut all = Self::all();
+        if !long() {
+            all.sort_by_key(|binary| binary.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0)).collect::<Vec<_>>());
+            all.drain(1..all.len().max(2) - 1);
+        }
+        all
     }
 
     /// The version that tests use by default: `LOCKTENDER_TEST_SERVER`, else the first.

@@ -26,3 +26,8 @@ pub use options::ServerOptions;
 pub use patience::{LENIENT, PATIENCE, PROMPTLY, TOLERANCE, TTL, eventually};
 pub use proxy::Proxy;
 pub use server::RealServer;
+
+/// Whether the long tests run, as `tests/run all` does.
+pub fn long() -> bool {
+    std::env::var_os("LOCKTENDER_LONG").is_some()
+}

@@ -1,7 +1,7 @@
 //! Leaks: nothing remains of released locks and failed connections, in any number. The test has its own process, because it
 //! counts that process's memory, descriptors and threads.
 //!
-//! More cycles than fit in an ordinary run:
+//! `tests/run all` does more of them, and looks at the memory, too. Still more:
 //! `LOCKTENDER_CYCLES=1000000 cargo test --release -p locktender-tests --test faults_leaks`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use locktender::{Client, Code};
-use locktender_tests::{RealServer, eventually};
+use locktender_tests::{RealServer, eventually, long};
 
 /// What a process holds of the machine.
 #[derive(Debug)]
@@ -40,11 +40,13 @@ impl Holdings {
             now.descriptors <= self.descriptors && now.threads <= self.threads
         });
         let now = Self::now();
-        assert!(now.memory_kb < self.memory_kb + 3_000, "{what}: {self:?} became {now:?}");
+        // A few are not enough to tell growth from what an allocator keeps.
+        assert!(!long() || now.memory_kb < self.memory_kb + 3_000, "{what}: {self:?} became {now:?}");
     }
 }
 
-fn cycles(ordinary: usize) -> usize {
+fn cycles(of_long: usize) -> usize {
+    let ordinary = if long() { of_long } else { of_long / 10 };
     std::env::var("LOCKTENDER_CYCLES").map_or(ordinary, |cycles| cycles.parse().unwrap())
 }
 
@@ -63,7 +65,7 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
             held.release().wait().unwrap();
         }
     };
-    pairs(5_000);
+    pairs(cycles(5_000).min(5_000));
     let before = Holdings::now();
     pairs(cycles(30_000));
     before.are_back("after pairs");
@@ -76,7 +78,7 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
             assert_eq!(client.lock("a").try_acquire_blocking().unwrap_err().code(), Code::Unavailable);
         }
     };
-    fail(500);
+    fail(cycles(500).min(500));
     let before = Holdings::now();
     fail(cycles(2_000).min(10_000));
     before.are_back("after failed connects");
@@ -87,9 +89,9 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
             client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
         }
     };
-    reopen(200);
+    reopen(cycles(200).min(200));
     let before = Holdings::now();
-    reopen(500);
+    reopen(cycles(500).min(500));
     before.are_back("after clients that were dropped");
     eventually("their connections are closed", Duration::from_secs(5), || clients_of(&server) == 1);
 }

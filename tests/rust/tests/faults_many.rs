@@ -13,6 +13,7 @@ const fn ms(n: u64) -> Duration {
 }
 
 #[test]
+#[ignore = "long: a thousand holds on a slow link depend on the load"]
 fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_lost_before_the_server_expires_them() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
@@ -56,6 +57,7 @@ fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_lost_before_the_server
 const NUMBER: &str = "LOCKTENDER_HOLDS";
 
 #[test]
+#[ignore = "long: a thousand holds behind a stopped server depend on the load"]
 fn f04_holds_behind_a_server_that_stands_still_are_kept_where_enough_was_left() {
     let number = std::env::var(NUMBER).map_or(1_000, |number| number.parse().expect(NUMBER));
     let server = RealServer::start();

@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use locktender_simulation::{self as simulation, Outcome, Stats};
 
-/// Seeds run by `cargo test` without further words.
-const SEEDS: u64 = 2_000;
+/// Seeds that are run without further words: in `tests/run`, and where the long tests run.
+const SEEDS: [u64; 2] = [300, 2_000];
 
 /// Seeds that once failed, and the bug each showed.
 const KEPT: &[(u64, &str)] = &[
@@ -136,7 +136,7 @@ fn seeds_keep_every_promise() {
         println!("{stats:?}");
         return assert_eq!(violation, None, "seed {seed}");
     }
-    let count = number("LOCKTENDER_SEEDS").unwrap_or(SEEDS);
+    let count = number("LOCKTENDER_SEEDS").unwrap_or(SEEDS[usize::from(std::env::var_os("LOCKTENDER_LONG").is_some())]);
     let first = number("LOCKTENDER_FIRST_SEED").unwrap_or(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     let (next, began) = (AtomicU64::new(first), Instant::now());

@@ -3,7 +3,7 @@
 //!
 //! A sequence is made from its seed alone. A failing one names it; to run only that one, step by step on the terminal:
 //! `DIFFERENTIAL_SEED=1234 cargo test -p locktender-tests --test differential -- --nocapture`. To run more of them than
-//! usual: `DIFFERENTIAL_SEQUENCES=100000`.
+//! usual: `DIFFERENTIAL_SEQUENCES=100000`. `tests/run` compares the oldest and the newest server, `tests/run all` every version.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a broken fixture fails its test at once")]
 
 mod step;
@@ -12,15 +12,15 @@ mod twins;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{env, thread};
 
-use locktender_tests::Binary;
+use locktender_tests::{Binary, long};
 use step::{ALIKE, LOCKS, Named, Steps};
 use twins::Twins;
 
-/// Sequences per server version.
-const SEQUENCES: u64 = 2_000;
+/// Sequences per server version, in `tests/run` and where the long tests run.
+const SEQUENCES: [u64; 2] = [500, 2_000];
 
-/// Of these, sequences that are also played on locks whose names are alike.
-const SEQUENCES_OF_ALIKE: usize = 500;
+/// One in so many of these is also played on locks whose names are alike.
+const ALIKE_IN: usize = 4;
 
 /// Steps per sequence: enough for a lock to be taken, disturbed, extended, lost and taken again.
 const STEPS: usize = 24;
@@ -79,15 +79,16 @@ fn run_all(binary: &Binary, seeds: impl Iterator<Item = u64>, locks: &[Named], s
 fn scripts_and_machine_agree_on_every_server_version() {
     let seeds = match number("DIFFERENTIAL_SEED") {
         Some(seed) => seed..=seed,
-        None => 1..=number("DIFFERENTIAL_SEQUENCES").unwrap_or(SEQUENCES),
+        None => 1..=number("DIFFERENTIAL_SEQUENCES").unwrap_or(SEQUENCES[usize::from(long())]),
     };
+    let alike = seeds.clone().count().div_ceil(ALIKE_IN);
     let shown = seeds.start() == seeds.end();
     thread::scope(|scope| {
-        for binary in Binary::all() {
+        for binary in Binary::ends() {
             let seeds = seeds.clone();
             scope.spawn(move || {
                 run_all(&binary, seeds.clone(), LOCKS, shown);
-                run_all(&binary, seeds.take(SEQUENCES_OF_ALIKE), ALIKE, shown);
+                run_all(&binary, seeds.take(alike), ALIKE, shown);
             });
         }
     });

@@ -109,6 +109,7 @@ pub fn scripts_run(server: &RealServer) -> u64 {
 }
 
 #[test]
+#[ignore = "long: it counts how often answers of five servers cross, which depends on the load"]
 fn nearly_every_uncontended_grant_takes_one_round_and_no_confirmation() {
     const GRANTS: u64 = 200;
     let quorum = Ensemble::start(5);
