@@ -9,6 +9,7 @@ import { Client, InvalidArgumentError, LockLostError, NotHeldError, UnavailableE
 import { ScriptedServer } from 'locktender/testing'
 
 import { LOAD_MS, PATIENCE_MS, timed, until } from './support/observe.mjs'
+import { startProxy } from './support/proxy.mjs'
 import { sharedServer, startServer } from './support/server.mjs'
 
 const server = await sharedServer()
@@ -183,6 +184,19 @@ test('a disposal gives back, and never rejects', async (t) => {
   const lost = await client.lock(t.name, { ttlMs: 300, maxHoldMs: 50 }).acquire()
   await until(() => !lost.isValid())
   await lost[Symbol.asyncDispose]()
+})
+
+test('after a disposal another client gets the lock at once', async (t) => {
+  const proxy = await startProxy(t, server)
+  const distant = new Client(proxy.url, { responseTimeoutMs: PATIENCE_MS })
+  const held = await distant.lock(t.name).acquire()
+  await (await client.lock(`${t.name} 2`).acquire()).release() // so that the other client is connected
+  await proxy.latency(500, 0)
+  await held[Symbol.asyncDispose]()
+  const next = await client.lock(t.name).tryAcquire()
+  assert.ok(next, 'the disposal did not wait for its release')
+  await next.release()
+  await distant.close()
 })
 
 test('a disposal while the server is gone ends, and frees the process', async (t) => {
