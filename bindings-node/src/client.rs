@@ -1,5 +1,7 @@
 //! Client: a client of an environment, and the environment's queue.
 
+use std::cell::OnceCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -53,6 +55,7 @@ pub struct CompletionQueue {
     clients: AtomicU32,
     /// The function to call for a new result, until the first client is opened in Node.
     unhosted: Mutex<Option<FunctionRef<(), ()>>>,
+    host: OnceCell<Rc<Host>>,
 }
 
 #[napi]
@@ -62,7 +65,7 @@ impl CompletionQueue {
     pub fn new(env: Env, wake: Function<'_, (), ()>, hosted: bool) -> Result<Self> {
         let queue = Queue::new(&env, &wake)?;
         let unhosted = if hosted { Some(wake.create_ref()?) } else { None };
-        Ok(Self { queue, clients: AtomicU32::new(0), unhosted: Mutex::new(unhosted) })
+        Ok(Self { queue, clients: AtomicU32::new(0), unhosted: Mutex::new(unhosted), host: OnceCell::new() })
     }
 
     /// Takes the results that have arrived, as many as `numbers` holds: first the count, then three numbers for each item.
@@ -88,6 +91,10 @@ impl CompletionQueue {
         let mut rich = Rich { env, array: rich };
         Ok(match item {
             Item::Settled(id, Ok(Value::Nothing)) => (Kind::Done, id, 0.0),
+            Item::Settled(id, Ok(Value::Closed)) => {
+                self.host.get().into_iter().for_each(|host| host.forget_what_is_over());
+                (Kind::Done, id, 0.0)
+            }
             Item::Settled(id, Ok(Value::Held(held))) => (Kind::Held, id, self.queue.keep_hold(id, *held) as f64),
             Item::Settled(id, Ok(Value::Released(release))) if release.outcome == Outcome::Released => {
                 (Kind::Released, id, ms(release.overrun))
@@ -119,7 +126,9 @@ impl CompletionQueue {
     pub fn open(&self, env: Env, servers: Vec<Source<'_>>, options: ClientOptions) -> Either<Client, Failure> {
         let unhosted = self.unhosted.lock().take();
         // Without a host the core's I/O thread does all I/O.
-        let _ = unhosted.and_then(|drain| Host::start(&env, &drain, &self.queue));
+        if let Some(host) = unhosted.and_then(|drain| Host::start(&env, &drain, &self.queue)) {
+            let _ = self.host.set(host);
+        }
         let id = self.clients.fetch_add(1, Ordering::Relaxed);
         match Client::open(&self.queue, id, servers, options) {
             Ok(client) => Either::A(client),
@@ -218,7 +227,7 @@ impl Client {
 
     #[napi]
     pub fn close(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.close()), |()| Value::Nothing)
+        self.queue.call(&env, Ok(self.core.close()), |()| Value::Closed)
     }
 }
 

@@ -81,7 +81,7 @@ impl Uv {
 struct Owned {
     host: Rc<Host>,
     kind: c_int,
-    watch: Option<Watch>,
+    watch: RefCell<Option<Watch>>,
 }
 
 /// One environment's event loop.
@@ -101,7 +101,7 @@ pub(crate) struct Host {
 
 impl Host {
     /// Lets an environment's loop execute the calls of its thread, if it can. `drain` is called after a result arrived.
-    pub(crate) fn start(env: &Env, drain: &FunctionRef<(), ()>, queue: &Arc<Queue>) -> Option<()> {
+    pub(crate) fn start(env: &Env, drain: &FunctionRef<(), ()>, queue: &Arc<Queue>) -> Option<Rc<Self>> {
         let uv = Uv::find()?;
         let drain = drain.borrow_back(env).ok()?;
         let mut reference = ptr::null_mut();
@@ -121,7 +121,7 @@ impl Host {
         // A loop that was only prepared has nothing to send.
         let started = status == sys::Status::napi_ok && host.clean_up_at_the_end() && host.prepare();
         queue.set_hosted(started);
-        started.then_some(())
+        started.then_some(host)
     }
 
     /// Lets the loop send the calls of this iteration before it sleeps.
@@ -144,7 +144,7 @@ impl Host {
         let known = self.watched.borrow().get(&driver.id()).copied();
         match known {
             // SAFETY: what is watched is not closed.
-            Some(handle) => unsafe { owner(handle) }.watch.iter().for_each(Watch::send),
+            Some(handle) => unsafe { owner(handle) }.watch.borrow().iter().for_each(Watch::send),
             None => self.watch(driver),
         }
     }
@@ -166,13 +166,16 @@ impl Host {
         self.watched.borrow_mut().insert(id, handle);
     }
 
-    /// Forgets the clients that were closed.
-    fn forget_what_is_over(&self) {
+    /// Forgets the clients that were closed. Nothing of them is open then.
+    pub(crate) fn forget_what_is_over(&self) {
         self.watched.borrow_mut().retain(|_, handle| {
             // SAFETY: what is watched is not closed, and is closed once.
-            let over = unsafe { owner(*handle) }.watch.as_ref().is_none_or(Watch::is_over);
+            let watch = &unsafe { owner(*handle) }.watch;
+            let over = watch.borrow().as_ref().is_none_or(Watch::is_over);
             if over {
                 unsafe { (self.uv.close)(*handle, on_close) };
+                // libuv polls a descriptor no more once its handle is being closed. So the watch can close it at once.
+                watch.take();
             }
             !over
         });
@@ -181,7 +184,7 @@ impl Host {
     /// # Safety
     /// `handle` was initialised, and is not owned yet.
     unsafe fn own(self: &Rc<Self>, handle: Handle, kind: c_int, watch: Option<Watch>) {
-        let owned = Box::new(Owned { host: Rc::clone(self), kind, watch });
+        let owned = Box::new(Owned { host: Rc::clone(self), kind, watch: RefCell::new(watch) });
         self.open.set(self.open.get() + 1);
         // SAFETY: see `owner`; `on_close` takes the box back.
         unsafe {
@@ -241,7 +244,13 @@ unsafe extern "C" fn on_ready(handle: Handle, _status: c_int, _events: c_int) {
     let owned = unsafe { owner(handle) };
     let host = Rc::clone(&owned.host);
     host.queue.attended(|| {
-        owned.watch.iter().for_each(Watch::attend);
+        let over = owned.watch.borrow().as_ref().is_some_and(|watch| {
+            watch.attend();
+            watch.is_over()
+        });
+        if over {
+            host.forget_what_is_over();
+        }
         if host.queue.has_items() {
             host.drain();
         }

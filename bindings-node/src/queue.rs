@@ -37,6 +37,8 @@ pub(crate) enum Item {
 /// The result of a call.
 pub(crate) enum Value {
     Nothing,
+    /// The client is closed.
+    Closed,
     Held(Box<Held>),
     Released(Release),
     Info(LockInfo),

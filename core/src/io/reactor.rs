@@ -10,7 +10,7 @@ mod start;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::{self, Thread, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -69,15 +69,17 @@ pub(crate) struct Reactor {
     watches: AtomicUsize,
 }
 
-/// A reactor that is made when a thread first blocks.
+/// A reactor that is made when a thread first blocks, and that lasts as long as a connection of it.
 #[derive(Default)]
-pub(crate) struct LazyReactor(OnceLock<Option<Arc<Reactor>>>);
+pub(crate) struct LazyReactor(Mutex<Weak<Reactor>>);
 
 impl LazyReactor {
     /// The reactor; `None` if the system has no poller left.
-    pub(crate) fn get(&self) -> Option<&Arc<Reactor>> {
-        let make = || Runtime::current().and_then(Reactor::new).ok();
-        self.0.get_or_init(make).as_ref()
+    pub(crate) fn get(&self) -> Option<Arc<Reactor>> {
+        let mut known = self.0.lock();
+        let reactor = known.upgrade().or_else(|| Runtime::current().and_then(Reactor::new).ok())?;
+        *known = Arc::downgrade(&reactor);
+        Some(reactor)
     }
 }
 
@@ -269,16 +271,21 @@ impl Reactor {
     /// Some work is due earlier than before: the driver may have to sleep less.
     pub(crate) fn is_due(&self, at: Tick) {
         if at.as_micros() < self.asleep_until.load(Ordering::SeqCst) {
-            // The waker fails only if its counter is full, and then the driver is awake.
-            let _ = self.waker.wake();
+            self.wake_driver();
         }
+    }
+
+    /// Wakes the driver, or the event loops that watch.
+    pub(crate) fn wake_driver(&self) {
+        // The waker fails only if its counter is full, and then the driver is awake.
+        let _ = self.waker.wake();
     }
 
     /// Wakes a thread that waits here.
     pub(crate) fn wake(&self, thread: &Thread) {
         let mut waiting = self.waiting.lock();
         if waiting.driver == Some(thread.id()) {
-            let _ = self.waker.wake();
+            self.wake_driver();
         } else {
             // Off the list at once. Else the thread may be asked to drive when it has nothing to wait for any more.
             waiting.forget(thread);

@@ -202,7 +202,8 @@ impl Session {
         self.runtime.set_alarm(Tick::now().after(TENDING), self.alarm_id, alarm);
     }
 
-    /// Closes the client within a response timeout: acquires fail, holds are lost and released, connections end.
+    /// Closes the client within a response timeout: acquires fail, holds are lost and released, connections end. To be run on the
+    /// I/O thread.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
         let mut actors = self.registry.all();
@@ -217,6 +218,8 @@ impl Session {
         for server in &self.servers {
             server.close();
         }
+        // The connections of this thread's runtime close their sockets now, before the caller hears of the end.
+        tokio::task::yield_now().await;
     }
 
     fn warning_about(&self, server: usize) -> Event {

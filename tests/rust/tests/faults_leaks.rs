@@ -94,4 +94,16 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
     reopen(cycles(500).min(500));
     before.are_back("after clients that were dropped");
     eventually("their connections are closed", Duration::from_secs(5), || clients_of(&server) == 1);
+
+    let before = Holdings::now();
+    let closed = |_| {
+        let client = Client::open(server.url()).unwrap();
+        let held = client.lock("a").acquire_blocking().unwrap();
+        client.close_blocking().unwrap();
+        (client, held)
+    };
+    // A program may keep its clients, and their holds, for long.
+    let kept: Vec<_> = (0..50).map(closed).collect();
+    before.are_back("after clients that were closed");
+    drop(kept);
 }

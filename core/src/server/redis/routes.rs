@@ -5,8 +5,7 @@
 //! the I/O thread and back costs more than the operation. Operations on different routes have no order, and the protocol needs
 //! none: a success that arrives after its round was undone is undone again. A route ends with its runtime.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Id};
@@ -23,6 +22,7 @@ use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::reactor_task::ReactorTask;
 use crate::server::redis::transport::tokio_task;
+use crate::sync::Mutex;
 
 /// The connections to one server.
 pub(crate) struct Routes {
@@ -32,10 +32,23 @@ pub(crate) struct Routes {
     background: UnboundedSender<Input>,
     per_runtime: ArcSwap<Vec<RuntimeRoute>>,
     reactor: Arc<LazyReactor>,
-    /// The connection that waiting threads drive. `None` where no reactor could be made: then threads use the background's route,
-    /// too.
-    reactor_task: OnceLock<Option<Arc<ReactorTask>>>,
-    closed: AtomicBool,
+    driven: Mutex<Driven>,
+}
+
+/// The connection that waiting threads drive.
+#[derive(Default)]
+enum Driven {
+    #[default]
+    Unmade,
+    Made(Arc<ReactorTask>),
+    /// The close leaves nothing of it: a closed client may be kept for long.
+    Closed,
+}
+
+impl Driven {
+    fn made(&self) -> Option<Arc<ReactorTask>> {
+        if let Self::Made(reactor_task) = self { Some(Arc::clone(reactor_task)) } else { None }
+    }
 }
 
 /// A connection on a caller's runtime.
@@ -49,22 +62,20 @@ impl Routes {
     pub(crate) fn new(settings: Settings, primary: Primary, host: &Handle, reactor: Arc<LazyReactor>) -> Self {
         let (settings, primary) = (Arc::new(settings), Arc::new(primary));
         let background = open(&settings, &primary, host);
-        let (host, closed) = (host.clone(), AtomicBool::new(false));
         Self {
             settings,
             primary,
-            host,
+            host: host.clone(),
             background,
             per_runtime: ArcSwap::default(),
             reactor,
-            reactor_task: OnceLock::new(),
-            closed,
+            driven: Mutex::default(),
         }
     }
 
     pub(crate) fn submit(&self, job: Job) {
         if is_on_this_thread()
-            && let Some(reactor_task) = self.reactor_task()
+            && let Some(reactor_task) = self.driven_by_threads()
         {
             return reactor_task.submit(job);
         }
@@ -78,13 +89,27 @@ impl Routes {
         }
     }
 
-    /// The connection that blocked threads drive.
-    fn reactor_task(&self) -> Option<&Arc<ReactorTask>> {
-        if self.closed.load(Ordering::SeqCst) {
-            return self.reactor_task.get()?.as_ref();
+    /// The connection that waiting threads drive. Where no reactor can be made there is none: then they use the background's
+    /// route, as they do after a close.
+    fn driven_by_threads(&self) -> Option<Arc<ReactorTask>> {
+        let mut driven = self.driven.lock();
+        if matches!(*driven, Driven::Unmade) {
+            let reactor = self.reactor.get()?;
+            *driven = Driven::Made(ReactorTask::new(&self.settings, &self.primary, &self.host, &reactor));
         }
-        let open = || self.reactor.get().map(|reactor| ReactorTask::new(&self.settings, &self.primary, &self.host, reactor));
-        self.reactor_task.get_or_init(open).as_ref()
+        driven.made()
+    }
+
+    /// That connection, if it was made.
+    fn made(&self) -> Option<Arc<ReactorTask>> {
+        self.driven.lock().made()
+    }
+
+    fn close_driven(&self) {
+        let driven = std::mem::replace(&mut *self.driven.lock(), Driven::Closed);
+        if let Driven::Made(reactor_task) = driven {
+            reactor_task.close();
+        }
     }
 
     /// Sends on the route of the caller's runtime, or on the background's route if the first has ended. Gives the input back if
@@ -130,7 +155,7 @@ impl Routes {
 
     /// Wakes every connection: what they know of the server has changed.
     pub(crate) fn wake(&self) {
-        if let Some(Some(reactor_task)) = self.reactor_task.get() {
+        if let Some(reactor_task) = self.made() {
             reactor_task.wake();
         }
         // A route that has ended has no connection.
@@ -142,7 +167,7 @@ impl Routes {
 
     /// Gives up all operations but releases, also those that are submitted later.
     pub(crate) fn give_up(&self) {
-        if let Some(Some(reactor_task)) = self.reactor_task.get() {
+        if let Some(reactor_task) = self.made() {
             reactor_task.give_up();
         }
         // A route that has ended has given up already.
@@ -153,10 +178,7 @@ impl Routes {
     }
 
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        if let Some(Some(reactor_task)) = self.reactor_task.get() {
-            reactor_task.close();
-        }
+        self.close_driven();
         // A route that has ended is closed already.
         let _ = self.background.send(Input::Close);
         for route in self.per_runtime.load().iter() {
@@ -168,9 +190,7 @@ impl Routes {
 /// The other routes end when they are dropped.
 impl Drop for Routes {
     fn drop(&mut self) {
-        if let Some(Some(reactor_task)) = self.reactor_task.get() {
-            reactor_task.close();
-        }
+        self.close_driven();
     }
 }
 

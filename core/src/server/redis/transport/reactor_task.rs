@@ -216,6 +216,13 @@ impl Body {
     }
 }
 
+/// An event loop that watches the reactor looks again: it may have nothing left to watch.
+impl Drop for ReactorTask {
+    fn drop(&mut self) {
+        self.reactor.wake_driver();
+    }
+}
+
 impl Handler for ReactorTask {
     fn notice(&self, event: &mio::event::Event) {
         let hangs_up = if event.is_read_closed() || event.is_error() { HANGS_UP } else { 0 };
