@@ -1,6 +1,7 @@
 import { inspect, type InspectOptions } from 'node:util'
 
 import type * as native from '../native/index.js'
+import { addon } from './addon.js'
 import { errorOf, LockLostError, valueOf } from './errors.js'
 import { time } from './options.js'
 import { outcome, queue, resultOf, watch, type Granted } from './queue.js'
@@ -21,10 +22,39 @@ export interface Release {
   readonly overrunMs: number
 }
 
+/** The grip on a hold in the core. It is garbage together with its `Held`. */
+class Grip {
+  /** The number of the hold, 0 after its release. It outlives the grip. */
+  readonly on = { hold: 0 }
+  // The client is only kept alive: without it, its events would get lost, and its locks would not be released at exit.
+  client: object | undefined
+}
+
 // A hold that is garbage is no longer renewed.
-const forgotten = new FinalizationRegistry<number>((hold) => {
-  queue.abandon(hold)
+const forgotten = new FinalizationRegistry<{ hold: number }>(({ hold }) => {
+  if (hold !== 0) queue.abandon(hold)
 })
+
+// A grip serves one hold after the other. V8 needs a full garbage collection to free what a registration costs.
+const unused: Grip[] = []
+const MOST_UNUSED = 1_000
+
+function gripOn(hold: number, client: object): Grip {
+  let grip = unused.pop()
+  if (!grip) {
+    grip = new Grip()
+    forgotten.register(grip, grip.on)
+  }
+  grip.on.hold = hold
+  grip.client = client
+  return grip
+}
+
+function loosen(grip: Grip): void {
+  grip.on.hold = 0
+  grip.client = undefined
+  if (unused.length < MOST_UNUSED) unused.push(grip)
+}
 
 // A program that keeps only the signal still works under the lock. So the hold is then no garbage.
 const holds = new WeakMap<AbortSignal, Held>()
@@ -50,8 +80,8 @@ const awaited = new Set<Held>()
  * ```
  */
 export class Held implements AsyncDisposable {
-  // The client is only kept alive: without it, its events would get lost, and its locks would not be released at exit.
-  readonly #made: { readonly hold: number; readonly client: object }
+  // None after a release: then nothing of the hold is left in the core.
+  #grip: Grip | undefined
   #owner: string | undefined
   #loss: AbortController | undefined
   #lost: Promise<LockLostError | null> | undefined
@@ -65,12 +95,25 @@ export class Held implements AsyncDisposable {
   constructor(name: string, client: object, granted: Granted) {
     this.name = name
     this.fence = granted.fence
-    this.#made = { hold: granted.hold, client }
-    forgotten.register(this, granted.hold)
+    this.#grip = gripOn(granted.hold, client)
   }
 
+  /** The number of the hold, for a call that needs the lock. */
   get #hold(): number {
-    return this.#made.hold
+    if (!this.#grip) throw errorOf(addon.released(this.name))
+    return this.#grip.on.hold
+  }
+
+  /** The outcome of the release with this number. The core frees the hold, unless a later call may have something to report. */
+  async #ending(call: number): Promise<unknown> {
+    const settled = await outcome(call)
+    const owner = this.#grip && queue.free(this.#grip.on.hold)
+    if (this.#grip && owner) {
+      this.#owner = owner
+      loosen(this.#grip)
+      this.#grip = undefined
+    }
+    return settled
   }
 
   /**
@@ -115,7 +158,7 @@ export class Held implements AsyncDisposable {
    * ```
    */
   remainingMs(): number {
-    return queue.remainingMs(this.#hold)
+    return this.#grip ? queue.remainingMs(this.#grip.on.hold) : 0
   }
 
   /**
@@ -130,7 +173,7 @@ export class Held implements AsyncDisposable {
    * ```
    */
   isValid(): boolean {
-    return queue.isValid(this.#hold)
+    return this.#grip !== undefined && queue.isValid(this.#grip.on.hold)
   }
 
   /**
@@ -184,23 +227,25 @@ export class Held implements AsyncDisposable {
   }
 
   async #end(): Promise<LockLostError | null> {
+    if (!this.#grip) return null
     awaited.add(this)
-    const failure = resultOf<native.Failure | null>(await outcome(queue.awaitEnd(this.#hold)))
+    const failure = resultOf<native.Failure | null>(await outcome(queue.awaitEnd(this.#grip.on.hold)))
     awaited.delete(this)
     return failure ? (errorOf(failure) as LockLostError) : null
   }
 
   #lookForLoss(loss: AbortController): void {
-    const failure = queue.checkHold(this.#hold)
+    const failure = this.#grip && queue.checkHold(this.#grip.on.hold)
     if (failure?.code === 'LOCK_LOST') loss.abort(errorOf(failure))
   }
 
   #watched(): AbortController {
     const loss = new AbortController()
+    if (!this.#grip) return loss
     holds.set(loss.signal, this)
     // Weak: otherwise the wait for the loss of a forgotten hold would keep the hold alive.
     const told = new WeakRef(loss)
-    watch(this.#hold, (error) => {
+    watch(this.#grip.on.hold, (error) => {
       if (error) told.deref()?.abort(error)
     })
     return loss
@@ -259,7 +304,7 @@ export class Held implements AsyncDisposable {
    * ```
    */
   release(): Promise<Release> {
-    return traced('release', this.name, async () => resultOf(await outcome(queue.release(this.#hold))))
+    return traced('release', this.name, async () => resultOf(await this.#ending(queue.release(this.#hold))))
   }
 
   /**
@@ -291,7 +336,7 @@ export class Held implements AsyncDisposable {
    */
   async [Symbol.asyncDispose](): Promise<void> {
     const disposed = traced('release', this.name, async () => {
-      resultOf(await outcome(queue.dispose(this.#hold)))
+      if (this.#grip) resultOf(await this.#ending(queue.dispose(this.#grip.on.hold)))
     })
     await disposed.catch(() => undefined)
   }
@@ -306,7 +351,7 @@ export class Held implements AsyncDisposable {
   /** Ends a body: rejects with `LockLostError` if the lock was lost meanwhile. @internal */
   leave(): Promise<void> {
     return traced('release', this.name, async () => {
-      resultOf(await outcome(queue.leave(this.#hold)))
+      if (this.#grip) resultOf(await this.#ending(queue.leave(this.#grip.on.hold)))
     })
   }
 }

@@ -12,6 +12,12 @@ use crate::client::CompletionQueue;
 use crate::error::{Failure, ms};
 use crate::queue::{Item, Value};
 
+/// The failure of a call on a hold that was freed.
+#[napi]
+pub fn released(lock_name: String) -> Failure {
+    Error::released(&lock_name).into()
+}
+
 /// The functions that JavaScript calls on a hold: see `Held` in lib/held.ts. A hold is identified by the number of the call that
 /// got it. This costs less than an object that both sides share.
 #[napi]
@@ -97,6 +103,13 @@ impl CompletionQueue {
     pub fn await_end(&self, env: Env, hold: i64) -> napi::Result<i64> {
         let held = self.hold(hold)?;
         Ok(self.queue.await_end(&env, &held))
+    }
+
+    /// Frees a hold that was released, and gives its owner value. Gives nothing, and frees nothing, if a later call may still have
+    /// something to report.
+    #[napi]
+    pub fn free(&self, hold: i64) -> Option<String> {
+        self.queue.forget_released(hold).map(|held| held.owner().to_owned())
     }
 
     /// The hold was garbage-collected. The work may still be running, so the lock isn't released. The core warns if it was held.

@@ -229,6 +229,11 @@ impl Queue {
         self.holds.lock().get(&number).cloned()
     }
 
+    /// Forgets a hold that was released.
+    pub(crate) fn forget_released(&self, number: i64) -> Option<Arc<Held>> {
+        self.hold(number).filter(|held| held.is_released()).inspect(|_| drop(self.forget_hold(number)))
+    }
+
     pub(crate) fn forget_hold(&self, number: i64) -> Option<Arc<Held>> {
         self.holds.lock().remove(&number)
     }

@@ -100,6 +100,13 @@ impl Error {
         Self::new(Code::NotHeld, Some(lock), message)
     }
 
+    /// `NOT_HELD`: `lock` was released before.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn released(lock: &str) -> Self {
+        Self::not_held(lock, "it was already released")
+    }
+
     /// `UNAVAILABLE`: these of all `count` servers failed.
     pub(crate) fn unavailable(lock: Option<&str>, count: usize, servers: Vec<ServerError>) -> Self {
         let what = match count {

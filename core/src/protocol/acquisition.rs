@@ -79,6 +79,11 @@ impl Acquisition {
         matches!(self.state, State::Released(_) | State::HandedOver | State::Ended) && self.removals.is_empty()
     }
 
+    /// Whether the lock was released without a loss, and its holder knows the outcome. Further calls change nothing then.
+    pub(crate) fn is_released(&self) -> bool {
+        self.state.is_released()
+    }
+
     /// Whether the lock is held at `now`, and if not why.
     ///
     /// # Errors

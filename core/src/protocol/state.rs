@@ -49,6 +49,12 @@ impl State {
         if let Self::Held(hold) = self { Some((hold.owner(), hold.granted)) } else { None }
     }
 
+    /// Whether the lock was released without a loss, and its holder knows the outcome. From then on no call has any other answer
+    /// than [`Error::released`], or nothing to do.
+    pub(super) fn is_released(&self) -> bool {
+        matches!(self, Self::Released(Released { loss: None, reported: true, .. }))
+    }
+
     /// The error of a call that needs the lock held when it isn't.
     pub(super) fn why_not_held(&self, recipe: &Recipe) -> Error {
         let name = recipe.name();
@@ -61,7 +67,7 @@ impl State {
             }
             Self::Releasing(_) => Error::not_held(name, "it is being released"),
             Self::HandedOver => Error::not_held(name, "it was handed over"),
-            _ => Error::not_held(name, "it was already released"),
+            _ => Error::released(name),
         }
     }
 }

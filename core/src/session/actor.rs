@@ -131,6 +131,12 @@ impl LockActor {
         if state.failed { Err(self.panicked()) } else { state.machine.check(Tick::now()) }
     }
 
+    /// Whether the lock was released without a loss, and its holder knows the outcome. Further calls change nothing then.
+    pub(crate) fn is_released(&self) -> bool {
+        let state = self.state.lock();
+        !state.failed && state.machine.is_released()
+    }
+
     /// The time of the next alarm; `None` while an input is being handled.
     #[cfg(feature = "testing")]
     pub(crate) fn wakes_at(&self) -> Option<Tick> {

@@ -141,3 +141,31 @@ fn a_round_without_an_answer_is_undone_and_another_one_is_granted() {
     assert!(held.is_valid());
     assert!(puppet.submitted() >= 3, "acquire, removal, acquire");
 }
+
+#[test]
+fn a_hold_is_released_for_good_once_its_holder_knows_the_outcome() {
+    let puppet = Puppet::new("for-good");
+    let (client, _) = client(&puppet);
+    let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
+    puppet.hold_back();
+    let released = result(held.release());
+    assert!(!held.is_released(), "the release is under way");
+    puppet.answer();
+    released.recv().unwrap().unwrap();
+    assert!(held.is_released());
+    let expected = Error::released("a").to_string();
+    assert_eq!(held.check().unwrap_err().to_string(), expected);
+    assert_eq!(result(held.release()).recv().unwrap().unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn a_hold_that_was_lost_or_handed_over_is_not_released_for_good() {
+    let puppet = Puppet::new("not-for-good");
+    let (client, _) = client(&puppet);
+    let lost = client.lock("lost").ttl(LONG).acquire_blocking().unwrap();
+    let moved = client.lock("moved").ttl(LONG).acquire_blocking().unwrap();
+    moved.hand_over().unwrap();
+    client.close_blocking().unwrap();
+    let _ = lost.release_blocking();
+    assert_eq!((lost.is_released(), moved.is_released()), (false, false));
+}

@@ -43,6 +43,13 @@ impl Held {
         }
     }
 
+    /// Whether the lock was released without a loss, and its holder knows the outcome. From then on every call that needs the lock
+    /// fails with [`Error::released`](crate::Error::released), and a binding can drop the handle.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        !self.is_inherited() && self.actor.is_released()
+    }
+
     /// Stops renewing and forgets the lock without releasing it, with a warning event: what a garbage-collected handle means
     /// in a language where the work may still be running.
     pub fn abandon(&self) {
