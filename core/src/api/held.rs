@@ -289,7 +289,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // In a forked child the lock is the parent's, and its locks may have been copied while taken.
-        if !self.is_inherited() {
+        if !self.is_inherited() && !self.actor.is_released() {
             self.actor.notice_unseen_loss();
             // The caller's runtime may be about to end.
             at_home(|| self.actor.send(Input::Release(0, Manner::Background)));

@@ -198,8 +198,15 @@ impl Lock {
         self.begin(true, Acquirer::Try)
     }
 
+    /// A copy for a call. What this lock has prepared serves its later calls, too.
+    fn for_a_call(&self) -> Self {
+        // The call reports an error.
+        let _ = self.prepared();
+        self.clone()
+    }
+
     fn begin<T: Send + 'static>(&self, tries_once: bool, acquirer: fn(Responder<T>) -> Acquirer) -> Call<T> {
-        let (lock, context) = (self.clone(), self.contexts.last().copied());
+        let (lock, context) = (self.for_a_call(), self.contexts.last().copied());
         Call::new(move |responder| match lock.recipe(tries_once) {
             Ok((session, recipe)) => {
                 let actor = LockActor::begin(session, recipe, context, acquirer(responder));
@@ -265,7 +272,7 @@ impl Lock {
     /// # Errors
     /// `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
     pub fn inspect(&self) -> Call<Option<LockInfo>> {
-        let lock = self.clone();
+        let lock = self.for_a_call();
         Call::new(move |responder| {
             match lock.session() {
                 Ok((session, prepared)) => {
@@ -285,5 +292,20 @@ impl Lock {
 impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lock").field("name", &self.name).field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_used_again_prepares_its_keys_once() {
+        let client = Client::open("memory://prepared").unwrap();
+        let lock = client.lock("nightly");
+        drop(lock.acquire());
+        let keys = || Arc::as_ptr(&lock.recipe(true).unwrap().1.keys);
+        let prepared = lock.prepared.get().map(|prepared| Arc::as_ptr(&prepared.as_ref().unwrap().keys));
+        assert_eq!(prepared, Some(keys()));
     }
 }
