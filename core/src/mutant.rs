@@ -353,6 +353,8 @@ mod planted {
         WinnerNotTakenOut,
         /// A client closes, and what it has sent and not heard of is not taken back.
         CloseLeavesSent,
+        /// An acquire without an answer, on a connection that is given up, is not taken back there.
+        LateAcquireKept,
         /// The first extension on a connection waits until the server has asked for the script.
         FirstExtensionByHash,
         /// The first release on a connection waits until the server has asked for the script.

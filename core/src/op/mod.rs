@@ -158,6 +158,16 @@ impl Op {
         Some(Self::Release { keys: Arc::clone(keys), owner: Arc::clone(owner), leave, single_server })
     }
 
+    /// Whether this operation takes back something that `undo` takes back: the same value, or the same place in the queue.
+    pub(crate) fn takes_back(&self, undo: &Self) -> bool {
+        let Self::Release { keys: undone, owner: value, leave: place, .. } = undo else { return false };
+        match self {
+            Self::Release { keys, owner, leave, .. } => keys == undone && (owner == value || leave.is_some() && leave == place),
+            Self::Leave { keys, entry, .. } => keys == undone && place.as_ref() == Some(entry),
+            _ => false,
+        }
+    }
+
     /// The operation as it is spelled in messages, and in the names of the scripts: a leave is what a release does beside its own.
     #[must_use]
     pub const fn name(&self) -> &'static str {

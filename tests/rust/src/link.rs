@@ -17,6 +17,9 @@ pub enum Fault {
     CutAfterApply,
     /// The connection stays open and the server has answered, but the client never gets another byte.
     SilenceAfterApply,
+    /// The connection stands still before the request, and stays open. What the client wrote arrives when the stalls end, also if
+    /// the client has closed by then.
+    Stall,
 }
 
 /// The proxy's state for every link, shared with its commander.
@@ -52,7 +55,7 @@ impl Sky {
     }
 
     /// Waits until the weather lets bytes of the link pass.
-    fn wait_while_dark(&self, link: &Link, is_dark: fn(&Weather) -> bool) {
+    fn wait_while_dark(&self, link: &Link, is_dark: impl Fn(&Weather) -> bool) {
         let dark = |weather: &mut Weather| is_dark(weather) && !link.closed.load(SeqCst);
         drop(self.changed.wait_while(self.weather(), dark).unwrap());
     }
@@ -69,6 +72,7 @@ pub(crate) struct Link {
     client: TcpStream,
     server: TcpStream,
     closed: AtomicBool,
+    stalled: AtomicBool,
     fate: AtomicU8,
 }
 
@@ -78,7 +82,13 @@ impl Link {
         let server = TcpStream::connect(("127.0.0.1", port))?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
-        let link = Arc::new(Self { client, server, closed: AtomicBool::new(false), fate: AtomicU8::new(CLEAN) });
+        let link = Arc::new(Self {
+            client,
+            server,
+            closed: AtomicBool::new(false),
+            stalled: AtomicBool::new(false),
+            fate: AtomicU8::new(CLEAN),
+        });
         sky.change(|weather| weather.links.push(Arc::clone(&link)));
         link.pass(sky, Self::read_client, Self::write_server);
         link.pass(sky, Self::read_server, Self::write_client);
@@ -101,6 +111,11 @@ impl Link {
             link.close();
             sky.change(|weather| weather.links.retain(|other| !Arc::ptr_eq(other, &link)));
         });
+    }
+
+    /// Lets the bytes pass that stand still. The caller announces a change of the weather.
+    pub(crate) fn end_stall(&self) {
+        self.stalled.store(false, SeqCst);
     }
 
     /// Closes both sides at once. The caller announces a change of the weather, because writers may be waiting for one.
@@ -131,6 +146,7 @@ impl Link {
                     sky.change(|_| {});
                     return Ok(());
                 }
+                Some(Fault::Stall) => self.stalled.store(true, SeqCst),
                 Some(fault) => {
                     let silent = fault == Fault::SilenceAfterApply;
                     self.fate.store(if silent { SILENT } else { DOOMED }, SeqCst);
@@ -173,7 +189,8 @@ impl Link {
     }
 
     fn write_server(&self, sky: &Sky, parcels: Receiver<Parcel>) -> io::Result<()> {
-        self.write(&self.server, &parcels, || sky.wait_while_dark(self, |weather| weather.black_hole))
+        let is_dark = |weather: &Weather| weather.black_hole || self.stalled.load(SeqCst);
+        self.write(&self.server, &parcels, || sky.wait_while_dark(self, is_dark))
     }
 
     fn write_client(&self, sky: &Sky, parcels: Receiver<Parcel>) -> io::Result<()> {

@@ -150,6 +150,16 @@ impl Proxy {
         self.fault(Fault::SilenceAfterApply, requests, needle);
     }
 
+    /// `fault(Fault::Stall, …)`
+    pub fn stall(&self, requests: usize, needle: &str) {
+        self.fault(Fault::Stall, requests, needle);
+    }
+
+    /// Ends the stalls of all connections; what was held back arrives now.
+    pub fn end_stalls(&self) {
+        self.sky.change(|weather| weather.links.iter().for_each(|link| link.end_stall()));
+    }
+
     /// The number of faults ordered last that are still to come.
     pub fn faults_left(&self) -> usize {
         self.sky.weather().fault.as_ref().map_or(0, |(_, left, _)| *left)

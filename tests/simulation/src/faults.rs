@@ -23,6 +23,8 @@ pub(super) enum Fault {
     PauseBehindExtension { client: usize, after: u64 },
     /// A connection breaks behind the next acquire, which may still be read.
     CutBehindAcquire { client: usize, server: usize, read_for: u64 },
+    /// A connection stands still from the next acquire on. The bytes arrive afterwards, whatever the client has done meanwhile.
+    StallWithAcquire { client: usize, server: usize, span: u64 },
     /// A client's machine is suspended; its connections are gone afterwards.
     Suspend { client: usize, span: u64 },
     /// A client is closed behind the next acquire that may join a queue. That acquire takes long to arrive.
@@ -105,6 +107,19 @@ pub(super) fn draw_failovers(plan: &mut Plan, rng: &mut fastrand::Rng) {
     plan.is_calm = false;
 }
 
+/// Draws connections that stand still with an acquire in them, for some of the plans.
+pub(super) fn draw_stalls(plan: &mut Plan, rng: &mut fastrand::Rng) {
+    if rng.u8(..6) > 0 {
+        return;
+    }
+    for _ in 0..rng.usize(1..=4) {
+        let (client, server) = (rng.usize(..plan.clients), rng.usize(..plan.servers));
+        let span = [rng.u64(ms(100)..ms(2_000)), rng.u64(ms(1_000)..ms(8_000))][rng.usize(..2)];
+        plan.faults.push((rng.u64(..plan.busy_us), Fault::StallWithAcquire { client, server, span }));
+    }
+    plan.is_calm = false;
+}
+
 impl World {
     pub(super) fn fault(&mut self, fault: Fault) {
         self.trace(|| format!("FAULT {fault:?}"));
@@ -120,6 +135,9 @@ impl World {
             Fault::PauseBehindExtension { client, after } => self.processes[client].pause_behind_extension = Some(after),
             Fault::CutBehindAcquire { client, server, read_for } => {
                 self.routes[client][server].cut_behind_acquire = Some(read_for);
+            }
+            Fault::StallWithAcquire { client, server, span } => {
+                self.routes[client][server].stall_with_acquire = Some(span);
             }
             Fault::Suspend { client, span } => {
                 self.pause(client, span);

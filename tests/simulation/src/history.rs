@@ -7,6 +7,7 @@ use locktender::op::{Op, Reply, Verdict};
 
 use super::clock::Instant;
 use super::failover::Failover;
+use super::session::Late;
 use super::world::World;
 
 /// A stretch of time in which a handle said it was valid.
@@ -168,7 +169,7 @@ impl World {
     }
 
     /// A server has done an operation.
-    pub(super) fn applied(&mut self, (server, node): (usize, u32), op: &Op, reply: &Reply, orphan: bool) {
+    pub(super) fn applied(&mut self, (server, node): (usize, u32), op: &Op, reply: &Reply, late: Late) {
         self.follow(node, node < self.nodes[server].number, op, reply);
         if let (Op::Acquire { owner, .. } | Op::Confirm { owner, .. }, Verdict::Vote | Verdict::Ok) = (op, &reply.verdict) {
             self.history.attested.entry((owner.clone(), reply.fence)).or_default().insert(server);
@@ -177,13 +178,13 @@ impl World {
         if let (Op::Heal { owner, .. }, Verdict::Ok) = (op, &reply.verdict) {
             self.history.healed.insert((server, owner.clone()));
         }
-        if let (Op::Acquire { owner, .. }, Verdict::Vote, false) = (op, &reply.verdict, orphan)
+        if let (Op::Acquire { owner, .. }, Verdict::Vote, false) = (op, &reply.verdict, late.overtaken)
             && self.history.healed.contains(&(server, owner.clone()))
         {
             self.violate(format!("s{server}: a heal overtook the acquire of {owner}"));
         }
         if let Op::Acquire { owner, .. } | Op::Heal { owner, .. } = op {
-            self.history.written.insert((server, owner.clone()), (self.now, orphan));
+            self.history.written.insert((server, owner.clone()), (self.now, late.orphan));
         }
         // No operation removes a value from a server that a valid hold counts on.
         if let (Op::Release { owner, .. }, Verdict::Ok) = (op, &reply.verdict) {

@@ -31,7 +31,7 @@ const REMEMBERED: usize = 128;
 /// Operations that have ended, by client, acquisition and server.
 pub(super) type Ended = Arc<Mutex<Vec<(usize, usize, Input)>>>;
 
-pub(super) const ROLES: [Role; 2] = [Role::Operations, Role::Listening];
+pub(super) const ROLES: [Role; 3] = [Role::Operations, Role::Listening, Role::Lingering];
 
 /// The client's end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) enum Socket {
 pub(super) struct Way {
     pub(super) connection: Connection,
     /// The sockets, by role.
-    pub(super) sockets: [Socket; 2],
+    pub(super) sockets: [Socket; 3],
     pub(super) attempt: u32,
     was_up: bool,
     /// The instant of the next wake, and the number of its timer.
@@ -58,6 +58,7 @@ pub(super) struct Way {
 }
 
 pub(super) struct Route {
+    primary: Arc<Primary>,
     pub(super) ways: Vec<Way>,
     conn: u32,
     /// The last operations with their tags, for the time when a server reads one.
@@ -68,6 +69,8 @@ pub(super) struct Route {
     pub(super) stalled_until: Instant,
     /// The time for which the next acquire may still be read. The connection breaks behind it.
     pub(super) cut_behind_acquire: Option<u64>,
+    /// The time for which a connection stands still, from the next acquire on.
+    pub(super) stall_with_acquire: Option<u64>,
     /// The end of the last fault on this route.
     pub(super) troubled_until: Instant,
     pub(super) connected_at: Instant,
@@ -91,6 +94,11 @@ impl Way {
         self.sessions.iter().find(|session| session.conn == conn).map_or(0, |session| session.node)
     }
 
+    /// The present purpose of a socket that is open.
+    pub(super) fn role(&self, conn: u32) -> Option<Role> {
+        ROLES.into_iter().find(|role| self.sockets[*role as usize] == Socket::Open(conn))
+    }
+
     /// The server's clock, as the client knows it.
     pub(super) fn server_clock(&self, at: Tick) -> Option<u64> {
         self.connection.server_clock(at)
@@ -102,7 +110,7 @@ impl Route {
         let primary = Arc::new(Primary::new(|_| ()));
         let way = |_| Way {
             connection: Connection::new(Arc::clone(settings), Arc::clone(&primary), rng.u64(..)),
-            sockets: [Socket::Closed; 2],
+            sockets: [Socket::Closed; 3],
             attempt: 0,
             was_up: false,
             alarm: (Instant::MAX, 0),
@@ -111,12 +119,14 @@ impl Route {
         };
         Self {
             ways: (0..ways).map(way).collect(),
+            primary,
             conn: 0,
             asked: VecDeque::new(),
             listener: None,
             subscribed: false,
             stalled_until: 0,
             cut_behind_acquire: None,
+            stall_with_acquire: None,
             troubled_until: 0,
             connected_at: 0,
             era: (0, 0),
@@ -165,6 +175,9 @@ impl World {
         if route.asked.len() > REMEMBERED {
             route.asked.pop_front();
         }
+        if request.op.survives_reconnect() {
+            self.take_back(client, server, &request.op);
+        }
         let ended = Arc::clone(&self.ended);
         self.processes[client].unanswered += 1;
         let receive = move |answer| {
@@ -173,6 +186,15 @@ impl World {
             }
         };
         self.bring_to(client, server, way, Event::Submit(Job::new(request, Completion::new(receive))));
+    }
+
+    /// Tells the connections of a release or a leave, if what it takes back may come late on one of them.
+    fn take_back(&mut self, client: usize, server: usize, op: &Op) {
+        for way in 0..self.routes[client][server].ways.len() {
+            if self.routes[client][server].primary.has_given_up() {
+                self.bring_to(client, server, way, Event::TakeBack(op.clone()));
+            }
+        }
     }
 
     /// Has every connection of a client made that is not there yet: renewals will use them.
@@ -200,6 +222,7 @@ impl World {
             match effect {
                 Effect::Open(role) => self.open(client, server, (way, role)),
                 Effect::Drop(role) => self.drop_socket(client, server, (way, role)),
+                Effect::Linger => self.linger(client, server, way),
                 Effect::Complete(completion, answer) => completion.complete(answer),
                 Effect::Tell(_, Notice::Message(message)) => self.receive(client, server, &message),
                 Effect::Tell(_, notice) => self.set_listening(client, server, notice == Notice::Listening),

@@ -21,6 +21,17 @@ struct Dead {
     /// The time after which no bytes are read from it.
     read_until: Instant,
     broke_at: Instant,
+    /// Whether the network cut it: then nobody can send anything behind what was sent.
+    cut: bool,
+}
+
+/// What an operation may have missed that is read long after its connection was left.
+#[derive(Clone, Copy)]
+pub(super) struct Late {
+    /// Whether a heal may have come before it.
+    pub(super) overtaken: bool,
+    /// Whether nobody could send anything behind it.
+    pub(super) orphan: bool,
 }
 
 pub(super) struct Session {
@@ -34,12 +45,27 @@ pub(super) struct Session {
     /// The time of the last arrival at the server. Bytes arrive no earlier than those before them, and likewise on the way back.
     pub(super) out_at: Instant,
     back_at: Instant,
+    /// The time until which it stands still.
+    pub(super) stalled_until: Instant,
     dead: Option<Dead>,
+    /// The time since which it lingers.
+    lingers_since: Option<Instant>,
 }
 
 impl Session {
     pub(super) fn new(conn: u32, node: u32, now: Instant) -> Self {
-        Self { conn, node, input: Vec::new(), speaks_resp3: false, subscribed: false, out_at: now, back_at: now, dead: None }
+        Self {
+            conn,
+            node,
+            input: Vec::new(),
+            speaks_resp3: false,
+            subscribed: false,
+            out_at: now,
+            back_at: now,
+            stalled_until: 0,
+            dead: None,
+            lingers_since: None,
+        }
     }
 
     /// The time until which bytes are read from it, if it is dead.
@@ -65,13 +91,17 @@ impl World {
         if session.read_until().is_some_and(|until| until < now) {
             return;
         }
-        let orphan = session.dead.as_ref().is_some_and(|dead| dead.broke_at + STRAGGLES < now);
+        let left_at = session.dead.as_ref().map(|dead| dead.broke_at).or(session.lingers_since);
+        let late = Late {
+            overtaken: left_at.is_some_and(|at| at + STRAGGLES < now),
+            orphan: session.dead.as_ref().is_some_and(|dead| dead.cut && dead.broke_at + STRAGGLES < now),
+        };
         session.input.extend(bytes);
         let input = std::mem::take(&mut session.input);
         let mut rest = &input[..];
         while let Some((words, length)) = resp::command(rest) {
             rest = &rest[length..];
-            let answer = self.serve(client, (server, number), (way, conn), &words, orphan);
+            let answer = self.serve(client, (server, number), (way, conn), &words, late);
             self.answer(client, server, (way, conn), &answer, None);
         }
         let rest = rest.to_vec();
@@ -84,7 +114,7 @@ impl World {
         self.routes[client][server].ways[way.0].sessions.iter_mut().find(|session| session.conn == conn)
     }
 
-    fn serve(&mut self, client: usize, at: (usize, u32), (way, conn): (Way, u32), words: &[String], orphan: bool) -> String {
+    fn serve(&mut self, client: usize, at: (usize, u32), (way, conn): (Way, u32), words: &[String], late: Late) -> String {
         let (server, now) = (at.0, self.now);
         let (command, argument) = (words[0].as_str(), words.get(1).map(String::as_str).unwrap_or_default());
         match command {
@@ -117,7 +147,7 @@ impl World {
                     self.violate(format!("c{client}-s{server}: nobody understands {:?}", &words[2..]));
                     return "-ERR wrong arguments\r\n".to_owned();
                 };
-                self.perform(client, at, &op, orphan)
+                self.perform(client, at, &op, late)
             }
             _ => {
                 self.violate(format!("c{client}-s{server}: nobody understands {words:?}"));
@@ -127,7 +157,7 @@ impl World {
     }
 
     /// Does an operation; gives the answer of the script.
-    fn perform(&mut self, client: usize, at: (usize, u32), op: &Op, orphan: bool) -> String {
+    fn perform(&mut self, client: usize, at: (usize, u32), op: &Op, late: Late) -> String {
         let (server, now) = (at.0, self.now);
         // The first half of an extension that touches the lock alone names no fence, and does nothing where the lock isn't ours.
         let asked = self.with_fence(client, server, op);
@@ -149,7 +179,7 @@ impl World {
         if let Err(why) = verdict {
             self.violate(why);
         }
-        self.applied(at, op, &reply, orphan);
+        self.applied(at, op, &reply, late);
         self.asked(client, op);
         self.served(op, &reply);
         self.prolonged((client, server), tag, op, &reply);
@@ -166,7 +196,7 @@ impl World {
             let takes = self.latency();
             let (now, stalled) = (self.now, self.routes[client][server].stalled_until);
             let Some(session) = self.session(client, server, way, conn).filter(|session| session.dead.is_none()) else { return };
-            session.back_at = (now + takes).max(stalled).max(session.back_at);
+            session.back_at = (now + takes).max(stalled).max(session.stalled_until).max(session.back_at);
             let at = session.back_at;
             let message = message.map(str::to_owned);
             self.queue.add(at, Happening::Return { client, server, way, conn, bytes: piece.to_vec(), message });
@@ -213,7 +243,7 @@ impl World {
             let is_cut = |session: &Session| node.is_none_or(|node| session.node == node);
             let gone: Vec<u32> = cut.sessions.iter().filter(|session| is_cut(session)).map(|session| session.conn).collect();
             for session in cut.sessions.iter_mut().filter(|session| gone.contains(&session.conn)) {
-                let dead = session.dead.get_or_insert(Dead { read_until: now + read_for, broke_at: now });
+                let dead = session.dead.get_or_insert(Dead { read_until: now + read_for, broke_at: now, cut: true });
                 dead.read_until = dead.read_until.min(now + read_for);
             }
             for (role, socket) in ROLES.into_iter().zip(&mut cut.sockets) {
@@ -235,8 +265,8 @@ impl World {
 
     /// A client notices that its connection is gone.
     pub(super) fn broken(&mut self, client: usize, server: usize, way: Way, conn: u32) {
-        if self.routes[client][server].ways[way.0].sockets[way.1 as usize] == Socket::Open(conn) {
-            self.bring_to(client, server, way.0, Event::Closed(way.1, None));
+        if let Some(role) = self.routes[client][server].ways[way.0].role(conn) {
+            self.bring_to(client, server, way.0, Event::Closed(role, None));
         }
     }
 
@@ -247,14 +277,40 @@ impl World {
         self.trace(|| format!("  c{client}-s{server} connection {conn} broke"));
         let now = self.now;
         let closes = self.processes[client].closed;
-        let read_for = if closes || self.rng.bool() { ms(10_000) } else { 0 };
+        let read_for = if closes || way.1 == Role::Lingering || self.rng.bool() { ms(10_000) } else { 0 };
         if !self.routes[client][server].ways[way.0].is_over() {
             self.routes[client][server].broke_at = now;
         }
         let Some(session) = self.session(client, server, way, conn) else { return };
         if session.dead.is_none() {
-            session.dead = Some(Dead { read_until: now + read_for, broke_at: now });
+            session.dead = Some(Dead { read_until: now + read_for, broke_at: now, cut: false });
             self.disturb(client, server, 0);
+        }
+    }
+
+    /// A client gives a socket up that is silent, and leaves it open.
+    pub(super) fn linger(&mut self, client: usize, server: usize, way: usize) {
+        self.drop_socket(client, server, (way, Role::Lingering));
+        let now = self.now;
+        let lingers = &mut self.routes[client][server].ways[way];
+        let socket = std::mem::replace(&mut lingers.sockets[Role::Operations as usize], Socket::Closed);
+        lingers.sockets[Role::Lingering as usize] = socket;
+        let Socket::Open(conn) = socket else { return };
+        self.trace(|| format!("  c{client}-s{server} connection {conn} lingers"));
+        self.routes[client][server].broke_at = now;
+        if let Some(session) = self.session(client, server, (way, Role::Lingering), conn) {
+            session.lingers_since = Some(now);
+        }
+        self.disturb(client, server, 0);
+    }
+
+    /// Nothing passes on one socket, from now on. The bytes arrive afterwards, in order.
+    pub(super) fn stall_socket(&mut self, client: usize, server: usize, (way, conn): (Way, u32), span: u64) {
+        let until = self.now + span;
+        self.trace(|| format!("  c{client}-s{server} connection {conn} stands still"));
+        self.disturb(client, server, span);
+        if let Some(session) = self.session(client, server, way, conn) {
+            session.stalled_until = until;
         }
     }
 }

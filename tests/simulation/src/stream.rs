@@ -23,7 +23,8 @@ impl World {
             let (command, behind) = rest.split_at(length);
             rest = behind;
             let script = words.get(1).and_then(|word| resp::script(word));
-            if script.is_some_and(|script| script != "greet") {
+            // What takes back an acquire follows it, wherever that went.
+            if script.is_some_and(|script| script != "greet") && way.1 != Role::Lingering {
                 let node = self.routes[client][server].ways[way.0].node();
                 self.writes_to(client, server, node);
             }
@@ -33,6 +34,9 @@ impl World {
             let is_acquire = matches!(op, Some(Op::Acquire { .. }));
             let cut = self.routes[client][server].cut_behind_acquire.take_if(|_| is_acquire);
             let on_its_way = cut.map_or(held_up, |read_for| self.rng.u64(..=read_for));
+            if let Some(span) = self.routes[client][server].stall_with_acquire.take_if(|_| is_acquire) {
+                self.stall_socket(client, server, (way, conn), span);
+            }
             self.send(client, server, (way, conn), command, on_its_way);
             if let Some(read_for) = cut {
                 self.disturb(client, server, 0);
@@ -48,7 +52,7 @@ impl World {
             let route = &mut self.routes[client][server];
             let stalled = route.stalled_until;
             let Some(session) = route.ways[way.0].sessions.iter_mut().find(|session| session.conn == conn) else { return };
-            session.out_at = (self.now + takes).max(stalled).max(session.out_at) + held_up;
+            session.out_at = (self.now + takes).max(stalled).max(session.stalled_until).max(session.out_at) + held_up;
             self.queue.add(session.out_at, Happening::Arrive { client, server, way, conn, bytes: piece.to_vec() });
         }
     }
@@ -71,18 +75,17 @@ impl World {
         let mut rest = bytes;
         while !rest.is_empty() {
             let reader = &mut self.routes[client][server].ways[way.0];
-            let buffers = reader.connection.buffers(way.1).filter(|_| reader.sockets[way.1 as usize] == Socket::Open(conn));
-            let Some(buffers) = buffers else {
-                if let Some(message) = message {
-                    self.notice_is_lost(client, message);
-                }
-                return;
-            };
+            let role = reader.role(conn);
+            if let Some(message) = message.filter(|_| role.is_none_or(|role| role == Role::Lingering)) {
+                self.notice_is_lost(client, message);
+            }
+            let reader = &mut self.routes[client][server].ways[way.0];
+            let Some((role, buffers)) = role.and_then(|role| Some((role, reader.connection.buffers(role)?))) else { return };
             let room = buffers.room();
             let count = rest.len().min(room.len());
             room[..count].copy_from_slice(&rest[..count]);
             rest = &rest[count..];
-            self.bring_to(client, server, way.0, Event::Read(way.1, count));
+            self.bring_to(client, server, way.0, Event::Read(role, count));
         }
     }
 

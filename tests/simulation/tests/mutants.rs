@@ -24,7 +24,7 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::CloseLeavesSent, 6),
     (Mutant::EraNotShared, 47),
     (Mutant::ExpiryUnnoticed, 228),
-    (Mutant::ExtendOutlasts, 409),
+    (Mutant::ExtendOutlasts, 1_360),
     (Mutant::FairNewcomerPasses, 105),
     (Mutant::FairPassed, 8),
     (Mutant::FirstRoleTrustsTtl, 8),

@@ -99,6 +99,10 @@ const KEPT: &[(u64, &str)] = &[
         3148,
         "a promoted node still had the lock for a holder that had released it, and the hold was expected to be written over that",
     ),
+    (
+        50620,
+        "an acquire that was given up on a connection that went on was taken back on another one, and read when that was long over",
+    ),
     (40086, "a vote from before a failover was answered behind it, and its loss was expected to be none"),
 ];
 

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use crate::clock::Tick;
 use crate::io::reactor::LazyReactor;
 use crate::io::runtime::{is_on_this_thread, of_the_caller};
+use crate::op::Op;
 use crate::server::redis::connection::effect::Input;
 use crate::server::redis::connection::failure::closed;
 use crate::server::redis::connection::listener::ChannelListener;
@@ -74,6 +75,9 @@ impl Routes {
     }
 
     pub(crate) fn submit(&self, job: Job) {
+        if job.request.op.survives_reconnect() && self.primary.has_given_up() {
+            self.take_back(&job.request.op);
+        }
         if is_on_this_thread()
             && let Some(reactor_task) = self.driven_by_threads()
         {
@@ -162,6 +166,18 @@ impl Routes {
         let _ = self.background.send(Input::Wake);
         for route in self.per_runtime.load().iter() {
             let _ = route.inbox.send(Input::Wake);
+        }
+    }
+
+    /// Tells every connection of a release or a leave: what it takes back may come late on another one.
+    fn take_back(&self, op: &Op) {
+        if let Some(reactor_task) = self.made() {
+            reactor_task.take_back(op.clone());
+        }
+        // A route that has ended has no socket.
+        let _ = self.background.send(Input::TakeBack(op.clone()));
+        for route in self.per_runtime.load().iter() {
+            let _ = route.inbox.send(Input::TakeBack(op.clone()));
         }
     }
 

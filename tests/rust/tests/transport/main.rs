@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of one program")]
 
 mod connect;
+mod late;
 mod link;
 mod listen;
 mod network;

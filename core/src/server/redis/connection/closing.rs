@@ -24,6 +24,7 @@ impl Connection {
             }
             out.extend(given_up.into_iter().map(|job| job.end(Err(closed(true)))));
         }
+        self.take_all_back(now);
     }
 
     /// Starts a close. Releases have a moment to leave, also those that wait for a connection.
@@ -45,16 +46,18 @@ impl Connection {
 
     /// Whether a close has something to wait for.
     fn is_awaited(&self) -> bool {
-        match &self.state {
-            State::Down | State::Opening(_) | State::Greeting(_) => !self.backlog.is_empty(),
-            State::Up(conversation) => conversation.pipeline.is_busy(),
-            State::Over => false,
-        }
+        self.lingering.is_some()
+            || match &self.state {
+                State::Down | State::Opening(_) | State::Greeting(_) => !self.backlog.is_empty(),
+                State::Up(conversation) => conversation.pipeline.is_busy(),
+                State::Over => false,
+            }
     }
 
     /// Gives up the socket and all operations that still wait.
     fn end(&mut self, now: Tick, out: &mut Vec<Effect>) {
         self.backlog.refuse(&closed(false), |_| true, out);
+        self.stop_lingering(out);
         let state = std::mem::replace(&mut self.state, State::Over);
         if let State::Up(mut conversation) = state {
             self.primary.disconnected(conversation.era, now);

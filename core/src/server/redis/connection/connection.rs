@@ -3,7 +3,6 @@
 //! A transport brings events as [`Input`]s, lends its sockets the [`Buffers`], and carries out the [`Effect`]s in order. After each
 //! input it writes the bytes that the buffers have to write, and it wakes the connection at [`Connection::wake_at`].
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -16,12 +15,12 @@ use crate::server::redis::connection::backoff::Backoff;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::conversation::{Conversation, Said};
 use crate::server::redis::connection::effect::{Effect, Input, Role};
-use crate::server::redis::connection::failure::{
-    broke_by, closed, disconnected, is_servers_fault, no_answer, no_connection, too_late,
-};
+use crate::server::redis::connection::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
 use crate::server::redis::connection::handshake::Handshake;
+use crate::server::redis::connection::leaving::Why;
+use crate::server::redis::connection::lingering::Lingering;
 use crate::server::redis::connection::pipeline::{Job, Landing};
-use crate::server::redis::connection::primary::Primary;
+use crate::server::redis::connection::primary::{GivenUp, Primary};
 use crate::server::redis::connection::subscriber::{Question, Subscriber};
 use crate::server::redis::settings::Settings;
 
@@ -44,6 +43,9 @@ pub struct Connection {
     pub(super) peer: Option<SocketAddr>,
     pub(super) rng: fastrand::Rng,
     pub(super) state: State,
+    /// The socket that was given up last, while the server may still read from it.
+    pub(super) lingering: Option<Lingering>,
+    pub(super) given_up_here: Option<GivenUp>,
     /// The operations that wait for a socket: none while the connection is up.
     pub(super) backlog: Backlog,
     pub(super) backoff: Backoff,
@@ -72,6 +74,8 @@ impl Connection {
             peer: None,
             rng: fastrand::Rng::with_seed(seed),
             state: State::Down,
+            lingering: None,
+            given_up_here: None,
             backlog: Backlog::new(),
             backoff: Backoff::default(),
             last_failure: None,
@@ -90,12 +94,13 @@ impl Connection {
         let state = match &self.state {
             State::Up(conversation) => conversation.pipeline.due(),
             State::Greeting(handshake) => handshake.until(),
-            State::Down if self.is_wanted(self.backs_off_until()) => self.backs_off_until(),
-            State::Down | State::Opening(_) => Tick::NEVER,
+            State::Down => self.connects_at(),
+            State::Opening(_) => Tick::NEVER,
             State::Over => return Tick::NEVER,
         };
         let subscriber = self.subscriber.as_ref().map_or(Tick::NEVER, Subscriber::wake_at);
-        state.min(self.backlog.due()).min(subscriber).min(self.closing.unwrap_or(Tick::NEVER))
+        let lingering = self.lingering.as_ref().map_or(Tick::NEVER, Lingering::until);
+        state.min(self.backlog.due()).min(subscriber).min(lingering).min(self.closing.unwrap_or(Tick::NEVER))
     }
 
     /// Whether the connection is closed and has no work left.
@@ -117,11 +122,13 @@ impl Connection {
 
     /// Whether a caller waits for an answer, or bytes are to be written.
     pub(crate) fn is_busy(&self) -> bool {
-        match &self.state {
-            State::Greeting(_) => true,
-            State::Up(conversation) => conversation.pipeline.is_busy() || !conversation.buffers.unwritten().is_empty(),
-            State::Down | State::Opening(_) | State::Over => false,
-        }
+        let is_unwritten = self.lingering.as_ref().is_some_and(Lingering::has_unwritten);
+        is_unwritten
+            || match &self.state {
+                State::Greeting(_) => true,
+                State::Up(conversation) => conversation.pipeline.is_busy() || !conversation.buffers.unwritten().is_empty(),
+                State::Down | State::Opening(_) | State::Over => false,
+            }
     }
 
     /// Whether an answer is to come that may say: send this command again, before any other.
@@ -132,6 +139,7 @@ impl Connection {
     /// The buffers of an open socket.
     pub fn buffers(&mut self, role: Role) -> Option<&mut Buffers> {
         match (role, &mut self.state) {
+            (Role::Lingering, _) => self.lingering.as_mut().map(Lingering::buffers),
             (Role::Listening, _) => self.subscriber.as_mut().and_then(Subscriber::buffers),
             (Role::Operations, State::Greeting(handshake)) => Some(&mut handshake.buffers),
             (Role::Operations, State::Up(conversation)) => Some(&mut conversation.buffers),
@@ -169,6 +177,10 @@ impl Connection {
             Input::Closed(Role::Listening, why) => {
                 self.bring_to_second(|subscriber, chance| subscriber.closed(why, now, chance, out));
             }
+            Input::Opened(Role::Lingering) | Input::Unopened(Role::Lingering, _) => (),
+            Input::Read(Role::Lingering, count) => self.read_lingering(count, now, out),
+            Input::Closed(Role::Lingering, _) => self.stop_lingering(out),
+            Input::TakeBack(op) => self.take_back(&op, now),
             Input::Wake => self.wake(now, out),
             Input::GiveUp => self.give_up(now, out),
             Input::Close => self.close(now, out),
@@ -176,6 +188,7 @@ impl Connection {
         self.attend(now);
         self.pursue(now, out);
         self.end_if_over(now, out);
+        self.count_given_up();
     }
 
     fn submit(&mut self, job: Job, now: Tick, out: &mut Vec<Effect>) {
@@ -200,21 +213,18 @@ impl Connection {
         self.backoff.until(self.primary.greeted_at())
     }
 
-    /// Whether there should be a connection at that time.
-    fn is_wanted(&self, at: Tick) -> bool {
-        self.wanted
-            || at < self.tended_until
-            || !self.backlog.is_empty()
-            || self.subscriber.as_ref().is_some_and(Subscriber::wants_first)
+    /// The time of the next attempt to connect, if one is wanted then. After a close only releases are worth it.
+    fn connects_at(&self) -> Tick {
+        let at = self.backs_off_until();
+        let is_open = self.closing.is_none();
+        let wanted = self.wanted || at < self.tended_until || self.subscriber.as_ref().is_some_and(Subscriber::wants_first);
+        if is_open && wanted || !self.backlog.is_empty() { at } else { Tick::NEVER }
     }
 
-    /// Starts connecting, if a connection is wanted and the back-off allows it.
+    /// Starts connecting, if it is time.
     fn pursue(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        // After a close only releases wait.
-        let worth_it = self.closing.is_none_or(|until| now < until && !self.backlog.is_empty());
-        // As `wake_at` asks: a wake that comes late, as after a pause of the process, must not find it unwanted and be set again.
-        let due = self.backs_off_until();
-        if matches!(self.state, State::Down) && now >= due && self.is_wanted(due) && worth_it {
+        let in_time = self.closing.is_none_or(|until| now < until);
+        if matches!(self.state, State::Down) && now >= self.connects_at() && in_time {
             self.wanted = false;
             self.state = State::Opening(now);
             out.push(Effect::Open(Role::Operations));
@@ -260,7 +270,7 @@ impl Connection {
                     Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
                     Landing::Heard(question, value, _) => self.heard(question, value, now, out),
                     Landing::Late => {}
-                    Landing::Broken(error) => self.broken(&refusal::failure(&error, true), now, out),
+                    Landing::Broken(error) => self.broken(&refusal::failure(&error, true), Why::Useless, now, out),
                 },
             }
         }
@@ -298,50 +308,7 @@ impl Connection {
         out.push(job.end(answer));
         // A primary that became a replica stays one. Only resolving the name and connecting again finds its successor.
         if let Some(fault) = fault.filter(|fault| fault.kind == FailureKind::ReadOnly) {
-            self.leave(&fault, false, now, out);
-        }
-    }
-
-    fn closed(&mut self, why: Option<io::Error>, now: Tick, out: &mut Vec<Effect>) {
-        match &mut self.state {
-            State::Greeting(handshake) => {
-                let failure = handshake.closed(why);
-                out.push(Effect::Drop(Role::Operations));
-                self.unconnected(&failure, now, out);
-            }
-            State::Up(_) => self.broken(&broke_by(why), now, out),
-            State::Down | State::Opening(_) | State::Over => {}
-        }
-    }
-
-    /// The socket is of no use any more.
-    fn broken(&mut self, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
-        let State::Up(conversation) = &self.state else { return };
-        let useful = conversation.pipeline.answered();
-        if conversation.pipeline.is_busy() {
-            out.extend(self.primary.health.failed(failure).map(Effect::Report));
-        }
-        self.leave(failure, useful, now, out);
-    }
-
-    /// Gives the socket up. Releases wait for the next one; the outcome of the other operations is unknown.
-    pub(super) fn leave(&mut self, failure: &Failure, useful: bool, now: Tick, out: &mut Vec<Effect>) {
-        let State::Up(mut conversation) = std::mem::replace(&mut self.state, State::Down) else { return };
-        out.push(Effect::Drop(Role::Operations));
-        self.primary.disconnected(conversation.era, now);
-        self.backoff.broke(now, useful, self.rng.f64());
-        self.last_failure = Some(Failure::not_applied(failure.kind, failure.message.clone()));
-        let unknown = Failure { maybe_applied: true, ..failure.clone() };
-        for job in conversation.pipeline.take(|_| true) {
-            if job.request.op.survives_reconnect() && now < job.request.deadline {
-                self.backlog.push(Job { repeated: true, ..job });
-            } else {
-                out.push(job.end(Err(unknown.clone())));
-            }
-        }
-        self.forget_listener(out, Subscriber::is_over);
-        if let Some(subscriber) = &mut self.subscriber {
-            subscriber.disconnected(failure, now, out);
+            self.leave(&fault, (false, Why::Useless), now, out);
         }
     }
 
@@ -353,6 +320,9 @@ impl Connection {
             let failure = handshake.late();
             out.push(Effect::Drop(Role::Operations));
             self.unconnected(&failure, now, out);
+        }
+        if self.lingering.as_ref().is_some_and(|lingering| now >= lingering.until()) {
+            self.stop_lingering(out);
         }
         if now >= self.backlog.due() {
             self.backlog.refuse(&no_connection(self.last_failure.as_ref()), |job| job.request.deadline <= now, out);
@@ -368,7 +338,7 @@ impl Connection {
             out.extend(overdue.late.into_iter().map(|job| job.end(Err(failure.clone()))));
         }
         if half_open | self.listens_in_vain(now, out) {
-            self.broken(&disconnected(), now, out);
+            self.broken(&disconnected(), Why::Silent, now, out);
         }
     }
 }

@@ -77,6 +77,9 @@ impl Test {
             Effect::Drop(Role::Operations) => "drop",
             Effect::Open(Role::Listening) => "open to listen",
             Effect::Drop(Role::Listening) => "drop listening",
+            Effect::Open(Role::Lingering) => "open to linger",
+            Effect::Drop(Role::Lingering) => "drop lingering",
+            Effect::Linger => "linger",
             Effect::Complete(completion, answer) => {
                 completion.complete(answer);
                 "complete"
@@ -103,13 +106,21 @@ impl Test {
     }
 
     pub(in super::super) fn says(&mut self, bytes: &str) {
-        let Some(buffers) = self.connection.buffers(Role::Operations) else { panic!("there is no socket to say it on") };
+        self.says_on(Role::Operations, bytes);
+    }
+
+    pub(in super::super) fn says_on(&mut self, role: Role, bytes: &str) {
+        let Some(buffers) = self.connection.buffers(role) else { panic!("there is no socket to say it on") };
         buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
-        self.bring(Input::Read(Role::Operations, bytes.len()));
+        self.bring(Input::Read(role, bytes.len()));
     }
 
     pub(in super::super) fn wrote(&mut self) -> String {
-        let Some(buffers) = self.connection.buffers(Role::Operations) else { return String::new() };
+        self.wrote_on(Role::Operations)
+    }
+
+    pub(in super::super) fn wrote_on(&mut self, role: Role) -> String {
+        let Some(buffers) = self.connection.buffers(role) else { return String::new() };
         let written = String::from_utf8_lossy(buffers.unwritten()).into_owned();
         buffers.wrote(written.len());
         written
@@ -117,7 +128,11 @@ impl Test {
 
     /// The operations that were written since the last time, with their owners.
     pub(in super::super) fn sent(&mut self) -> Vec<String> {
-        let written = format!("\r\n{}", self.wrote());
+        self.sent_on(Role::Operations)
+    }
+
+    pub(in super::super) fn sent_on(&mut self, role: Role) -> Vec<String> {
+        let written = format!("\r\n{}", self.wrote_on(role));
         let mut sent = Vec::new();
         for command in written.split("\r\n*").skip(1) {
             let words: Vec<&str> = command.split("\r\n").skip(2).step_by(2).collect();
@@ -309,7 +324,7 @@ fn an_answer_that_does_not_come_ends_the_operation_and_a_silent_socket_too() {
             assert_eq!((test.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::Other, true))));
         }
         assert_eq!(test.until_due(), TIMEOUT);
-        let expected: &[&str] = if silent { &["failed", "complete", "complete", "drop"] } else { &["failed", "complete"] };
+        let expected: &[&str] = if silent { &["failed", "complete", "complete", "linger"] } else { &["failed", "complete"] };
         assert_eq!(test.effects(), expected);
         assert_eq!(kind(&answered), Some((FailureKind::Timeout, true)));
     }

@@ -11,6 +11,7 @@ use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::pipeline::{Job, Pipeline};
 use crate::server::redis::connection::subscriber::Question;
+use crate::server::{Completion, Request};
 
 /// One socket whose server knows this client.
 pub(crate) struct Conversation {
@@ -57,6 +58,15 @@ impl Conversation {
         let form = if is_urgent && !self.pipeline.knows_script(op) { Form::ByText } else { form };
         codec::command(op, self.pipeline.greeting(), form).write(self.buffers.output.end());
         self.pipeline.push(job, form, now);
+    }
+
+    /// Sends an operation if it takes back what was given up on this socket, and only once: there nothing can overtake it.
+    pub(crate) fn take_back(&mut self, op: &Op, until: Tick, now: Tick) {
+        let takes_back = self.pipeline.has_given_up() && self.pipeline.undo().any(|undo| op.takes_back(undo));
+        if takes_back && !self.pipeline.has_in_flight(op) && !mutant!(LateAcquireKept) {
+            let job = Job::new(Request::new(op.clone(), until), Completion::new(|_| ()));
+            self.send(job, Form::BySha, now);
+        }
     }
 
     /// Asks whether the server is still in the era that it was greeted in.

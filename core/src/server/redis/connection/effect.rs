@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use crate::op::{Answer, Failure};
+use crate::op::{Answer, Failure, Op};
 use crate::server::redis::ServerState;
 use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::pipeline::Job;
@@ -17,6 +17,8 @@ pub enum Role {
     Operations,
     /// Messages alone, where the server can't send both on one socket.
     Listening,
+    /// None any more: the socket was given up, and the server may still read what was written to it.
+    Lingering,
 }
 
 /// An event for a connection.
@@ -35,6 +37,8 @@ pub enum Input {
     Read(Role, usize),
     /// The socket is closed: by the peer, or by an error.
     Closed(Role, Option<io::Error>),
+    /// A release or a leave that was submitted to any connection to the server: what it takes back may be on its way here.
+    TakeBack(Op),
     /// The time of `wake_at` has come, or is over.
     Wake,
     /// From here on only releases count.
@@ -51,6 +55,8 @@ pub enum Effect {
     Look(SocketAddr),
     /// Close the socket, or give up the attempt to open one.
     Drop(Role),
+    /// Keep the socket for operations open as the lingering one. One that lingers already is closed.
+    Linger,
     /// End an operation.
     Complete(Completion, Answer),
     /// Give a listener a notice.
@@ -65,6 +71,7 @@ impl fmt::Debug for Effect {
             Self::Open(role) => write!(f, "Open({role:?})"),
             Self::Look(peer) => write!(f, "Look({peer})"),
             Self::Drop(role) => write!(f, "Drop({role:?})"),
+            Self::Linger => f.write_str("Linger"),
             Self::Complete(_, answer) => write!(f, "Complete({answer:?})"),
             Self::Tell(_, notice) => write!(f, "Tell({notice:?})"),
             Self::Report(state) => write!(f, "Report({state:?})"),

@@ -14,6 +14,7 @@ use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::conversation::Conversation;
 use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::leaving::Why;
 use crate::server::redis::connection::pipeline::Pipeline;
 
 /// The pause between two looks for a successor.
@@ -57,7 +58,7 @@ impl Connection {
         let why = "another node answers for the server now, and the connection to the old one was given up";
         let failure = || Failure::unknown(FailureKind::Disconnected, why);
         if matches!(&self.state, State::Up(conversation) if conversation.era != era && !mutant!(EraNotShared)) {
-            self.leave(&failure(), true, now, out);
+            self.leave(&failure(), (true, Why::Useless), now, out);
         }
         if self.subscriber.as_ref().is_some_and(|subscriber| subscriber.is_of_another(era)) {
             self.bring_to_second(|subscriber, chance| subscriber.follow(failure(), now, chance, out));
@@ -96,7 +97,7 @@ impl Connection {
         let mut shown = greeting.clone();
         if shown.replication(info).is_err() || shown.era_id() != greeting.era_id() {
             let why = "the server is not in the era any more in which it was greeted";
-            self.leave(&Failure::unknown(FailureKind::Disconnected, why), true, now, out);
+            self.leave(&Failure::unknown(FailureKind::Disconnected, why), (true, Why::Useless), now, out);
         }
     }
 

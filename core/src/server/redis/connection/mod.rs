@@ -4,7 +4,7 @@
 //! [`Connection`](connection::Connection) takes the inputs and gives the effects of `effect`. A transport carries the effects out,
 //! and calls nothing else here but its `buffers`. A `handshake` comes first on every socket, and gives the server's `greeting`; a
 //! `conversation` comes after it. A `pipeline` has the commands that were sent. Operations in the `backlog` wait for a connection. The `backoff`
-//! says when to try again. All connections to a server share what is known of its `primary`: the `eras`, its `health` and its `server_clock`. The
+//! says when to try again, and a socket that was given up goes on `lingering`. All connections to a server share what is known of its `primary`: the `eras`, its `health` and its `server_clock`. The
 //! `subscriber` decides how to listen; `listening` is the second connection that
 //! some servers need for that.
 
@@ -22,6 +22,8 @@ mod following;
 pub(crate) mod handshake;
 pub(crate) mod health;
 pub(crate) mod idle_check;
+mod leaving;
+mod lingering;
 mod listen;
 pub(crate) mod listener;
 pub(crate) mod listening;

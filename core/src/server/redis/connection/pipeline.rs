@@ -102,6 +102,8 @@ pub(crate) struct Pipeline {
     known: Vec<&'static Script>,
     /// The number of commands that find out whether the server knows another script.
     probes: usize,
+    /// The number of commands that were given up, may have written something, and have no answer.
+    given_up: usize,
     /// The start of the present look at the late answers that still count, and the count of reads at that time.
     watched: Option<(Tick, u64)>,
     /// More time for operations that are overdue, so that answers that are already there can be read; and the count of reads when
@@ -112,8 +114,8 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     pub(crate) fn new(greeting: Greeting, response_timeout: Duration) -> Self {
         let (commands, known) = (VecDeque::new(), Vec::new());
-        let (reads, answered, probes, watched, more) = (0, false, 0, None, None);
-        Self { commands, reads, greeting, response_timeout, answered, known, probes, watched, more }
+        let (reads, answered, probes, given_up, watched, more) = (0, false, 0, 0, None, None);
+        Self { commands, reads, greeting, response_timeout, answered, known, probes, given_up, watched, more }
     }
 
     /// What the server told of itself in the handshake.
@@ -183,8 +185,9 @@ impl Pipeline {
         if command.job.as_ref().is_some_and(|job| codec::is_about_another(&job.request.op, &value)) {
             return out_of_step("an answer came that belongs to the operation of another owner");
         }
-        let Some(Command { job, form, question, at, probes, .. }) = self.commands.pop_front() else { return Landing::Late };
+        let Some(Command { job, form, undo, question, at, probes, .. }) = self.commands.pop_front() else { return Landing::Late };
         self.probes -= usize::from(probes.is_some());
+        self.given_up -= usize::from(undo.is_some());
         let is_unknown = matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT");
         if is_unknown {
             self.known.retain(|known| !probes.is_some_and(|probed| ptr::eq(*known, probed)));
@@ -250,6 +253,7 @@ impl Pipeline {
                 continue;
             }
             command.undo = job.request.op.undo();
+            self.given_up += usize::from(command.undo.is_some());
             overdue.late.extend(command.job.take());
         }
         overdue
@@ -277,10 +281,37 @@ impl Pipeline {
         self.commands.iter_mut().filter_map(|command| command.job.take_if(|job| fits(job))).collect()
     }
 
+    /// Takes all operations in flight, and keeps in mind what undoes them.
+    pub(crate) fn take_all(&mut self) -> Vec<Job> {
+        let jobs = self.commands.iter_mut().filter_map(|command| {
+            let job = command.job.take()?;
+            command.undo = job.request.op.undo();
+            self.given_up += usize::from(command.undo.is_some());
+            Some(job)
+        });
+        jobs.collect()
+    }
+
+    /// Whether an operation was given up that may have to be taken back.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up > 0
+    }
+
+    /// The operations that undo those which were given up and have no answer.
+    pub(crate) fn undo(&self) -> impl Iterator<Item = &Op> {
+        self.commands.iter().filter_map(|command| command.undo.as_ref())
+    }
+
+    /// Whether this operation was sent, and is waited for.
+    pub(crate) fn has_in_flight(&self, op: &Op) -> bool {
+        self.commands.iter().any(|command| command.job.as_ref().is_some_and(|job| job.request.op == *op))
+    }
+
     /// Gives up the operations in flight that don't survive a close. Gives them, and the operations that undo writes of unanswered
     /// ones.
     pub(crate) fn give_up(&mut self) -> (Vec<Job>, Vec<Op>) {
         let given_up = self.take(|job| !job.request.op.survives_reconnect());
+        self.given_up = 0;
         let earlier = self.commands.iter_mut().filter_map(|command| command.undo.take());
         let undo = earlier.chain(given_up.iter().filter_map(|job| job.request.op.undo())).collect();
         (given_up, undo)

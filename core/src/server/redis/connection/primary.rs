@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::clock::Tick;
@@ -24,6 +24,17 @@ pub struct Primary {
     number: AtomicU64,
     /// The time in microseconds at which a connection was greeted last.
     greeted_at: AtomicU64,
+    /// The number of connections on which something was given up.
+    given_up: AtomicUsize,
+}
+
+/// A connection on which something was given up that may come late. It counts until this is dropped.
+pub(crate) struct GivenUp(Arc<Primary>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.given_up.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Primary {
@@ -35,6 +46,7 @@ impl Primary {
             eras: Mutex::default(),
             number: AtomicU64::new(0),
             greeted_at: AtomicU64::new(0),
+            given_up: AtomicUsize::new(0),
         }
     }
 
@@ -78,6 +90,18 @@ impl Primary {
         self.greeted_at.fetch_max(now.as_micros(), Ordering::Relaxed);
         self.number.store(eras.number(), Ordering::Release);
         Ok((eras.number(), failover))
+    }
+
+    /// Counts a connection on which something was given up.
+    pub(crate) fn given_up(self: &Arc<Self>) -> GivenUp {
+        self.given_up.fetch_add(1, Ordering::SeqCst);
+        GivenUp(Arc::clone(self))
+    }
+
+    /// Whether something may come late on a connection, so that a release has to follow it there.
+    #[must_use]
+    pub fn has_given_up(&self) -> bool {
+        self.given_up.load(Ordering::SeqCst) > 0
     }
 
     /// A connection of the era with this number is gone.

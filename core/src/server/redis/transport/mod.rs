@@ -20,14 +20,21 @@ pub(crate) mod tls;
 pub(crate) mod tokio_task;
 pub(crate) mod url;
 
-/// Carries out the effects of a connection. `socket` opens the socket of a role, or drops it; `look` begins a look for a successor
-/// of the peer.
-fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, mut socket: impl FnMut(Role, bool), look: impl Fn(SocketAddr)) {
+/// The change of a socket.
+enum Change {
+    Open(Role),
+    Drop(Role),
+    Linger,
+}
+
+/// Carries out the effects of a connection. `socket` changes a socket; `look` begins a look for a successor of the peer.
+fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, mut socket: impl FnMut(Change), look: impl Fn(SocketAddr)) {
     for effect in effects.drain(..) {
         match effect {
-            Effect::Open(role) => socket(role, true),
+            Effect::Open(role) => socket(Change::Open(role)),
             Effect::Look(peer) => look(peer),
-            Effect::Drop(role) => socket(role, false),
+            Effect::Drop(role) => socket(Change::Drop(role)),
+            Effect::Linger => socket(Change::Linger),
             Effect::Complete(completion, answer) => completion.complete(answer),
             Effect::Tell(listener, notice) => listener(notice),
             Effect::Report(state) => primary.health.tell(state),

@@ -14,15 +14,16 @@ use tokio::runtime::Handle;
 use crate::clock::Tick;
 use crate::io::reactor::{Handler, Reactor};
 use crate::io::runtime::sends_later;
-use crate::op::Failure;
+use crate::op::{Failure, Op};
+use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::connection::Connection;
 use crate::server::redis::connection::effect::{Effect, Input, Role};
 use crate::server::redis::connection::pipeline::Job;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::carry_out;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::mio_socket::MioSocket;
+use crate::server::redis::transport::{Change, carry_out};
 use crate::sync::Mutex;
 
 /// A notice of the poller: the socket may be readable or writable.
@@ -62,6 +63,7 @@ struct Body {
     primary: Arc<Primary>,
     connection: Connection,
     socket: Option<MioSocket>,
+    lingering: Option<MioSocket>,
     effects: Vec<Effect>,
     dial: Box<dyn Fn() + Send>,
 }
@@ -79,7 +81,7 @@ impl ReactorTask {
                     reactor: Arc::clone(reactor),
                     inbox: Mutex::default(),
                     events: AtomicU8::new(0),
-                    body: Mutex::new(Body { primary, connection, socket: None, effects: Vec::new(), dial }),
+                    body: Mutex::new(Body { primary, connection, socket: None, lingering: None, effects: Vec::new(), dial }),
                     due: AtomicU64::new(u64::MAX),
                     busy: AtomicBool::new(false),
                     kept: Mutex::default(),
@@ -124,6 +126,11 @@ impl ReactorTask {
         self.reactor.promote_next();
     }
 
+    /// Brings a release or a leave that another connection sends.
+    pub(crate) fn take_back(&self, op: Op) {
+        self.bring(Message::Bring(Input::TakeBack(op)));
+    }
+
     fn work(&self, body: &mut Body) {
         let now = Tick::now();
         let events = self.events.swap(0, Ordering::SeqCst);
@@ -134,7 +141,11 @@ impl ReactorTask {
             let doubtful = body.connection.is_probing() || socket.is_doubtful(now);
             socket.notice(due || events & MOVED != 0 || doubtful, events & HANGS_UP != 0);
         }
-        body.read(now);
+        if let Some(lingering) = &mut body.lingering {
+            lingering.notice(due || events & MOVED != 0, events & HANGS_UP != 0);
+        }
+        body.read(Role::Operations, now);
+        body.read(Role::Lingering, now);
         // Read again, so that it is later than the end of a connection that broke just now: such a connection may be replaced at
         // once.
         let now = Tick::now();
@@ -148,7 +159,8 @@ impl ReactorTask {
         if due {
             body.bring(now, Input::Wake);
         }
-        body.write(now);
+        body.write(Role::Operations, now);
+        body.write(Role::Lingering, now);
         if body.connection.is_over() {
             let kept = self.kept.lock().take();
             drop(kept);
@@ -159,15 +171,17 @@ impl ReactorTask {
 impl Body {
     fn bring(&mut self, now: Tick, input: Input) {
         self.connection.handle(now, input, &mut self.effects);
-        let (socket, dial) = (&mut self.socket, &self.dial);
+        let (socket, lingering, dial) = (&mut self.socket, &mut self.lingering, &self.dial);
         carry_out(
             &mut self.effects,
             &self.primary,
-            |role, opens| match role {
-                Role::Operations if opens => dial(),
-                Role::Operations => *socket = None,
+            |change| match change {
+                Change::Open(Role::Operations) => dial(),
+                Change::Drop(Role::Operations) => *socket = None,
+                Change::Linger => *lingering = socket.take(),
+                Change::Drop(Role::Lingering) => *lingering = None,
                 // The background's connection listens, and looks for a successor.
-                Role::Listening => (),
+                Change::Open(_) | Change::Drop(Role::Listening) => (),
             },
             |_| (),
         );
@@ -184,27 +198,33 @@ impl Body {
         }
     }
 
+    /// The socket of a role, with its buffers.
+    fn socket(&mut self, role: Role) -> Option<(&mut MioSocket, &mut Buffers)> {
+        let socket = if role == Role::Lingering { &mut self.lingering } else { &mut self.socket };
+        socket.as_mut().zip(self.connection.buffers(role))
+    }
+
     /// Reads the bytes that are there.
-    fn read(&mut self, now: Tick) {
-        while let (Some(socket), Some(buffers)) = (&mut self.socket, self.connection.buffers(Role::Operations)) {
+    fn read(&mut self, role: Role, now: Tick) {
+        while let Some((socket, buffers)) = self.socket(role) {
             let input = match socket.read(buffers, now) {
                 Ok(None) => return,
-                Ok(Some(0)) => Input::Closed(Role::Operations, None),
-                Ok(Some(count)) => Input::Read(Role::Operations, count),
-                Err(error) => Input::Closed(Role::Operations, Some(error)),
+                Ok(Some(0)) => Input::Closed(role, None),
+                Ok(Some(count)) => Input::Read(role, count),
+                Err(error) => Input::Closed(role, Some(error)),
             };
             self.bring(now, input);
         }
     }
 
     /// Writes the bytes that the socket takes. A server that accepts no more bytes may have said why.
-    fn write(&mut self, now: Tick) {
-        let (Some(socket), Some(buffers)) = (&mut self.socket, self.connection.buffers(Role::Operations)) else { return };
+    fn write(&mut self, role: Role, now: Tick) {
+        let Some((socket, buffers)) = self.socket(role) else { return };
         if let Err(error) = socket.write(buffers) {
             socket.notice(true, true);
-            self.read(now);
-            if self.socket.is_some() {
-                self.bring(now, Input::Closed(Role::Operations, Some(error)));
+            self.read(role, now);
+            if self.socket(role).is_some() {
+                self.bring(now, Input::Closed(role, Some(error)));
             }
         }
     }

@@ -15,15 +15,15 @@ use crate::server::redis::connection::connection::Connection;
 use crate::server::redis::connection::effect::{Effect, Input, Role};
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::carry_out;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::look::look;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
+use crate::server::redis::transport::{Change, carry_out};
 
 /// The most inputs that are taken from the inbox at once, and so written at once.
 const BATCH: usize = 256;
 
-const ROLES: [Role; 2] = [Role::Operations, Role::Listening];
+const ROLES: [Role; 3] = [Role::Operations, Role::Listening, Role::Lingering];
 
 /// The state of one socket of the connection.
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct Task {
     primary: Arc<Primary>,
     connection: Connection,
     /// The sockets, by role.
-    slots: [Slot; 2],
+    slots: [Slot; 3],
     effects: Vec<Effect>,
 }
 
@@ -90,13 +90,13 @@ impl Task {
     fn bring(&mut self, now: Tick, input: Input) {
         self.connection.handle(now, input, &mut self.effects);
         let (settings, primary, slots) = (&self.settings, &self.primary, &mut self.slots);
-        let socket = |role, opens| {
-            slots[role as usize] = if opens {
+        let socket = |change| match change {
+            Change::Open(role) => {
                 let settings = Arc::clone(settings);
-                Slot::Opening(Box::pin(async move { dial(&settings).await }))
-            } else {
-                Slot::Empty
-            };
+                slots[role as usize] = Slot::Opening(Box::pin(async move { dial(&settings).await }));
+            }
+            Change::Drop(role) => slots[role as usize] = Slot::Empty,
+            Change::Linger => slots[Role::Lingering as usize] = std::mem::take(&mut slots[Role::Operations as usize]),
         };
         let look = |peer| drop(tokio::spawn(look(Arc::clone(settings), Arc::clone(primary), peer)));
         carry_out(&mut self.effects, primary, socket, look);
