@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::event::callback;
+use crate::io::doer::at_home;
 use crate::io::reactor::{self, Reactor};
-use crate::io::runtime::at_home;
 use crate::io::watch::Driver;
 use crate::sync::Mutex;
 

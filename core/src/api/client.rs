@@ -8,20 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub(crate) use self::inner::Inner;
-use crate::api::builder::ClientBuilder;
 use crate::api::call::Call;
 use crate::api::held::Held;
 use crate::api::lock::Lock;
-use crate::api::urls::IntoUrls;
 use crate::clock::Now;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::name::Keys;
-use crate::op::{Adoption, Answer, Op, QuorumConfig};
+use crate::op::{Adoption, Answer, Op};
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
 use crate::protocol::{Reports, ServerReport, trusted};
-use crate::session::Session;
 use crate::session::ask_all::AskAll;
 use crate::wording::Text;
 
@@ -41,52 +38,6 @@ use crate::wording::Text;
 pub struct Client(Arc<Inner>);
 
 impl Client {
-    /// A client of the server at a URL, or of the quorum of several, with default options. No I/O.
-    ///
-    /// Several URLs are a list, or one text with commas between them. The schemes are `redis`, `valkey`, `rediss` and `valkeys` (with
-    /// TLS), `unix`, and `memory` for locks within this process.
-    ///
-    /// ```
-    /// use locktender::Client;
-    /// let one = Client::open("redis://localhost")?;
-    /// let quorum = Client::open(["redis://a", "redis://b", "redis://c"])?;
-    /// let the_same = Client::open("redis://a,redis://b,redis://c")?;
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` for a URL that is malformed or of an unknown scheme, and for an empty list.
-    pub fn open(urls: impl IntoUrls) -> Result<Self, Error> {
-        Self::builder().urls(urls).build()
-    }
-
-    /// A client of the servers that the environment's `LOCKTENDER_URL` names: one URL, or several with commas between them.
-    ///
-    /// ```no_run
-    /// let client = locktender::Client::from_env()?; // LOCKTENDER_URL=redis://localhost
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` if it is not set, or as [`Client::open`].
-    pub fn from_env() -> Result<Self, Error> {
-        let client = Self::builder().build()?;
-        client.0.sources()?;
-        Ok(client)
-    }
-
-    /// A builder, for a client with options.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use locktender::Client;
-    /// let client = Client::builder().url("memory://docs-client-builder").ttl(Duration::from_secs(30)).build()?;
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    pub fn builder() -> ClientBuilder {
-        ClientBuilder::new()
-    }
-
     /// The lock `name`, with the client's options. No I/O.
     ///
     /// A name has 1 to 1,024 bytes of UTF-8, without NUL, and at most one `{tag}`; [`safe_name`](crate::safe_name) makes one of any
@@ -99,7 +50,7 @@ impl Client {
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn lock(&self, name: impl Into<String>) -> Lock {
-        Lock::new(self.clone(), name.into(), None)
+        Lock::new(Arc::clone(&self.0), name.into(), None)
     }
 
     /// Takes a lock over from another process, by the ticket that its [`Held::hand_over`] gave.
@@ -157,11 +108,11 @@ impl Client {
         let ttl = fields.get("ttl").and_then(|ttl| ttl.parse().ok()).ok_or_else(refuse)?;
         let ttl = milliseconds("ttl", ttl).map_err(|_| refuse())?;
         let adopt = Adoption { owner: owner.into(), or_acquire: false };
-        Ok(Lock::new(self.clone(), name, Some(adopt)).ttl(ttl))
+        Ok(Lock::new(Arc::clone(&self.0), name, Some(adopt)).ttl(ttl))
     }
 
     /// Marks the servers of a quorum as trusted, so that they vote at once instead of after
-    /// [`max_ttl`](ClientBuilder::max_ttl). Does nothing with one server.
+    /// [`max_ttl`](crate::ClientBuilder::max_ttl). Does nothing with one server.
     ///
     /// Call it only for new servers, and only while no lock of this quorum may be held anywhere. A server that lost its data doesn't
     /// vote for `max_ttl` because it may have forgotten a hold; this call ends that protection.
@@ -187,7 +138,7 @@ impl Client {
         if let Err(error) = self.0.sources() {
             return Call::ready(Err(error));
         }
-        let Some(quorum_config) = self.quorum_config() else { return Call::ready(Ok(())) };
+        let Some(quorum_config) = self.0.quorum_config() else { return Call::ready(Ok(())) };
         self.ask_servers(vec![Op::Trust { quorum_config }], move |servers| {
             move |answers: &[_]| trusted(&servers, answers, quorum_config)
         })
@@ -215,7 +166,7 @@ impl Client {
     /// # Errors
     /// `CLOSED`; `INVALID_ARGUMENT` if no server is named.
     pub fn report(&self) -> Call<Vec<ServerReport>> {
-        let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.quorum_config().is_none()));
+        let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.0.quorum_config().is_none()));
         self.ask_servers(vec![Op::Examine, Op::Probe { keys }], |servers| {
             let reports = Reports::of(servers);
             move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)
@@ -229,7 +180,7 @@ impl Client {
     {
         let client = self.clone();
         Call::new(move |responder| {
-            match client.session(None) {
+            match client.0.session(None) {
                 Ok(session) => {
                     let timeout = session.options.connect_timeout + session.response_timeout();
                     AskAll::begin(&session, &ops, timeout, judge(Arc::clone(&session.addresses)), responder);
@@ -290,7 +241,7 @@ impl Client {
     /// ```
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.0.closed.load(Ordering::SeqCst)
+        self.0.is_closed()
     }
 
     /// Emits an event of kind `warning`, about something that a binding has seen and a person should look at.
@@ -315,41 +266,18 @@ impl Client {
         &self.0.options
     }
 
+    /// Gives an error if the environment has to name the servers, and does not.
+    pub(crate) fn check_servers(&self) -> Result<(), Error> {
+        self.0.sources().map(|_| ())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn session(&self) -> Result<Arc<crate::session::Session>, Error> {
+        self.0.session(None)
+    }
+
     pub(crate) fn of(inner: Inner) -> Self {
         Self(Arc::new(inner))
-    }
-
-    /// The quorum, `None` with a single server. It is also `None` as long as no servers are named.
-    pub(crate) fn quorum_config(&self) -> Option<QuorumConfig> {
-        self.0.quorum_config()
-    }
-
-    /// Whether the servers are named, so that what depends on their number stays as it is.
-    pub(crate) fn has_servers(&self) -> bool {
-        self.0.sources().is_ok()
-    }
-
-    /// This process's servers and holds, made by the first operation.
-    pub(crate) fn session(&self, lock: Option<&str>) -> Result<Arc<Session>, Error> {
-        if self.is_closed() {
-            return Err(Error::closed(lock));
-        }
-        if let Some(session) = self.0.session.load_full() {
-            if !session.is_inherited() {
-                return Ok(session);
-            }
-            // The parent's session: dropping it here would close the connections that the parent uses.
-            std::mem::forget(session);
-        }
-        let made = Arc::new(self.0.make_session()?);
-        let previous = self.0.session.rcu(|current| match current {
-            Some(session) if !session.is_inherited() => Arc::clone(session),
-            _ => Arc::clone(&made),
-        });
-        #[cfg(feature = "testing")]
-        crate::testing::note(&made);
-        std::mem::forget(previous.filter(|session| session.is_inherited()));
-        self.0.session.load_full().ok_or_else(|| Error::closed(lock))
     }
 }
 

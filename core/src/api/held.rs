@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::api::call::{Call, Responder};
 use crate::clock::Tick;
 use crate::error::Error;
-use crate::io::runtime::at_home;
+use crate::io::doer::at_home;
 use crate::protocol::{Amount, Grant, Input, Manner, Release};
 use crate::session::actor::LockActor;
 use crate::session::caller::Caller;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub use self::with_error::WithError;
 use crate::api::call::{Call, Responder};
-use crate::api::client::Client;
+use crate::api::client::Inner;
 use crate::api::held::Held;
 use crate::clock::millis;
 use crate::error::Error;
@@ -30,7 +30,7 @@ use crate::wording::{Part, Text};
 /// A mistake in the name or the options is an error of every operation, and of [`Lock::validate`], which does no I/O.
 #[derive(Clone)]
 pub struct Lock {
-    client: Client,
+    client: Arc<Inner>,
     name: String,
     settings: LockOverrides,
     adopt: Option<Adoption>,
@@ -47,7 +47,7 @@ struct Prepared {
 }
 
 impl Lock {
-    pub(crate) fn new(client: Client, name: String, adopt: Option<Adoption>) -> Self {
+    pub(crate) fn new(client: Arc<Inner>, name: String, adopt: Option<Adoption>) -> Self {
         Self {
             client,
             name,
@@ -96,7 +96,7 @@ impl Lock {
 
     fn prepared(&self) -> Result<&Prepared, Error> {
         let prepare = || {
-            let base = self.client.options();
+            let base = &self.client.options;
             let options = self.settings.over(&base.lock)?;
             let quorum_config = self.client.quorum_config();
             if quorum_config.is_some() && wire_millis(options.ttl) > millis(base.max_ttl) {
@@ -298,6 +298,7 @@ impl fmt::Debug for Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::client::Client;
 
     #[test]
     fn a_lock_that_is_used_again_prepares_its_keys_once() {

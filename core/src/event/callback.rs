@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::event::{Event, EventKind, trace};
-use crate::io::runtime::at_home;
+use crate::io::doer::at_home;
 
 thread_local! {
     static RUNNING: Cell<bool> = const { Cell::new(false) };

@@ -7,8 +7,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::io::doer::on_this_thread;
 use crate::io::reactor::Reactor;
-use crate::io::runtime::on_this_thread;
 
 /// The driver of an operation that [`Call::then_driven`](crate::Call::then_driven) sent off.
 pub struct Driver(pub(crate) Arc<Reactor>);

@@ -11,6 +11,7 @@ use super::{fence, queue};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
+use crate::op::holder::{claim, is_claim};
 use crate::op::{Place, Queued, Reply, Verdict};
 
 impl AcquireArgs<'_> {
@@ -34,8 +35,8 @@ impl AcquireArgs<'_> {
 
     fn counts_as_free(&self, holder: &str) -> bool {
         let adopted = self.adopts(holder);
-        let is_kept = |place: &Place| queue::claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
-        let anybodys = mutant!(ClaimIsAnybodys) && queue::is_claim(holder);
+        let is_kept = |place: &Place| claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
+        let anybodys = mutant!(ClaimIsAnybodys) && is_claim(holder);
         holder == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
     }
 }
@@ -127,7 +128,7 @@ impl Rules for Exclusive {
             Err(conflict) => return conflict,
         };
         // A claim keeps a free lock for a waiter, and here the lock only looked free.
-        let is_anothers = |holder: &str| holder != &**owner && (!queue::is_claim(holder) || mutant!(ClaimStopsHeal));
+        let is_anothers = |holder: &str| holder != &**owner && (!is_claim(holder) || mutant!(ClaimStopsHeal));
         if found.holder.as_deref().is_some_and(is_anothers) || found.fence.number > fence {
             return found.no();
         }
@@ -250,7 +251,7 @@ fn holder(state: &State, keys: &Keys, fence: Fence, now_us: u64) -> Result<Found
 
 /// Wakes the next waiter in the place of one that has left: the server may have notified that one, or kept the lock for it.
 fn pass_on(state: &mut State, keys: &Keys, entry: &str, mut found: Found, single_server: bool) -> Reply {
-    if found.holder.as_deref() == Some(&queue::claim(entry)) && !mutant!(LeaverKeepsClaim) {
+    if found.holder.as_deref() == Some(&claim(entry)) && !mutant!(LeaverKeepsClaim) {
         state.remove(keys.lock());
         found = Found { holder: None, left_ms: None, ..found };
     }

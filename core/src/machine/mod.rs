@@ -1,6 +1,6 @@
 //! One server's behaviour as a pure state machine: the effect of every operation, without a clock and without I/O.
 //!
-//! The effect of an operation on a lock depends on the lock's [`Kind`](crate::name::Kind): each kind has its `Rules`.
+//! The effect of an operation on a lock depends on the lock's [`Kind`]: each kind has its `Rules`.
 //!
 //! The machine is the executable specification of the scripts in `core/src/scripts`. A differential test compares the two, reply
 //! by reply and key by key. The machine is also the server behind `memory://`.
@@ -39,20 +39,29 @@ mod queue;
 mod rules;
 mod state;
 
+pub use crate::op::holder::{claim, is_claim};
 pub use cut::SHOWN_BYTES;
 pub(crate) use fence::is_time;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNKNOWN_RUN_ID;
 #[doc(hidden)]
 pub use members::Members;
-pub use queue::{ALIVE_MS, CLAIM_MS, channel, claim, is_claim};
+pub use queue::{ALIVE_MS, CLAIM_MS, channel};
 #[doc(hidden)]
 pub use state::{Entry, Value};
 pub use state::{Message, State};
 
-use self::rules::AcquireArgs;
-use crate::name::Keys;
+use self::exclusive::Exclusive;
+use self::rules::{AcquireArgs, Rules};
+use crate::name::{Keys, Kind};
 use crate::op::{Op, QuorumConfig, Reply, ServerFacts, Verdict};
+
+/// The rules of a kind.
+fn rules_of(kind: Kind) -> &'static dyn Rules {
+    match kind {
+        Kind::Exclusive => &Exclusive,
+    }
+}
 
 /// The facts about a server beside its keys.
 #[derive(Clone, Copy, Debug)]
@@ -79,21 +88,21 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
                 single_server: QuorumConfig::is_single_server(quorum_config.as_ref()),
                 has_marker: quorum_config.is_some(),
             };
-            refused.unwrap_or_else(|| rules::of(keys.kind()).acquire(state, keys, &args, now_us))
+            refused.unwrap_or_else(|| rules_of(keys.kind()).acquire(state, keys, &args, now_us))
         }
-        Op::Confirm { keys, owner, fence } => rules::of(keys.kind()).confirm(state, keys, owner, *fence, now_us),
+        Op::Confirm { keys, owner, fence } => rules_of(keys.kind()).confirm(state, keys, owner, *fence, now_us),
         Op::Extend { keys, owner, ttl_ms, fence, lock_only, .. } => {
             if *lock_only && renew(state, keys, owner, *ttl_ms, env) {
                 return Reply::new(Verdict::Ok, now_us, *fence);
             }
-            rules::of(keys.kind()).extend(state, keys, owner, *ttl_ms, *fence, now_us)
+            rules_of(keys.kind()).extend(state, keys, owner, *ttl_ms, *fence, now_us)
         }
-        Op::Heal { keys, owner, ttl_ms, fence } => rules::of(keys.kind()).heal(state, keys, owner, *ttl_ms, *fence, now_us),
+        Op::Heal { keys, owner, ttl_ms, fence } => rules_of(keys.kind()).heal(state, keys, owner, *ttl_ms, *fence, now_us),
         Op::Release { keys, owner, leave, single_server } => {
-            rules::of(keys.kind()).release(state, keys, owner, leave.as_deref(), *single_server, now_us)
+            rules_of(keys.kind()).release(state, keys, owner, leave.as_deref(), *single_server, now_us)
         }
-        Op::Leave { keys, entry, single_server } => rules::of(keys.kind()).leave(state, keys, entry, *single_server, now_us),
-        Op::Inspect { keys } => rules::of(keys.kind()).inspect(state, keys, now_us),
+        Op::Leave { keys, entry, single_server } => rules_of(keys.kind()).leave(state, keys, entry, *single_server, now_us),
+        Op::Inspect { keys } => rules_of(keys.kind()).inspect(state, keys, now_us),
         Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),
         Op::Examine => examine(env),
         // This server denies no command.
@@ -106,7 +115,7 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
 /// whether it is. If not, the other half is an extension of lock and fence, which says why.
 #[doc(hidden)]
 pub fn renew(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, env: &Env<'_>) -> bool {
-    rules::of(keys.kind()).renew(state, keys, owner, ttl_ms, env.now_us)
+    rules_of(keys.kind()).renew(state, keys, owner, ttl_ms, env.now_us)
 }
 
 /// The facts that this machine can give about its server.

@@ -15,6 +15,7 @@ use super::members::Members;
 use super::state::{State, Value};
 use crate::mutant::mutant;
 use crate::name::Keys;
+use crate::op::holder::claim;
 use crate::op::{Place, Queued};
 
 /// The time for which a notified waiter goes first. After it the next waiter may come.
@@ -38,18 +39,6 @@ const CLIENTS: usize = 10;
 
 /// The most waiters that an inspection names.
 const SHOWN: usize = 100;
-
-/// The value of the lock's key while the lock is kept for the waiter `entry`.
-#[must_use]
-pub fn claim(entry: &str) -> String {
-    format!("claim {entry}")
-}
-
-/// Whether the value of a lock's key is a claim: the lock has no holder, and is kept for a waiter.
-#[must_use]
-pub fn is_claim(value: &str) -> bool {
-    value.starts_with("claim ")
-}
 
 /// The channel on which a client is notified.
 #[must_use]

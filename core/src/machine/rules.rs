@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::State;
-use super::exclusive::Exclusive;
-use crate::name::{Keys, Kind};
+use crate::name::Keys;
 use crate::op::{Adoption, Place, Reply};
 
 /// A kind of lock. The table of [`machine`](crate::machine) says when an operation is refused, and what it does.
@@ -26,13 +25,6 @@ pub(super) trait Rules {
     ) -> Reply;
     fn leave(&self, state: &mut State, keys: &Keys, entry: &str, single_server: bool, now_us: u64) -> Reply;
     fn inspect(&self, state: &State, keys: &Keys, now_us: u64) -> Reply;
-}
-
-/// The rules of a kind.
-pub(super) fn of(kind: Kind) -> &'static dyn Rules {
-    match kind {
-        Kind::Exclusive => &Exclusive,
-    }
 }
 
 /// The arguments of an acquire.

@@ -1,6 +1,7 @@
 //! Operations: what a server can be asked to do, and what it answers. Servers, the protocol and the machine share these words.
 
 mod failure;
+pub(crate) mod holder;
 mod reply;
 
 use std::fmt;

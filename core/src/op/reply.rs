@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Remaining;
-use crate::machine;
+use crate::op::holder;
 
 /// What the server decided, with what belongs to that. What somebody else may have written (a holder, what was found, a quorum) is
 /// shown up to its first [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
@@ -112,7 +112,7 @@ impl Reply {
 
     /// Who has the lock instead of whoever asked; nobody has one that is kept for a waiter.
     pub(crate) fn rival(&self) -> Option<&str> {
-        self.holder().filter(|holder| !machine::is_claim(holder))
+        self.holder().filter(|holder| !holder::is_claim(holder))
     }
 }
 

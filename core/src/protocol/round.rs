@@ -1,12 +1,11 @@
 //! Round: one round of an acquire over all servers, with its requests and its answers.
 
-use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict, holder};
 use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::deadline::Deadline;
 use crate::error::Holder;
-use crate::machine;
 use crate::mutant::mutant;
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::removal::{Concern, Removal, Value};
@@ -118,7 +117,7 @@ impl Round {
             }
             Ok(Reply { verdict: Verdict::No { holder, .. }, fence, .. }) => {
                 *last_fence = (*last_fence).max(fence);
-                Refusal::Gone(holder.filter(|holder| !machine::is_claim(holder)))
+                Refusal::Gone(holder.filter(|holder| !holder::is_claim(holder)))
             }
             Ok(Reply { verdict: Verdict::Conflict { found }, .. }) => Refusal::Conflict(found),
             Ok(Reply { verdict: Verdict::Mismatch { quorum }, .. }) => Refusal::Mismatch(quorum),

@@ -59,7 +59,7 @@ fn an_acquisition_has_one_alarm_and_none_when_it_has_ended() {
     let puppet = Puppet::new("alarms");
     let (client, _) = client(&puppet);
     let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
-    let session = client.session(None).unwrap();
+    let session = client.session().unwrap();
     let id = session.registry.all()[0].id;
     let alarms = || session.runtime().timers().count(id);
     assert_eq!(alarms(), 1, "for the renewal");

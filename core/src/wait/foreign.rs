@@ -1,10 +1,7 @@
 //! Foreign holders: they use another library, and announce no release.
 
-use crate::machine::is_claim;
+use crate::op::holder::{KEPT, is_claim};
 use crate::owner::Fields;
-
-/// The first word in the key of a lock that is kept for a while after its release.
-const KEPT: &str = "kept ";
 
 /// Whether the holder with this value uses another library, which announces no release. An owner value of this library ends in
 /// `id=…`. A lock that is kept for a waiter, or after a release, had a holder of this library.

@@ -2,7 +2,7 @@
 //! makes.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 
@@ -24,7 +24,7 @@ use crate::session::{Registry, Session};
 /// The data that a client's clones share.
 pub(crate) struct Inner {
     sources: Sources,
-    pub(super) options: Arc<ClientOptions>,
+    pub(crate) options: Arc<ClientOptions>,
     pub(super) emitter: Emitter,
     pub(super) session: ArcSwapOption<Session>,
     pub(super) closed: AtomicBool,
@@ -49,15 +49,48 @@ impl Inner {
         self.sources().map_or(1, <[_]>::len)
     }
 
-    pub(super) fn quorum_config(&self) -> Option<QuorumConfig> {
+    /// The quorum, `None` with a single server. It is also `None` as long as no servers are named.
+    pub(crate) fn quorum_config(&self) -> Option<QuorumConfig> {
         let servers = u32::try_from(self.server_count()).unwrap_or(u32::MAX);
         // A single server in quarantine is a quorum of one.
         let has_marker = servers > 1 || self.options.failover == Failover::Quarantine;
         has_marker.then(|| QuorumConfig { servers, max_ttl_ms: millis(self.options.max_ttl) })
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Whether the servers are named, so that what depends on their number stays as it is.
+    pub(crate) fn has_servers(&self) -> bool {
+        self.sources().is_ok()
+    }
+
+    /// This process's servers and holds, made by the first operation.
+    pub(crate) fn session(&self, lock: Option<&str>) -> Result<Arc<Session>, Error> {
+        if self.is_closed() {
+            return Err(Error::closed(lock));
+        }
+        if let Some(session) = self.session.load_full() {
+            if !session.is_inherited() {
+                return Ok(session);
+            }
+            // The parent's session: dropping it here would close the connections that the parent uses.
+            std::mem::forget(session);
+        }
+        let made = Arc::new(self.make_session()?);
+        let previous = self.session.rcu(|current| match current {
+            Some(session) if !session.is_inherited() => Arc::clone(session),
+            _ => Arc::clone(&made),
+        });
+        #[cfg(feature = "testing")]
+        crate::testing::note(&made);
+        std::mem::forget(previous.filter(|session| session.is_inherited()));
+        self.session.load_full().ok_or_else(|| Error::closed(lock))
+    }
+
     /// The session of this process: its servers, and nothing held yet.
-    pub(super) fn make_session(&self) -> Result<Session, Error> {
+    fn make_session(&self) -> Result<Session, Error> {
         let runtime = Runtime::current()?;
         let quorum_config = self.quorum_config();
         let reactor = Arc::default();

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::Reactor;
-use crate::io::runtime::{on_this_loop, on_this_thread};
+use crate::io::doer::{on_this_loop, on_this_thread};
 
 thread_local! {
     /// The reactor of the operation that is being started on this thread.

@@ -15,46 +15,26 @@ mod connection;
 mod routes;
 mod settings;
 mod transport;
+mod url;
 
 pub use self::commands::script::Script;
 pub use self::connection::buffers::Buffers;
 pub use self::connection::connection::Connection;
-pub use self::connection::effect::{Effect, Input, Role};
+pub use self::connection::effect::{Effect, Role};
+pub use self::connection::input::Input;
+pub use self::connection::job::Job;
 pub use self::connection::listener::ChannelListener;
-pub use self::connection::pipeline::Job;
 pub use self::connection::primary::Primary;
+pub use self::connection::server_state::{Failover, ServerState};
 use self::routes::Routes;
 pub use self::settings::Settings;
-use self::transport::url::Target;
+use self::url::Target;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::reactor::LazyReactor;
-use crate::op::{Failure, QuorumConfig};
+use crate::op::QuorumConfig;
 use crate::options::ClientOptions;
 use crate::server::{Completion, Listener, Request, Server};
-
-/// A change in the state of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServerState {
-    /// The server stopped answering, or answers that it can't serve.
-    Failed(Failure),
-    /// The server answers again.
-    Recovered,
-    /// A new era has begun: another node answers for the server, or the node was restarted.
-    FailedOver(Failover),
-}
-
-/// The begin of a new era of a server. What the old era granted last may be lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failover {
-    /// The address of the node that answers now.
-    pub address: Option<String>,
-    /// The name of the era before: a replication id.
-    pub old_era: Arc<str>,
-    /// The name of the new era.
-    pub new_era: Arc<str>,
-}
 
 /// One Redis or Valkey server, with a connection for each kind of caller. A connection is made when it is first needed, and
 /// replaced when it breaks.
@@ -117,12 +97,12 @@ pub(crate) fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error>
 
 /// Whether a URL of this scheme is a server with TLS.
 pub(crate) fn speaks_tls(scheme: &str) -> bool {
-    self::transport::url::speaks_tls(scheme)
+    self::url::speaks_tls(scheme)
 }
 
 /// A URL without its password, for messages.
 pub(crate) fn redacted(url: &str) -> String {
-    self::transport::url::redacted(url)
+    self::url::redacted(url)
 }
 
 impl Server for RedisServer {

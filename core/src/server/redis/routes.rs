@@ -12,13 +12,13 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::clock::Tick;
+use crate::io::doer::{is_on_this_thread, of_the_caller};
 use crate::io::reactor::LazyReactor;
-use crate::io::runtime::{is_on_this_thread, of_the_caller};
 use crate::op::Op;
-use crate::server::redis::connection::effect::Input;
 use crate::server::redis::connection::failure::closed;
+use crate::server::redis::connection::input::Input;
+use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::listener::ChannelListener;
-use crate::server::redis::connection::pipeline::Job;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::reactor_task::ReactorTask;

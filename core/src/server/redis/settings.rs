@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::op::QuorumConfig;
 use crate::options::ClientOptions;
-use crate::server::redis::transport::url::Target;
+use crate::server::redis::url::Target;
 
 /// The values that connecting needs, fixed for a server's life.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use crate::clock::Tick;
 use crate::op::Failure;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::failure::too_late;
-use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::connection::job::Job;
 
 /// The operations that wait, and the time at which the first of their deadlines passes.
 pub(crate) struct Backlog {

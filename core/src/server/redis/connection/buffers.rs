@@ -12,7 +12,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// The room for the bytes that are read next. [`Input::Read`](super::effect::Input::Read) says how many they were.
+    /// The room for the bytes that are read next. [`Input::Read`](super::input::Input::Read) says how many they were.
     pub fn room(&mut self) -> &mut [u8] {
         self.replies.room()
     }

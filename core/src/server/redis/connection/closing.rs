@@ -5,7 +5,7 @@ use crate::clock::Tick;
 use crate::server::redis::commands::codec::Form;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::closed;
-use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::connection::job::Job;
 use crate::server::{Completion, Request};
 
 impl Connection {

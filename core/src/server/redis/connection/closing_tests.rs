@@ -2,7 +2,8 @@
 
 use super::super::connection::tests::{ENTRY, GREETED, TIMEOUT, Test, acquire, keys, kind, release, released};
 use crate::op::{FailureKind, Op};
-use crate::server::redis::connection::effect::{Input, Role};
+use crate::server::redis::connection::effect::Role;
+use crate::server::redis::connection::input::Input;
 
 #[test]
 fn a_close_takes_back_what_was_sent_and_not_answered() {

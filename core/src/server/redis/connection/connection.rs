@@ -14,14 +14,16 @@ use crate::server::redis::connection::backlog::Backlog;
 use crate::server::redis::connection::backoff::Backoff;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::conversation::{Conversation, Said};
-use crate::server::redis::connection::effect::{Effect, Input, Role};
+use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
 use crate::server::redis::connection::handshake::Handshake;
-use crate::server::redis::connection::leaving::Why;
-use crate::server::redis::connection::lingering::Lingering;
-use crate::server::redis::connection::pipeline::{Job, Landing};
+use crate::server::redis::connection::input::Input;
+use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::lingering::{Lingering, Why};
+use crate::server::redis::connection::pipeline::Landing;
 use crate::server::redis::connection::primary::{GivenUp, Primary};
-use crate::server::redis::connection::subscriber::{Question, Subscriber};
+use crate::server::redis::connection::question::Question;
+use crate::server::redis::connection::subscriber::Subscriber;
 use crate::server::redis::settings::Settings;
 
 /// The state of the socket for operations.

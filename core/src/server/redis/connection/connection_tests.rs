@@ -7,10 +7,10 @@ use super::*;
 use crate::name::{Keys, Kind};
 use crate::op::{Place, Verdict};
 use crate::options::ClientOptions;
-use crate::server::redis::ServerState;
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::connection::listener::ChannelListener;
-use crate::server::redis::transport::url::Target;
+use crate::server::redis::connection::server_state::ServerState;
+use crate::server::redis::url::Target;
 use crate::server::{Completion, Listener, Notice, Request};
 
 pub(in super::super) const ENTRY: &str = "f:c:1 host=h pid=1";

@@ -9,8 +9,9 @@ use crate::mutant::mutant;
 use crate::op::Op;
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::connection::pipeline::{Job, Pipeline};
-use crate::server::redis::connection::subscriber::Question;
+use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::pipeline::Pipeline;
+use crate::server::redis::connection::question::Question;
 use crate::server::{Completion, Request};
 
 /// One socket whose server knows this client.

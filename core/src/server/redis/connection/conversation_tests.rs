@@ -2,7 +2,8 @@
 
 use super::super::connection::tests::{GREETED, Test, acquire, keys, release};
 use crate::op::Op;
-use crate::server::redis::connection::effect::{Input, Role};
+use crate::server::redis::connection::effect::Role;
+use crate::server::redis::connection::input::Input;
 
 fn extend() -> Op {
     Op::Extend { keys: keys(), owner: "ours".into(), ttl_ms: 1_000, fence: 7, lock_only: false, timed: true }

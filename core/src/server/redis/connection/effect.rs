@@ -1,13 +1,10 @@
-//! Inputs and effects: the events that a transport brings to a connection, and the work that the connection gives back.
+//! Effects: the work that a connection gives to its transport.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 
-use crate::op::{Answer, Failure, Op};
-use crate::server::redis::ServerState;
-use crate::server::redis::connection::listener::ChannelListener;
-use crate::server::redis::connection::pipeline::Job;
+use crate::op::Answer;
+use crate::server::redis::connection::server_state::ServerState;
 use crate::server::{Completion, Listener, Notice};
 
 /// The purpose of a socket.
@@ -19,32 +16,6 @@ pub enum Role {
     Listening,
     /// None any more: the socket was given up, and the server may still read what was written to it.
     Lingering,
-}
-
-/// An event for a connection.
-pub enum Input {
-    /// An operation to do.
-    Submit(Job),
-    /// Something is held: operations will follow. It comes again, every half a minute, while something is held.
-    Warm,
-    /// A channel to listen to. Only the first listener counts.
-    Listen(ChannelListener),
-    /// The socket that the connection asked for is open.
-    Opened(Role),
-    /// The socket couldn't be opened.
-    Unopened(Role, Failure),
-    /// So many bytes were read into the room of the socket's buffers.
-    Read(Role, usize),
-    /// The socket is closed: by the peer, or by an error.
-    Closed(Role, Option<io::Error>),
-    /// A release or a leave that was submitted to any connection to the server: what it takes back may be on its way here.
-    TakeBack(Op),
-    /// The time of `wake_at` has come, or is over.
-    Wake,
-    /// From here on only releases count.
-    GiveUp,
-    /// No more operations will be submitted. Releases have a moment to leave.
-    Close,
 }
 
 /// Work that a transport does for a connection.

@@ -14,7 +14,7 @@ use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::conversation::Conversation;
 use crate::server::redis::connection::effect::{Effect, Role};
-use crate::server::redis::connection::leaving::Why;
+use crate::server::redis::connection::lingering::Why;
 use crate::server::redis::connection::pipeline::Pipeline;
 
 /// The pause between two looks for a successor.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::connection::tests::{Test, acquire, kind, release, released};
 use super::*;
 use crate::server::Listener;
-use crate::server::redis::connection::effect::Input;
+use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::primary::Primary;
 

@@ -14,7 +14,7 @@ use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::url::{Endpoint, Target};
+use crate::server::redis::url::{Endpoint, Target};
 
 /// A handshake under way: all questions leave at once, and are judged when all are answered.
 pub(crate) struct Handshake {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::event::callback;
 use crate::op::Failure;
-use crate::server::redis::ServerState;
+use crate::server::redis::connection::server_state::ServerState;
 
 /// Whether the server fails, and the report of each change. Each change is reported once, by the transport of the connection that
 /// saw it.

@@ -4,21 +4,12 @@ use std::io;
 
 use super::connection::{Connection, State};
 use crate::clock::Tick;
-use crate::op::Failure;
+use crate::op::{Failure, Op};
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::broke_by;
-use crate::server::redis::connection::lingering::Lingering;
-use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::lingering::{Lingering, Why};
 use crate::server::redis::connection::subscriber::Subscriber;
-
-/// Why a socket is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
-    /// It is closed, or of no use.
-    Useless,
-    /// It is silent: the server may still read from it, later.
-    Silent,
-}
 
 impl Connection {
     /// The socket was closed, by the peer or by an error.
@@ -70,6 +61,45 @@ impl Connection {
         self.forget_listener(out, Subscriber::is_over);
         if let Some(subscriber) = &mut self.subscriber {
             subscriber.disconnected(failure, now, out);
+        }
+    }
+
+    /// Takes back on each socket what was given up there, and what a release or a leave takes back that was submitted to any
+    /// connection to the server.
+    pub(super) fn take_back(&mut self, op: &Op, now: Tick) {
+        if let Some(lingering) = &mut self.lingering {
+            lingering.take_back(op, now);
+        }
+        if let State::Up(conversation) = &mut self.state {
+            conversation.take_back(op, now.after(self.settings.response_timeout), now);
+        }
+    }
+
+    /// Tells the other connections whether something was given up here that they may have to take back.
+    pub(super) fn count_given_up(&mut self) {
+        let has_given_up =
+            self.lingering.is_some() || matches!(&self.state, State::Up(conversation) if conversation.pipeline.has_given_up());
+        if has_given_up != self.given_up_here.is_some() {
+            self.given_up_here = has_given_up.then(|| self.primary.given_up());
+        }
+    }
+
+    pub(super) fn take_all_back(&mut self, now: Tick) {
+        if let Some(lingering) = &mut self.lingering {
+            lingering.take_all_back(now);
+        }
+    }
+
+    pub(super) fn read_lingering(&mut self, count: usize, now: Tick, out: &mut Vec<Effect>) {
+        if self.lingering.as_mut().is_some_and(|lingering| !lingering.read(count, now)) {
+            self.stop_lingering(out);
+        }
+    }
+
+    /// Closes the lingering socket.
+    pub(super) fn stop_lingering(&mut self, out: &mut Vec<Effect>) {
+        if self.lingering.take().is_some() {
+            out.push(Effect::Drop(Role::Lingering));
         }
     }
 }

@@ -8,19 +8,26 @@
 
 use std::time::Duration;
 
-use super::connection::{Connection, State};
 use crate::clock::Tick;
 use crate::mutant::mutant;
 use crate::op::Op;
 use crate::server::redis::commands::codec::Form;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::conversation::{Conversation, Said};
-use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::pipeline::Landing;
 
 /// The time after which a socket that is still silent is closed. The pauses of TCP's retransmissions double from 0.2 s on, so it is
 /// enough for the first eight.
 const LONGEST: Duration = Duration::from_secs(60);
+
+/// Why a socket is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It is closed, or of no use.
+    Useless,
+    /// It is silent: the server may still read from it, later.
+    Silent,
+}
 
 /// A socket whose operations were all given up.
 pub(super) struct Lingering {
@@ -48,14 +55,19 @@ impl Lingering {
         !self.conversation.buffers.unwritten().is_empty()
     }
 
+    /// Sends an operation if it takes back what was given up here.
+    pub(super) fn take_back(&mut self, op: &Op, now: Tick) {
+        self.conversation.take_back(op, self.until, now);
+    }
+
     /// Sends what takes back everything that has no answer.
-    fn take_all_back(&mut self, now: Tick) {
+    pub(super) fn take_all_back(&mut self, now: Tick) {
         let undo: Vec<Op> = self.conversation.pipeline.undo().cloned().collect();
-        undo.iter().for_each(|op| self.conversation.take_back(op, self.until, now));
+        undo.iter().for_each(|op| self.take_back(op, now));
     }
 
     /// Reads what the server says; says whether it has something left to answer.
-    fn read(&mut self, count: usize, now: Tick) -> bool {
+    pub(super) fn read(&mut self, count: usize, now: Tick) -> bool {
         self.conversation.buffers.replies.filled(count);
         while let Some(said) = self.conversation.next() {
             let Said::Answer(answer) = said else { continue };
@@ -66,47 +78,6 @@ impl Lingering {
             }
         }
         self.conversation.pipeline.has_given_up() || self.conversation.pipeline.is_busy()
-    }
-}
-
-impl Connection {
-    /// Takes back on each socket what was given up there, and what a release or a leave takes back that was submitted to any
-    /// connection to the server.
-    pub(super) fn take_back(&mut self, op: &Op, now: Tick) {
-        if let Some(lingering) = &mut self.lingering {
-            lingering.conversation.take_back(op, lingering.until, now);
-        }
-        if let State::Up(conversation) = &mut self.state {
-            conversation.take_back(op, now.after(self.settings.response_timeout), now);
-        }
-    }
-
-    /// Tells the other connections whether something was given up here that they may have to take back.
-    pub(super) fn count_given_up(&mut self) {
-        let has_given_up =
-            self.lingering.is_some() || matches!(&self.state, State::Up(conversation) if conversation.pipeline.has_given_up());
-        if has_given_up != self.given_up_here.is_some() {
-            self.given_up_here = has_given_up.then(|| self.primary.given_up());
-        }
-    }
-
-    pub(super) fn take_all_back(&mut self, now: Tick) {
-        if let Some(lingering) = &mut self.lingering {
-            lingering.take_all_back(now);
-        }
-    }
-
-    pub(super) fn read_lingering(&mut self, count: usize, now: Tick, out: &mut Vec<Effect>) {
-        if self.lingering.as_mut().is_some_and(|lingering| !lingering.read(count, now)) {
-            self.stop_lingering(out);
-        }
-    }
-
-    /// Closes the lingering socket.
-    pub(super) fn stop_lingering(&mut self, out: &mut Vec<Effect>) {
-        if self.lingering.take().is_some() {
-            out.push(Effect::Drop(Role::Lingering));
-        }
     }
 }
 

@@ -4,8 +4,9 @@ use super::super::connection::tests::{ENTRY, TIMEOUT, Test, acquire, keys, relea
 use super::LONGEST;
 use crate::clock::Tick;
 use crate::op::Op;
-use crate::server::redis::connection::effect::{Input, Role};
+use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::failure::no_answer;
+use crate::server::redis::connection::input::Input;
 
 /// A connection whose socket was given up with an acquire in it.
 fn lingering() -> Test {

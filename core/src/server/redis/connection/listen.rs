@@ -8,7 +8,8 @@ use super::connection::{Connection, State};
 use crate::clock::Tick;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::listener::ChannelListener;
-use crate::server::redis::connection::subscriber::{Look, Question, Subscriber};
+use crate::server::redis::connection::question::Question;
+use crate::server::redis::connection::subscriber::{Look, Subscriber};
 
 impl Connection {
     /// Takes the first listener.

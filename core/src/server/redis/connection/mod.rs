@@ -1,12 +1,13 @@
 //! Connection: when to connect, what may be sent, what an answer means, and how operations end when the socket breaks. Decided
 //! without I/O.
 //!
-//! [`Connection`](connection::Connection) takes the inputs and gives the effects of `effect`. A transport carries the effects out,
+//! [`Connection`](connection::Connection) takes the events of `input` and gives the work of `effect`. A transport carries that out,
 //! and calls nothing else here but its `buffers`. A `handshake` comes first on every socket, and gives the server's `greeting`; a
-//! `conversation` comes after it. A `pipeline` has the commands that were sent. Operations in the `backlog` wait for a connection. The `backoff`
-//! says when to try again, and a socket that was given up goes on `lingering`. All connections to a server share what is known of its `primary`: the `eras`, its `health` and its `server_clock`. The
-//! `subscriber` decides how to listen; `listening` is the second connection that
-//! some servers need for that.
+//! `conversation` comes after it. A `pipeline` has the commands that were sent: a caller's `job`, or a `question` of the connection
+//! itself. Jobs in the `backlog` wait for a connection, and the `backoff` says when to try again. `leaving` is how a socket is given
+//! up, and such a socket may go on `lingering`. All connections to a server share what is known of its `primary`: the `eras`, its
+//! `health` and its `server_clock`. The `subscriber` decides how to listen; `listening` is the second connection that some servers
+//! need for that.
 
 pub(crate) mod backlog;
 pub(crate) mod backoff;
@@ -22,6 +23,8 @@ mod following;
 pub(crate) mod handshake;
 pub(crate) mod health;
 pub(crate) mod idle_check;
+pub(crate) mod input;
+pub(crate) mod job;
 mod leaving;
 mod lingering;
 mod listen;
@@ -29,6 +32,8 @@ pub(crate) mod listener;
 pub(crate) mod listening;
 pub(crate) mod pipeline;
 pub(crate) mod primary;
+pub(crate) mod question;
 pub(crate) mod server_clock;
+pub(crate) mod server_state;
 pub(crate) mod subscriber;
 pub(crate) mod subscription;

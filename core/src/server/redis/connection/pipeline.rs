@@ -11,40 +11,9 @@ use crate::op::{Answer, Op, Reply};
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::script::Script;
-use crate::server::redis::connection::effect::Effect;
-use crate::server::redis::connection::subscriber::Question;
+use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::question::Question;
 use crate::server::redis::connection::subscription::Kind;
-use crate::server::{Completion, Request};
-
-/// An operation, and the completion that gets its answer.
-#[derive(Debug)]
-pub struct Job {
-    pub(crate) request: Request,
-    pub(crate) completion: Completion,
-    /// Whether it was sent before, on a socket that broke.
-    pub(crate) repeated: bool,
-}
-
-impl Job {
-    /// An operation that was not sent so far.
-    #[must_use]
-    pub fn new(request: Request, completion: Completion) -> Self {
-        Self { request, completion, repeated: false }
-    }
-
-    /// The other half of an extension that touched the lock alone: it compares the fence, and says why the lock is not ours.
-    fn with_fence(mut self) -> Self {
-        if let Op::Extend { lock_only, .. } = &mut self.request.op {
-            *lock_only = false;
-        }
-        self
-    }
-
-    /// Ends the operation.
-    pub(crate) fn end(self, answer: Answer) -> Effect {
-        Effect::Complete(self.completion, answer)
-    }
-}
 
 /// The meaning of an answer.
 pub(crate) enum Landing {

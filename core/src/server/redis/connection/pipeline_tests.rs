@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::name::{Keys, Kind};
+use crate::server::{Completion, Request};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)

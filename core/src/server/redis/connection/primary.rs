@@ -12,7 +12,7 @@ use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::connection::eras::{Eras, Judgement};
 use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::server_clock::ServerClock;
-use crate::server::redis::{Failover, ServerState};
+use crate::server::redis::connection::server_state::{Failover, ServerState};
 use crate::sync::Mutex;
 
 /// The knowledge that the connections to one server share.

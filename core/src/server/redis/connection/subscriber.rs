@@ -5,7 +5,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use redis::Value;
 
@@ -18,42 +17,11 @@ use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::idle_check::{Finding, IdleCheck};
 use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::listening::{Ending, ListeningConnection};
-use crate::server::redis::connection::subscription::{Kind, Subscription};
+use crate::server::redis::connection::question::{PING, Question, REFUSED, SUBSCRIBE};
+use crate::server::redis::connection::subscription::Subscription;
 use crate::server::redis::settings::Settings;
 
-/// The time for which a refusal is not asked about again. Rights are given by people.
-pub(crate) const REFUSED: Duration = Duration::from_secs(30);
-
-/// A question to the server that is no operation: for a subscription, or about the server itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
-    /// Which era it is in.
-    Era,
-    /// What its clock shows.
-    Time,
-    Hello,
-    Subscribe(Kind),
-    Ping,
-}
-
-impl Question {
-    /// The command, as bytes.
-    pub(crate) fn command(self, channel: &str) -> Vec<u8> {
-        let command = match self {
-            Self::Hello => redis::cmd("HELLO").arg(3).take(),
-            Self::Subscribe(Kind::Plain) => redis::cmd("SUBSCRIBE").arg(channel).take(),
-            Self::Subscribe(Kind::Sharded) => redis::cmd("SSUBSCRIBE").arg(channel).take(),
-            Self::Era => redis::cmd("INFO").arg("replication").take(),
-            Self::Time => redis::cmd("TIME"),
-            Self::Ping => redis::cmd("PING"),
-        };
-        command.get_packed_command()
-    }
-}
-
 const HELLO: &[Question] = &[Question::Hello];
-pub(crate) const SUBSCRIBE: &[Question] = &[Question::Subscribe(Kind::Plain), Question::Subscribe(Kind::Sharded)];
-pub(crate) const PING: &[Question] = &[Question::Ping];
 const NOTHING: &[Question] = &[];
 
 enum Stage {

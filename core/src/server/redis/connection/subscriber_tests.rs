@@ -1,8 +1,10 @@
 //! The questions of a subscriber, when and on which connection it asks them, and the notices of its listener.
 
+use std::time::Duration;
+
 use super::*;
 use crate::options::ClientOptions;
-use crate::server::redis::transport::url::Target;
+use crate::server::redis::url::Target;
 use crate::server::{Listener, Notice};
 
 const TIMEOUT: Duration = Duration::from_secs(1);

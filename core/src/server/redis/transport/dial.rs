@@ -15,7 +15,7 @@ use crate::op::{Failure, FailureKind};
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::socket::Socket;
 use crate::server::redis::transport::tls;
-use crate::server::redis::transport::url::Endpoint;
+use crate::server::redis::url::Endpoint;
 
 /// The time of silence after which the system asks a peer whether it is still there.
 const SILENCE: Duration = Duration::from_secs(15);

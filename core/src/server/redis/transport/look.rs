@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
     use crate::options::ClientOptions;
-    use crate::server::redis::ServerState;
+    use crate::server::redis::connection::server_state::ServerState;
 
     /// A node that answers the questions of a handshake, and hangs up.
     fn node(role: &'static str, era: &'static str) -> SocketAddr {

@@ -18,7 +18,6 @@ pub(crate) mod reactor_task;
 pub(crate) mod socket;
 pub(crate) mod tls;
 pub(crate) mod tokio_task;
-pub(crate) mod url;
 
 /// The change of a socket.
 enum Change {

@@ -12,13 +12,14 @@ use mio::Token;
 use tokio::runtime::Handle;
 
 use crate::clock::Tick;
+use crate::io::doer::sends_later;
 use crate::io::reactor::{Handler, Reactor};
-use crate::io::runtime::sends_later;
 use crate::op::{Failure, Op};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::connection::Connection;
-use crate::server::redis::connection::effect::{Effect, Input, Role};
-use crate::server::redis::connection::pipeline::Job;
+use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::input::Input;
+use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;

@@ -1,0 +1,19 @@
+//! Holder: the beginnings of a lock's value that this library has reserved, for values that are no owner of a hold.
+
+/// The beginning of a value that keeps the lock for a waiter.
+const CLAIM: &str = "claim ";
+
+/// The beginning of a value that keeps the lock for a while after its release.
+pub(crate) const KEPT: &str = "kept ";
+
+/// The value of the lock's key while the lock is kept for the waiter `entry`.
+#[must_use]
+pub fn claim(entry: &str) -> String {
+    format!("{CLAIM}{entry}")
+}
+
+/// Whether the value of a lock's key is a claim: the lock has no holder, and is kept for a waiter.
+#[must_use]
+pub fn is_claim(value: &str) -> bool {
+    value.starts_with(CLAIM)
+}

@@ -1,0 +1,34 @@
+//! Inputs: the events that a transport brings to a connection.
+
+use std::io;
+
+use crate::op::{Failure, Op};
+use crate::server::redis::connection::effect::Role;
+use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::listener::ChannelListener;
+
+/// An event for a connection.
+pub enum Input {
+    /// An operation to do.
+    Submit(Job),
+    /// Something is held: operations will follow. It comes again, every half a minute, while something is held.
+    Warm,
+    /// A channel to listen to. Only the first listener counts.
+    Listen(ChannelListener),
+    /// The socket that the connection asked for is open.
+    Opened(Role),
+    /// The socket couldn't be opened.
+    Unopened(Role, Failure),
+    /// So many bytes were read into the room of the socket's buffers.
+    Read(Role, usize),
+    /// The socket is closed: by the peer, or by an error.
+    Closed(Role, Option<io::Error>),
+    /// A release or a leave that was submitted to any connection to the server: what it takes back may be on its way here.
+    TakeBack(Op),
+    /// The time of `wake_at` has come, or is over.
+    Wake,
+    /// From here on only releases count.
+    GiveUp,
+    /// No more operations will be submitted. Releases have a moment to leave.
+    Close,
+}

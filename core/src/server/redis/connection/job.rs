@@ -1,0 +1,35 @@
+//! Job: an operation of a caller, on its way over a connection.
+
+use crate::op::{Answer, Op};
+use crate::server::redis::connection::effect::Effect;
+use crate::server::{Completion, Request};
+
+/// An operation, and the completion that gets its answer.
+#[derive(Debug)]
+pub struct Job {
+    pub(crate) request: Request,
+    pub(crate) completion: Completion,
+    /// Whether it was sent before, on a socket that broke.
+    pub(crate) repeated: bool,
+}
+
+impl Job {
+    /// An operation that was not sent so far.
+    #[must_use]
+    pub fn new(request: Request, completion: Completion) -> Self {
+        Self { request, completion, repeated: false }
+    }
+
+    /// The other half of an extension that touched the lock alone: it compares the fence, and says why the lock is not ours.
+    pub(crate) fn with_fence(mut self) -> Self {
+        if let Op::Extend { lock_only, .. } = &mut self.request.op {
+            *lock_only = false;
+        }
+        self
+    }
+
+    /// Ends the operation.
+    pub(crate) fn end(self, answer: Answer) -> Effect {
+        Effect::Complete(self.completion, answer)
+    }
+}
