@@ -7,6 +7,7 @@ from pathlib import Path
 import locktender
 import pytest
 from support.checkout import ROOT
+from support.rust_modules import Crate
 
 PACKAGE = Path(locktender.__file__).parent
 
@@ -59,3 +60,55 @@ KINDS = [
 @pytest.mark.parametrize(("binding", "kinds"), KINDS)
 def test_no_rust_module_leads_back_to_itself_but_a_kind_and_its_handle(binding, kinds):
     assert circles(rust_modules(ROOT / binding / "src")) == {frozenset(kind) for kind in kinds}
+
+
+CORE = Crate(ROOT / "core/src")
+
+# The actor of an acquisition makes the hold that its caller gets, which calls the actor. What a session keeps running is one value.
+SESSION = {"session", *(f"session::{name}" for name in "actor bodies caller own_holds tasks wakeups warnings".split())}
+
+
+def test_no_file_of_the_core_leads_back_to_itself_but_an_actor_and_its_hold():
+    assert circles(CORE.graph()) == {frozenset({"api::held"} | SESSION)}
+
+
+def folders():
+    """The folders of the architecture page, and what each may use; `None` for everything. And the files that all may use."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    rows = re.findall(r"^\| (.+?) \| (.*?) \| (.*?) \|$", page[page.index("| folder of `core/src`") :], re.M)
+    rows = rows[2 : 1 + [folder for folder, _, _ in rows].index("`testing`") + 1]
+    names = {folder: re.findall(r"`([\w/]+)`", folder + inside * (folder == "top level")) for folder, inside, _ in rows}
+    may = {}
+    for folder, _, uses in rows:
+        for name in names[folder] if folder != "top level" else ():
+            may[name.replace("/", "::")] = None if uses == "everything" else re.findall(r"`([\w/]+)`", uses)
+    return may, set(names["top level"])
+
+
+def below(module, folder):
+    return module == folder or module.startswith(f"{folder}::")
+
+
+def test_what_a_folder_of_the_core_uses_stands_in_the_page_on_architecture():
+    may, everybodys = folders()
+    rooms = {module.split("::")[0] for module in CORE.texts if module}
+    assert rooms == {name for name in may if "::" not in name} - {"scripts"} | everybodys
+
+    def folder_of(module):
+        return max((name for name in may if below(module, name)), key=len, default="top level")
+
+    wrong = []
+    for module in filter(None, CORE.texts):
+        folder = folder_of(module)
+        uses = may.get(folder, [])
+        if uses is None:
+            continue
+        beside = folder.rpartition("::")[0]
+        listed = {name.replace("/", "::") for name in uses}
+        listed |= {f"{beside}::{name}" for name in listed}
+        files = listed - may.keys()
+        for other, path in CORE.needs(module).items():
+            known = folder_of(other) in {folder, "top level"} | listed or any(below(other, file) for file in files)
+            if not known:
+                wrong.append(f"{CORE.files[module]} uses {path}, and {folder} may use {', '.join(uses) or 'nothing'}")
+    assert wrong == []
