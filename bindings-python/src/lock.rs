@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use locktender::internals::name::{Keys, Kind};
+use locktender::host::check_name;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -82,11 +82,11 @@ impl Name {
 fn checked(name: &Bound<'_, PyAny>, client: Option<&locktender::Client>, choice: &LockChoice) -> PyResult<String> {
     let (py, text) = (name.py(), text("name", name)?);
     if text.contains(['{', '}']) {
-        raised(py, Keys::new(Kind::Exclusive, "", &text.replace(['{', '}'], "_"), true))?;
+        raised(py, check_name(&text.replace(['{', '}'], "_")))?;
     } else if let Some(client) = client {
         raised(py, client.lock(&text).settings(choice.settings.clone()).validate())?;
     } else {
-        raised(py, Keys::new(Kind::Exclusive, "", &text, true))?;
+        raised(py, check_name(&text))?;
     }
     Ok(text)
 }

@@ -1,4 +1,4 @@
-//! Own Python code of this package, called from here: `_helpers.py` says what each function takes and returns.
+//! Own Python code of this package, called from here: `_used_by_native.py` says what each function takes and returns.
 
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyImportError;
@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 
 use crate::visit::Visit;
 
-/// The functions of `_helpers.py`, by the same names.
+/// The functions of `_used_by_native.py`, by the same names.
 #[derive(FromPyObject)]
 pub(crate) struct Own {
     pub(crate) attach: Py<PyAny>,

@@ -257,9 +257,9 @@ mod planted {
         HigherFenceIgnored,
 
         // The queue on a server.
-        /// A newcomer that queues by principle takes a free lock although somebody waits.
+        /// A newcomer of a fair lock takes a free lock although somebody waits.
         FairNewcomerPasses,
-        /// A lock is not kept for a waiter that queues by principle.
+        /// A fair lock is not kept for its first waiter.
         FairPassed,
         /// A waiter may be passed however long it has waited.
         PatientPassed,
@@ -303,7 +303,7 @@ mod planted {
         LeaverKeepsClaim,
 
         // The local queue of a process.
-        /// Waiters that queue by principle share one place.
+        /// Waiters of a fair lock share one place.
         FairSharesPlace,
         /// The first of a local queue leaves, and no other waiter becomes the first.
         FirstRoleKept,

@@ -114,7 +114,7 @@ class Client:
         ``max_hold``
             The longest it is held, counted from the grant. Default no limit.
         ``fair``
-            Whether to queue by principle: strictly first come, first served among all that do, in every process. Default
+            Whether waiters get the lock strictly in their order, in every process, if all of them are fair. Default
             false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
         ``on_lost``
             What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"flag"`` leaves it

@@ -31,7 +31,7 @@ pub enum Op {
         proposal: u64,
         /// The hold to take over, of another process.
         adopt: Option<Adoption>,
-        /// Whether to queue by principle: behind every waiter there is, also while the lock is free.
+        /// Whether the lock is fair: then a newcomer stands behind every waiter there is, also while the lock is free.
         fair: bool,
         /// Where to line up if the lock is another's; `None` for one attempt.
         place: Option<Place>,
@@ -79,12 +79,12 @@ pub enum Op {
         keys: Arc<Keys>,
         /// Our value.
         owner: Arc<str>,
-        /// A waiter's entry that leaves the queue; what it was told is told to the next one.
+        /// A waiter's entry that leaves the queue. If that waiter was told of a release, the next one is told instead.
         leave: Option<Arc<str>>,
         /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
         single_server: bool,
     },
-    /// Take a waiter out of the queue, and tell the next one what this one may have been told.
+    /// Take a waiter out of the queue. If it was told of a release, the next one is told instead.
     Leave {
         /// The lock.
         keys: Arc<Keys>,
