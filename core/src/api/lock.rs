@@ -276,7 +276,7 @@ impl Lock {
         Call::new(move |responder| {
             match lock.session() {
                 Ok((session, prepared)) => {
-                    let op = Op::Inspect { keys: Arc::clone(&prepared.keys) };
+                    let op = Op::inspect(Arc::clone(&prepared.keys));
                     let (name, servers) = (lock.name.clone(), Arc::clone(&session.addresses));
                     let timeout = session.response_timeout();
                     let judge = move |answers: &[_]| inspect(&name, &servers, answers);

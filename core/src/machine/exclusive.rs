@@ -5,14 +5,28 @@ use std::time::Duration;
 
 use super::cut::cut;
 use super::fence::Fence;
-use super::rules::{AcquireArgs, Rules};
+use super::rules::Rules;
 use super::state::{State, Value};
 use super::{fence, queue};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{claim, is_claim};
-use crate::op::{Place, Queued, Reply, Verdict};
+use crate::op::{Adoption, LockOp, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
+
+/// The arguments of an acquire.
+struct AcquireArgs<'a> {
+    owner: &'a Arc<str>,
+    ttl_ms: u64,
+    proposal: u64,
+    adopt: Option<&'a Adoption>,
+    fair: bool,
+    place: Option<&'a Place>,
+    /// Whether this server alone decides which waiter is next.
+    single_server: bool,
+    /// Whether the server is asked for its marker.
+    has_marker: bool,
+}
 
 impl AcquireArgs<'_> {
     fn adopts(&self, holder: &str) -> bool {
@@ -45,74 +59,32 @@ impl AcquireArgs<'_> {
 pub(super) struct Exclusive;
 
 impl Rules for Exclusive {
-    fn acquire(&self, state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply {
-        if args.writes_first() && state.get(keys.lock(), now_us).is_none() {
-            fence::put_back(state, keys.fence(), args.ttl_ms, now_us);
-        }
-        let mut found = match look(state, keys, now_us) {
-            Ok(found) => found,
-            Err(conflict) => return conflict,
-        };
-        if args.comes_too_late(found.holder.as_deref()) {
-            return found.no();
-        }
-        // Nobody waits for a free lock without the mark in its fence.
-        let is_queued = found.is_queued(state, keys);
-        if found.holder.is_none() && is_queued && (args.single_server || mutant!(QuorumBars)) {
-            let head = queue::first(state, keys, now_us);
-            let passes = |head: &queue::Head| !args.place.is_some_and(|place| head.is_or_came_after(place));
-            if head.is_some_and(|head| passes(&head) && head.is_next(args.fair, now_us)) {
-                queue::wake(state, keys, true, true, now_us);
-                found = match look(state, keys, now_us) {
-                    Ok(found) => found,
-                    Err(conflict) => return conflict,
+    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+        let LockOp { keys, by, verb } = op;
+        match verb {
+            Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config } => {
+                let args = AcquireArgs {
+                    owner: by,
+                    ttl_ms: *ttl_ms,
+                    proposal: *proposal,
+                    adopt: adopt.as_ref(),
+                    fair: *fair,
+                    place: place.as_ref(),
+                    single_server: QuorumConfig::is_single_server(quorum_config.as_ref()),
+                    has_marker: quorum_config.is_some(),
                 };
+                acquire(state, keys, &args, now_us)
             }
+            Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
+            Verb::Extend { ttl_ms, fence, lock_only: true, .. } if self.renew(state, keys, by, *ttl_ms, now_us) => {
+                Reply::new(Verdict::Ok, now_us, *fence)
+            }
+            Verb::Extend { ttl_ms, fence, .. } => extend(state, keys, by, *ttl_ms, *fence, now_us),
+            Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
+            Verb::Release { leave, single_server } => release(state, keys, by, leave.as_deref(), *single_server, now_us),
+            Verb::Leave { single_server } => leave(state, keys, by, *single_server, now_us),
+            Verb::Inspect => inspect(state, keys, now_us),
         }
-        if let Some(holder) = found.holder.as_deref().filter(|holder| !args.counts_as_free(holder)) {
-            let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
-            return Reply {
-                queued,
-                ..found.reply(Verdict::Held { holder: cut(holder).to_owned(), remaining: found.remaining() })
-            };
-        }
-        let vote = match found.holder {
-            Some(_) if mutant!(OldFence) => found.fence.number,
-            _ => fence::vote(found.fence.number, args.proposal, now_us),
-        };
-        // An acquire that comes late, or twice, may find its own hold extended by now: the remaining time is never shortened.
-        let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**args.owner));
-        let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
-        take(state, keys, args.owner, remains, now_us);
-        fence::write(state, keys.fence(), vote, is_queued, remains, now_us);
-        let queued = args.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, is_queued, now_us));
-        Reply { queued, ..Reply::new(Verdict::Vote, now_us, vote) }
-    }
-
-    fn confirm(&self, state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply {
-        let found = match look(state, keys, now_us) {
-            Ok(found) => found,
-            Err(conflict) => return conflict,
-        };
-        let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
-        if !ours || (found.fence.number > fence && !mutant!(ConfirmOlder)) {
-            return found.no();
-        }
-        fence::write(state, keys.fence(), fence, found.fence.is_marked, found.left_ms.unwrap_or(0), now_us);
-        Reply::new(Verdict::Ok, now_us, fence)
-    }
-
-    fn extend(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
-        let found = match look(state, keys, now_us) {
-            Ok(found) => found,
-            Err(conflict) => return conflict,
-        };
-        if found.holder.as_deref() != Some(&**owner) || (found.fence.number > fence && !mutant!(ExtendOlder)) {
-            return found.no();
-        }
-        let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
-        fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
-        Reply::new(Verdict::Ok, now_us, fence)
     }
 
     fn renew(&self, state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, now_us: u64) -> bool {
@@ -121,72 +93,131 @@ impl Rules for Exclusive {
         prolong(state, keys, ttl_ms, left_ms, now_us);
         true
     }
+}
 
-    fn heal(&self, state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
-        let mut found = match look(state, keys, now_us) {
-            Ok(found) => found,
-            Err(conflict) => return conflict,
-        };
-        // A claim keeps a free lock for a waiter, and here the lock only looked free.
-        let is_anothers = |holder: &str| holder != &**owner && (!is_claim(holder) || mutant!(ClaimStopsHeal));
-        if found.holder.as_deref().is_some_and(is_anothers) || found.fence.number > fence {
-            return found.no();
-        }
-        if found.holder.as_deref() != Some(&**owner) {
-            take(state, keys, owner, ttl_ms, now_us);
-            found.left_ms = None;
-        }
-        let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
-        fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
-        Reply::new(Verdict::Ok, now_us, fence)
+fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply {
+    if args.writes_first() && state.get(keys.lock(), now_us).is_none() {
+        fence::put_back(state, keys.fence(), args.ttl_ms, now_us);
     }
-
-    fn release(
-        &self,
-        state: &mut State,
-        keys: &Keys,
-        owner: &str,
-        leave: Option<&str>,
-        single_server: bool,
-        now_us: u64,
-    ) -> Reply {
-        if let Some(entry) = leave {
-            queue::leave(state, keys, entry, now_us);
-        }
-        let found = match look_whatever_the_fence(state, keys, now_us) {
-            Ok(found) => found,
-            Err(conflict) => return conflict,
-        };
-        if found.holder.as_deref() != Some(owner) && !mutant!(ReleaseUnowned) {
-            return match leave {
-                Some(entry) => pass_on(state, keys, entry, found, single_server),
-                None => found.no(),
+    let mut found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    if args.comes_too_late(found.holder.as_deref()) {
+        return found.no();
+    }
+    // Nobody waits for a free lock without the mark in its fence.
+    let is_queued = found.is_queued(state, keys);
+    if found.holder.is_none() && is_queued && (args.single_server || mutant!(QuorumBars)) {
+        let head = queue::first(state, keys, now_us);
+        let passes = |head: &queue::Head| !args.place.is_some_and(|place| head.is_or_came_after(place));
+        if head.is_some_and(|head| passes(&head) && head.is_next(args.fair, now_us)) {
+            queue::wake(state, keys, true, true, now_us);
+            found = match look(state, keys, now_us) {
+                Ok(found) => found,
+                Err(conflict) => return conflict,
             };
         }
-        let nobody_waits = leave.is_none() && fence::shows_no_waiters(state, keys.fence(), now_us);
-        state.remove(keys.lock());
-        if !nobody_waits && !mutant!(ReleaseNotifiesNobody) {
-            queue::wake(state, keys, single_server, false, now_us);
-        }
-        Reply::new(Verdict::Ok, now_us, 0)
     }
+    if let Some(holder) = found.holder.as_deref().filter(|holder| !args.counts_as_free(holder)) {
+        let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
+        return Reply { queued, ..found.reply(Verdict::Held { holder: cut(holder).to_owned(), remaining: found.remaining() }) };
+    }
+    let vote = match found.holder {
+        Some(_) if mutant!(OldFence) => found.fence.number,
+        _ => fence::vote(found.fence.number, args.proposal, now_us),
+    };
+    // An acquire that comes late, or twice, may find its own hold extended by now: the remaining time is never shortened.
+    let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**args.owner));
+    let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
+    take(state, keys, args.owner, remains, now_us);
+    fence::write(state, keys.fence(), vote, is_queued, remains, now_us);
+    let queued = args.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, is_queued, now_us));
+    Reply { queued, ..Reply::new(Verdict::Vote, now_us, vote) }
+}
 
-    fn leave(&self, state: &mut State, keys: &Keys, entry: &str, single_server: bool, now_us: u64) -> Reply {
+fn confirm(state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply {
+    let found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
+    if !ours || (found.fence.number > fence && !mutant!(ConfirmOlder)) {
+        return found.no();
+    }
+    fence::write(state, keys.fence(), fence, found.fence.is_marked, found.left_ms.unwrap_or(0), now_us);
+    Reply::new(Verdict::Ok, now_us, fence)
+}
+
+fn extend(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
+    let found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    if found.holder.as_deref() != Some(&**owner) || (found.fence.number > fence && !mutant!(ExtendOlder)) {
+        return found.no();
+    }
+    let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
+    fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
+    Reply::new(Verdict::Ok, now_us, fence)
+}
+
+fn heal(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
+    let mut found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    // A claim keeps a free lock for a waiter, and here the lock only looked free.
+    let is_anothers = |holder: &str| holder != &**owner && (!is_claim(holder) || mutant!(ClaimStopsHeal));
+    if found.holder.as_deref().is_some_and(is_anothers) || found.fence.number > fence {
+        return found.no();
+    }
+    if found.holder.as_deref() != Some(&**owner) {
+        take(state, keys, owner, ttl_ms, now_us);
+        found.left_ms = None;
+    }
+    let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
+    fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
+    Reply::new(Verdict::Ok, now_us, fence)
+}
+
+fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option<&str>, single_server: bool, now_us: u64) -> Reply {
+    if let Some(entry) = leave {
         queue::leave(state, keys, entry, now_us);
-        match look_whatever_the_fence(state, keys, now_us) {
-            Ok(found) => pass_on(state, keys, entry, found, single_server),
-            Err(conflict) => conflict,
-        }
     }
+    let found = match look_whatever_the_fence(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    if found.holder.as_deref() != Some(owner) && !mutant!(ReleaseUnowned) {
+        return match leave {
+            Some(entry) => pass_on(state, keys, entry, found, single_server),
+            None => found.no(),
+        };
+    }
+    let nobody_waits = leave.is_none() && fence::shows_no_waiters(state, keys.fence(), now_us);
+    state.remove(keys.lock());
+    if !nobody_waits && !mutant!(ReleaseNotifiesNobody) {
+        queue::wake(state, keys, single_server, false, now_us);
+    }
+    Reply::new(Verdict::Ok, now_us, 0)
+}
 
-    fn inspect(&self, state: &State, keys: &Keys, now_us: u64) -> Reply {
-        match look(state, keys, now_us) {
-            Ok(found) => {
-                let verdict = Verdict::Seen { holder: found.shown(), remaining: found.remaining() };
-                Reply { queued: queue::view(state, keys, now_us), ..found.reply(verdict) }
-            }
-            Err(conflict) => conflict,
+fn leave(state: &mut State, keys: &Keys, entry: &str, single_server: bool, now_us: u64) -> Reply {
+    queue::leave(state, keys, entry, now_us);
+    match look_whatever_the_fence(state, keys, now_us) {
+        Ok(found) => pass_on(state, keys, entry, found, single_server),
+        Err(conflict) => conflict,
+    }
+}
+
+fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
+    match look(state, keys, now_us) {
+        Ok(found) => {
+            let verdict = Verdict::Seen { holder: found.shown(), remaining: found.remaining() };
+            Reply { queued: queue::view(state, keys, now_us), ..found.reply(verdict) }
         }
+        Err(conflict) => conflict,
     }
 }
 

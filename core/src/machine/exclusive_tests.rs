@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::error::Remaining;
 use crate::machine::{Env, FENCE_KEPT_MS, State, Value, apply};
 use crate::name::{Keys, Kind};
-use crate::op::{Adoption, Op, QuorumConfig, Reply, Verdict};
+use crate::op::{Adoption, LockOp, Op, QuorumConfig, Reply, Verb, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -34,41 +34,48 @@ impl Bench {
     }
 
     fn acquire_as(&mut self, owner: &str, proposal: u64, adopt: Option<Adoption>) -> Reply {
-        self.apply(&Op::Acquire {
+        self.apply(&Op::Lock(LockOp {
             keys: self.keys.clone(),
-            owner: owner.into(),
-            ttl_ms: TTL,
-            proposal,
-            adopt,
-            fair: false,
-            place: None,
-            quorum_config: None,
-        })
+            by: owner.into(),
+            verb: Verb::Acquire { ttl_ms: TTL, proposal, adopt, fair: false, place: None, quorum_config: None },
+        }))
     }
 
     fn confirm(&mut self, owner: &str, fence: u64) -> Reply {
-        self.apply(&Op::Confirm { keys: self.keys.clone(), owner: owner.into(), fence })
+        self.apply(&Op::Lock(LockOp { keys: self.keys.clone(), by: owner.into(), verb: Verb::Confirm { fence } }))
     }
 
     fn extend(&mut self, owner: &str, ttl_ms: u64, fence: u64) -> Reply {
-        self.apply(&Op::Extend { keys: self.keys.clone(), owner: owner.into(), ttl_ms, fence, lock_only: false, timed: true })
+        self.apply(&Op::Lock(LockOp {
+            keys: self.keys.clone(),
+            by: owner.into(),
+            verb: Verb::Extend { ttl_ms, fence, lock_only: false, timed: true },
+        }))
     }
 
     /// An extension of a client of one server.
     fn renew(&mut self, owner: &str, ttl_ms: u64, fence: u64) -> Reply {
-        self.apply(&Op::Extend { keys: self.keys.clone(), owner: owner.into(), ttl_ms, fence, lock_only: true, timed: true })
+        self.apply(&Op::Lock(LockOp {
+            keys: self.keys.clone(),
+            by: owner.into(),
+            verb: Verb::Extend { ttl_ms, fence, lock_only: true, timed: true },
+        }))
     }
 
     fn heal(&mut self, owner: &str, ttl_ms: u64, fence: u64) -> Reply {
-        self.apply(&Op::Heal { keys: self.keys.clone(), owner: owner.into(), ttl_ms, fence })
+        self.apply(&Op::Lock(LockOp { keys: self.keys.clone(), by: owner.into(), verb: Verb::Heal { ttl_ms, fence } }))
     }
 
     fn release(&mut self, owner: &str) -> Reply {
-        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, single_server: true })
+        self.apply(&Op::Lock(LockOp {
+            keys: self.keys.clone(),
+            by: owner.into(),
+            verb: Verb::Release { leave: None, single_server: true },
+        }))
     }
 
     fn inspect(&mut self) -> Reply {
-        self.apply(&Op::Inspect { keys: self.keys.clone() })
+        self.apply(&Op::inspect(self.keys.clone()))
     }
 
     fn put_lock(&mut self, value: Value, ttl_ms: Option<u64>) {
@@ -314,16 +321,11 @@ fn heal_works_in_quarantine_and_is_no_vote() {
     let mut bench = Bench::new();
     bench.keys = Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", false).unwrap());
     let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
-    let acquire = Op::Acquire {
+    let acquire = Op::Lock(LockOp {
         keys: bench.keys.clone(),
-        owner: "b".into(),
-        ttl_ms: TTL,
-        proposal: T,
-        adopt: None,
-        fair: false,
-        place: None,
-        quorum_config,
-    };
+        by: "b".into(),
+        verb: Verb::Acquire { ttl_ms: TTL, proposal: T, adopt: None, fair: false, place: None, quorum_config },
+    });
     let quarantine = Verdict::Quarantine { left: Duration::from_secs(60) };
     assert_eq!(bench.apply(&acquire).verdict, quarantine);
     assert_eq!(bench.heal("a", TTL, T).verdict, Verdict::Ok);

@@ -52,9 +52,9 @@ pub use state::{Entry, Value};
 pub use state::{Message, State};
 
 use self::exclusive::Exclusive;
-use self::rules::{AcquireArgs, Rules};
+use self::rules::Rules;
 use crate::name::{Keys, Kind};
-use crate::op::{Op, QuorumConfig, Reply, ServerFacts, Verdict};
+use crate::op::{Op, Reply, ServerFacts, Verb, Verdict};
 
 /// The rules of a kind.
 fn rules_of(kind: Kind) -> &'static dyn Rules {
@@ -76,33 +76,11 @@ pub struct Env<'a> {
 pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
     let now_us = env.now_us;
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
-            let refused = quorum_config.as_ref().and_then(|config| marker::admit(state, keys.marker(), config, env));
-            let args = AcquireArgs {
-                owner,
-                ttl_ms: *ttl_ms,
-                proposal: *proposal,
-                adopt: adopt.as_ref(),
-                fair: *fair,
-                place: place.as_ref(),
-                single_server: QuorumConfig::is_single_server(quorum_config.as_ref()),
-                has_marker: quorum_config.is_some(),
-            };
-            refused.unwrap_or_else(|| rules_of(keys.kind()).acquire(state, keys, &args, now_us))
+        Op::Lock(op) => {
+            let config = if let Verb::Acquire { quorum_config, .. } = &op.verb { quorum_config.as_ref() } else { None };
+            let refused = config.and_then(|config| marker::admit(state, op.keys.marker(), config, env));
+            refused.unwrap_or_else(|| rules_of(op.keys.kind()).apply(state, op, now_us))
         }
-        Op::Confirm { keys, owner, fence } => rules_of(keys.kind()).confirm(state, keys, owner, *fence, now_us),
-        Op::Extend { keys, owner, ttl_ms, fence, lock_only, .. } => {
-            if *lock_only && renew(state, keys, owner, *ttl_ms, env) {
-                return Reply::new(Verdict::Ok, now_us, *fence);
-            }
-            rules_of(keys.kind()).extend(state, keys, owner, *ttl_ms, *fence, now_us)
-        }
-        Op::Heal { keys, owner, ttl_ms, fence } => rules_of(keys.kind()).heal(state, keys, owner, *ttl_ms, *fence, now_us),
-        Op::Release { keys, owner, leave, single_server } => {
-            rules_of(keys.kind()).release(state, keys, owner, leave.as_deref(), *single_server, now_us)
-        }
-        Op::Leave { keys, entry, single_server } => rules_of(keys.kind()).leave(state, keys, entry, *single_server, now_us),
-        Op::Inspect { keys } => rules_of(keys.kind()).inspect(state, keys, now_us),
         Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),
         Op::Examine => examine(env),
         // This server denies no command.

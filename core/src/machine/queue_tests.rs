@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::Remaining;
 use crate::machine::{CLAIM_MS, Env, Message, State, Value, apply, channel, claim};
 use crate::name::{Keys, Kind};
-use crate::op::{Op, Place, Queued, QuorumConfig, Reply, Verdict};
+use crate::op::{LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -64,7 +64,11 @@ impl Bench {
 
     fn acquire(&mut self, owner: &str, fair: bool, place: Option<Place>) -> Reply {
         let (keys, quorum_config) = (self.keys.clone(), self.quorum_config);
-        self.apply(&Op::Acquire { keys, owner: owner.into(), ttl_ms: TTL, proposal: T, adopt: None, fair, place, quorum_config })
+        self.apply(&Op::Lock(LockOp {
+            keys,
+            by: owner.into(),
+            verb: Verb::Acquire { ttl_ms: TTL, proposal: T, adopt: None, fair, place, quorum_config },
+        }))
     }
 
     /// An acquire with one attempt.
@@ -88,16 +92,20 @@ impl Bench {
 
     fn release(&mut self, owner: &str) -> Reply {
         let single_server = self.quorum_config.is_none();
-        self.apply(&Op::Release { keys: self.keys.clone(), owner: owner.into(), leave: None, single_server })
+        self.apply(&Op::Lock(LockOp {
+            keys: self.keys.clone(),
+            by: owner.into(),
+            verb: Verb::Release { leave: None, single_server },
+        }))
     }
 
     fn leave(&mut self, entry: &str) -> Reply {
         let (keys, single_server) = (self.keys.clone(), self.quorum_config.is_none());
-        self.apply(&Op::Leave { keys, entry: entry.into(), single_server })
+        self.apply(&Op::Lock(LockOp { keys, by: entry.into(), verb: Verb::Leave { single_server } }))
     }
 
     fn line(&mut self) -> Vec<String> {
-        match self.apply(&Op::Inspect { keys: self.keys.clone() }).queued {
+        match self.apply(&Op::inspect(self.keys.clone())).queued {
             Queued::Waiters { first, .. } => first,
             _ => Vec::new(),
         }
@@ -375,7 +383,7 @@ fn an_inspection_counts_all_and_names_the_first_hundred() {
     }
     bench.wait(THREE);
     let before = bench.state.clone();
-    let Queued::Waiters { count, first } = bench.apply(&Op::Inspect { keys: bench.keys.clone() }).queued else {
+    let Queued::Waiters { count, first } = bench.apply(&Op::inspect(bench.keys.clone())).queued else {
         panic!("waiters are shown")
     };
     assert_eq!((count, first.len(), &*first[99]), (151, 100, "b:two:99 pid=2"));

@@ -19,85 +19,8 @@ pub type Answer = Result<Reply, Failure>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Op {
-    /// Take the lock if it is free, and cast a vote for a fence.
-    Acquire {
-        /// The lock.
-        keys: Arc<Keys>,
-        /// The value to write.
-        owner: Arc<str>,
-        /// The key's time to live, milliseconds.
-        ttl_ms: u64,
-        /// The fence the client would like: its clock, microseconds since the epoch, or one more than the last fence it saw.
-        proposal: u64,
-        /// The hold to take over, of another process.
-        adopt: Option<Adoption>,
-        /// Whether the lock is fair: then a newcomer stands behind every waiter there is, also while the lock is free.
-        fair: bool,
-        /// Where to line up if the lock is another's; `None` for one attempt.
-        place: Option<Place>,
-        /// The quorum the server belongs to; `None` for a client of one server.
-        quorum_config: Option<QuorumConfig>,
-    },
-    /// Raise the fence to `fence`, for a vote below it.
-    Confirm {
-        /// The lock.
-        keys: Arc<Keys>,
-        /// Our value.
-        owner: Arc<str>,
-        /// The attested fence.
-        fence: u64,
-    },
-    /// Make at least `ttl_ms` remain.
-    Extend {
-        /// The lock.
-        keys: Arc<Keys>,
-        /// Our value.
-        owner: Arc<str>,
-        /// What shall remain, milliseconds.
-        ttl_ms: u64,
-        /// Our fence.
-        fence: u64,
-        /// Whether the fence is neither compared nor kept longer: on a single server nobody gets another one while the lock is ours.
-        lock_only: bool,
-        /// Whether the answer shows the server's time in any case.
-        timed: bool,
-    },
-    /// Write the key again on a server that lost it; sent only after a majority confirmed the extension.
-    Heal {
-        /// The lock.
-        keys: Arc<Keys>,
-        /// Our value.
-        owner: Arc<str>,
-        /// The key's time to live, milliseconds.
-        ttl_ms: u64,
-        /// Our fence.
-        fence: u64,
-    },
-    /// Delete the key if it is ours, and tell the next waiter.
-    Release {
-        /// The lock.
-        keys: Arc<Keys>,
-        /// Our value.
-        owner: Arc<str>,
-        /// A waiter's entry that leaves the queue. If that waiter was told of a release, the next one is told instead.
-        leave: Option<Arc<str>>,
-        /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
-        single_server: bool,
-    },
-    /// Take a waiter out of the queue. If it was told of a release, the next one is told instead.
-    Leave {
-        /// The lock.
-        keys: Arc<Keys>,
-        /// The waiter.
-        entry: Arc<str>,
-        /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
-        single_server: bool,
-    },
-    /// Look, change nothing.
-    Inspect {
-        /// The lock.
-        keys: Arc<Keys>,
-    },
+    /// About one lock.
+    Lock(LockOp),
     /// Look at the marker: does this server belong to the quorum the client thinks it does?
     Greet {
         /// The quorum the client believes in; `None` for a client of one server.
@@ -117,7 +40,94 @@ pub enum Op {
     },
 }
 
+/// An operation on one lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockOp {
+    /// The lock.
+    pub keys: Arc<Keys>,
+    /// On whose behalf it is done: the owner value of a hold, or the entry of a waiter that leaves. Empty for a look.
+    pub by: Arc<str>,
+    /// What is done.
+    pub verb: Verb,
+}
+
+/// What is done with a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verb {
+    /// Take the lock if it is free, write the owner value, and cast a vote for a fence.
+    Acquire {
+        /// The key's time to live, milliseconds.
+        ttl_ms: u64,
+        /// The fence the client would like: its clock, microseconds since the epoch, or one more than the last fence it saw.
+        proposal: u64,
+        /// The hold to take over, of another process.
+        adopt: Option<Adoption>,
+        /// Whether the lock is fair: then a newcomer stands behind every waiter there is, also while the lock is free.
+        fair: bool,
+        /// Where to line up if the lock is another's; `None` for one attempt.
+        place: Option<Place>,
+        /// The quorum the server belongs to; `None` for a client of one server.
+        quorum_config: Option<QuorumConfig>,
+    },
+    /// Raise the fence to `fence`, for a vote below it.
+    Confirm {
+        /// The attested fence.
+        fence: u64,
+    },
+    /// Make at least `ttl` remain.
+    Extend {
+        /// What shall remain, milliseconds.
+        ttl_ms: u64,
+        /// Our fence.
+        fence: u64,
+        /// Whether the fence is neither compared nor kept longer: on a single server nobody gets another one while the lock is ours.
+        lock_only: bool,
+        /// Whether the answer shows the server's time in any case.
+        timed: bool,
+    },
+    /// Write the key again on a server that lost it; sent only after a majority confirmed the extension.
+    Heal {
+        /// The key's time to live, milliseconds.
+        ttl_ms: u64,
+        /// Our fence.
+        fence: u64,
+    },
+    /// Delete the key if it is ours, and tell the next waiter.
+    Release {
+        /// A waiter's entry that leaves the queue. If that waiter was told of a release, the next one is told instead.
+        leave: Option<Arc<str>>,
+        /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
+        single_server: bool,
+    },
+    /// Take a waiter out of the queue. If it was told of a release, the next one is told instead.
+    Leave {
+        /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
+        single_server: bool,
+    },
+    /// Look, change nothing.
+    Inspect,
+}
+
 impl Op {
+    /// A look at a lock.
+    #[must_use]
+    pub fn inspect(keys: Arc<Keys>) -> Self {
+        Self::Lock(LockOp { keys, by: Arc::from(""), verb: Verb::Inspect })
+    }
+
+    /// The operation on a lock, if it is one.
+    #[must_use]
+    pub const fn on_lock(&self) -> Option<&LockOp> {
+        if let Self::Lock(op) = self { Some(op) } else { None }
+    }
+
+    /// What is done with a lock, if it is about one.
+    #[must_use]
+    pub const fn verb(&self) -> Option<&Verb> {
+        if let Self::Lock(op) = self { Some(&op.verb) } else { None }
+    }
+
     /// Whether the operation is about the servers themselves, and so waits for the next attempt to connect instead of being
     /// told why the last one failed.
     #[must_use]
@@ -127,14 +137,14 @@ impl Op {
 
     /// Whether the operation may wait for a reconnect: only what gives back may, everything else dies with its round.
     #[must_use]
-    pub fn survives_reconnect(&self) -> bool {
-        matches!(self, Self::Release { .. } | Self::Leave { .. })
+    pub const fn survives_reconnect(&self) -> bool {
+        matches!(self.verb(), Some(Verb::Release { .. } | Verb::Leave { .. }))
     }
 
     /// Whether an answer counts whenever it comes, until the operation's deadline: a hold counts an extension from its sending.
     #[must_use]
     pub const fn counts_late(&self) -> bool {
-        matches!(self, Self::Extend { .. })
+        matches!(self.verb(), Some(Verb::Extend { .. }))
     }
 
     /// What takes back whatever the operation may have written, and the waiter that it may have lined up: for a client that goes
@@ -145,40 +155,45 @@ impl Op {
         if mutant!(CloseLeavesSent) {
             return None;
         }
-        let (keys, owner, leave, single_server) = match self {
-            Self::Acquire { keys, owner, place, quorum_config, .. } => (
-                keys,
-                owner,
-                place.as_ref().map(|place| Arc::clone(&place.entry)),
-                QuorumConfig::is_single_server(quorum_config.as_ref()),
-            ),
+        let LockOp { keys, by, verb } = self.on_lock()?;
+        let (leave, single_server) = match verb {
+            Verb::Acquire { place, quorum_config, .. } => {
+                (place.as_ref().map(|place| Arc::clone(&place.entry)), QuorumConfig::is_single_server(quorum_config.as_ref()))
+            }
             // Nobody waits for a key that was missing.
-            Self::Heal { keys, owner, .. } => (keys, owner, None, false),
+            Verb::Heal { .. } => (None, false),
             _ => return None,
         };
-        Some(Self::Release { keys: Arc::clone(keys), owner: Arc::clone(owner), leave, single_server })
+        let verb = Verb::Release { leave, single_server };
+        Some(Self::Lock(LockOp { keys: Arc::clone(keys), by: Arc::clone(by), verb }))
     }
 
     /// Whether this operation takes back something that `undo` takes back: the same value, or the same place in the queue.
     pub(crate) fn takes_back(&self, undo: &Self) -> bool {
-        let Self::Release { keys: undone, owner: value, leave: place, .. } = undo else { return false };
-        match self {
-            Self::Release { keys, owner, leave, .. } => keys == undone && (owner == value || leave.is_some() && leave == place),
-            Self::Leave { keys, entry, .. } => keys == undone && place.as_ref() == Some(entry),
+        let (Self::Lock(ours), Self::Lock(LockOp { keys, by: value, verb: Verb::Release { leave: place, .. } })) = (self, undo)
+        else {
+            return false;
+        };
+        let takes_back = match &ours.verb {
+            Verb::Release { leave, .. } => ours.by == *value || leave.is_some() && leave == place,
+            Verb::Leave { .. } => place.as_ref() == Some(&ours.by),
             _ => false,
-        }
+        };
+        takes_back && ours.keys == *keys
     }
 
     /// The operation as it is spelled in messages, and in the names of the scripts: a leave is what a release does beside its own.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Acquire { .. } => "acquire",
-            Self::Confirm { .. } => "confirm",
-            Self::Extend { .. } => "extend",
-            Self::Heal { .. } => "heal",
-            Self::Release { .. } | Self::Leave { .. } => "release",
-            Self::Inspect { .. } => "inspect",
+            Self::Lock(op) => match op.verb {
+                Verb::Acquire { .. } => "acquire",
+                Verb::Confirm { .. } => "confirm",
+                Verb::Extend { .. } => "extend",
+                Verb::Heal { .. } => "heal",
+                Verb::Release { .. } | Verb::Leave { .. } => "release",
+                Verb::Inspect => "inspect",
+            },
             Self::Greet { .. } => "greet",
             Self::Examine => "examine",
             Self::Probe { .. } => "probe",
@@ -189,29 +204,16 @@ impl Op {
     /// The lock it is about; `None` for what is about the server.
     #[must_use]
     pub const fn keys(&self) -> Option<&Arc<Keys>> {
-        match self {
-            Self::Acquire { keys, .. }
-            | Self::Confirm { keys, .. }
-            | Self::Extend { keys, .. }
-            | Self::Heal { keys, .. }
-            | Self::Release { keys, .. }
-            | Self::Leave { keys, .. }
-            | Self::Inspect { keys } => Some(keys),
-            Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
-        }
+        if let Self::Lock(op) = self { Some(&op.keys) } else { None }
     }
 
     /// On whose behalf it is done, if on anybody's: the owner of a hold, or a waiter.
     #[must_use]
     pub const fn owner(&self) -> Option<&Arc<str>> {
         match self {
-            Self::Acquire { owner, .. }
-            | Self::Confirm { owner, .. }
-            | Self::Extend { owner, .. }
-            | Self::Heal { owner, .. }
-            | Self::Release { owner, .. }
-            | Self::Leave { entry: owner, .. } => Some(owner),
-            Self::Inspect { .. } | Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
+            Self::Lock(LockOp { verb: Verb::Inspect, .. }) => None,
+            Self::Lock(op) => Some(&op.by),
+            Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
         }
     }
 }

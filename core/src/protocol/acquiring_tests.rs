@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
-use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::protocol::waiting::tests::{at, gone, held, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
@@ -26,8 +26,7 @@ impl Acquire {
     pub(in crate::protocol) fn bring(&mut self, input: Input) -> Vec<Command> {
         let mut out = Vec::new();
         self.machine.handle(Now { tick: self.now, wall_us: 0, servers_us: 0 }, input, &mut out);
-        let acquires =
-            |command: &&Command| matches!(command, Command::Send { request, .. } if matches!(request.op, Op::Acquire { .. }));
+        let acquires = |command: &&Command| matches!(command, Command::Send { request, .. } if matches!(request.op.verb(), Some(Verb::Acquire { .. })));
         self.round += out.iter().filter(acquires).count() as u32;
         out
     }
@@ -51,8 +50,8 @@ pub(in crate::protocol) fn reason(commands: &[Command]) -> Option<LeaveReason> {
 pub(in crate::protocol) fn leaving(commands: &[Command]) -> Vec<String> {
     let leaves = |command: &Command| match command {
         Command::Send { request, .. } => match &request.op {
-            Op::Release { leave, .. } => leave.as_ref().map(ToString::to_string),
-            Op::Leave { entry, .. } => Some(entry.to_string()),
+            Op::Lock(LockOp { verb: Verb::Release { leave, .. }, .. }) => leave.as_ref().map(ToString::to_string),
+            Op::Lock(LockOp { by: entry, verb: Verb::Leave { .. }, .. }) => Some(entry.to_string()),
             _ => None,
         },
         _ => None,
@@ -253,7 +252,7 @@ fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
         while let Some(command) = asked.pop() {
             // Each removal finds nothing.
             if let Command::Send { server, tag, request } = command {
-                if matches!(&request.op, Op::Release { leave: Some(leave), .. } | Op::Leave { entry: leave, .. } if **leave == *entry)
+                if matches!(&request.op, Op::Lock(LockOp { verb: Verb::Release { leave: Some(leave), .. }, .. }) | Op::Lock(LockOp { by: leave, verb: Verb::Leave { .. }, .. }) if **leave == *entry)
                 {
                     asked.clear();
                     acquire.round = 0;

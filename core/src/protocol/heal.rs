@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Loss, LossReason};
 use crate::mutant::mutant;
-use crate::op::{Answer, Op, Verdict};
+use crate::op::{Answer, LockOp, Op, Verb, Verdict};
 use crate::options::wire_millis;
 use crate::protocol::extension::Extension;
 use crate::protocol::hold::Hold;
@@ -41,12 +41,11 @@ impl Hold {
         if overtakes && !mutant!(HealOvertakes) {
             return;
         }
-        let op = Op::Heal {
+        let op = Op::Lock(LockOp {
             keys: Arc::clone(&recipe.keys),
-            owner: Arc::clone(&self.round.owner),
-            ttl_ms: wire_millis(confirmed.span),
-            fence: self.fence,
-        };
+            by: Arc::clone(&self.round.owner),
+            verb: Verb::Heal { ttl_ms: wire_millis(confirmed.span), fence: self.fence },
+        });
         self.unsure_until[server] = if mutant!(HealForgotten) { Tick::default() } else { Tick::NEVER };
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
         out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
@@ -69,12 +68,11 @@ impl Hold {
         }
         let Some(missed) = self.extensions.end_current() else { return };
         let left = self.validity_end.since(now);
-        let op = Op::Heal {
+        let op = Op::Lock(LockOp {
             keys: Arc::clone(&recipe.keys),
-            owner: Arc::clone(&self.round.owner),
-            ttl_ms: wire_millis(missed.span),
-            fence: self.fence,
-        };
+            by: Arc::clone(&self.round.owner),
+            verb: Verb::Heal { ttl_ms: wire_millis(missed.span), fence: self.fence },
+        });
         self.unsure_until[0] = Tick::NEVER;
         self.kept_until = self.kept_until.max(now.after(missed.span)).max(self.validity_end.after(missed.span));
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };

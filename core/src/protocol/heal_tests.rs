@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
 use crate::error::{Loss, LossReason, Remaining};
-use crate::op::{Op, QuorumConfig, Reply, Verdict};
+use crate::op::{LockOp, Op, QuorumConfig, Reply, Verb, Verdict};
 use crate::protocol::hold::tests::recipe;
 use crate::protocol::waiting::tests::{at, ms};
 use crate::protocol::{Acquisition, Amount, Command, Input, Recipe, Step, Tag};
@@ -45,8 +45,10 @@ impl Bench {
         for command in out {
             match command {
                 Command::Send { tag, request, .. } => match request.op {
-                    Op::Acquire { owner, .. } => self.owner = owner,
-                    Op::Extend { ttl_ms, .. } | Op::Heal { ttl_ms, .. } => (self.asked, self.asked_ms) = (Some(tag), ttl_ms),
+                    Op::Lock(LockOp { by: owner, verb: Verb::Acquire { .. }, .. }) => self.owner = owner,
+                    Op::Lock(LockOp { verb: Verb::Extend { ttl_ms, .. } | Verb::Heal { ttl_ms, .. }, .. }) => {
+                        (self.asked, self.asked_ms) = (Some(tag), ttl_ms)
+                    }
                     _ => (),
                 },
                 Command::Lost(loss) => self.lost = Some(loss),

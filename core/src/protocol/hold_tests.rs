@@ -7,7 +7,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Code, Error, Loss};
 use crate::event::EventKind;
 use crate::machine::FENCE_KEPT_MS;
-use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Reply, Verb, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::waiting::tests::{at, ms};
 use crate::protocol::{Acquisition, Amount, CallId, Command, Input, Recipe, Step, Tag, waiting};
@@ -95,7 +95,7 @@ impl Bench {
                     if server == 0 {
                         self.tries.push(self.now);
                     }
-                    if let Op::Extend { ttl_ms, lock_only, .. } = request.op {
+                    if let Op::Lock(LockOp { verb: Verb::Extend { ttl_ms, lock_only, .. }, .. }) = request.op {
                         self.kept_until = self.kept_until.max(self.now.after(ms(ttl_ms)));
                         if !lock_only {
                             self.touches += 1;

@@ -48,7 +48,7 @@ use crate::event::Event;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::{Adoption, Answer, Op, QuorumConfig};
+use crate::op::{Adoption, Answer, LockOp, Op, QuorumConfig, Verb};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
 use crate::server::Request;
@@ -141,7 +141,11 @@ pub struct Tag {
 
 /// The operation that deletes `owner`'s key, and takes the waiter `leaves` out of the queue.
 fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
-    Op::Release { keys: Arc::clone(&recipe.keys), owner, leave: leaves, single_server: recipe.servers.len() == 1 }
+    Op::Lock(LockOp {
+        keys: Arc::clone(&recipe.keys),
+        by: owner,
+        verb: Verb::Release { leave: leaves, single_server: recipe.servers.len() == 1 },
+    })
 }
 
 /// The command that takes a waiter out of a server's queue. Its answer doesn't matter: without it, the client soon counts as dead
@@ -149,7 +153,7 @@ fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
     let keys = Arc::clone(&recipe.keys);
-    let op = Op::Leave { keys, entry: Arc::clone(entry), single_server: recipe.servers.len() == 1 };
+    let op = Op::Lock(LockOp { keys, by: Arc::clone(entry), verb: Verb::Leave { single_server: recipe.servers.len() == 1 } });
     let waits = if mutant!(LeaveGivenUpEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
     Command::Send { server, tag, request: Request::new(op, now.after(waits)) }
 }

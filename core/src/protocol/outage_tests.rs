@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::Now;
 use crate::error::{Code, Error};
 use crate::name::{Keys, Kind};
-use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
 use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Tag};
@@ -65,7 +65,7 @@ impl Process {
         for command in out {
             match command {
                 Command::Send { tag, request, .. } => {
-                    self.rounds += u32::from(matches!(request.op, Op::Acquire { .. }));
+                    self.rounds += u32::from(matches!(request.op.verb(), Some(Verb::Acquire { .. })));
                     self.sent = Some(tag);
                 }
                 Command::Acquired(result) => self.acquired = Some(result.map(|grant| grant.is_some())),

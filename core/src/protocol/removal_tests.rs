@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Remaining;
-use crate::op::{Op, Reply};
+use crate::op::{LockOp, Op, Reply, Verb};
 use crate::protocol::waiting::tests::{gone, recipe};
 
 const SENT: Tick = Tick::from_micros(1_000);
@@ -115,7 +115,10 @@ fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
         let then = removal.wake_at().unwrap();
         removal.wake(&recipe, then, &mut out);
         let [Command::Send { request, .. }] = &out[..] else { panic!("{leaves_at_once}: {out:?}") };
-        assert!(matches!(&request.op, Op::Release { leave: Some(leave), .. } if *leave == entry), "{request:?}");
+        assert!(
+            matches!(&request.op, Op::Lock(LockOp { verb: Verb::Release { leave: Some(leave), .. }, .. }) if *leave == entry),
+            "{request:?}"
+        );
         assert_eq!(then, now.after(STRAGGLER), "{leaves_at_once}");
         removal.answer((0, then), then, &say(gone()));
         assert!(removal.is_over());
@@ -148,7 +151,7 @@ fn a_place_of_a_holder_is_left_after_the_key_has_expired_and_delays_no_outcome()
     assert_eq!((removal.wake_at(), removal.is_over()), (Some(heard.after(STRAGGLER)), false));
     removal.wake(&recipe, heard.after(STRAGGLER), &mut out);
     let [Command::Send { server: 2, request, .. }] = &out[..] else { panic!("{out:?}") };
-    assert!(matches!(&request.op, Op::Leave { entry: left, .. } if *left == entry), "{request:?}");
+    assert!(matches!(&request.op, Op::Lock(LockOp { by: left, verb: Verb::Leave { .. }, .. }) if *left == entry), "{request:?}");
     assert!(removal.is_over());
 }
 

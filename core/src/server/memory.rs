@@ -172,20 +172,16 @@ mod tests {
     use super::*;
     use crate::name::{Keys, Kind};
     use crate::op::Verdict;
+    use crate::op::{LockOp, Verb};
     use std::sync::mpsc;
 
     fn ask(server: &MemoryServer, owner: &str, deadline: Tick) -> Answer {
         let keys = Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap());
-        let op = Op::Acquire {
+        let op = Op::Lock(LockOp {
             keys,
-            owner: owner.into(),
-            ttl_ms: 60_000,
-            proposal: 0,
-            adopt: None,
-            fair: false,
-            place: None,
-            quorum_config: None,
-        };
+            by: owner.into(),
+            verb: Verb::Acquire { ttl_ms: 60_000, proposal: 0, adopt: None, fair: false, place: None, quorum_config: None },
+        });
         let (sender, receiver) = mpsc::channel();
         server.submit(Request::new(op, deadline), Completion::new(move |answer| sender.send(answer).unwrap()));
         receiver.try_recv().expect("completed inside submit")

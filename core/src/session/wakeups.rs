@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::clock::Tick;
 use crate::machine;
 use crate::name::{Keys, Kind};
-use crate::op::{FailureKind, Op};
+use crate::op::{FailureKind, LockOp, Op, Verb};
 use crate::protocol::Input;
 use crate::server::{Completion, Listener, Notice, Request};
 use crate::session::Session;
@@ -147,7 +147,7 @@ impl Session {
             }
             queues.entry(hinted.fair, hinted.number)
         };
-        let op = Op::Leave { keys: Arc::new(keys), entry, single_server };
+        let op = Op::Lock(LockOp { keys: Arc::new(keys), by: entry, verb: Verb::Leave { single_server } });
         let deadline = Tick::now().after(self.response_timeout());
         self.server(server).submit(Request::new(op, deadline), Completion::new(|_| ()));
     }

@@ -13,7 +13,7 @@ use locktender::internals::name::{Keys, Kind};
 use locktender::internals::owner::Signature;
 use locktender::internals::protocol::{Acquisition, Amount, Command, Input, Recipe, Tag};
 use locktender::machine::{Env, State, apply};
-use locktender::op::{Op, QuorumConfig};
+use locktender::op::{Op, QuorumConfig, Verb};
 use locktender::server::Request;
 use locktender::{LockOptions, Wait};
 
@@ -69,7 +69,10 @@ impl Stage {
 }
 
 fn heals(sent: &[Sent]) -> Vec<usize> {
-    sent.iter().filter(|(_, _, request)| matches!(request.op, Op::Heal { .. })).map(|(server, ..)| *server).collect()
+    sent.iter()
+        .filter(|(_, _, request)| matches!(request.op.verb(), Some(Verb::Heal { .. })))
+        .map(|(server, ..)| *server)
+        .collect()
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn a_server_is_healed_only_once_the_acquire_was_answered_there() {
 
     // It arrives: a vote below or at the fence stays, or is confirmed, and the server has the key without a heal.
     let late = stage.deliver(20, &acquires[2]);
-    assert!(late.iter().all(|(_, _, request)| !matches!(request.op, Op::Release { .. })), "{late:?}");
+    assert!(late.iter().all(|(_, _, request)| !matches!(request.op.verb(), Some(Verb::Release { .. }))), "{late:?}");
     assert!(stage.servers[2].iter(EPOCH + 20_000).any(|(key, _)| key == "orders"));
 
     // A server that answered and then lost its key is healed.

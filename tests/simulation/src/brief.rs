@@ -1,24 +1,30 @@
 //! Brief: an operation in a line of the trace.
 
-use locktender::op::Op;
+use locktender::op::{LockOp, Op, Verb};
 
 /// An operation for the trace: its owner by the end of its id.
 pub(super) fn brief(op: &Op) -> String {
     let tail = |owner: &str| owner[owner.len().saturating_sub(6)..].to_owned();
     let waiter = |entry: &str| entry.split(' ').next().unwrap_or_default().to_owned();
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, place, .. } => {
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, adopt, place, .. } }) => {
             let adopt = adopt.as_ref().map_or(String::new(), |adopt| format!(" adopting {}", tail(&adopt.owner)));
             let place = place.as_ref().map_or(String::new(), |place| {
                 format!(" in {} since {}{}", waiter(&place.entry), place.arrival, if place.stays { " for more" } else { "" })
             });
             format!("acquire {} {} ttl={ttl_ms} proposal={proposal}{adopt}{place}", keys.name(), tail(owner))
         }
-        Op::Confirm { keys, owner, fence } => format!("confirm {} {} {fence}", keys.name(), tail(owner)),
-        Op::Extend { keys, owner, ttl_ms, .. } => format!("extend {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
-        Op::Heal { keys, owner, ttl_ms, .. } => format!("heal {} {} ttl={ttl_ms}", keys.name(), tail(owner)),
-        Op::Leave { keys, entry, .. } => format!("leave {} {}", keys.name(), waiter(entry)),
-        Op::Release { keys, owner, leave, .. } => {
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Confirm { fence } }) => {
+            format!("confirm {} {} {fence}", keys.name(), tail(owner))
+        }
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms, .. } }) => {
+            format!("extend {} {} ttl={ttl_ms}", keys.name(), tail(owner))
+        }
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Heal { ttl_ms, .. } }) => {
+            format!("heal {} {} ttl={ttl_ms}", keys.name(), tail(owner))
+        }
+        Op::Lock(LockOp { keys, by: entry, verb: Verb::Leave { .. } }) => format!("leave {} {}", keys.name(), waiter(entry)),
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Release { leave, .. } }) => {
             let leave = leave.as_ref().map_or(String::new(), |entry| format!(" leaving {}", waiter(entry)));
             format!("release {} {}{leave}", keys.name(), tail(owner))
         }

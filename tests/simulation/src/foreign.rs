@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use locktender::machine::Value;
-use locktender::op::Op;
+use locktender::op::{LockOp, Op, Verb};
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;
@@ -80,7 +80,7 @@ impl World {
 
     /// An acquire of a waiter arrives at a server.
     pub(super) fn asked(&mut self, client: usize, op: &Op) {
-        if let Op::Acquire { keys, place: Some(_), .. } = op
+        if let Op::Lock(LockOp { keys, verb: Verb::Acquire { place: Some(_), .. }, .. }) = op
             && let Some(name) = self.name_of(keys.lock())
         {
             self.watch.asked.insert((client, name), self.now);

@@ -7,7 +7,7 @@ use locktender::internals::clock::Tick;
 use locktender::internals::protocol::Tag;
 use locktender::internals::wait::Hint;
 use locktender::machine::{CLAIM_MS, Message};
-use locktender::op::{Op, Reply, Verdict};
+use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;
@@ -94,15 +94,16 @@ impl World {
             let until = handover.excused_until.entry(name).or_default();
             *until = (*until).max(self.now + ms(CLAIM_MS + 5));
         }
-        if let Op::Acquire { adopt: Some(_), .. } = op {
+        if let Op::Lock(LockOp { verb: Verb::Acquire { adopt: Some(_), .. }, .. }) = op {
             handover.excused_until.insert(name, self.now + ms(1_100));
         }
         if !messages.is_empty() || reply.verdict == Verdict::Vote {
             handover.idle_since.remove(&name);
         }
         let entry = match op {
-            Op::Acquire { place: Some(place), .. } => &place.entry,
-            Op::Release { leave: Some(entry), .. } | Op::Leave { entry, .. } => entry,
+            Op::Lock(LockOp { verb: Verb::Acquire { place: Some(place), .. }, .. }) => &place.entry,
+            Op::Lock(LockOp { verb: Verb::Release { leave: Some(entry), .. }, .. })
+            | Op::Lock(LockOp { by: entry, verb: Verb::Leave { .. }, .. }) => entry,
             _ => return,
         };
         handover.queued_by.remove(entry);
@@ -115,7 +116,7 @@ impl World {
         let granted_at =
             granted_at.filter(|at| self.processes[client].clock.at(*at) < tag.sent.as_micros() && !self.plan.outside);
         let earliest = granted_at.map(|at| self.nodes[0].wall_us(at.saturating_sub(micros(self.plan.response_timeout))));
-        if let (Op::Acquire { place: Some(place), .. }, Some(earliest)) = (op, earliest)
+        if let (Op::Lock(LockOp { verb: Verb::Acquire { place: Some(place), .. }, .. }), Some(earliest)) = (op, earliest)
             && (1..earliest).contains(&place.arrival)
         {
             self.violate(format!("{} was granted l{name}, and keeps its place before others", place.entry));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use locktender::op::{Op, Reply, Verdict};
+use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
 
 use super::clock::Instant;
 use super::failover::Failover;
@@ -154,11 +154,15 @@ impl History {
 impl World {
     /// Follows an acquisition from node to node. `late`: another node has followed this one.
     fn follow(&mut self, node: u32, late: bool, op: &Op, reply: &Reply) {
-        let (Op::Acquire { owner, .. } | Op::Extend { owner, .. } | Op::Heal { owner, .. }) = op else { return };
+        let (Op::Lock(LockOp { by: owner, verb: Verb::Acquire { .. } | Verb::Extend { .. }, .. })
+        | Op::Lock(LockOp { by: owner, verb: Verb::Heal { .. }, .. })) = op
+        else {
+            return;
+        };
         let Some(Whose { client, slot, .. }) = self.history.whose(owner) else { return };
         let who = (client, slot);
         match (op, &reply.verdict) {
-            (Op::Acquire { .. }, Verdict::Vote) => {
+            (Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }), Verdict::Vote) => {
                 self.history.voter.insert(who, Voter { node, at: self.now, late });
             }
             (_, Verdict::Ok) if self.history.voter.get(&who).is_some_and(|voter| voter.node < node) => {
@@ -171,23 +175,28 @@ impl World {
     /// A server has done an operation.
     pub(super) fn applied(&mut self, (server, node): (usize, u32), op: &Op, reply: &Reply, late: Late) {
         self.follow(node, node < self.nodes[server].number, op, reply);
-        if let (Op::Acquire { owner, .. } | Op::Confirm { owner, .. }, Verdict::Vote | Verdict::Ok) = (op, &reply.verdict) {
+        if let (
+            Op::Lock(LockOp { by: owner, verb: Verb::Acquire { .. } | Verb::Confirm { .. }, .. }),
+            Verdict::Vote | Verdict::Ok,
+        ) = (op, &reply.verdict)
+        {
             self.history.attested.entry((owner.clone(), reply.fence)).or_default().insert(server);
             self.history.voted.insert(owner.clone(), self.now);
         }
-        if let (Op::Heal { owner, .. }, Verdict::Ok) = (op, &reply.verdict) {
+        if let (Op::Lock(LockOp { by: owner, verb: Verb::Heal { .. }, .. }), Verdict::Ok) = (op, &reply.verdict) {
             self.history.healed.insert((server, owner.clone()));
         }
-        if let (Op::Acquire { owner, .. }, Verdict::Vote, false) = (op, &reply.verdict, late.overtaken)
+        if let (Op::Lock(LockOp { by: owner, verb: Verb::Acquire { .. }, .. }), Verdict::Vote, false) =
+            (op, &reply.verdict, late.overtaken)
             && self.history.healed.contains(&(server, owner.clone()))
         {
             self.violate(format!("s{server}: a heal overtook the acquire of {owner}"));
         }
-        if let Op::Acquire { owner, .. } | Op::Heal { owner, .. } = op {
+        if let Op::Lock(LockOp { by: owner, verb: Verb::Acquire { .. } | Verb::Heal { .. }, .. }) = op {
             self.history.written.insert((server, owner.clone()), (self.now, late.orphan));
         }
         // No operation removes a value from a server that a valid hold counts on.
-        if let (Op::Release { owner, .. }, Verdict::Ok) = (op, &reply.verdict) {
+        if let (Op::Lock(LockOp { by: owner, verb: Verb::Release { .. }, .. }), Verdict::Ok) = (op, &reply.verdict) {
             let Some(Whose { client, slot, .. }) = self.history.whose(owner) else { return };
             let entry = &self.processes[client].slots[slot];
             let tick = self.read_clocks(client).tick;

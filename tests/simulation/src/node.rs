@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktender::internals::name::Keys;
 use locktender::machine::{Entry, Env, State, Value, apply, claim, is_claim};
-use locktender::op::{Adoption, Op, Reply, Verdict};
+use locktender::op::{Adoption, LockOp, Op, Reply, Verb, Verdict};
 
 use super::clock::{Clock, Instant, ms};
 
@@ -154,13 +154,10 @@ fn number(entry: &Entry) -> Option<u64> {
 
 fn keys_of(op: &Op) -> Option<&Keys> {
     match op {
-        Op::Acquire { keys, .. }
-        | Op::Confirm { keys, .. }
-        | Op::Extend { keys, .. }
-        | Op::Heal { keys, .. }
-        | Op::Release { keys, .. }
-        | Op::Leave { keys, .. }
-        | Op::Inspect { keys } => Some(keys),
+        Op::Lock(LockOp { keys, verb: Verb::Acquire { .. } | Verb::Confirm { .. }, .. })
+        | Op::Lock(LockOp { keys, verb: Verb::Extend { .. } | Verb::Heal { .. }, .. })
+        | Op::Lock(LockOp { keys, verb: Verb::Release { .. } | Verb::Leave { .. }, .. })
+        | Op::Lock(LockOp { keys, verb: Verb::Inspect, .. }) => Some(keys),
         _ => None,
     }
 }
@@ -188,17 +185,26 @@ impl Seen {
         let before = self.holder.as_deref();
         let may = match op {
             // An acquire that only adopts needs the hold that was handed over. Without it nothing may change.
-            Op::Acquire { owner, adopt: Some(Adoption { owner: old, or_acquire: false }), .. } => {
-                before.is_some_and(|held| held == &**owner || held == &**old)
-            }
-            Op::Acquire { owner, adopt, place, .. } => before.is_none_or(|held| {
+            Op::Lock(LockOp {
+                by: owner,
+                verb: Verb::Acquire { adopt: Some(Adoption { owner: old, or_acquire: false }), .. },
+                ..
+            }) => before.is_some_and(|held| held == &**owner || held == &**old),
+            Op::Lock(LockOp { by: owner, verb: Verb::Acquire { adopt, place, .. }, .. }) => before.is_none_or(|held| {
                 let kept = place.as_ref().is_some_and(|place| claim(&place.entry) == held);
                 held == &**owner || adopt.as_ref().is_some_and(|adopt| *adopt.owner == *held) || kept
             }),
-            Op::Leave { entry, .. } => before.is_none_or(|held| held == claim(entry)),
-            Op::Release { leave: Some(entry), .. } if before.is_none_or(|held| held == claim(entry)) => true,
-            Op::Confirm { owner, .. } | Op::Extend { owner, .. } | Op::Release { owner, .. } => before == Some(owner),
-            Op::Heal { owner, .. } => before.is_none_or(|held| held == &**owner || is_claim(held)),
+            Op::Lock(LockOp { by: entry, verb: Verb::Leave { .. }, .. }) => before.is_none_or(|held| held == claim(entry)),
+            Op::Lock(LockOp { verb: Verb::Release { leave: Some(entry), .. }, .. })
+                if before.is_none_or(|held| held == claim(entry)) =>
+            {
+                true
+            }
+            Op::Lock(LockOp { by: owner, verb: Verb::Confirm { .. } | Verb::Extend { .. }, .. })
+            | Op::Lock(LockOp { by: owner, verb: Verb::Release { .. }, .. }) => before == Some(owner),
+            Op::Lock(LockOp { by: owner, verb: Verb::Heal { .. }, .. }) => {
+                before.is_none_or(|held| held == &**owner || is_claim(held))
+            }
             _ => false,
         };
         let changed = before != after.holder.as_deref() || self.expires_ms != after.expires_ms || self.fence != after.fence;
@@ -212,7 +218,7 @@ impl Seen {
             return Err(format!("{op:?} voted {}, not above {}", after.fence, self.fence));
         }
         let is_held = before.is_some_and(|held| !is_claim(held));
-        if matches!(op, Op::Extend { .. } | Op::Heal { .. }) && is_held && after.expires_ms < self.expires_ms {
+        if matches!(op.verb(), Some(Verb::Extend { .. } | Verb::Heal { .. })) && is_held && after.expires_ms < self.expires_ms {
             return Err(format!("{op:?} shortened a key"));
         }
         Ok(())

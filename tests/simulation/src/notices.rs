@@ -5,7 +5,7 @@ use std::sync::Arc;
 use locktender::internals::protocol::{Input, Step, Tag};
 use locktender::internals::redis::{ChannelListener, Input as Event};
 use locktender::internals::wait::{Hinted, LeaveReason, Wakeup};
-use locktender::op::Op;
+use locktender::op::{LockOp, Op, Verb};
 use locktender::server::{Listener, Request};
 
 use super::queue::Happening;
@@ -67,7 +67,7 @@ impl World {
     fn pass_on(&mut self, client: usize, server: usize, hinted: &Hinted<'_>) {
         let Some(keys) = self.keys.iter().find(|keys| keys.lock() == hinted.lock).cloned() else { return };
         let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
-        let op = Op::Leave { keys, entry, single_server: self.plan.servers == 1 };
+        let op = Op::Lock(LockOp { keys, by: entry, verb: Verb::Leave { single_server: self.plan.servers == 1 } });
         let sent = self.read_clocks(client).tick;
         let tag = Tag { round: 0, step: Step::Leave, sent };
         self.submit(client, server, 0, tag, Request::new(op, sent.after(self.plan.response_timeout)));

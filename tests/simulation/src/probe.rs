@@ -2,7 +2,7 @@
 
 use locktender::LockOptions;
 use locktender::internals::protocol::Tag;
-use locktender::op::{Op, Reply, Verdict};
+use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::worker::{LONGEST_HOLD, quorum_of};
@@ -52,8 +52,8 @@ impl World {
     /// or prolong it, but not for longer than it says. No client sends such an operation later.
     pub(super) fn prolonged(&mut self, (client, server): (usize, usize), tag: Tag, op: &Op, reply: &Reply) {
         let prolongs = match op {
-            Op::Acquire { .. } => reply.verdict == Verdict::Vote,
-            Op::Extend { .. } | Op::Heal { .. } => reply.verdict == Verdict::Ok,
+            Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) => reply.verdict == Verdict::Vote,
+            Op::Lock(LockOp { verb: Verb::Extend { .. } | Verb::Heal { .. }, .. }) => reply.verdict == Verdict::Ok,
             _ => false,
         };
         let Some(keys) = op.keys().filter(|_| prolongs && client < self.plan.clients) else { return };

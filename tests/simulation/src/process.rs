@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktender::internals::clock::{Now, Tick};
 use locktender::internals::protocol::{Command, Input, Step, Tag};
 use locktender::internals::wait::LocalQueues;
-use locktender::op::{Op, Verdict};
+use locktender::op::{LockOp, Op, Verb, Verdict};
 
 use super::clock::{Clock, Instant, ms};
 use super::queue::Happening;
@@ -156,7 +156,7 @@ impl World {
     /// Notes the acquisition whose value a round writes, for a later check that finds the value on a server.
     fn note(&mut self, client: usize, slot: usize, command: &Command) {
         let Command::Send { server, tag, request } = command else { return };
-        if let Op::Extend { ttl_ms, .. } = &request.op {
+        if let Op::Lock(LockOp { verb: Verb::Extend { ttl_ms, .. }, .. }) = &request.op {
             let span = Duration::from_millis(*ttl_ms - 1);
             self.processes[client].slots[slot].spans.insert(tag.round, span);
         }
@@ -170,7 +170,7 @@ impl World {
         if *server != 0 {
             return;
         }
-        let Op::Acquire { owner, .. } = &request.op else { return };
+        let Op::Lock(LockOp { by: owner, verb: Verb::Acquire { .. }, .. }) = &request.op else { return };
         self.stats.rounds += 1;
         let entry = &mut self.processes[client].slots[slot];
         let second = self.now / ms(1_000);

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use locktender::Remaining;
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::Script;
-use locktender::op::{Adoption, Op, Place, Queued, QuorumConfig, Reply, Verdict};
+use locktender::op::{Adoption, LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
 
 /// The first command in these bytes, and its length in bytes; `None` if not all of it is there.
 pub(super) fn command(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
@@ -38,22 +38,25 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
         let (adopt, place, quorum_config) = (None, None, None);
         let (ttl_ms, fence) = (1, 1);
         let ops = [
-            Op::Acquire {
+            Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
-                owner: Arc::clone(&owner),
-                ttl_ms,
-                proposal: 1,
-                adopt,
-                fair: false,
-                place,
-                quorum_config,
-            },
-            Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), fence },
-            Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, fence, lock_only: false, timed: true },
-            Op::Extend { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, fence, lock_only: true, timed: true },
-            Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms, fence },
-            Op::Release { keys: Arc::clone(&keys), owner, leave: None, single_server: true },
-            Op::Inspect { keys },
+                by: Arc::clone(&owner),
+                verb: Verb::Acquire { ttl_ms, proposal: 1, adopt, fair: false, place, quorum_config },
+            }),
+            Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::clone(&owner), verb: Verb::Confirm { fence } }),
+            Op::Lock(LockOp {
+                keys: Arc::clone(&keys),
+                by: Arc::clone(&owner),
+                verb: Verb::Extend { ttl_ms, fence, lock_only: false, timed: true },
+            }),
+            Op::Lock(LockOp {
+                keys: Arc::clone(&keys),
+                by: Arc::clone(&owner),
+                verb: Verb::Extend { ttl_ms, fence, lock_only: true, timed: true },
+            }),
+            Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::clone(&owner), verb: Verb::Heal { ttl_ms, fence } }),
+            Op::Lock(LockOp { keys: Arc::clone(&keys), by: owner, verb: Verb::Release { leave: None, single_server: true } }),
+            Op::inspect(keys),
             Op::Greet { quorum_config },
             Op::Trust { quorum_config: QuorumConfig { servers: 1, max_ttl_ms: 1 } },
         ];
@@ -77,7 +80,7 @@ fn marked(text: &str) -> Option<QuorumConfig> {
 
 /// The name of an operation's script.
 fn name(op: &Op) -> &'static str {
-    if matches!(op, Op::Extend { lock_only: true, .. }) { "renew" } else { op.name() }
+    if matches!(op.verb(), Some(Verb::Extend { lock_only: true, .. })) { "renew" } else { op.name() }
 }
 
 /// The operation of a script that is called with these words.
@@ -95,34 +98,44 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
             let count = |at: usize| if text(at).is_empty() { Some(0) } else { number(at) };
             let place =
                 if mode.len() > 1 { Some(Place { entry: mode.into(), arrival: count(5)?, stays: count(6)? == 1 }) } else { None };
-            Op::Acquire {
+            Op::Lock(LockOp {
                 keys: keys()?,
-                owner: owner(),
-                ttl_ms: number(1)?,
-                proposal: number(2)?,
-                adopt: (!adopted.is_empty()).then(|| Adoption { owner: adopted.into(), or_acquire: mode != "o" }),
-                fair: mode.starts_with('f'),
-                place,
-                quorum_config: marked(text(8)),
-            }
+                by: owner(),
+                verb: Verb::Acquire {
+                    ttl_ms: number(1)?,
+                    proposal: number(2)?,
+                    adopt: (!adopted.is_empty()).then(|| Adoption { owner: adopted.into(), or_acquire: mode != "o" }),
+                    fair: mode.starts_with('f'),
+                    place,
+                    quorum_config: marked(text(8)),
+                },
+            })
         }
-        "confirm" => Op::Confirm { keys: keys()?, owner: owner(), fence: number(1)? },
-        "extend" => {
-            Op::Extend { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)?, lock_only: false, timed: true }
-        }
+        "confirm" => Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Confirm { fence: number(1)? } }),
+        "extend" => Op::Lock(LockOp {
+            keys: keys()?,
+            by: owner(),
+            verb: Verb::Extend { ttl_ms: number(1)?, fence: number(2)?, lock_only: false, timed: true },
+        }),
         // The fence isn't sent.
         "renew" => {
             let timed = number(2).is_some();
-            Op::Extend { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: 0, lock_only: true, timed }
+            Op::Lock(LockOp {
+                keys: keys()?,
+                by: owner(),
+                verb: Verb::Extend { ttl_ms: number(1)?, fence: 0, lock_only: true, timed },
+            })
         }
-        "heal" => Op::Heal { keys: keys()?, owner: owner(), ttl_ms: number(1)?, fence: number(2)? },
+        "heal" => Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Heal { ttl_ms: number(1)?, fence: number(2)? } }),
         // A waiter that leaves a queue has no hold: its own name is no owner.
-        "release" if text(0) == text(1) => Op::Leave { keys: keys()?, entry: owner(), single_server: text(2) != "1" },
+        "release" if text(0) == text(1) => {
+            Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Leave { single_server: text(2) != "1" } })
+        }
         "release" => {
             let leave = Some(text(1)).filter(|leave| !leave.is_empty()).map(Arc::from);
-            Op::Release { keys: keys()?, owner: owner(), leave, single_server: text(2) != "1" }
+            Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Release { leave, single_server: text(2) != "1" } })
         }
-        "inspect" => Op::Inspect { keys: keys()? },
+        "inspect" => Op::inspect(keys()?),
         "greet" => Op::Greet { quorum_config: quorum_config(0) },
         "trust" => Op::Trust { quorum_config: quorum_config(0)? },
         _ => return None,
@@ -136,18 +149,18 @@ fn bulk(text: &str) -> String {
 /// The number that a script may answer in place of a list, where it does what was asked for and there is nothing more to say. Which
 /// one it answers depends on what it finds; here it is one of the two.
 fn number_of(op: &Op, reply: &Reply) -> Option<i64> {
-    let lock_only = matches!(op, Op::Extend { lock_only: true, .. });
+    let lock_only = matches!(op.verb(), Some(Verb::Extend { lock_only: true, .. }));
     if reply.queued != Queued::Nothing || reply.time_us.is_multiple_of(2) && !lock_only {
         return None;
     }
     let number = |number: u64| i64::try_from(number).ok();
     match (op, &reply.verdict) {
-        (Op::Acquire { proposal, .. }, Verdict::Vote) if reply.fence == *proposal => {
+        (Op::Lock(LockOp { verb: Verb::Acquire { proposal, .. }, .. }), Verdict::Vote) if reply.fence == *proposal => {
             number(if reply.time_us % 4 == 1 { 0 } else { reply.time_us })
         }
-        (Op::Extend { timed: false, .. }, Verdict::Ok) => Some(-1),
-        (Op::Extend { .. }, Verdict::Ok) => number(reply.time_us).map(|time| -time),
-        (Op::Release { .. }, Verdict::Ok) => Some(1),
+        (Op::Lock(LockOp { verb: Verb::Extend { timed: false, .. }, .. }), Verdict::Ok) => Some(-1),
+        (Op::Lock(LockOp { verb: Verb::Extend { .. }, .. }), Verdict::Ok) => number(reply.time_us).map(|time| -time),
+        (Op::Lock(LockOp { verb: Verb::Release { .. }, .. }), Verdict::Ok) => Some(1),
         _ => None,
     }
 }
@@ -167,7 +180,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         Verdict::Seen { holder, remaining } => ("info", holder.as_deref(), *remaining),
         // After a release the lock has no owner; after all other operations it is ours.
         done => {
-            let is_gone = matches!(op, Op::Release { .. } | Op::Leave { .. });
+            let is_gone = matches!(op.verb(), Some(Verb::Release { .. } | Verb::Leave { .. }));
             let tag = if *done == Verdict::Vote { "vote" } else { "ok" };
             (tag, op.owner().filter(|_| !is_gone).map(|owner| &**owner), nobody)
         }

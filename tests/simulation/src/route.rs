@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Input, Step, Tag};
 use locktender::internals::redis::{Connection, Effect, Input as Event, Job, Primary, Role, ServerState, Settings};
-use locktender::op::{Failure, FailureKind, Op};
+use locktender::op::{Failure, FailureKind, LockOp, Op, Verb};
 use locktender::server::{Completion, Listener, Notice, Request};
 
 use super::clock::{Instant, ms};
@@ -158,9 +158,10 @@ impl Route {
     /// The operation that was submitted, and has become this one on its way.
     fn asked(&self, op: &Op) -> Option<&(Tag, Op)> {
         self.asked.iter().rev().find(|(_, asked)| match (asked, op) {
-            (Op::Extend { keys, owner, ttl_ms, .. }, Op::Extend { keys: same, owner: ours, ttl_ms: ttl, .. }) => {
-                (keys, owner, ttl_ms) == (same, ours, ttl)
-            }
+            (
+                Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms, .. } }),
+                Op::Lock(LockOp { keys: same, by: ours, verb: Verb::Extend { ttl_ms: ttl, .. } }),
+            ) => (keys, owner, ttl_ms) == (same, ours, ttl),
             (asked, op) => asked == op,
         })
     }
@@ -349,7 +350,7 @@ impl World {
 
     /// The first half of an extension, with the fence that its client knows.
     pub(super) fn with_fence(&self, client: usize, server: usize, op: &Op) -> Option<Op> {
-        let Op::Extend { lock_only: true, .. } = op else { return None };
+        let Op::Lock(LockOp { verb: Verb::Extend { lock_only: true, .. }, .. }) = op else { return None };
         self.routes[client][server].asked(op).map(|(_, asked)| asked.clone())
     }
 

@@ -2,7 +2,7 @@
 
 use locktender::internals::redis::{Input as Event, Role};
 use locktender::machine::Message;
-use locktender::op::Op;
+use locktender::op::{LockOp, Op, Verb};
 
 use super::brief::brief;
 use super::clock::{Instant, ms};
@@ -162,7 +162,7 @@ impl World {
         // The first half of an extension that touches the lock alone names no fence, and does nothing where the lock isn't ours.
         let asked = self.with_fence(client, server, op);
         let op = asked.as_ref().unwrap_or(op);
-        if let Op::Extend { keys, owner, lock_only: true, .. } = op
+        if let Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { lock_only: true, .. } }) = op
             && self.node(server, at.1).and_then(|node| node.lock(keys, now)).is_none_or(|(holder, _)| holder != &**owner)
         {
             return ":0\r\n".to_owned();

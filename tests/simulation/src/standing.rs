@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktender::internals::name::Keys;
 use locktender::machine::{CLAIM_MS, Message, claim};
-use locktender::op::{Adoption, Op, Place, Queued, Reply, Verdict};
+use locktender::op::{Adoption, LockOp, Op, Place, Queued, Reply, Verb, Verdict};
 
 use super::clock::Instant;
 use super::node::Node;
@@ -60,9 +60,11 @@ impl Standing {
     fn is_freed_by(&self, op: &Op, first: Option<&(Arc<str>, u64)>) -> Option<bool> {
         let leaves = |entry: &Arc<str>| self.holder.is_none() || self.is_held_by(&claim(entry));
         match op {
-            Op::Leave { entry, .. } => leaves(entry).then_some(false),
-            Op::Release { owner, leave, .. } => (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false),
-            Op::Acquire { place, fair, quorum_config, .. }
+            Op::Lock(LockOp { by: entry, verb: Verb::Leave { .. }, .. }) => leaves(entry).then_some(false),
+            Op::Lock(LockOp { by: owner, verb: Verb::Release { leave, .. }, .. }) => {
+                (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false)
+            }
+            Op::Lock(LockOp { verb: Verb::Acquire { place, fair, quorum_config, .. }, .. })
                 if quorum_config.is_none_or(|config| config.servers == 1)
                     && self.holder.is_none()
                     && !wants_only_what_was_handed_over(op) =>
@@ -87,9 +89,9 @@ impl Standing {
         lives: impl Fn(&str) -> bool,
     ) -> Result<(), String> {
         let (leaver, place, single) = match op {
-            Op::Release { leave, single_server, .. } => (leave.as_ref(), None, *single_server),
-            Op::Leave { entry, single_server, .. } => (Some(entry), None, *single_server),
-            Op::Acquire { place, quorum_config, .. } => {
+            Op::Lock(LockOp { verb: Verb::Release { leave, single_server, .. }, .. }) => (leave.as_ref(), None, *single_server),
+            Op::Lock(LockOp { by: entry, verb: Verb::Leave { single_server, .. }, .. }) => (Some(entry), None, *single_server),
+            Op::Lock(LockOp { verb: Verb::Acquire { place, quorum_config, .. }, .. }) => {
                 (None, place.as_ref(), quorum_config.is_none_or(|config| config.servers == 1))
             }
             _ => (None, None, false),
@@ -163,7 +165,7 @@ impl Standing {
 /// Whether the operation only adopts. If the hold that was handed over is gone, the lock is not acquired anew: the server refuses,
 /// and changes nothing.
 const fn wants_only_what_was_handed_over(op: &Op) -> bool {
-    matches!(op, Op::Acquire { adopt: Some(Adoption { or_acquire: false, .. }), .. })
+    matches!(op.verb(), Some(Verb::Acquire { adopt: Some(Adoption { or_acquire: false, .. }), .. }))
 }
 
 impl World {
@@ -197,7 +199,8 @@ impl World {
         {
             return self.violate(format!("s{server} {}: {why}", super::brief::brief(op)));
         }
-        if let (Op::Acquire { place: Some(place), .. }, Queued::At { .. }) = (op, &reply.queued) {
+        if let (Op::Lock(LockOp { verb: Verb::Acquire { place: Some(place), .. }, .. }), Queued::At { .. }) = (op, &reply.queued)
+        {
             self.watch.signs.entry((server, name)).or_default().insert(client(&place.entry), before.now_us);
         }
     }

@@ -1,7 +1,7 @@
 //! Streams: the bytes between a client and a server. They arrive in order, in pieces, and late when a packet is lost.
 
 use locktender::internals::redis::{Input as Event, Role};
-use locktender::op::Op;
+use locktender::op::{LockOp, Op, Verb};
 
 use super::clock::ms;
 use super::queue::Happening;
@@ -29,9 +29,9 @@ impl World {
                 self.writes_to(client, server, node);
             }
             let op = script.and_then(|script| resp::op(script, &words[2..], &self.keys));
-            let takes_place = matches!(op, Some(Op::Acquire { place: Some(_), .. }));
+            let takes_place = matches!(op, Some(Op::Lock(LockOp { verb: Verb::Acquire { place: Some(_), .. }, .. })));
             let held_up = if takes_place { self.close_behind(client) } else { 0 };
-            let is_acquire = matches!(op, Some(Op::Acquire { .. }));
+            let is_acquire = matches!(op, Some(Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })));
             let cut = self.routes[client][server].cut_behind_acquire.take_if(|_| is_acquire);
             let on_its_way = cut.map_or(held_up, |read_for| self.rng.u64(..=read_for));
             if let Some(span) = self.routes[client][server].stall_with_acquire.take_if(|_| is_acquire) {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use locktender::internals::wait::Hinted;
-use locktender::op::{Op, Queued, Reply, Verdict};
+use locktender::op::{LockOp, Op, Queued, Reply, Verb, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::handover::Handover;
@@ -60,7 +60,7 @@ impl World {
     /// A server has answered an acquire. On a single server without faults, fair waiters get the lock in the order in which the
     /// server first added them to its queue.
     pub(super) fn served(&mut self, op: &Op, reply: &Reply) {
-        let Op::Acquire { keys, fair, place, adopt, .. } = op else { return };
+        let Op::Lock(LockOp { keys, verb: Verb::Acquire { fair, place, adopt, .. }, .. }) = op else { return };
         let Some(name) = self.name_of(keys.lock()) else { return };
         if reply.verdict == Verdict::Vote && self.plan.servers == 1 {
             // The lock may be free again at the next sample.

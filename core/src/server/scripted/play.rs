@@ -7,7 +7,7 @@ use super::step::{Say, Step};
 use crate::error::Remaining;
 use crate::machine::{self, Env, State, Value};
 use crate::name::Keys;
-use crate::op::{Answer, Failure, FailureKind, Op, QuorumConfig, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, LockOp, Op, QuorumConfig, Reply, Verb, Verdict};
 use crate::server::memory::MemoryServer;
 
 /// The server's answer. Its keys change at once, however late the answer is.
@@ -40,8 +40,8 @@ fn failed(memory: &MemoryServer, op: &Op, kind: FailureKind, applied: bool) -> A
 
 fn busy(op: &Op, holder: String, remaining: Remaining) -> Verdict {
     match op {
-        Op::Acquire { .. } => Verdict::Held { holder, remaining },
-        Op::Inspect { .. } => Verdict::Seen { holder: Some(holder), remaining },
+        Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) => Verdict::Held { holder, remaining },
+        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => Verdict::Seen { holder: Some(holder), remaining },
         _ => Verdict::No { holder: Some(holder), remaining },
     }
 }
@@ -49,7 +49,7 @@ fn busy(op: &Op, holder: String, remaining: Remaining) -> Verdict {
 fn gone(op: &Op) -> Verdict {
     let (holder, remaining) = (None, Remaining::Gone);
     match op {
-        Op::Inspect { .. } => Verdict::Seen { holder, remaining },
+        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => Verdict::Seen { holder, remaining },
         _ => Verdict::No { holder, remaining },
     }
 }
@@ -57,7 +57,7 @@ fn gone(op: &Op) -> Verdict {
 /// A refusal that changes nothing, with the lock's present fence.
 fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict) -> Reply {
     memory.with(|state, env| {
-        let look = op.keys().map(|keys| machine::apply(state, &Op::Inspect { keys: Arc::clone(keys) }, env));
+        let look = op.keys().map(|keys| machine::apply(state, &Op::inspect(Arc::clone(keys)), env));
         Reply::new(verdict, env.now_us, look.map_or(0, |look| look.fence))
     })
 }
@@ -65,18 +65,20 @@ fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict) -> Reply {
 /// Removes each reason to refuse the operation, one after the other, and executes it.
 fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Reply {
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, .. } => {
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, .. } }) => {
             // Without a quorum the marker has no effect.
-            let op = Op::Acquire {
+            let op = Op::Lock(LockOp {
                 keys: Arc::clone(keys),
-                owner: Arc::clone(owner),
-                ttl_ms: *ttl_ms,
-                proposal: *proposal,
-                adopt: None,
-                fair: false,
-                place: None,
-                quorum_config: None,
-            };
+                by: Arc::clone(owner),
+                verb: Verb::Acquire {
+                    ttl_ms: *ttl_ms,
+                    proposal: *proposal,
+                    adopt: None,
+                    fair: false,
+                    place: None,
+                    quorum_config: None,
+                },
+            });
             let mut reply = insist(state, &op, env, &[&|state| state.remove(keys.lock()), &|state| state.remove(keys.fence())]);
             if let Some(fence) = fence {
                 put(state, keys.fence(), fence.to_string().into(), env, machine::FENCE_KEPT_MS);
@@ -84,14 +86,12 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             }
             reply
         }
-        Op::Confirm { keys, owner, .. }
-        | Op::Extend { keys, owner, .. }
-        | Op::Heal { keys, owner, .. }
-        | Op::Release { keys, owner, .. } => {
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Confirm { .. } | Verb::Extend { .. } })
+        | Op::Lock(LockOp { keys, by: owner, verb: Verb::Heal { .. } | Verb::Release { .. } }) => {
             let hold = |state: &mut State| put(state, keys.lock(), Arc::clone(owner), env, HELD_MS);
             insist(state, op, env, &[&hold, &|state| state.remove(keys.fence())])
         }
-        Op::Inspect { keys } => {
+        Op::Lock(LockOp { keys, verb: Verb::Inspect, .. }) => {
             insist(state, op, env, &[&|state| state.remove(keys.lock()), &|state| state.remove(keys.fence())])
         }
         Op::Greet { quorum_config } => {
@@ -102,7 +102,7 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             machine::apply(state, op, env)
         }
         // Nothing can prevent these operations.
-        Op::Leave { .. } | Op::Examine | Op::Probe { .. } => machine::apply(state, op, env),
+        Op::Lock(LockOp { verb: Verb::Leave { .. }, .. }) | Op::Examine | Op::Probe { .. } => machine::apply(state, op, env),
         Op::Trust { .. } => insist(state, op, env, &[&|state| state.remove(Keys::server_marker())]),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use super::*;
 use crate::error::Remaining;
 use crate::name::{Keys, Kind};
-use crate::op::{Answer, FailureKind, Verdict};
+use crate::op::{Answer, FailureKind, LockOp, Verb, Verdict};
 
 /// A time limit longer than any operation here takes.
 const LONG: Duration = Duration::from_secs(10);
@@ -15,24 +15,23 @@ fn keys() -> Arc<Keys> {
 }
 
 fn acquire(owner: &str) -> Op {
-    Op::Acquire {
+    Op::Lock(LockOp {
         keys: keys(),
-        owner: owner.into(),
-        ttl_ms: 60_000,
-        proposal: 0,
-        adopt: None,
-        fair: false,
-        place: None,
-        quorum_config: None,
-    }
+        by: owner.into(),
+        verb: Verb::Acquire { ttl_ms: 60_000, proposal: 0, adopt: None, fair: false, place: None, quorum_config: None },
+    })
 }
 
 fn extend(owner: &str) -> Op {
-    Op::Extend { keys: keys(), owner: owner.into(), ttl_ms: 60_000, fence: 7, lock_only: false, timed: true }
+    Op::Lock(LockOp {
+        keys: keys(),
+        by: owner.into(),
+        verb: Verb::Extend { ttl_ms: 60_000, fence: 7, lock_only: false, timed: true },
+    })
 }
 
 fn release(owner: &str) -> Op {
-    Op::Release { keys: keys(), owner: owner.into(), leave: None, single_server: true }
+    Op::Lock(LockOp { keys: keys(), by: owner.into(), verb: Verb::Release { leave: None, single_server: true } })
 }
 
 fn submit(server: &ScriptedServer, op: Op) -> Receiver<Answer> {
@@ -81,7 +80,7 @@ fn granted_succeeds_whatever_is_in_the_way() {
     for op in [acquire("a"), acquire("b")] {
         assert_eq!(ask(&server, op).unwrap().verdict, Verdict::Vote);
     }
-    for op in [extend("c"), release("a"), Op::Confirm { keys: keys(), owner: "d".into(), fence: 3 }] {
+    for op in [extend("c"), release("a"), Op::Lock(LockOp { keys: keys(), by: "d".into(), verb: Verb::Confirm { fence: 3 } })] {
         assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
     }
     let quorum_config = crate::op::QuorumConfig { servers: 3, max_ttl_ms: 1 };
@@ -90,7 +89,7 @@ fn granted_succeeds_whatever_is_in_the_way() {
     }
     server.next("acquire", Step::granted_with(42)).unwrap();
     assert_eq!(ask(&server, acquire("e")).unwrap().fence, 42);
-    assert_eq!(ask(&server, Op::Inspect { keys: keys() }).unwrap().fence, 42);
+    assert_eq!(ask(&server, Op::inspect(keys())).unwrap().fence, 42);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
-use locktender::op::{Adoption, Op, Place, QuorumConfig};
+use locktender::op::{Adoption, LockOp, Op, Place, QuorumConfig, Verb};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -100,17 +100,27 @@ impl Steps {
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 let place = (self.rng.u8(..3) > 0 && !only_adopts).then(|| self.place(now_us));
                 let fair = place.as_ref().map_or(self.rng.u8(..4) == 0, |place| place.entry.starts_with('f'));
-                Op::Acquire { keys, owner, ttl_ms, proposal: self.proposal(now_us, fences), adopt, fair, place, quorum_config }
+                Op::Lock(LockOp {
+                    keys,
+                    by: owner,
+                    verb: Verb::Acquire { ttl_ms, proposal: self.proposal(now_us, fences), adopt, fair, place, quorum_config },
+                })
             }
-            35..47 => Op::Confirm { keys, owner, fence },
-            47..62 => Op::Extend { keys, owner, ttl_ms, fence, lock_only: self.rng.bool(), timed: self.rng.bool() },
-            62..74 => Op::Heal { keys, owner, ttl_ms, fence },
+            35..47 => Op::Lock(LockOp { keys, by: owner, verb: Verb::Confirm { fence } }),
+            47..62 => Op::Lock(LockOp {
+                keys,
+                by: owner,
+                verb: Verb::Extend { ttl_ms, fence, lock_only: self.rng.bool(), timed: self.rng.bool() },
+            }),
+            62..74 => Op::Lock(LockOp { keys, by: owner, verb: Verb::Heal { ttl_ms, fence } }),
             74..86 => {
                 let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
-                Op::Release { keys, owner, leave, single_server: self.rng.bool() }
+                Op::Lock(LockOp { keys, by: owner, verb: Verb::Release { leave, single_server: self.rng.bool() } })
             }
-            86..88 => Op::Leave { keys, entry: self.pick(&WAITERS).into(), single_server: self.rng.bool() },
-            88..93 => Op::Inspect { keys },
+            86..88 => {
+                Op::Lock(LockOp { keys, by: self.pick(&WAITERS).into(), verb: Verb::Leave { single_server: self.rng.bool() } })
+            }
+            88..93 => Op::inspect(keys),
             93..96 => Op::Greet { quorum_config: self.quorum_config() },
             _ => Op::Trust { quorum_config: FLEETS[self.rng.usize(..FLEETS.len())] },
         }
@@ -168,7 +178,11 @@ impl Steps {
         let long = "é".repeat(letters);
         let acquire = |quorum_config, place: &Option<Place>| {
             let (keys, owner, place) = (Arc::clone(&keys), Arc::clone(&owner), place.clone());
-            Step::Op(Op::Acquire { keys, owner, ttl_ms: 5_000, proposal: now_us, adopt: None, fair: false, place, quorum_config })
+            Step::Op(Op::Lock(LockOp {
+                keys,
+                by: owner,
+                verb: Verb::Acquire { ttl_ms: 5_000, proposal: now_us, adopt: None, fair: false, place, quorum_config },
+            }))
         };
         let waiter = |entry: String, score| Step::Member(keys.queue().to_owned(), entry, score);
         let arrival = i64::try_from(now_us).unwrap();
@@ -178,21 +192,30 @@ impl Steps {
             acquire(None, &place),
             waiter(format!("b:c1:5 {long}"), arrival - 9),
             waiter(format!("f:c1:{} x", "7".repeat(letters)), arrival - 10),
-            Step::Op(Op::Confirm { keys: Arc::clone(&keys), owner: Arc::clone(&owner), fence: 1 }),
-            Step::Op(Op::Extend {
+            Step::Op(Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::clone(&owner), verb: Verb::Confirm { fence: 1 } })),
+            Step::Op(Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
-                owner: Arc::clone(&owner),
-                ttl_ms: 5_000,
-                fence: 1,
-                lock_only: false,
-                timed: true,
-            }),
-            Step::Op(Op::Heal { keys: Arc::clone(&keys), owner: Arc::clone(&owner), ttl_ms: 5_000, fence: 1 }),
-            Step::Op(Op::Inspect { keys: Arc::clone(&keys) }),
-            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, single_server: true }),
+                by: Arc::clone(&owner),
+                verb: Verb::Extend { ttl_ms: 5_000, fence: 1, lock_only: false, timed: true },
+            })),
+            Step::Op(Op::Lock(LockOp {
+                keys: Arc::clone(&keys),
+                by: Arc::clone(&owner),
+                verb: Verb::Heal { ttl_ms: 5_000, fence: 1 },
+            })),
+            Step::Op(Op::inspect(Arc::clone(&keys))),
+            Step::Op(Op::Lock(LockOp {
+                keys: Arc::clone(&keys),
+                by: Arc::clone(&owner),
+                verb: Verb::Release { leave: None, single_server: true },
+            })),
             // The first waiter of the queue is told, in full if nobody cuts it.
             Step::Put(keys.lock().to_owned(), owner.to_string(), None),
-            Step::Op(Op::Release { keys: Arc::clone(&keys), owner: Arc::clone(&owner), leave: None, single_server: false }),
+            Step::Op(Op::Lock(LockOp {
+                keys: Arc::clone(&keys),
+                by: Arc::clone(&owner),
+                verb: Verb::Release { leave: None, single_server: false },
+            })),
             acquire(None, &place),
         ];
         let marker = format!("n={} max_ttl=60000 run=x since=0", "3".repeat(letters));
@@ -216,12 +239,22 @@ impl Steps {
         steps.extend((0..DEAD_CLIENTS).map(|number| member(format!("late{number}"), number - arrival)));
         steps.push(member(WAITERS[2].to_owned(), arrival + DEAD_WAITERS));
         steps.push(member(CLIENTS[0].to_owned(), -arrival - 60_000_000));
-        let release = || Step::Op(Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, single_server: true });
+        let release = || {
+            Step::Op(Op::Lock(LockOp {
+                keys: keys.clone(),
+                by: owner.clone(),
+                verb: Verb::Release { leave: None, single_server: true },
+            }))
+        };
         let acquire = |waiter: &str| {
             let place = Some(Place { entry: waiter.into(), arrival: 0, stays: false });
             let (keys, owner, fair) = (keys.clone(), OWNERS[1].into(), false);
             let (ttl_ms, proposal, adopt, quorum_config) = (5_000, now_us, None, None);
-            Step::Op(Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config })
+            Step::Op(Op::Lock(LockOp {
+                keys,
+                by: owner,
+                verb: Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config },
+            }))
         };
         // The one drops a part of the dead waiters and finds nobody alive, the other the rest.
         steps.extend([release(), acquire(WAITERS[1]), acquire(WAITERS[4])]);

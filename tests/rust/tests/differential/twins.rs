@@ -12,7 +12,7 @@ use locktender::Remaining;
 use locktender::internals::clock::Tick;
 use locktender::internals::redis::RedisServer;
 use locktender::machine::{self, Env, State, Value};
-use locktender::op::{Op, Queued, QuorumConfig, Reply, Verdict};
+use locktender::op::{LockOp, Op, Queued, QuorumConfig, Reply, Verb, Verdict};
 use locktender::server::{Completion, Listener, Notice, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
@@ -269,7 +269,7 @@ const LONGEST_VALUE: usize = 1_024;
 /// How many bytes an answer may take, whatever the keys hold.
 fn budget(op: &Op) -> usize {
     match op {
-        Op::Inspect { .. } => 101 * LONGEST_VALUE,
+        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => 101 * LONGEST_VALUE,
         _ => LONGEST_VALUE,
     }
 }

@@ -15,7 +15,7 @@ use locktender::ClientOptions;
 use locktender::internals::clock::Tick;
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::{RedisServer, ServerState};
-use locktender::op::{Answer, Op, QuorumConfig};
+use locktender::op::{Answer, LockOp, Op, QuorumConfig, Verb};
 use locktender::server::{Completion, Request, Server};
 pub use locktender_tests::PATIENCE;
 
@@ -243,22 +243,21 @@ pub fn keys(name: &str) -> Arc<Keys> {
 
 pub fn acquire(name: &str, owner: &str) -> Op {
     let proposal = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64;
-    Op::Acquire {
+    Op::Lock(LockOp {
         keys: keys(name),
-        owner: owner.into(),
-        ttl_ms: 60_000,
-        proposal,
-        adopt: None,
-        fair: false,
-        place: None,
-        quorum_config: None,
-    }
+        by: owner.into(),
+        verb: Verb::Acquire { ttl_ms: 60_000, proposal, adopt: None, fair: false, place: None, quorum_config: None },
+    })
 }
 
 pub fn extend(name: &str, owner: &str, fence: u64) -> Op {
-    Op::Extend { keys: keys(name), owner: owner.into(), ttl_ms: 60_000, fence, lock_only: false, timed: true }
+    Op::Lock(LockOp {
+        keys: keys(name),
+        by: owner.into(),
+        verb: Verb::Extend { ttl_ms: 60_000, fence, lock_only: false, timed: true },
+    })
 }
 
 pub fn release(name: &str, owner: &str) -> Op {
-    Op::Release { keys: keys(name), owner: owner.into(), leave: None, single_server: true }
+    Op::Lock(LockOp { keys: keys(name), by: owner.into(), verb: Verb::Release { leave: None, single_server: true } })
 }

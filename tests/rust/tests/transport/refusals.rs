@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken fixture fails its test at once")]
 
 use crate::peer::{PATIENCE, Subject, acquire, extend, release};
-use locktender::op::{FailureKind, Op, Verdict};
+use locktender::op::{FailureKind, LockOp, Op, Verb, Verdict};
 use locktender_tests::{Binary, RealServer, Reply, ServerOptions};
 
 /// Every kind of write, of which each must be refused in the same way.
@@ -15,7 +15,7 @@ fn refuses(binary: &Binary, kind: FailureKind, maybe_applied: bool, writes: &[Op
     let server = ServerOptions::new().binary(binary).start();
     server.command(&["SET", "held", "me", "PX", "1000000"]);
     let subject = Subject::new(&server.unix_url(), PATIENCE);
-    subject.ask(Op::Inspect { keys: crate::peer::keys("a") }).unwrap();
+    subject.ask(Op::inspect(crate::peer::keys("a"))).unwrap();
     break_it(&server);
     for op in writes {
         let failure = subject.ask(op.clone()).unwrap_err();
@@ -42,7 +42,9 @@ fn a_full_server_extends_and_releases_what_is_held() {
         let fence = subject.ask(acquire("held", "me")).unwrap().fence;
         server.command(&["CONFIG", "SET", "maxmemory", "1"]);
         let extensions = [false, true].map(|lock_only| match extend("held", "me", fence) {
-            Op::Extend { keys, owner, ttl_ms, fence, timed, .. } => Op::Extend { keys, owner, ttl_ms, fence, lock_only, timed },
+            Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms, fence, timed, .. } }) => {
+                Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms, fence, lock_only, timed } })
+            }
             other => other,
         });
         for op in [&extensions[0], &extensions[1], &release("held", "me")] {

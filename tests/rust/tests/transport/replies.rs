@@ -147,7 +147,7 @@ fn an_answer_about_another_owner_is_none() {
         let peer = once(move |_| Act::Answer(answer.clone()));
         let subject = Subject::new(&peer.url, PATIENCE);
         let answer = subject.ask(op.clone());
-        if matches!(op, locktender::op::Op::Release { .. }) {
+        if matches!(op.verb(), Some(locktender::op::Verb::Release { .. })) {
             assert!(answer.unwrap().repeated, "a release is asked for again");
         } else {
             assert_eq!(kind(answer), (FailureKind::Protocol, true), "{op:?}");

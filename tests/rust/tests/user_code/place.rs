@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use locktender::op::Op;
+use locktender::op::{LockOp, Op, Verb};
 use locktender::server::memory::MemoryServer;
 use locktender::server::{Completion, Listener, Request, Server};
 use locktender_tests::TTL;
@@ -122,7 +122,7 @@ impl Server for OwnServer {
     }
 
     fn submit(&self, request: Request, completion: Completion) {
-        if let Op::Acquire { keys, .. } = &request.op
+        if let Op::Lock(LockOp { keys, verb: Verb::Acquire { .. }, .. }) = &request.op
             && let Some(scene) = self.scene.upgrade().filter(|scene| scene.name == keys.name())
         {
             scene.plays();

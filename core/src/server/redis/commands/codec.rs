@@ -9,7 +9,7 @@ use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::machine::{self, SHOWN_BYTES, UNKNOWN_RUN_ID};
 use crate::name::Keys;
-use crate::op::{Answer, Failure, FailureKind, Op, Queued, QuorumConfig, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, QuorumConfig, Reply, Verb, Verdict};
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
@@ -128,52 +128,7 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
         Form::ByText => command.text("EVAL").0.push(Word::Text(script.text(has_header))),
     }
     match op {
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config } => {
-            // Any other proposal wouldn't be taken.
-            let proposal = if machine::is_time(*proposal) { *proposal } else { 0 };
-            command.keys(keys).text(owner).number(*ttl_ms).number(proposal).number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
-            let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
-            let begin = command.0.len();
-            match place {
-                // An acquire that only adopts doesn't wait.
-                _ if only_adopts => command.text("o").text("").text(""),
-                Some(place) => command.text(&place.entry).count(place.arrival).count(u64::from(place.stays)),
-                // The mode alone: one attempt joins no queue.
-                None => command.text(if *fair { "f" } else { "" }).text("").text(""),
-            };
-            command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
-            match quorum_config {
-                Some(QuorumConfig { servers, max_ttl_ms }) => {
-                    command.0.push(Word::Made(format!("n={servers} max_ttl={max_ttl_ms} run={era} since=0")));
-                }
-                // Most acquires need few of these words, and empty ones at the end are left out.
-                None => command.without_empty_end(begin),
-            }
-        }
-        Op::Confirm { keys, owner, fence } => {
-            command.keys(keys).text(owner).number(*fence);
-        }
-        Op::Extend { keys, owner, ttl_ms, lock_only: true, timed, .. } => {
-            command.number(1_u64).text(keys.lock()).text(owner).number(*ttl_ms);
-            if *timed {
-                command.number(1_u64);
-            }
-        }
-        Op::Extend { keys, owner, ttl_ms, fence, .. } | Op::Heal { keys, owner, ttl_ms, fence } => {
-            command.keys(keys).text(owner).number(*ttl_ms).number(*fence);
-        }
-        Op::Release { keys, owner, leave, single_server } => {
-            command.keys(keys).text(owner);
-            command.leaving(leave.as_deref(), *single_server);
-        }
-        // A waiter that leaves has no hold: its own name is no owner.
-        Op::Leave { keys, entry, single_server } => {
-            command.keys(keys).text(entry);
-            command.leaving(Some(entry), *single_server);
-        }
-        Op::Inspect { keys } => {
-            command.keys(keys);
-        }
+        Op::Lock(op) => command.lock_op(op, era),
         Op::Examine => {}
         Op::Probe { keys } => {
             command.keys(keys);
@@ -185,6 +140,66 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
         Op::Trust { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(Some(quorum_config), era),
     }
     command
+}
+
+/// The words of an operation on a lock, behind those of its script.
+impl<'a> Words<'a> {
+    fn lock_op(&mut self, LockOp { keys, by, verb }: &'a LockOp, era: &str) {
+        let command = self;
+        match verb {
+            Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config } => {
+                // Any other proposal wouldn't be taken.
+                let proposal = if machine::is_time(*proposal) { *proposal } else { 0 };
+                command
+                    .keys(keys)
+                    .text(by)
+                    .number(*ttl_ms)
+                    .number(proposal)
+                    .number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
+                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
+                let begin = command.0.len();
+                match place {
+                    // An acquire that only adopts doesn't wait.
+                    _ if only_adopts => command.text("o").text("").text(""),
+                    Some(place) => command.text(&place.entry).count(place.arrival).count(u64::from(place.stays)),
+                    // The mode alone: one attempt joins no queue.
+                    None => command.text(if *fair { "f" } else { "" }).text("").text(""),
+                };
+                command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
+                match quorum_config {
+                    Some(QuorumConfig { servers, max_ttl_ms }) => {
+                        command.0.push(Word::Made(format!("n={servers} max_ttl={max_ttl_ms} run={era} since=0")));
+                    }
+                    // Most acquires need few of these words, and empty ones at the end are left out.
+                    None => command.without_empty_end(begin),
+                }
+            }
+            Verb::Confirm { fence } => {
+                command.keys(keys).text(by).number(*fence);
+            }
+            Verb::Extend { ttl_ms, lock_only: true, timed, .. } => {
+                command.number(1_u64).text(keys.lock()).text(by).number(*ttl_ms);
+                if *timed {
+                    command.number(1_u64);
+                }
+            }
+            Verb::Extend { ttl_ms, fence, .. } | Verb::Heal { ttl_ms, fence } => {
+                command.keys(keys).text(by).number(*ttl_ms).number(*fence);
+            }
+            Verb::Release { leave, single_server } => {
+                command.keys(keys).text(by);
+                command.leaving(leave.as_deref(), *single_server);
+            }
+            // A waiter that leaves has no hold: its own name is no owner.
+            Verb::Leave { single_server } => {
+                command.keys(keys).text(by);
+                command.leaving(Some(by), *single_server);
+            }
+            Verb::Inspect => {
+                command.keys(keys);
+            }
+        }
+    }
 }
 
 /// The meaning of the server's answer to `op`.
@@ -219,30 +234,30 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
 /// numbers, so that no other operation takes its answer for its own.
 fn done(op: &Op, number: i64) -> Answer {
     let size = number.unsigned_abs();
-    Ok(match (op, number) {
-        (Op::Acquire { proposal, .. }, 0 | 2..) => Reply::new(Verdict::Vote, size, *proposal),
-        (Op::Extend { fence, .. }, ..-1) => Reply::new(Verdict::Ok, size, *fence),
-        (Op::Extend { fence, lock_only: true, .. }, -1) => Reply::new(Verdict::Ok, 0, *fence),
-        (Op::Release { .. }, 1) => Reply::new(Verdict::Ok, 0, 0),
+    Ok(match (op.verb(), number) {
+        (Some(Verb::Acquire { proposal, .. }), 0 | 2..) => Reply::new(Verdict::Vote, size, *proposal),
+        (Some(Verb::Extend { fence, .. }), ..-1) => Reply::new(Verdict::Ok, size, *fence),
+        (Some(Verb::Extend { fence, lock_only: true, .. }), -1) => Reply::new(Verdict::Ok, 0, *fence),
+        (Some(Verb::Release { .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
         _ => return Err(unreadable(op, &Value::Int(number))),
     })
 }
 
 /// Whether the server asks for the other half of an extension that touches the lock alone.
 pub(crate) fn asks_for_more(op: &Op, value: &Value) -> bool {
-    matches!((op, value), (Op::Extend { lock_only: true, .. }, Value::Int(0)))
+    matches!((op.verb(), value), (Some(Verb::Extend { lock_only: true, .. }), Value::Int(0)))
 }
 
 /// The report on the queue in the sixth and the seventh field.
 fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
-    match (op, seventh) {
-        (Op::Release { .. } | Op::Leave { .. }, _) => {
+    match (op.verb(), seventh) {
+        (Some(Verb::Release { .. } | Verb::Leave { .. }), _) => {
             text(&sixth).map_or(Queued::Nothing, |error| Queued::NotNotified(error.to_owned()))
         }
-        (Op::Inspect { .. }, Value::Array(entries)) => {
+        (Some(Verb::Inspect), Value::Array(entries)) => {
             Queued::Waiters { count: count(&sixth).unwrap_or_default(), first: entries.into_iter().filter_map(entry).collect() }
         }
-        (Op::Acquire { .. }, seventh) => match (count(&sixth), count(&seventh)) {
+        (Some(Verb::Acquire { .. }), seventh) => match (count(&sixth), count(&seventh)) {
             (Some(rank), Some(arrival)) => Queued::At { rank, arrival },
             _ => Queued::Nothing,
         },
@@ -279,11 +294,11 @@ pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
     let (Some(owner), Value::Array(fields)) = (op.owner(), value) else { return false };
     let (Some(tag), Some(holder)) = (fields.first().and_then(text), fields.get(3)) else { return false };
     let is_ours = text(holder) == Some(&**owner);
-    match (op, tag) {
-        (Op::Release { .. } | Op::Leave { .. }, "ok") => *holder != Value::Nil,
+    match (op.verb(), tag) {
+        (Some(Verb::Release { .. } | Verb::Leave { .. }), "ok") => *holder != Value::Nil,
         (_, "vote" | "ok") => !is_ours,
         // An acquire that finds its own value votes; a release deletes it.
-        (Op::Acquire { .. }, "held" | "no") | (Op::Release { .. } | Op::Leave { .. }, "no") => is_ours,
+        (Some(Verb::Acquire { .. }), "held" | "no") | (Some(Verb::Release { .. } | Verb::Leave { .. }), "no") => is_ours,
         _ => false,
     }
 }
@@ -297,17 +312,21 @@ fn verdict(op: &Op, tag: &str, fourth: Option<String>, fifth: i64) -> Option<Ver
         Err(_) => Remaining::Gone,
     };
     Some(match (tag, op) {
-        ("vote", Op::Acquire { .. }) => Verdict::Vote,
-        ("held", Op::Acquire { .. }) => Verdict::Held { holder: fourth.unwrap_or_default(), remaining: remaining() },
-        ("quarantine", Op::Acquire { .. } | Op::Greet { .. }) => Verdict::Quarantine { left: left().unwrap_or_default() },
-        ("mismatch", Op::Acquire { .. } | Op::Greet { .. } | Op::Trust { .. }) => {
+        ("vote", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })) => Verdict::Vote,
+        ("held", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })) => {
+            Verdict::Held { holder: fourth.unwrap_or_default(), remaining: remaining() }
+        }
+        ("quarantine", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) | Op::Greet { .. }) => {
+            Verdict::Quarantine { left: left().unwrap_or_default() }
+        }
+        ("mismatch", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) | Op::Greet { .. } | Op::Trust { .. }) => {
             Verdict::Mismatch { quorum: fourth.unwrap_or_default() }
         }
-        ("info", Op::Inspect { .. }) => Verdict::Seen { holder: fourth, remaining: remaining() },
+        ("info", Op::Lock(LockOp { verb: Verb::Inspect, .. })) => Verdict::Seen { holder: fourth, remaining: remaining() },
         ("info", Op::Probe { keys }) => {
             Verdict::Probed { missing: rights::missing(&fourth.unwrap_or_default(), keys, refusal::is_denial) }
         }
-        ("ok", Op::Acquire { .. } | Op::Inspect { .. } | Op::Probe { .. }) => return None,
+        ("ok", Op::Lock(LockOp { verb: Verb::Acquire { .. } | Verb::Inspect, .. }) | Op::Probe { .. }) => return None,
         ("ok", _) => Verdict::Ok,
         ("no", op) if op.owner().is_some() => Verdict::No { holder: fourth, remaining: remaining() },
         ("conflict", _) => Verdict::Conflict { found: fourth.unwrap_or_default() },

@@ -13,24 +13,19 @@ fn keys() -> Arc<Keys> {
 }
 
 fn release() -> Op {
-    Op::Release { keys: keys(), owner: "me".into(), leave: None, single_server: true }
+    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::Release { leave: None, single_server: true } })
 }
 
 fn acquire() -> Op {
-    Op::Acquire {
+    Op::Lock(LockOp {
         keys: keys(),
-        owner: "me".into(),
-        ttl_ms: 10_000,
-        proposal: 7,
-        adopt: None,
-        fair: false,
-        place: None,
-        quorum_config: None,
-    }
+        by: "me".into(),
+        verb: Verb::Acquire { ttl_ms: 10_000, proposal: 7, adopt: None, fair: false, place: None, quorum_config: None },
+    })
 }
 
 fn extend(lock_only: bool) -> Op {
-    Op::Extend { keys: keys(), owner: "me".into(), ttl_ms: 10, fence: 9, lock_only, timed: true }
+    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::Extend { ttl_ms: 10, fence: 9, lock_only, timed: true } })
 }
 
 fn bulk(text: &str) -> Value {
@@ -72,32 +67,33 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
     const TIME: &str = "1795227730123456";
     let acquire = |adopt: Option<(&str, bool)>, quorum_config| {
         let adopt = adopt.map(|(owner, or_acquire)| Adoption { owner: owner.into(), or_acquire });
-        Op::Acquire {
+        Op::Lock(LockOp {
             keys: keys.clone(),
-            owner: owner.clone(),
-            ttl_ms: 10,
-            proposal: TIME.parse().unwrap(),
-            adopt,
-            fair: false,
-            place: None,
-            quorum_config,
-        }
+            by: owner.clone(),
+            verb: Verb::Acquire { ttl_ms: 10, proposal: TIME.parse().unwrap(), adopt, fair: false, place: None, quorum_config },
+        })
     };
     // A proposal that is no time.
     let untimely = |proposal| {
-        let Op::Acquire { keys, owner, ttl_ms, adopt, fair, place, quorum_config, .. } = acquire(None, None) else {
+        let Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, adopt, fair, place, quorum_config, .. } }) =
+            acquire(None, None)
+        else {
             unreachable!()
         };
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair, place, quorum_config }
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config } })
     };
     let waiting = |stays| {
-        let Op::Acquire { keys, owner, ttl_ms, proposal, adopt, quorum_config, .. } = acquire(None, None) else { unreachable!() };
+        let Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, adopt, quorum_config, .. } }) =
+            acquire(None, None)
+        else {
+            unreachable!()
+        };
         let place = Some(Place { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
-        Op::Acquire { keys, owner, ttl_ms, proposal, adopt, fair: true, place, quorum_config }
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, adopt, fair: true, place, quorum_config } })
     };
     let extend = |lock_only, timed| {
         let (keys, owner) = (keys.clone(), owner.clone());
-        Op::Extend { keys, owner, ttl_ms: 10, fence: 9, lock_only, timed }
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms: 10, fence: 9, lock_only, timed } })
     };
     for (op, expected) in [
         (acquire(None, None), [&four[..], &["me", "10", TIME, "90000010"]].concat()),
@@ -111,21 +107,34 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
         (acquire(Some(("old", false)), None), [&four[..], &["me", "10", TIME, "90000010", "o", "", "", "old"]].concat()),
         (waiting(false), [&four[..], &["me", "10", TIME, "90000010", "f:c:1 pid=7", "5"]].concat()),
         (waiting(true), [&four[..], &["me", "10", TIME, "90000010", "f:c:1 pid=7", "5", "1"]].concat()),
-        (Op::Confirm { keys: keys.clone(), owner: owner.clone(), fence: 9 }, [&four[..], &["me", "9"]].concat()),
+        (
+            Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Confirm { fence: 9 } }),
+            [&four[..], &["me", "9"]].concat(),
+        ),
         (extend(false, true), [&four[..], &["me", "10", "9"]].concat()),
         (extend(true, true), vec!["1", "k", "me", "10", "1"]),
         (extend(true, false), vec!["1", "k", "me", "10"]),
-        (Op::Heal { keys: keys.clone(), owner: owner.clone(), ttl_ms: 10, fence: 9 }, [&four[..], &["me", "10", "9"]].concat()),
         (
-            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: None, single_server: true },
+            Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Heal { ttl_ms: 10, fence: 9 } }),
+            [&four[..], &["me", "10", "9"]].concat(),
+        ),
+        (
+            Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Release { leave: None, single_server: true } }),
             [&four[..], &["me"]].concat(),
         ),
         (
-            Op::Release { keys: keys.clone(), owner: owner.clone(), leave: Some("b:c:1".into()), single_server: false },
+            Op::Lock(LockOp {
+                keys: keys.clone(),
+                by: owner.clone(),
+                verb: Verb::Release { leave: Some("b:c:1".into()), single_server: false },
+            }),
             [&four[..], &["me", "b:c:1", "1"]].concat(),
         ),
-        (Op::Leave { keys: keys.clone(), entry: "b:c:1".into(), single_server: true }, [&four[..], &["b:c:1", "b:c:1"]].concat()),
-        (Op::Inspect { keys: keys.clone() }, four.to_vec()),
+        (
+            Op::Lock(LockOp { keys: keys.clone(), by: "b:c:1".into(), verb: Verb::Leave { single_server: true } }),
+            [&four[..], &["b:c:1", "b:c:1"]].concat(),
+        ),
+        (Op::inspect(keys.clone()), four.to_vec()),
         (Op::Greet { quorum_config: None }, vec!["1", "{~lt}:marker"]),
         (Op::Greet { quorum_config: Some(quorum_config) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
         (Op::Trust { quorum_config }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
@@ -141,7 +150,7 @@ fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
             let by_text = words(&command(&op, &greeting, Form::ByText));
             assert_eq!((by_text[0].as_str(), &by_text[2..]), ("EVAL", &by_sha[2..]));
             assert_eq!(redis::Script::new(&by_text[1]).get_hash(), by_sha[1]);
-            let without = matches!(op, Op::Inspect { .. } | Op::Greet { .. });
+            let without = matches!(op, Op::Lock(LockOp { verb: Verb::Inspect, .. }) | Op::Greet { .. });
             assert_eq!(by_text[1].starts_with("#!lua"), is_since_7 && !without, "{op:?}");
         }
     }
@@ -170,8 +179,8 @@ fn an_answer_is_read_field_by_field() {
 #[test]
 fn a_number_says_what_was_done() {
     const TIME: u64 = 1_795_227_730_123_456;
-    let Op::Acquire { keys, .. } = acquire() else { unreachable!() };
-    let inspect = Op::Inspect { keys };
+    let Op::Lock(LockOp { keys, verb: Verb::Acquire { .. }, .. }) = acquire() else { unreachable!() };
+    let inspect = Op::inspect(keys);
     let time = i64::try_from(TIME).unwrap();
     for (op, number, expected) in [
         (acquire(), time, Some(Reply::new(Verdict::Vote, TIME, 7))),
@@ -276,7 +285,7 @@ fn a_broken_connection_leaves_the_outcome_open_only_if_something_was_sent() {
 #[test]
 fn an_answer_about_another_owner_belongs_to_another_operation() {
     let extend = extend(false);
-    let inspect = Op::Inspect { keys: keys() };
+    let inspect = Op::inspect(keys());
     for (op, tag, holder, another) in [
         (acquire(), "vote", Some("me"), false),
         (acquire(), "vote", Some("you"), true),

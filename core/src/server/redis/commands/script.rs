@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 
 use crate::name::Kind;
-use crate::op::Op;
+use crate::op::{Op, Verb};
 
 /// A script, and the hashes by which a server that has seen it knows it.
 ///
@@ -40,13 +40,7 @@ impl Script {
     #[must_use]
     pub fn of(op: &Op) -> Option<&'static Self> {
         Some(match op {
-            Op::Acquire { keys, .. } => &Scripts::of(keys.kind()).acquire,
-            Op::Confirm { keys, .. } => &Scripts::of(keys.kind()).confirm,
-            Op::Extend { keys, lock_only: true, .. } => &Scripts::of(keys.kind()).renew,
-            Op::Extend { keys, .. } => &Scripts::of(keys.kind()).extend,
-            Op::Heal { keys, .. } => &Scripts::of(keys.kind()).heal,
-            Op::Release { keys, .. } | Op::Leave { keys, .. } => &Scripts::of(keys.kind()).release,
-            Op::Inspect { keys } => &Scripts::of(keys.kind()).inspect,
+            Op::Lock(op) => script_of(op.keys.kind(), &op.verb),
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
             Op::Probe { .. } => &PROBE,
@@ -55,22 +49,16 @@ impl Script {
     }
 }
 
-/// The scripts of one kind of lock.
-struct Scripts {
-    acquire: Script,
-    confirm: Script,
-    extend: Script,
-    renew: Script,
-    heal: Script,
-    release: Script,
-    inspect: Script,
-}
-
-impl Scripts {
-    fn of(kind: Kind) -> &'static Self {
-        match kind {
-            Kind::Exclusive => &EXCLUSIVE,
-        }
+/// The script of a verb on a lock of this kind. Kinds may share a script.
+fn script_of(kind: Kind, verb: &Verb) -> &'static Script {
+    match (kind, verb) {
+        (Kind::Exclusive, Verb::Acquire { .. }) => &ACQUIRE,
+        (Kind::Exclusive, Verb::Confirm { .. }) => &CONFIRM,
+        (Kind::Exclusive, Verb::Extend { lock_only: true, .. }) => &RENEW,
+        (Kind::Exclusive, Verb::Extend { .. }) => &EXTEND,
+        (Kind::Exclusive, Verb::Heal { .. }) => &HEAL,
+        (Kind::Exclusive, Verb::Release { .. } | Verb::Leave { .. }) => &RELEASE,
+        (Kind::Exclusive, Verb::Inspect) => &INSPECT,
     }
 }
 
@@ -85,15 +73,13 @@ macro_rules! script {
     };
 }
 
-static EXCLUSIVE: Scripts = Scripts {
-    acquire: script!("#!lua\n": "exclusive/acquire.lua" "queue.lua" "exclusive/acquire_long.lua"),
-    confirm: script!("#!lua flags=allow-oom\n": "exclusive/confirm.lua"),
-    extend: script!("#!lua flags=allow-oom\n": "exclusive/extend.lua"),
-    renew: script!("#!lua flags=allow-oom\n": "exclusive/renew.lua"),
-    heal: script!("#!lua flags=allow-oom\n": "exclusive/heal.lua"),
-    release: script!("#!lua flags=allow-oom\n": "exclusive/release.lua" "queue.lua" "exclusive/release_long.lua"),
-    inspect: script!("": "exclusive/inspect.lua"),
-};
+static ACQUIRE: Script = script!("#!lua\n": "exclusive/acquire.lua" "queue.lua" "exclusive/acquire_long.lua");
+static CONFIRM: Script = script!("#!lua flags=allow-oom\n": "exclusive/confirm.lua");
+static EXTEND: Script = script!("#!lua flags=allow-oom\n": "exclusive/extend.lua");
+static RENEW: Script = script!("#!lua flags=allow-oom\n": "exclusive/renew.lua");
+static HEAL: Script = script!("#!lua flags=allow-oom\n": "exclusive/heal.lua");
+static RELEASE: Script = script!("#!lua flags=allow-oom\n": "exclusive/release.lua" "queue.lua" "exclusive/release_long.lua");
+static INSPECT: Script = script!("": "exclusive/inspect.lua");
 
 // A greeting is sent before the version is known.
 static GREET: Script = script!("": "greet.lua");

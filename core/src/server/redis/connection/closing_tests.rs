@@ -8,7 +8,7 @@ use crate::server::redis::connection::input::Input;
 #[test]
 fn a_close_takes_back_what_was_sent_and_not_answered() {
     let mut test = Test::connected();
-    let (acquired, _inspected) = (test.submit(acquire()), test.submit(Op::Inspect { keys: keys() }));
+    let (acquired, _inspected) = (test.submit(acquire()), test.submit(Op::inspect(keys())));
     test.wrote();
     test.bring(Input::Close);
     assert_eq!(test.sent(), [format!("release ours {ENTRY}")], "behind the acquire, with the waiter that it lined up");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::name::{Keys, Kind};
-use crate::op::{Place, Verdict};
+use crate::op::{LockOp, Place, Verb, Verdict};
 use crate::options::ClientOptions;
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::connection::listener::ChannelListener;
@@ -140,7 +140,7 @@ impl Test {
                 let script = Script::of(op).unwrap();
                 [false, true].iter().any(|header| words[1] == *script.sha(*header) || words[1] == script.text(*header))
             };
-            let known = [acquire(), release("", None), Op::Inspect { keys: keys() }];
+            let known = [acquire(), release("", None), Op::inspect(keys())];
             let name = known.iter().find(|op| script(op)).map_or("?", Op::name);
             sent.push([name].iter().chain(words[7..].iter().take(2)).copied().collect::<Vec<_>>().join(" "));
         }
@@ -169,20 +169,15 @@ pub(in super::super) fn keys() -> Arc<Keys> {
 
 pub(in super::super) fn acquire() -> Op {
     let place = Place { entry: ENTRY.into(), arrival: 0, stays: false };
-    Op::Acquire {
+    Op::Lock(LockOp {
         keys: keys(),
-        owner: "ours".into(),
-        ttl_ms: 1_000,
-        proposal: 1,
-        adopt: None,
-        fair: true,
-        place: Some(place),
-        quorum_config: None,
-    }
+        by: "ours".into(),
+        verb: Verb::Acquire { ttl_ms: 1_000, proposal: 1, adopt: None, fair: true, place: Some(place), quorum_config: None },
+    })
 }
 
 pub(in super::super) fn release(owner: &str, leave: Option<&str>) -> Op {
-    Op::Release { keys: keys(), owner: owner.into(), leave: leave.map(Arc::from), single_server: true }
+    Op::Lock(LockOp { keys: keys(), by: owner.into(), verb: Verb::Release { leave: leave.map(Arc::from), single_server: true } })
 }
 
 /// The answer to a release of this owner.

@@ -6,7 +6,7 @@ use redis::{PushKind, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
-use crate::op::Op;
+use crate::op::{Op, Verb};
 use crate::server::redis::commands::codec::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::job::Job;
@@ -49,7 +49,7 @@ impl Conversation {
     /// it. The first extension is sent as text: on a slow link its hold could end while a server asks for the script. So is the
     /// first release: its client may go before the server asks.
     pub(crate) fn send(&mut self, job: Job, form: Form, now: Tick) {
-        if matches!(job.request.op, Op::Acquire { .. }) && now >= self.clock_due {
+        if matches!(job.request.op.verb(), Some(Verb::Acquire { .. })) && now >= self.clock_due {
             self.clock_due = now.after(CLOCK);
             self.ask(&[Question::Time], "", now);
         }

@@ -1,12 +1,16 @@
 //! Conversation: the form in which operations are sent, and the round trips that they take.
 
 use super::super::connection::tests::{GREETED, Test, acquire, keys, release};
-use crate::op::Op;
+use crate::op::{LockOp, Op, Verb};
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::input::Input;
 
 fn extend() -> Op {
-    Op::Extend { keys: keys(), owner: "ours".into(), ttl_ms: 1_000, fence: 7, lock_only: false, timed: true }
+    Op::Lock(LockOp {
+        keys: keys(),
+        by: "ours".into(),
+        verb: Verb::Extend { ttl_ms: 1_000, fence: 7, lock_only: false, timed: true },
+    })
 }
 
 /// The answer to an extension.

@@ -1,6 +1,6 @@
 //! Job: an operation of a caller, on its way over a connection.
 
-use crate::op::{Answer, Op};
+use crate::op::{Answer, LockOp, Op, Verb};
 use crate::server::redis::connection::effect::Effect;
 use crate::server::{Completion, Request};
 
@@ -22,7 +22,7 @@ impl Job {
 
     /// The other half of an extension that touched the lock alone: it compares the fence, and says why the lock is not ours.
     pub(crate) fn with_fence(mut self) -> Self {
-        if let Op::Extend { lock_only, .. } = &mut self.request.op {
+        if let Op::Lock(LockOp { verb: Verb::Extend { lock_only, .. }, .. }) = &mut self.request.op {
             *lock_only = false;
         }
         self

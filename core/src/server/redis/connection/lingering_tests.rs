@@ -3,7 +3,7 @@
 use super::super::connection::tests::{ENTRY, TIMEOUT, Test, acquire, keys, release, released};
 use super::LONGEST;
 use crate::clock::Tick;
-use crate::op::Op;
+use crate::op::{LockOp, Op, Verb};
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::failure::no_answer;
 use crate::server::redis::connection::input::Input;
@@ -19,7 +19,7 @@ fn lingering() -> Test {
 }
 
 fn leave(entry: &str) -> Op {
-    Op::Leave { keys: keys(), entry: entry.into(), single_server: true }
+    Op::Lock(LockOp { keys: keys(), by: entry.into(), verb: Verb::Leave { single_server: true } })
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn an_acquire_without_an_answer_is_taken_back_behind_itself_and_once() {
         (leave(ENTRY), vec![format!("release {ENTRY} {ENTRY}")]),
         (release("others", None), vec![]),
         (leave("f:c:2 host=h pid=1"), vec![]),
-        (Op::Inspect { keys: keys() }, vec![]),
+        (Op::inspect(keys()), vec![]),
     ];
     for (op, expected) in cases {
         let mut test = lingering();
@@ -118,7 +118,7 @@ fn a_socket_that_breaks_or_stays_silent_for_long_does_not_linger_on() {
 
 #[test]
 fn a_socket_that_broke_or_owes_no_acquire_does_not_linger() {
-    for (op, breaks) in [(acquire(), true), (release("ours", None), false), (Op::Inspect { keys: keys() }, false)] {
+    for (op, breaks) in [(acquire(), true), (release("ours", None), false), (Op::inspect(keys()), false)] {
         let mut test = Test::connected();
         let _told = test.submit(op.clone());
         test.wrote();
