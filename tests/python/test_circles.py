@@ -62,6 +62,22 @@ def test_no_rust_module_leads_back_to_itself_but_a_kind_and_its_handle(binding, 
     assert circles(rust_modules(ROOT / binding / "src")) == {frozenset(kind) for kind in kinds}
 
 
+def test_a_name_counts_where_it_is_defined_and_not_in_tests_or_texts(tmp_path):
+    sources = {
+        "lib.rs": "mod a; mod b; mod c;",
+        "a/mod.rs": "pub use self::deep::Deep; mod deep;",
+        "a/deep.rs": 'pub struct Deep; const URL: &str = "redis://localhost"; use crate::b::{self, Other};',
+        "b.rs": "pub struct Other; // use crate::c::No;\n#[cfg(test)]\nmod tests { use crate::c::No; }\nfn f() { crate::c::used(); }",
+        "c.rs": "pub fn used() -> crate::a::Deep { crate::a::Deep }",
+    }
+    for name, text in sources.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    crate = Crate(tmp_path)
+    assert crate.graph() == {"a": set(), "a::deep": {"b"}, "b": {"c"}, "c": {"a::deep"}}
+    assert circles(crate.graph()) == {frozenset({"a::deep", "b", "c"})}
+
+
 CORE = Crate(ROOT / "core/src")
 
 # The actor of an acquisition makes the hold that its caller gets, which calls the actor. What a session keeps running is one value.

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod inner;
+mod open;
 
 use std::fmt;
 use std::sync::Arc;
@@ -264,11 +265,6 @@ impl Client {
     #[must_use]
     pub fn options(&self) -> &ClientOptions {
         &self.0.options
-    }
-
-    /// Gives an error if the environment has to name the servers, and does not.
-    pub(crate) fn check_servers(&self) -> Result<(), Error> {
-        self.0.sources().map(|_| ())
     }
 
     #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Holder, Remaining};
 use crate::event::EventKind;
 use crate::mutant::mutant;
-use crate::op::{Answer, LockOp, Op, Verb, Verdict};
+use crate::op::{Answer, Verb, Verdict};
 use crate::options::{Wait, wire_millis};
 use crate::protocol::ballot::{Late, Standing};
 use crate::protocol::context::Context;
@@ -176,19 +176,16 @@ impl Acquiring {
         for server in 0..servers {
             let place = self.waiting.place(server);
             stays |= place.as_ref().is_some_and(|place| place.stays);
-            let op = Op::Lock(LockOp {
-                keys: Arc::clone(&recipe.keys),
-                by: Arc::clone(&owner),
-                verb: Verb::Acquire {
-                    ttl_ms: wire_millis(ttl),
-                    proposal: now.proposal(servers).max(self.last_fence + 1),
-                    adopt: recipe.adopt.clone(),
-                    fair: recipe.options.fair,
-                    place,
-                    quorum_config: recipe.quorum_config,
-                },
-            });
-            context.out.push(Command::Send { server, tag, request: Request::new(op, deadline) });
+            let verb = Verb::Acquire {
+                ttl_ms: wire_millis(ttl),
+                proposal: now.proposal(servers).max(self.last_fence + 1),
+                adopt: recipe.adopt.clone(),
+                fair: recipe.options.fair,
+                place,
+                quorum_config: recipe.quorum_config,
+            };
+            let request = Request::new(recipe.op(Arc::clone(&owner), verb), deadline);
+            context.out.push(Command::Send { server, tag, request });
         }
         let mut round = Round::new(recipe, number, owner, stays, now.tick);
         if let Some(slot) = self.waiting.slot() {

@@ -1,6 +1,8 @@
 //! One acquisition, from the first attempt to the last undone vote.
 
-use crate::op::{Answer, Queued, Reply, Verdict};
+mod late;
+
+use crate::op::{Answer, Queued, Reply};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use crate::protocol::releasing::{Caller, Releasing, nothing_to_do};
 use crate::protocol::removal::Removal;
 use crate::protocol::state::State;
 use crate::protocol::witness::Witness;
-use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag, leave};
+use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
 use crate::wait::{Seat, Slot};
 
 /// The state machine of one acquisition.
@@ -193,37 +195,6 @@ impl Acquisition {
             }
             State::Lost(hold, _) if tag.round == hold.round_number() => hold.forget_vote((server, tag.step), &answer, now),
             _ => self.straggler(recipe, (server, tag), &answer, now, out),
-        }
-    }
-
-    /// Updates our place in the queues, also by an answer that comes after the others have decided. A server must not notify us
-    /// in vain when we have the lock, or have given up.
-    fn mind_place(&self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
-        let Some(slot) = self.slot.as_ref().filter(|_| tag.step == Step::Acquire) else { return };
-        let stands = match answer {
-            Ok(Reply { queued: Queued::At { arrival, .. }, verdict, .. }) => {
-                slot.arrived(server, *arrival, (tag.sent, *verdict == Verdict::Vote));
-                true
-            }
-            Ok(Reply { verdict: Verdict::Vote, .. }) => false,
-            _ => slot.has_arrived_at(server),
-        };
-        let leaves_already = |removal: &Removal| removal.round == tag.round && removal.leaves.is_some();
-        if stands && !slot.is_used() && !mutant!(LateLineUpKept) && !self.removals.iter().any(leaves_already) {
-            out.push(leave(recipe, server, slot.entry(), now));
-        }
-    }
-
-    /// Takes an answer to a round that is over. If that round has written our value there, the value is deleted again.
-    fn straggler(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: &Answer, now: Tick, out: &mut Vec<Command>) {
-        if let (State::Acquiring(acquiring), Ok(Reply { verdict: Verdict::Held { .. }, .. })) = (&mut self.state, answer) {
-            acquiring.waiting.late_refusal(server);
-        }
-        let Some(removal) = self.removals.iter_mut().find(|removal| removal.round == tag.round) else { return };
-        match tag.step {
-            Step::Acquire if mutant!(LateSuccessKept) => removal.awaited = removal.awaited.saturating_sub(1),
-            Step::Acquire | Step::Heal => removal.late_write(recipe, server, now, answer, out),
-            _ => (),
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Loss, LossReason};
 use crate::mutant::mutant;
-use crate::op::{Answer, LockOp, Op, Verb, Verdict};
+use crate::op::{Answer, Verb, Verdict};
 use crate::options::wire_millis;
 use crate::protocol::extension::Extension;
 use crate::protocol::hold::Hold;
@@ -41,11 +41,7 @@ impl Hold {
         if overtakes && !mutant!(HealOvertakes) {
             return;
         }
-        let op = Op::Lock(LockOp {
-            keys: Arc::clone(&recipe.keys),
-            by: Arc::clone(&self.round.owner),
-            verb: Verb::Heal { ttl_ms: wire_millis(confirmed.span), fence: self.fence },
-        });
+        let op = recipe.op(Arc::clone(&self.round.owner), Verb::Heal { ttl_ms: wire_millis(confirmed.span), fence: self.fence });
         self.unsure_until[server] = if mutant!(HealForgotten) { Tick::default() } else { Tick::NEVER };
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
         out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
@@ -68,11 +64,7 @@ impl Hold {
         }
         let Some(missed) = self.extensions.end_current() else { return };
         let left = self.validity_end.since(now);
-        let op = Op::Lock(LockOp {
-            keys: Arc::clone(&recipe.keys),
-            by: Arc::clone(&self.round.owner),
-            verb: Verb::Heal { ttl_ms: wire_millis(missed.span), fence: self.fence },
-        });
+        let op = recipe.op(Arc::clone(&self.round.owner), Verb::Heal { ttl_ms: wire_millis(missed.span), fence: self.fence });
         self.unsure_until[0] = Tick::NEVER;
         self.kept_until = self.kept_until.max(now.after(missed.span)).max(self.validity_end.after(missed.span));
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };

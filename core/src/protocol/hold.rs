@@ -11,7 +11,7 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
 use crate::mutant::mutant;
-use crate::op::{Answer, LockOp, Op, Verb, Verdict};
+use crate::op::{Answer, Verb, Verdict};
 use crate::options::wire_millis;
 use crate::owner::escape;
 use crate::protocol::ballot::Late;
@@ -262,11 +262,8 @@ impl Hold {
         // On a single server nobody else gets a fence while the lock is ours. So the fence only has to live long enough.
         let lock_only = recipe.servers.len() == 1 && self.fence_end.is_behind(now.after(span));
         let timed = !self.round.readings[0].is_some_and(|reading| reading.is_fresh(now));
-        let op = Op::Lock(LockOp {
-            keys: Arc::clone(&recipe.keys),
-            by: Arc::clone(&self.round.owner),
-            verb: Verb::Extend { ttl_ms: wire_millis(span), fence: self.fence, lock_only, timed },
-        });
+        let op = recipe
+            .op(Arc::clone(&self.round.owner), Verb::Extend { ttl_ms: wire_millis(span), fence: self.fence, lock_only, timed });
         let request = Request::new(op, self.validity_end);
         out.extend((0..recipe.servers.len()).map(|server| Command::Send { server, tag, request: request.clone() }));
         let extension = Extension::new(*rounds, now, span, now.after(timeout), recipe.quorum());

@@ -126,6 +126,11 @@ impl Recipe {
     pub(crate) fn name(&self) -> &str {
         self.keys.name()
     }
+
+    /// An operation on the lock.
+    fn op(&self, by: Arc<str>, verb: Verb) -> Op {
+        Op::Lock(LockOp { keys: Arc::clone(&self.keys), by, verb })
+    }
 }
 
 /// The operation to which an answer belongs. It comes back with the answer.
@@ -141,19 +146,14 @@ pub struct Tag {
 
 /// The operation that deletes `owner`'s key, and takes the waiter `leaves` out of the queue.
 fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
-    Op::Lock(LockOp {
-        keys: Arc::clone(&recipe.keys),
-        by: owner,
-        verb: Verb::Release { leave: leaves, single_server: recipe.servers.len() == 1 },
-    })
+    recipe.op(owner, Verb::Release { leave: leaves, single_server: recipe.servers.len() == 1 })
 }
 
 /// The command that takes a waiter out of a server's queue. Its answer doesn't matter: without it, the client soon counts as dead
 /// there. Until then, it waits for a connection.
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
-    let keys = Arc::clone(&recipe.keys);
-    let op = Op::Lock(LockOp { keys, by: Arc::clone(entry), verb: Verb::Leave { single_server: recipe.servers.len() == 1 } });
+    let op = recipe.op(Arc::clone(entry), Verb::Leave { single_server: recipe.servers.len() == 1 });
     let waits = if mutant!(LeaveGivenUpEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
     Command::Send { server, tag, request: Request::new(op, now.after(waits)) }
 }

@@ -1,6 +1,6 @@
 //! Round: one round of an acquire over all servers, with its requests and its answers.
 
-use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Reply, Verb, Verdict, holder};
+use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict, holder};
 use std::sync::Arc;
 
 use crate::clock::Tick;
@@ -168,7 +168,7 @@ impl Round {
 
     /// A request to raise the server's vote to the fence.
     pub(super) fn confirm(&self, recipe: &Recipe, server: usize, fence: u64, now: Tick) -> Command {
-        let op = Op::Lock(LockOp { keys: Arc::clone(&recipe.keys), by: Arc::clone(&self.owner), verb: Verb::Confirm { fence } });
+        let op = recipe.op(Arc::clone(&self.owner), Verb::Confirm { fence });
         let tag = Tag { round: self.number, step: Step::Confirm, sent: now };
         Command::Send { server, tag, request: Request::new(op, validity::end(self.sent, recipe.options.ttl)) }
     }

@@ -4,25 +4,25 @@
 //! it leaves its input in the inbox. So inputs are handled one at a time and commands are executed in order. No lock of this
 //! process is held while a server, an event sink or a caller is called.
 
+mod panicked;
 mod self_wait;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
 
 use crate::api::held::Held;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
-use crate::event::callback::{Panic, caught};
+use crate::event::callback::caught;
 use crate::event::{Event, EventKind};
 use crate::io::timers::Alarm;
 use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe};
 use crate::server::Completion;
 use crate::session::Session;
 use crate::session::caller::{Acquirer, Caller};
-use crate::sync::{Mutex, MutexGuard};
-use crate::wait::{LeaveReason, Seat};
+use crate::sync::Mutex;
+use crate::wait::Seat;
 
 /// An acquisition with its callers.
 pub(crate) struct LockActor {
@@ -352,41 +352,6 @@ impl LockActor {
         if let Some(acquirer) = acquirer {
             acquirer.respond(held);
         }
-    }
-
-    /// Ends an acquisition whose machine panicked, by a bug of the library: all callers get an error, and a hold counts as lost.
-    fn fail(&self, mut state: MutexGuard<'_, ActorState>, panic: &Panic) {
-        let held = self.valid_until.swap(0, Ordering::AcqRel) != 0;
-        state.failed = true;
-        let set = state.alarm;
-        // Nobody renews the hold any more.
-        let loss = held.then_some(Loss::new(LossReason::Expired, Duration::ZERO));
-        state.loss = state.loss.take().or_else(|| loss.clone());
-        self.refuse(state);
-        let mut warning = panic.warning("the lock's state machine");
-        warning.lock = Some(self.recipe.name().to_owned());
-        self.session.emit(&warning);
-        self.session.leave_queue(self.recipe.keys.lock(), self.id, LeaveReason::GaveUp);
-        self.session.runtime().cancel_alarm(set, self.id);
-        self.session.remove(self.id);
-        self.call_watchers(loss.as_ref());
-    }
-
-    fn panicked(&self) -> Error {
-        Error::internal(Some(self.recipe.name()), "the lock's state machine panicked")
-    }
-
-    /// Answers all calls under way, and all later calls, with an error.
-    fn refuse(&self, mut state: MutexGuard<'_, ActorState>) {
-        state.inbox.clear();
-        let acquirer = state.acquirer.take();
-        let callers = std::mem::take(&mut state.callers);
-        drop(state);
-        let error = || self.panicked();
-        if let Some(acquirer) = acquirer {
-            acquirer.respond(Err(error()));
-        }
-        callers.into_values().for_each(|caller| caller.fail(error()));
     }
 }
 

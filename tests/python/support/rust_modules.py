@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+# Texts and comments, in one expression: either may look like the begin of the other.
+PROSE = re.compile(r'''r(#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'|//[^\n]*|/\*.*?\*/''', re.S)
 TEST_FILE = re.compile(r"#\[cfg\((?:all\()?test\b[^\]]*\]\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+);")
 TEST_ITEM = re.compile(r"#\[cfg\((?:all\()?test\b[^\]]*\]\s*(?:#\[[^\]]*\]\s*)*")
 USE = re.compile(r"^\s*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.M)
@@ -13,7 +13,7 @@ PATH = re.compile(r"\b(?:crate|super|self)(?:::\w+)+")
 
 def without_tests(text):
     """The source without comments, texts and the items that only tests have."""
-    text = STRING.sub('""', COMMENT.sub("", text))
+    text = PROSE.sub(lambda prose: "" if prose[0].startswith("/") else '""', text)
     while match := TEST_ITEM.search(text):
         end, depth = match.end(), 0
         while end < len(text):

@@ -1,6 +1,6 @@
 //! Closing: the operations that a connection still sends after a close, and those that it undoes.
 
-use super::super::connection::tests::{ENTRY, GREETED, TIMEOUT, Test, acquire, keys, kind, release, released};
+use super::super::staged::{ENTRY, GREETED, TIMEOUT, Test, acquire, keys, kind, release, released};
 use crate::op::{FailureKind, Op};
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::input::Input;

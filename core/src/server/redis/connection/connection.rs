@@ -47,6 +47,7 @@ pub struct Connection {
     pub(super) state: State,
     /// The socket that was given up last, while the server may still read from it.
     pub(super) lingering: Option<Lingering>,
+    /// Set while something that was given up here may come late: then releases of the other connections are told here.
     pub(super) given_up_here: Option<GivenUp>,
     /// The operations that wait for a socket: none while the connection is up.
     pub(super) backlog: Backlog,
@@ -215,7 +216,8 @@ impl Connection {
         self.backoff.until(self.primary.greeted_at())
     }
 
-    /// The time of the next attempt to connect, if one is wanted then. After a close only releases are worth it.
+    /// The time of the next attempt to connect, if one is wanted then. After a close only releases are worth it. `wake_at` asks this,
+    /// too: a wake that comes late, as after a pause of the process, must not find the attempt unwanted and be set again.
     fn connects_at(&self) -> Tick {
         let at = self.backs_off_until();
         let is_open = self.closing.is_none();

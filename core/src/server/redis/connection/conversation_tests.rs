@@ -1,6 +1,6 @@
 //! Conversation: the form in which operations are sent, and the round trips that they take.
 
-use super::super::connection::tests::{GREETED, Test, acquire, keys, release};
+use super::super::staged::{GREETED, Test, acquire, keys, release};
 use crate::op::{LockOp, Op, Verb};
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::input::Input;

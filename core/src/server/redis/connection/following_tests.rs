@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::connection::tests::{Test, acquire, kind, release, released};
+use super::super::staged::{Test, acquire, kind, release, released};
 use super::*;
 use crate::server::Listener;
 use crate::server::redis::connection::input::Input;

@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// Tells the other connections whether something was given up here that they may have to take back.
+    /// Keeps count of whether something that was given up here may come late.
     pub(super) fn count_given_up(&mut self) {
         let has_given_up =
             self.lingering.is_some() || matches!(&self.state, State::Up(conversation) if conversation.pipeline.has_given_up());
@@ -84,6 +84,7 @@ impl Connection {
         }
     }
 
+    /// Takes back everything on the lingering socket: the client goes.
     pub(super) fn take_all_back(&mut self, now: Tick) {
         if let Some(lingering) = &mut self.lingering {
             lingering.take_all_back(now);

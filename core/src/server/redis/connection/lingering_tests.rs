@@ -1,6 +1,6 @@
 //! Lingering: what may come late is taken back on its own socket, for as long as that may be.
 
-use super::super::connection::tests::{ENTRY, TIMEOUT, Test, acquire, keys, release, released};
+use super::super::staged::{ENTRY, TIMEOUT, Test, acquire, keys, release, released};
 use super::LONGEST;
 use crate::clock::Tick;
 use crate::op::{LockOp, Op, Verb};
@@ -61,6 +61,16 @@ fn an_acquire_that_was_given_up_on_a_connection_that_goes_on_is_taken_back_there
     test.says(&(released().to_owned() + released()));
     test.bring(Input::TakeBack(release("ours", None)));
     assert_eq!(test.sent(), [""; 0], "it was answered, and won't come late");
+}
+
+#[test]
+fn what_the_socket_did_not_take_is_written_later_and_in_order() {
+    let mut test = Test::connected();
+    let _told = test.submit(acquire());
+    test.until_due();
+    test.bring(Input::TakeBack(release("ours", None)));
+    assert!(test.connection.is_busy(), "there are bytes to write");
+    assert_eq!(test.sent_on(Role::Lingering), ["acquire ours 1000", "release ours"]);
 }
 
 #[test]

@@ -35,5 +35,7 @@ pub(crate) mod primary;
 pub(crate) mod question;
 pub(crate) mod server_clock;
 pub(crate) mod server_state;
+#[cfg(test)]
+mod staged;
 pub(crate) mod subscriber;
 pub(crate) mod subscription;
