@@ -27,9 +27,9 @@ export class Script {
   #ended
   #errors = ''
 
-  constructor(program, args, flags) {
+  constructor(program, args, flags, limit) {
     const command = [...flags, '--input-type=module', '--eval', HEAD + program, ...args.map(String)]
-    this.#child = spawn(process.execPath, command, { cwd: root, stdio: 'pipe', timeout: PROGRAM_MS, killSignal: 'SIGKILL' })
+    this.#child = spawn(process.execPath, command, { cwd: root, stdio: 'pipe', timeout: limit, killSignal: 'SIGKILL' })
     this.#child.stderr.on('data', (data) => (this.#errors += data))
     this.#child.stdin.on('error', () => {}) // it has ended, as `ending` tells
     this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
@@ -61,9 +61,9 @@ export class Script {
   }
 }
 
-/** Starts a program that has `url`, `name`, `say(…)`, `busy(ms)` and `heard()`; it ends with the test `t`. */
-export function start(t, program, server, name, { flags = [], more = [] } = {}) {
-  const script = new Script(program, [server.url, name, ...more], flags)
+/** Starts a program that has `url`, `name`, `say(…)`, `busy(ms)` and `heard()`; it ends with the test `t`, and after `limit` ms. */
+export function start(t, program, server, name, { flags = [], more = [], limit = PROGRAM_MS } = {}) {
+  const script = new Script(program, [server.url, name, ...more], flags, limit)
   t.after(() => script.signal('SIGKILL'))
   return script
 }
