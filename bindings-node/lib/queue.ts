@@ -46,14 +46,20 @@ function drain(): void {
     const rich = queue.drain(numbers)
     count = numbers[0] as number
     let next = 0
+    const told: (() => void)[] = []
     for (let item = 0, at = 1; item < count; item += 1, at += NUMBERS) {
       const kind = numbers[at] as number
       const number = numbers[at + 1] as number
       const value = kind < Kind.Resolved ? numbers[at + 2] : rich?.[next++]
       if (kind < Kind.Ended) settle(number, outcomeOf(kind, number, value))
-      else if (kind === Kind.Ended) ended(number, value as Failure | null)
-      else deliver(number, value as LockEvent, numbers[at + 2] === 1)
+      else if (kind === Kind.Ended) told.push(() => ended(number, value as Failure | null))
+      else {
+        const selfWait = numbers[at + 2] === 1
+        told.push(() => deliver(number, value as LockEvent, selfWait))
+      }
     }
+    // Listeners are called last. One that aborts a call would leave a lock behind that this call was granted in the same turn.
+    for (const tell of told) tell()
   }
 }
 

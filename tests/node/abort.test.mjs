@@ -99,6 +99,17 @@ test('an abort ends the wait for a busy lock, which is otherwise unchanged', asy
   assert.equal((await (await other).release()).outcome, 'released')
 })
 
+test('an abort by a listener of the grant comes too late, and leaves no key behind', async (t) => {
+  const own = new Client(`memory://${t.name}`)
+  t.after(() => own.close())
+  const abort = new AbortController()
+  own.on('acquired', () => abort.abort())
+  const held = await own.lock(t.name).acquire({ signal: abort.signal }).catch(() => undefined)
+  await until(() => abort.signal.aborted)
+  await held?.release()
+  await until(async () => !(await own.lock(t.name).inspect()))
+})
+
 test('AbortSignal.timeout is a reason like any other', async (t) => {
   const held = await rival.lock(t.name).acquire()
   await assert.rejects(client.lock(t.name).acquire({ signal: AbortSignal.timeout(50) }), { name: 'TimeoutError' })
