@@ -5,8 +5,20 @@ import { InvalidArgumentError, valueOf, type ServerError } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents } from './events.js'
 import { during, Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
+import { Job, type MadeJob } from './job.js'
 import { Lock, type Made } from './lock.js'
-import { clientOptions, flag, lockOptions, signalOf, text, type AcquireOptions, type ClientOptions, type LockOptions } from './options.js'
+import {
+  clientOptions,
+  flag,
+  jobOptions,
+  lockOptions,
+  signalOf,
+  text,
+  type AcquireOptions,
+  type ClientOptions,
+  type JobOptions,
+  type LockOptions,
+} from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
 import { serversAnd, type Server } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
@@ -143,6 +155,31 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   static makeLock(client: Client, name: string, options: native.LockOptions): Made {
     client.#hear()
     return { native: valueOf(client.#native.lock(name, options)), client }
+  }
+
+  /**
+   * The job `name`: work that must be done once, by one of any number of workers. Its name is that of a lock, which is held while an
+   * attempt runs. No I/O. Options of the lock that aren't given are the client's. Throws `InvalidArgumentError` for a bad name or
+   * option, and if the client has several servers.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const { ran, result } = await client.job('mail:7', { retryDelayMs: 1_000 }).run(async () => 'sent')
+   * console.log(ran, result)   // true sent
+   * ```
+   */
+  job(name: string, options?: JobOptions): Job {
+    const own = jobOptions(options)
+    const job = Client.makeJob(this, text('name', name), own)
+    suspect(this.#native, name, own, Client.prototype.job)
+    return new Job(name, () => job)
+  }
+
+  /** @internal */
+  static makeJob(client: Client, name: string, options: native.JobOptions): MadeJob {
+    client.#hear()
+    return { native: valueOf(client.#native.job(name, options)), client }
   }
 
   /**

@@ -1,6 +1,7 @@
 import { bodyOf, Client, type Body, type Ran, type WithLockOptions } from './client.js'
+import { Job } from './job.js'
 import { Lock } from './lock.js'
-import { lockOptions, text, type ClientOptions, type LockOptions } from './options.js'
+import { jobOptions, lockOptions, text, type ClientOptions, type JobOptions, type LockOptions } from './options.js'
 import type { Server } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 
@@ -11,7 +12,7 @@ function defaultClient(): Client {
 }
 
 /**
- * Sets the servers and options of the default client, which `lock`, `withLock` and `tryWithLock` use, and returns that client.
+ * Sets the servers and options of the default client, which `lock`, `job`, `withLock` and `tryWithLock` use, and returns that client.
  * Otherwise the default client is made at the first operation, with the servers that the environment's `LOCKTENDER_URL` names.
  * Locks that were used before keep their client. No I/O. Throws `InvalidArgumentError` for a bad URL or option.
  *
@@ -51,6 +52,23 @@ export function lock(name: string, options?: LockOptions): Lock {
   const own = lockOptions(options)
   suspect(undefined, text('name', name), own, lock)
   return new Lock(name, () => Client.makeLock(defaultClient(), name, own))
+}
+
+/**
+ * The job `name` of the default client. No I/O, and no client before its first operation. Throws `InvalidArgumentError` for an
+ * unknown option; its first operation rejects with it for a bad name or value.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * const { ran } = await job('mail:7', { maxAttempts: 5 }).run(async () => 'sent')
+ * console.log(ran)   // true
+ * ```
+ */
+export function job(name: string, options?: JobOptions): Job {
+  const own = jobOptions(options)
+  suspect(undefined, text('name', name), own, job)
+  return new Job(name, () => Client.makeJob(defaultClient(), name, own))
 }
 
 /**

@@ -53,8 +53,11 @@ export class LockError extends Error {
  * ```
  */
 export class AcquireTimeoutError extends LockError {
-  /** The value of the key: the holder's readable owner value, or the value of another library. */
-  readonly holder: string
+  /**
+   * The value of the key: the holder's readable owner value, or the value of another library. `null` for a job that nobody runs:
+   * its next attempt may not begin yet.
+   */
+  readonly holder: string | null
   /** The remaining time of the key, in milliseconds; `null` if it has no expiry. */
   readonly remainingMs: number | null
   /** The number of waiters before this one; `null` if the server had not put it into the queue. */
@@ -63,7 +66,7 @@ export class AcquireTimeoutError extends LockError {
   /** @internal */
   constructor(failure: native.Failure) {
     super(failure.code, failure.message, failure.lockName)
-    this.holder = failure.holder ?? ''
+    this.holder = failure.holder
     this.remainingMs = failure.remainingMs
     this.rank = failure.rank
   }
@@ -105,7 +108,7 @@ export class LockLostError extends LockError {
   readonly rivalFence: number | null
   /** How long the holder continued after the end of its validity, in milliseconds, by this machine's clock. */
   readonly overrunMs: number
-  /** The result of the body of `withLock`, if it ran to its end. */
+  /** The result of the body of `withLock`, or of the work of a job, if it ran to its end. */
   declare result?: unknown
 
   /** @internal */
@@ -115,6 +118,31 @@ export class LockLostError extends LockError {
     this.rival = failure.rival
     this.rivalFence = failure.rivalFence
     this.overrunMs = failure.overrunMs
+  }
+}
+
+/**
+ * `JOB_DEAD`: the last attempt at the job failed, or its worker died. `job.reset()` lets it run again.
+ *
+ * @example
+ * ```js
+ * const job = new Client('memory://example').job('mail:7', { maxAttempts: 1 })
+ * await (await job.begin()).fail('no such address')
+ * const error = await job.begin().catch((error) => error)
+ * console.log(error instanceof JobDeadError, error.attempts, error.lastError)   // true 1 no such address
+ * ```
+ */
+export class JobDeadError extends LockError {
+  /** The number of attempts. */
+  readonly attempts: number
+  /** The error of the last attempt, or that its worker died. */
+  readonly lastError: string
+
+  /** @internal */
+  constructor(failure: native.Failure) {
+    super(failure.code, failure.message, failure.lockName)
+    this.attempts = failure.attempts ?? 0
+    this.lastError = failure.lastError ?? ''
   }
 }
 
@@ -236,6 +264,7 @@ const simple = new Map<string, new (code: string, message: string, lockName: str
 const detailed = new Map<string, new (failure: native.Failure) => LockError>([
   ['ACQUIRE_TIMEOUT', AcquireTimeoutError],
   ['LOCK_LOST', LockLostError],
+  ['JOB_DEAD', JobDeadError],
   ['UNAVAILABLE', UnavailableError],
   ['DENIED', DeniedError],
 ])

@@ -23,6 +23,9 @@ import { callGuest } from './guest.js'
  * - `expired`: the lock was released after its key had expired.
  * - `lost`: the hold was lost; see `reason`.
  * - `race`: an overlap is proved: a rival held the lock before this client released it.
+ * - `done`: a job is done: this client's attempt did it (with its `owner`), or an earlier one (without).
+ * - `retry`: an attempt of a job failed, and another one may follow; see `message`.
+ * - `dead`: a job is dead: its last attempt failed or died; see `message`.
  * - `server_failed`: a server does not answer, or gives a wrong answer.
  * - `server_recovered`: the server answers again.
  * - `failed_over`: another node answers for a server, or its node was restarted. Locks that were granted last may be lost.
@@ -45,6 +48,9 @@ export type EventKind =
   | 'expired'
   | 'lost'
   | 'race'
+  | 'done'
+  | 'retry'
+  | 'dead'
   | 'server_failed'
   | 'server_recovered'
   | 'failed_over'
@@ -75,6 +81,8 @@ export interface LockEvent {
   readonly tookMs: number | null
   /** The number of waiters before this one, for `queued`. */
   readonly rank: number | null
+  /** The number of the attempt, of a job. */
+  readonly attempt: number | null
   /** The server's address, for `server_failed`, `server_recovered` and `failed_over`. */
   readonly server: string | null
   /** The address of the node that answers now, for `failed_over`. */
@@ -90,7 +98,7 @@ export interface LockEvent {
 /** The events of a client, by name: each kind, and `event` for all of them. */
 export type ClientEvents = { [Kind in EventKind]: [event: LockEvent] } & { event: [event: LockEvent] }
 
-const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'server_failed', 'failed_over', 'warning'] satisfies EventKind[]
+const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'retry', 'dead', 'server_failed', 'failed_over', 'warning'] satisfies EventKind[]
 
 /** Whether the core sends events of this name only if there are listeners: they cost every acquire some time. @internal */
 export function ofNormalLife(name: string): boolean {

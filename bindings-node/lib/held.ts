@@ -145,7 +145,7 @@ export class Held implements AsyncDisposable {
 
   /** @internal */
   [inspect.custom](_depth: number, options: InspectOptions): string {
-    return `Held ${inspect({ ...this.toJSON(), remainingMs: this.remainingMs() }, options)}`
+    return `${this.constructor.name} ${inspect({ ...this.toJSON(), remainingMs: this.remainingMs() }, options)}`
   }
 
   /**
@@ -346,6 +346,13 @@ export class Held implements AsyncDisposable {
     const signal = this.#loss?.signal
     if (!signal?.aborted) return false
     return error === signal.reason || (error instanceof Error && error.name === 'AbortError' && error.cause === signal.reason)
+  }
+
+  /** Ends an attempt of a job by the call that `start` starts. @internal */
+  endBy(start: (hold: number) => number): Promise<void> {
+    return traced('release', this.name, async () => {
+      resultOf(await this.#ending(start(this.#hold)))
+    })
   }
 
   /** Ends a body: rejects with `LockLostError` if the lock was lost meanwhile. @internal */

@@ -1,6 +1,6 @@
 export { Client } from './client.js'
 export type { AdoptOptions, Body, Ran, ServerReport, WithLockOptions } from './client.js'
-export { configure, lock, tryWithLock, withLock } from './default.js'
+export { configure, job, lock, tryWithLock, withLock } from './default.js'
 export {
   AcquireTimeoutError,
   ClosedError,
@@ -8,6 +8,7 @@ export {
   ForkedError,
   InternalError,
   InvalidArgumentError,
+  JobDeadError,
   KeyConflictError,
   LockError,
   LockLostError,
@@ -19,8 +20,10 @@ export type { ClientEvents, EventKind, LockEvent } from './events.js'
 export { Held } from './held.js'
 export type { Release } from './held.js'
 export type { IoredisLike } from './ioredis.js'
+export { Attempt, Job } from './job.js'
+export type { JobOutcome, JobState, JobStatus, Work } from './job.js'
 export { Lock, safeName } from './lock.js'
 export type { LockInfo, OwnerFields } from './lock.js'
-export type { AcquireOptions, ClientOptions, LockOptions } from './options.js'
+export type { AcquireOptions, ClientOptions, FailOptions, JobOptions, LockOptions } from './options.js'
 export type { Server } from './servers.js'
 export type { TraceContext, TracedOperation } from './tracing.js'

@@ -33,6 +33,34 @@ export interface LockOptions {
   fair?: boolean | undefined
 }
 
+/**
+ * Options of a job, and of its lock. Times are milliseconds. `waitMs` is how long a worker waits as a backup; `maxHoldMs` is the
+ * longest time of an attempt.
+ */
+export interface JobOptions extends LockOptions {
+  /**
+   * The number of attempts that may begin before the job is dead. Default 3; from 1 to 10,000. The first worker that asks fixes it
+   * for the job. A client that names another number gets a `warning` event.
+   */
+  maxAttempts?: number | undefined
+  /**
+   * The time after a failed attempt before the next one may begin: twice as long after each further one, up to an hour. The server
+   * counts it. A worker that died is followed at once when its lease ends. Default none; at most 1 h.
+   */
+  retryDelayMs?: number | undefined
+  /**
+   * The time for which a job that is done or dead is remembered. A worker that asks later runs it again. Default 24 h; from 1 s to
+   * 366 days.
+   */
+  keepMs?: number | undefined
+}
+
+/** Options of a failed attempt. */
+export interface FailOptions {
+  /** The time before the next attempt may begin, instead of the job's `retryDelayMs`; at most 1 h. */
+  retryInMs?: number | undefined
+}
+
 /** Options of a client, and defaults for its locks. Times are milliseconds, up to 366 days if nothing else is said. */
 export interface ClientOptions extends LockOptions {
   /** The prefix of every lock's name. Default empty; at most 256 bytes of UTF-8, without NUL. */
@@ -70,13 +98,13 @@ export interface ClientOptions extends LockOptions {
   tlsKey?: string | undefined
 }
 
-/** Ends an acquire: it rejects with the signal's reason, and leaves no key. */
+/** Ends an acquire, or the begin of an attempt: it rejects with the signal's reason, and leaves no key. */
 export interface AcquireOptions {
-  /** The signal that ends the acquire. Default none. */
+  /** The signal that ends it. Default none. */
   signal?: AbortSignal | undefined
 }
 
-type Kind = 'number' | 'boolean' | 'string'
+type Kind = 'number' | 'count' | 'boolean' | 'string'
 
 /** The call that takes the options: the answer for an unknown option depends on it. */
 type Place = `${native.OptionPlace}` | 'server'
@@ -87,6 +115,13 @@ const lockKinds: Record<keyof LockOptions, Kind> = {
   renew: 'boolean',
   maxHoldMs: 'number',
   fair: 'boolean',
+}
+
+const jobKinds: Record<keyof JobOptions, Kind> = {
+  ...lockKinds,
+  maxAttempts: 'count',
+  retryDelayMs: 'number',
+  keepMs: 'number',
 }
 
 const clientKinds: Record<keyof ClientOptions, Kind> = {
@@ -103,7 +138,12 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
   tlsKey: 'string',
 }
 
-const spoken: Record<Kind, string> = { number: 'must be a number of milliseconds', boolean: 'must be true or false', string: 'must be a string' }
+const spoken: Record<Kind, string> = {
+  number: 'must be a number of milliseconds',
+  count: 'must be a whole number, at least 1',
+  boolean: 'must be true or false',
+  string: 'must be a string',
+}
 
 /**
  * The given options, read as JavaScript reads them: also from a prototype, from accessors and from an instance of a class, each of
@@ -159,7 +199,9 @@ function isRoot(object: object): boolean {
 }
 
 function ofKind(key: string, value: unknown, kind: Kind): number | boolean {
-  if (typeof value !== kind) throw InvalidArgumentError.of(key, value, spoken[kind])
+  // The core checks its bounds.
+  const fits = kind === 'count' ? Number.isInteger(value) && (value as number) >= 0 : typeof value === kind
+  if (!fits) throw InvalidArgumentError.of(key, value, spoken[kind])
   return value as number | boolean
 }
 
@@ -183,6 +225,16 @@ export function flag(option: string, value: unknown): boolean | undefined {
 /** @internal */
 export function lockOptions(options: unknown, also: readonly string[] = []): native.LockOptions {
   return checked('lock', options, lockKinds, also)
+}
+
+/** @internal */
+export function jobOptions(options: unknown): native.JobOptions {
+  return checked('job', options, jobKinds)
+}
+
+/** @internal */
+export function failOptions(options: unknown): { retryInMs?: number } {
+  return checked('fail', options, { retryInMs: 'number' })
 }
 
 /** @internal */
@@ -216,8 +268,8 @@ function isAbortSignal(value: unknown): value is AbortSignal {
   return 'aborted' in value && 'addEventListener' in value && typeof value.addEventListener === 'function'
 }
 
-/** The signal of the options of an acquire that takes nothing else. @internal */
-export function onlySignal(options: AcquireOptions | undefined): AbortSignal | undefined {
-  checked('acquire', options, {}, ['signal'])
+/** The signal of the options of an acquire, or of the begin of an attempt, that takes nothing else. @internal */
+export function onlySignal(options: AcquireOptions | undefined, place: 'acquire' | 'begin' = 'acquire'): AbortSignal | undefined {
+  checked(place, options, {}, ['signal'])
   return signalOf(options)
 }

@@ -7,16 +7,18 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use locktender::host::sync::Mutex;
 use locktender::server::Server;
-use locktender::{Error, Outcome};
+use locktender::{Begun, Error, Outcome};
 use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, ToNapiValue};
 use napi::{Env, Result};
 use napi_derive::napi;
 
 use crate::error::{Failure, ms};
 use crate::event::{Forward, LockEvent};
+use crate::hold::Hold;
 use crate::host::Host;
+use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
 use crate::lock::Lock;
-use crate::options::{ClientOptions, LockOptions};
+use crate::options::{ClientOptions, JobOptions, LockOptions};
 use crate::queue::{Item, Queue, Value};
 use crate::results::{LockInfo, Release, ServerReport};
 use crate::scripted::ScriptedServer;
@@ -95,12 +97,26 @@ impl CompletionQueue {
                 self.host.get().into_iter().for_each(|host| host.forget_what_is_over());
                 (Kind::Done, id, 0.0)
             }
-            Item::Settled(id, Ok(Value::Held(held))) => (Kind::Held, id, self.queue.keep_hold(id, *held) as f64),
+            Item::Settled(id, Ok(Value::Held(held))) => {
+                let fence = held.fence();
+                self.queue.keep_hold(id, Hold::Lock(*held));
+                (Kind::Held, id, fence as f64)
+            }
+            Item::Settled(id, Ok(Value::Begun(begun))) => match *begun {
+                Begun::Attempt(attempt) => {
+                    let told = BegunAttempt::new(id, &attempt);
+                    self.queue.keep_hold(id, Hold::Attempt(attempt));
+                    rich.with(Kind::Resolved, id, told)?
+                }
+                Begun::Over(outcome) => rich.with(Kind::Resolved, id, JobOutcome::from(outcome))?,
+            },
             Item::Settled(id, Ok(Value::Released(release))) if release.outcome == Outcome::Released => {
                 (Kind::Released, id, ms(release.overrun))
             }
             Item::Settled(id, Ok(Value::Released(release))) => rich.with(Kind::Resolved, id, Release::from(release))?,
             Item::Settled(id, Ok(Value::Info(info))) => rich.with(Kind::Resolved, id, LockInfo::from(info))?,
+            Item::Settled(id, Ok(Value::Status(status))) => rich.with(Kind::Resolved, id, JobStatus::from(*status))?,
+            Item::Settled(id, Ok(Value::Reset(reset))) => rich.with(Kind::Resolved, id, reset)?,
             Item::Settled(id, Ok(Value::Reports(reports))) => {
                 rich.with(Kind::Resolved, id, reports.into_iter().map(ServerReport::from).collect::<Vec<_>>())?
             }
@@ -205,6 +221,11 @@ impl Client {
     #[napi]
     pub fn lock(&self, name: String, options: LockOptions) -> Either<Lock, Failure> {
         Lock::make(Ok(self.core.lock(name)), &options, &self.queue)
+    }
+
+    #[napi]
+    pub fn job(&self, name: String, options: JobOptions) -> Either<Job, Failure> {
+        Job::make(self.core.job(name), &options, &self.queue)
     }
 
     /// The lock whose acquire adopts the hold of a `handOver` text.

@@ -20,6 +20,8 @@ pub struct Failure {
     pub rival: Option<String>,
     pub rival_fence: Option<f64>,
     pub overrun_ms: f64,
+    pub attempts: Option<u32>,
+    pub last_error: Option<String>,
     pub servers: Vec<ServerFailure>,
 }
 
@@ -45,6 +47,8 @@ impl From<Error> for Failure {
             rival: loss.and_then(|loss| loss.rival.clone()),
             rival_fence: loss.and_then(|loss| loss.rival_fence).map(|fence| fence as f64),
             overrun_ms: loss.map_or(0.0, |loss| ms(loss.overrun)),
+            attempts: error.attempts(),
+            last_error: error.last_error().map(str::to_owned),
             servers: error.servers().iter().map(ServerFailure::from).collect(),
         }
     }

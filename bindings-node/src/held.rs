@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use locktender::Error;
 use locktender::host::milliseconds;
-use locktender::{Error, Held};
 use napi::Env;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::client::CompletionQueue;
 use crate::error::{Failure, ms};
+use crate::hold::Hold;
 use crate::queue::{Item, Value};
 
 /// The failure of a call on a hold that was freed.
@@ -22,7 +23,7 @@ pub fn released(lock_name: String) -> Failure {
 /// got it. This costs less than an object that both sides share.
 #[napi]
 impl CompletionQueue {
-    fn hold(&self, hold: i64) -> napi::Result<Arc<Held>> {
+    pub(crate) fn hold(&self, hold: i64) -> napi::Result<Arc<Hold>> {
         self.queue.hold(hold).ok_or_else(|| napi::Error::from_reason(format!("there is no hold {hold}")))
     }
 

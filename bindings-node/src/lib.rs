@@ -3,12 +3,15 @@
 //!
 //! This crate makes no JavaScript promises: a call returns a number, and its result comes out of the [`queue`] under that number.
 
+mod attempt;
 mod client;
 mod clock;
 mod error;
 mod event;
 mod held;
+mod hold;
 mod host;
+mod job;
 mod lock;
 mod options;
 mod queue;

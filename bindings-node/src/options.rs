@@ -10,6 +10,9 @@ pub enum OptionPlace {
     Client,
     Lock,
     Acquire,
+    Job,
+    Begin,
+    Fail,
 }
 
 /// The answer for the unknown option `name`.
@@ -19,6 +22,9 @@ pub fn instead_of(name: String, place: OptionPlace) -> String {
         OptionPlace::Client => Place::Client,
         OptionPlace::Lock => Place::Lock,
         OptionPlace::Acquire => Place::Acquire,
+        OptionPlace::Job => Place::Job,
+        OptionPlace::Begin => Place::Begin,
+        OptionPlace::Fail => Place::Fail,
     };
     locktender::host::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
 }
@@ -57,6 +63,37 @@ fn wait(ms: f64) -> Result<Wait, Error> {
 
 fn max_hold(ms: f64) -> Result<Option<std::time::Duration>, Error> {
     if ms == f64::INFINITY { Ok(None) } else { milliseconds("maxHoldMs", ms).map(Some) }
+}
+
+/// Options of a job, and of its lock.
+#[napi(object, object_to_js = false)]
+pub struct JobOptions {
+    pub max_attempts: Option<f64>,
+    pub retry_delay_ms: Option<f64>,
+    pub keep_ms: Option<f64>,
+    pub ttl_ms: Option<f64>,
+    pub wait_ms: Option<f64>,
+    pub renew: Option<bool>,
+    pub max_hold_ms: Option<f64>,
+    pub fair: Option<bool>,
+}
+
+impl JobOptions {
+    /// The job with these options.
+    pub(crate) fn over(&self, mut job: locktender::Job) -> Result<locktender::Job, Error> {
+        if let Some(attempts) = self.max_attempts {
+            // A whole number. One that is too large becomes the largest, which the core refuses, too.
+            job = job.max_attempts(attempts as u32);
+        }
+        if let Some(delay) = self.retry_delay_ms {
+            job = job.retry_delay(milliseconds("retryDelayMs", delay)?);
+        }
+        if let Some(keep) = self.keep_ms {
+            job = job.keep(milliseconds("keepMs", keep)?);
+        }
+        let &Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, .. } = self;
+        Ok(job.settings(LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair }.settings()?))
+    }
 }
 
 /// Options of a client, and defaults for its locks.

@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 
 use locktender::host::Driver;
 use locktender::host::sync::Mutex;
-use locktender::{Call, Cancel, Client, Error, Event, Held, LockInfo, Loss, Release, ServerReport};
+use locktender::{Begun, Call, Cancel, Client, Error, Event, Held, JobStatus, LockInfo, Loss, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
+
+use crate::hold::Hold;
 
 /// Calls the function that takes the results. It is weak: it keeps the environment alive only on request.
 type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
@@ -40,8 +42,12 @@ pub(crate) enum Value {
     /// The client is closed.
     Closed,
     Held(Box<Held>),
+    Begun(Box<Begun>),
     Released(Release),
     Info(LockInfo),
+    Status(Box<JobStatus>),
+    /// Whether a job was reset.
+    Reset(bool),
     Reports(Vec<ServerReport>),
     /// The end of a hold: its loss, or none.
     Ended(Option<Error>),
@@ -55,7 +61,7 @@ pub(crate) struct Queue {
     unsent: Mutex<Vec<Driver>>,
     clients: Mutex<HashMap<u32, Client>>,
     /// The holds that JavaScript has not forgotten, by the numbers of the calls that got them.
-    holds: Mutex<HashMap<i64, Arc<Held>>>,
+    holds: Mutex<HashMap<i64, Arc<Hold>>>,
 }
 
 struct State {
@@ -218,23 +224,21 @@ impl Queue {
         items
     }
 
-    /// Keeps a hold under the number of the call that got it; gives its fence.
-    pub(crate) fn keep_hold(&self, number: i64, held: Held) -> u64 {
-        let fence = held.fence();
-        self.holds.lock().insert(number, Arc::new(held));
-        fence
+    /// Keeps a hold under the number of the call that got it.
+    pub(crate) fn keep_hold(&self, number: i64, hold: Hold) {
+        self.holds.lock().insert(number, Arc::new(hold));
     }
 
-    pub(crate) fn hold(&self, number: i64) -> Option<Arc<Held>> {
+    pub(crate) fn hold(&self, number: i64) -> Option<Arc<Hold>> {
         self.holds.lock().get(&number).cloned()
     }
 
     /// Forgets a hold that was released.
-    pub(crate) fn forget_released(&self, number: i64) -> Option<Arc<Held>> {
+    pub(crate) fn forget_released(&self, number: i64) -> Option<Arc<Hold>> {
         self.hold(number).filter(|held| held.is_released()).inspect(|_| drop(self.forget_hold(number)))
     }
 
-    pub(crate) fn forget_hold(&self, number: i64) -> Option<Arc<Held>> {
+    pub(crate) fn forget_hold(&self, number: i64) -> Option<Arc<Hold>> {
         self.holds.lock().remove(&number)
     }
 

@@ -12,7 +12,7 @@ use crate::entries::Entered;
 use crate::errors::{raise, raised};
 use crate::frames::Standing;
 use crate::guarded::Guarded;
-use crate::hold::{BaseHeld, Hold, settle};
+use crate::hold::{BaseHeld, Core, Hold, settle};
 use crate::operation::Operation;
 use crate::options::OnLost;
 use crate::own;
@@ -25,7 +25,7 @@ use crate::values::{Loss, Release};
 ///
 /// In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
 /// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
-#[pyclass(module = "locktender", extends = BaseHeld, frozen, weakref)]
+#[pyclass(module = "locktender", extends = BaseHeld, frozen, weakref, subclass)]
 pub(crate) struct AsyncHeld {
     hold: Arc<Hold>,
     /// Whether a loss cancels the body.
@@ -37,8 +37,13 @@ pub(crate) struct AsyncHeld {
 impl AsyncHeld {
     pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
         let cancels = matches!(on_lost, None | Some(OnLost::Cancel));
-        let hold = Arc::new(Hold::new(py, held, on_lost)?);
-        Py::new(py, hold.base(client).add_subclass(Self { hold, cancels, body: Guarded::default() }))
+        let hold = Arc::new(Hold::new(py, Core::Lock(held), on_lost)?);
+        Py::new(py, Self::of(hold, client, cancels))
+    }
+
+    /// The handle of a hold. `cancels`: a loss cancels its body.
+    pub(crate) fn of(hold: Arc<Hold>, client: Py<PyAny>, cancels: bool) -> PyClassInitializer<Self> {
+        hold.base(client).add_subclass(Self { hold, cancels, body: Guarded::default() })
     }
 
     /// Begins the body of the current task.
@@ -84,7 +89,8 @@ impl AsyncHeld {
             }));
         }
         let end = body.map_or(Ok(End::OfItsOwn), |body| body.get().end(py, error.as_ref()))?;
-        let leave = move |_: Python<'_>| Ok(held.get().hold.core.leave());
+        let failure = error.as_ref().filter(|_| matches!(end, End::OfItsOwn)).cloned().map(Bound::unbind);
+        let leave = move |py: Python<'_>| held.get().hold.leave(failure.map(|error| error.into_bound(py)).as_ref());
         let left = move |py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>| {
             let _kept = kept;
             settle(py, left, error)

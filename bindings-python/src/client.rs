@@ -15,6 +15,7 @@ use crate::errors::raised;
 use crate::events::{self, ClientSink};
 use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
+use crate::job::Job;
 use crate::lock::Lock;
 use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
@@ -187,6 +188,26 @@ impl Client {
     #[pyo3(signature = (name, **options), text_signature = None)]
     fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
         Lock::new(Some(slf), name, options)
+    }
+
+    #[doc = with_job_options!("job($self, name, *")]
+    /// The job ``name``: work that must be done once, by one of any number of workers. No I/O.
+    ///
+    /// ``max_attempts``
+    ///     How many attempts may begin before the job is dead. Default 3. The first worker that asks fixes it for the job.
+    /// ``retry_delay``
+    ///     How long after a failed attempt the next one may begin: twice as long after each further one, up to an hour. Default none.
+    /// ``keep``
+    ///     For how long a job that is done or dead is remembered: a worker that asks later runs it again. Default 24 h.
+    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
+    ///     As with :meth:`lock`. ``ttl`` is how long a dead worker blocks the next one, ``wait`` how long this worker waits as a backup.
+    ///
+    ///         outcome = client.job("mail:2026-11-21", max_attempts=5).run(lambda attempt: {"sent": 3})
+    ///
+    /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
+    #[pyo3(signature = (name, **options), text_signature = None)]
+    fn job(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+        Job::new(Some(slf), name, options)
     }
 
     #[doc = with_lock_options!("adopt($self, ticket, *, or_acquire=False")]

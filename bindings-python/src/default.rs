@@ -5,6 +5,7 @@ use pyo3::types::PyDict;
 
 use crate::client::Client;
 use crate::guarded::Guarded;
+use crate::job::Job;
 use crate::lock::Lock;
 
 static DEFAULT: Guarded<Option<Py<Client>>> = Guarded::new(None);
@@ -47,4 +48,17 @@ pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, opti
 #[pyo3(signature = (name, **options), text_signature = None)]
 pub(crate) fn lock(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
     Lock::new(None, name, options)
+}
+
+#[doc = with_job_options!("job(name, *")]
+/// A job of the default client: see :meth:`Client.job`.
+///
+///     from locktender import job
+///
+///     @job("mail:{day}", max_attempts=5)
+///     def mail(attempt: Attempt, day: str) -> None: ...
+#[pyfunction]
+#[pyo3(signature = (name, **options), text_signature = None)]
+pub(crate) fn job(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+    Job::new(None, name, options)
 }

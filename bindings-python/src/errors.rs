@@ -22,6 +22,7 @@ mod class {
     import_exception!(locktender.errors, InvalidArgumentError);
     import_exception!(locktender.errors, ClosedError);
     import_exception!(locktender.errors, ForkedError);
+    import_exception!(locktender.errors, JobDeadError);
     import_exception!(locktender.errors, InternalError);
 }
 
@@ -38,6 +39,7 @@ fn class_of(py: Python<'_>, code: Code) -> Bound<'_, PyType> {
         Code::InvalidArgument => py.get_type::<class::InvalidArgumentError>(),
         Code::Closed => py.get_type::<class::ClosedError>(),
         Code::Forked => py.get_type::<class::ForkedError>(),
+        Code::JobDead => py.get_type::<class::JobDeadError>(),
         _ => py.get_type::<class::InternalError>(),
     }
 }
@@ -55,6 +57,7 @@ pub(crate) fn settle_in(py: Python<'_>) {
         Code::InvalidArgument,
         Code::Closed,
         Code::Forked,
+        Code::JobDead,
         Code::Internal,
     ];
     for code in codes {
@@ -107,6 +110,10 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         fields.set_item("rival", &loss.rival)?;
         fields.set_item("rival_fence", loss.rival_fence)?;
         fields.set_item("overrun", loss.overrun.as_secs_f64())?;
+    }
+    if let Some(attempts) = error.attempts() {
+        fields.set_item("attempts", attempts)?;
+        fields.set_item("last_error", error.last_error())?;
     }
     if !error.servers().is_empty() {
         fields.set_item("servers", servers(error))?;

@@ -8,7 +8,7 @@ use crate::arguments::seconds;
 use crate::entries::Entered;
 use crate::errors::raised;
 use crate::frames::Standing;
-use crate::hold::{BaseHeld, Hold, settle};
+use crate::hold::{BaseHeld, Core, Hold, settle};
 use crate::options::OnLost;
 use crate::values::{Loss, Release};
 use crate::waiting;
@@ -21,15 +21,20 @@ use crate::waiting;
 /// :exc:`InvalidArgumentError` inside of the body itself.
 ///
 /// Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`.
-#[pyclass(module = "locktender", extends = BaseHeld, frozen, weakref)]
+#[pyclass(module = "locktender", extends = BaseHeld, frozen, weakref, subclass)]
 pub(crate) struct Held {
     hold: Arc<Hold>,
 }
 
 impl Held {
     pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
-        let hold = Arc::new(Hold::new(py, held, on_lost)?);
-        Py::new(py, hold.base(client).add_subclass(Self { hold }))
+        let hold = Arc::new(Hold::new(py, Core::Lock(held), on_lost)?);
+        Py::new(py, Self::of(hold, client))
+    }
+
+    /// The handle of a hold.
+    pub(crate) fn of(hold: Arc<Hold>, client: Py<PyAny>) -> PyClassInitializer<Self> {
+        hold.base(client).add_subclass(Self { hold })
     }
 
     /// Begins the body of a lock that was acquired for it: without a body it is given back.
@@ -39,7 +44,7 @@ impl Held {
 
     /// Ends a body, which may have failed.
     pub(crate) fn leave(&self, py: Python<'_>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        settle(py, waiting::block(py, self.hold.core.leave()), error)
+        settle(py, waiting::block(py, self.hold.leave(error.as_ref())?), error)
     }
 
     /// See [`Hold::give_back`].

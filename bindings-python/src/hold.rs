@@ -1,10 +1,11 @@
 //! A hold: what the handles for threads and for tasks have in common.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::Call;
-use pyo3::exceptions::{PyResourceWarning, PyTypeError};
+use pyo3::exceptions::{PyException, PyResourceWarning, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
@@ -16,16 +17,33 @@ use crate::losses::Watched;
 use crate::options::OnLost;
 use crate::{context, frames, own};
 
+/// The core's hold: of a lock, or an attempt of a job.
+pub(crate) enum Core {
+    Lock(locktender::Held),
+    Attempt(locktender::Attempt),
+}
+
+impl Deref for Core {
+    type Target = locktender::Held;
+
+    fn deref(&self) -> &locktender::Held {
+        match self {
+            Self::Lock(held) => held,
+            Self::Attempt(attempt) => attempt,
+        }
+    }
+}
+
 /// The core's hold with what `Held` and `AsyncHeld` share: they differ in how they wait.
 pub(crate) struct Hold {
-    pub(crate) core: locktender::Held,
+    pub(crate) core: Core,
     /// A body was entered.
     entered: AtomicBool,
     watched: Option<Watched>,
 }
 
 impl Hold {
-    pub(crate) fn new(py: Python<'_>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, held: Core, on_lost: Option<OnLost>) -> PyResult<Self> {
         let watched = match on_lost {
             Some(OnLost::Call(callable)) => Some(Watched::new(py, &held, callable)?),
             _ => None,
@@ -57,6 +75,16 @@ impl Hold {
         }
     }
 
+    /// Ends a body, which may have failed: then so has the attempt, of a job. What is no `Exception` (an interrupt, a cancellation)
+    /// is no failure of the work.
+    pub(crate) fn leave(&self, error: Option<&Bound<'_, PyAny>>) -> PyResult<Call<()>> {
+        let failure = error.filter(|error| self.core.is_valid() && error.is_instance_of::<PyException>());
+        Ok(match (&self.core, failure) {
+            (Core::Attempt(attempt), Some(error)) => attempt.fail(said(error)?),
+            _ => self.core.leave(),
+        })
+    }
+
     /// Releases in the background, for nobody who could wait.
     pub(crate) fn give_back(&self) {
         self.core.leave().then(drop);
@@ -82,6 +110,11 @@ impl Drop for Hold {
             ));
         }
     }
+}
+
+/// What an error says, of an exception or of a text.
+pub(crate) fn said(error: &Bound<'_, PyAny>) -> PyResult<String> {
+    own::call(error.py(), |own| &own.said, (error,))?.extract()
 }
 
 /// The end of a body: the error of the body always wins over the lock's, which is attached to it.

@@ -2,7 +2,7 @@
 //!
 //! | what | where |
 //! | --- | --- |
-//! | the classes | `client`, `lock`, `held` and `async_held` (what both have is `hold`), `values` |
+//! | the classes | `client`, `lock`, `held` and `async_held` (what both have is `hold`), `values`; `job`, `attempt`, `job_values` |
 //! | what users give | `arguments`, `options`, `parts`, `name`; `default` is the client behind the module's own `lock()`; `signatures` show it |
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
@@ -24,6 +24,7 @@ mod signatures;
 mod arguments;
 mod around;
 mod async_held;
+mod attempt;
 mod body;
 mod bridge;
 mod client;
@@ -42,6 +43,8 @@ mod green;
 mod guarded;
 mod held;
 mod hold;
+mod job;
+mod job_values;
 mod lock;
 mod losses;
 mod name;
@@ -65,13 +68,16 @@ mod _native {
     use crate::{
         around::Around,
         async_held::AsyncHeld,
+        attempt::{AsyncAttempt, Attempt},
         client::Client,
         clock::Clock,
-        default::{configure, lock},
+        default::{configure, job, lock},
         delivery::next_events,
         exit::{close_all, forked},
         held::Held,
         hold::BaseHeld,
+        job::{AroundAttempt, Job},
+        job_values::{JobOutcome, JobStatus},
         lock::Lock,
         name::safe_name,
         own::use_helpers,

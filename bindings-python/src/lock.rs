@@ -79,7 +79,7 @@ impl Name {
 
 /// A name and options that can be a lock's. One with braces may be the template of a decorator, which makes other names of it: of
 /// those the braces are left to the first operation.
-fn checked(name: &Bound<'_, PyAny>, client: Option<&locktender::Client>, choice: &LockChoice) -> PyResult<String> {
+pub(crate) fn checked(name: &Bound<'_, PyAny>, client: Option<&locktender::Client>, choice: &LockChoice) -> PyResult<String> {
     let (py, text) = (name.py(), text("name", name)?);
     if text.contains(['{', '}']) {
         raised(py, check_name(&text.replace(['{', '}'], "_")))?;

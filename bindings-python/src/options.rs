@@ -1,11 +1,13 @@
 //! Options by keyword. What is not given is left to the core, which knows the defaults.
 
+use std::time::Duration;
+
 use locktender::host::Language;
 use locktender::host::{LockOverrides, Place, instead_of, suspicious};
-use locktender::{ClientOptions, Failover, LockOptions, Wait};
+use locktender::{ClientOptions, Failover, Job, LockOptions, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 
 use crate::arguments::{path, refuse, seconds, switch, text};
 use crate::errors::raised;
@@ -89,6 +91,57 @@ impl LockChoice {
         }
         Ok(true)
     }
+}
+
+/// The options of a job that were given.
+#[derive(Default)]
+pub(crate) struct JobChoice {
+    pub(crate) lock: LockChoice,
+    max_attempts: Option<u32>,
+    retry_delay: Option<Duration>,
+    keep: Option<Duration>,
+}
+
+impl Refer for JobChoice {
+    fn refer(&self, py: Python<'_>) -> Self {
+        Self { lock: self.lock.refer(py), ..*self }
+    }
+}
+
+impl JobChoice {
+    /// The options in `given`; any other name is refused.
+    pub(crate) fn parse(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut choice = Self::default();
+        for (name, value) in given.into_iter().flatten() {
+            let option = text("option", &name)?;
+            match option.as_str() {
+                "max_attempts" | "retry_delay" | "keep" if value.is_none() => (),
+                "max_attempts" => choice.max_attempts = Some(count(&option, &value)?),
+                "retry_delay" => choice.retry_delay = Some(seconds(&option, &value)?),
+                "keep" => choice.keep = Some(seconds(&option, &value)?),
+                _ if choice.lock.set(&option, &value)? => (),
+                _ => return Err(unknown(&option, &value, Place::Job)),
+            }
+        }
+        // Says at once what the core would say at the first operation.
+        raised(py, choice.lock.settings.over(&LockOptions::default()))?;
+        Ok(choice)
+    }
+
+    /// The job with these options.
+    pub(crate) fn apply(&self, job: Job) -> Job {
+        let job = job.settings(self.lock.settings.clone());
+        let job = self.max_attempts.into_iter().fold(job, Job::max_attempts);
+        let job = self.retry_delay.into_iter().fold(job, Job::retry_delay);
+        self.keep.into_iter().fold(job, Job::keep)
+    }
+}
+
+/// A whole number that isn't negative.
+fn count(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    let is_number = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
+    let number = if is_number { value.extract::<u32>().ok() } else { None };
+    number.ok_or_else(|| refuse(option, value, "must be a whole number from 1 to 10000"))
 }
 
 fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {

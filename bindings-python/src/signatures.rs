@@ -7,6 +7,16 @@ macro_rules! with_lock_options {
     };
 }
 
+/// The same with a job's options, those of its lock among them.
+macro_rules! with_job_options {
+    ($first:literal) => {
+        concat!(
+            $first,
+            ", max_attempts=3, retry_delay=0, keep=86400, ttl=..., wait=..., renew=..., max_hold=..., fair=..., on_lost=...)\n--\n"
+        )
+    };
+}
+
 /// The same with a client's options, those of its locks among them.
 macro_rules! with_client_options {
     ($first:literal) => {

@@ -203,6 +203,8 @@ pub(crate) struct Event {
     took: Option<f64>,
     /// How many wait before us, for ``queued``.
     rank: Option<u64>,
+    /// The number of the attempt, of a job.
+    attempt: Option<u32>,
     /// The server, for ``server_failed``, ``server_recovered`` and ``failed_over``.
     server: Option<String>,
     /// The address of the node that answers now, for ``failed_over``.
@@ -229,6 +231,7 @@ impl From<CoreEvent> for Event {
             reason: event.reason.map(LossReason::as_str),
             took: event.took.map(|took| took.as_secs_f64()),
             rank: event.rank,
+            attempt: event.attempt,
             server: event.server,
             address: event.address,
             old_era: event.old_era,
@@ -277,6 +280,7 @@ impl Event {
             "reason",
             "took",
             "rank",
+            "attempt",
             "server",
             "address",
             "old_era",

@@ -73,6 +73,7 @@ mod validity;
 mod wait;
 mod wording;
 
+pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult};
 pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
@@ -80,7 +81,7 @@ pub use name::safe_name;
 pub use op::FailureKind;
 pub use options::{ClientOptions, Failover, LockOptions, Wait};
 pub use owner::OwnerFields;
-pub use protocol::{LockInfo, Outcome, Release, ServerReport};
+pub use protocol::{JobState, JobStatus, LockInfo, Outcome, Release, ServerReport};
 
 /// The Rust code of the README, compiled.
 #[cfg(doctest)]

@@ -31,6 +31,9 @@ pub(crate) use planted::is_planted;
 pub(crate) use planted::assert_noticed;
 
 #[cfg(feature = "mutants")]
+mod in_tables;
+
+#[cfg(feature = "mutants")]
 mod planted {
     use std::cell::Cell;
 
@@ -78,55 +81,6 @@ mod planted {
             impl Mutant {
                 /// Every bug.
                 pub const ALL: &[Self] = &[$(Self::$name,)*];
-
-                /// Those that a table with the bug planted notices, where it would take the simulation too long.
-                pub const IN_TABLES: &[Self] =
-                    &[
-                        Self::FairSharesPlace,
-                        Self::FirstRoleNotQueued,
-                        Self::SharedPlaceDropped,
-                        Self::FailureKept,
-                        Self::YieldKept,
-                        Self::FirstRoleDoesNotListen,
-                        Self::FirstRoleTaken,
-                        Self::MinorityIgnored,
-                        Self::HearsIgnored,
-                        Self::SplitStirs,
-                        Self::LeaverOvertaken,
-                        Self::EveryHintPassed,
-                        Self::EarlierYesStands,
-                        Self::StaleRefusal,
-                        Self::ExtendDelaysRenewal,
-                        Self::FenceForgotten,
-                        Self::FarProposalBelieved,
-                        Self::SharedPlaceForgotten,
-                        Self::LeftEraReturns,
-                        Self::BackoffOutlastsGreeting,
-                        Self::DeletedKeyHealed,
-                        Self::ClaimStopsHeal,
-                        Self::RefusalFromBeforeHeal,
-                        Self::LostExtensionIgnored,
-                        Self::OldPrimaryFollows,
-                        Self::EarlierEraConfirms,
-                        Self::EarlierEraGrants,
-                        Self::WallClockProposed,
-                        Self::OwnVoteAccused,
-                        Self::UnansweredVoteAccused,
-                        Self::LoneVoteProves,
-                        Self::HigherFenceIgnored,
-                        Self::AdoptsAnything,
-                        Self::LateCompanionKept,
-                        Self::LeaveGivenUpEarly,
-                        Self::UnusedPlaceKept,
-                        Self::UsedPlaceNamed,
-                        Self::HealForgotten,
-                        Self::FirstExtensionByHash,
-                        Self::FirstReleaseByHash,
-                        Self::LongerRoundForgotten,
-                        Self::PlaceExpiresWithKey,
-                        Self::HoldersPlaceExpiresWithKey,
-                        Self::ConfirmationSettlesAcquire,
-                    ];
             }
         };
     }
@@ -301,6 +255,24 @@ mod planted {
         LeaverKeepsHint,
         /// A waiter for which the lock is kept, and that leaves, doesn't give it up.
         LeaverKeepsClaim,
+
+        // The record of a job.
+        /// A job that is done begins again.
+        DoneRunsAgain,
+        /// A request for an attempt that comes twice counts twice.
+        AttemptCountedTwice,
+        /// One attempt more than allowed begins.
+        OneAttemptTooMany,
+        /// An attempt begins before its retry delay has passed.
+        RetryDelayIgnored,
+        /// Anybody ends the attempt that runs.
+        AnybodysAttemptEnded,
+        /// An owner ends an attempt with the fence of an earlier one.
+        OlderAttemptEnds,
+        /// Whether an attempt's end is noted is decided by its lease.
+        LeaseDecides,
+        /// The release of a lost hold takes back its attempt.
+        LostAttemptGivenBack,
 
         // The local queue of a process.
         /// Waiters of a fair lock share one place.

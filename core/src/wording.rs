@@ -16,7 +16,18 @@ pub enum Language {
 }
 
 /// The options that are times: in Node their names end in `Ms`.
-const TIMES: [&str; 7] = ["ttl", "wait", "max_hold", "connect_timeout", "response_timeout", "unavailable_after", "max_ttl"];
+const TIMES: [&str; 10] = [
+    "ttl",
+    "wait",
+    "max_hold",
+    "connect_timeout",
+    "response_timeout",
+    "unavailable_after",
+    "max_ttl",
+    "retry_delay",
+    "retry_in",
+    "keep",
+];
 
 impl Language {
     /// An option, an argument or a function of the core as this language spells it.

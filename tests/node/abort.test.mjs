@@ -25,6 +25,8 @@ const entrances = {
   tryAcquire: (from, name, signal) => from.lock(name).tryAcquire({ signal }),
   withLock: (from, name, signal) => from.withLock(name, { signal }, () => 'ran'),
   tryWithLock: (from, name, signal) => from.tryWithLock(name, { signal }, () => 'ran'),
+  begin: (from, name, signal) => from.job(name).begin({ signal }),
+  run: (from, name, signal) => from.job(name).run(() => 'ran', { signal }),
   adopt: (from, name, signal) => from.adopt(from.ticket, { signal }),
 }
 
@@ -46,7 +48,8 @@ for (const [entrance, enter] of Object.entries(entrances)) {
   test(`aborted during: ${entrance} rejects with the reason at once, and leaves no key`, async (t) => {
     const proxy = await startProxy(t, server)
     const slow = new Client(proxy.url, patient)
-    await slow.withLock(`${t.name} scripts`, () => undefined) // the server knows them: its answer that it doesn't would be held back
+    await slow.withLock(`${t.name} scripts`, () => undefined)
+    await slow.job(`${t.name} scripts`).run(() => undefined) // the server knows them: its answer that it doesn't would be held back
     const held = await slow.lock(`${t.name} ticket`).acquire()
     slow.ticket = held.handOver()
     await proxy.holdAnswers()

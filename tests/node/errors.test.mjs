@@ -44,7 +44,7 @@ for (const [script, code, name] of failures) {
 test('every code has a class of its own, all under LockError', () => {
   const names = Object.keys(locktender).filter((name) => name.endsWith('Error')).sort()
   assert.deepEqual(names, ['AcquireTimeoutError', 'ClosedError', 'DeniedError', 'ForkedError', 'InternalError', 'InvalidArgumentError',
-    'KeyConflictError', 'LockError', 'LockLostError', 'NotHeldError', 'UnavailableError'])
+    'JobDeadError', 'KeyConflictError', 'LockError', 'LockLostError', 'NotHeldError', 'UnavailableError'])
   for (const name of names) {
     assert.equal(locktender[name].name, name)
     assert.ok(name === 'LockError' || locktender[name].prototype instanceof LockError)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { Client, configure, lock, withLock } from 'locktender'
+import { Client, configure, job, lock, withLock } from 'locktender'
 
 import { until } from './support/observe.mjs'
 
@@ -58,6 +58,8 @@ test('every call that takes a ttl names the place where it was called', async (t
   const client = called(new Client('memory://suspicions', { ttlMs: 50 }))
   called(configure('memory://suspicions', { ttlMs: 60 }))
   called(lock('orders', { ttlMs: 70 }))
+  called(job('mail', { ttlMs: 70 }))
+  called(client.job('mail', { ttlMs: 50 }))
   await ended(called(client.withLock('one', { ttlMs: 20 }, () => 0)))
   await ended(called(client.tryWithLock('two', { ttlMs: 20 }, () => 0)))
   await ended(called(withLock('three', { ttlMs: 20 }, () => 0)))

@@ -52,7 +52,7 @@ def test_no_python_module_leads_back_to_itself():
 
 
 KINDS = [
-    ("bindings-python", [{"lock", "client", "default"}]),  # a lock without a client is the default client's
+    ("bindings-python", [{"lock", "client", "default", "job"}]),  # a lock or a job without a client is the default client's
     ("bindings-node", []),
 ]
 

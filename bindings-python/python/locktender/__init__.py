@@ -10,10 +10,15 @@
 from . import _used_by_native as _used_by_native
 from ._children import settle_in as _settle_in
 from ._native import (
+    AsyncAttempt,
     AsyncHeld,
+    Attempt,
     Client,
     Event,
     Held,
+    Job,
+    JobOutcome,
+    JobStatus,
     Lock,
     LockInfo,
     Loss,
@@ -22,6 +27,7 @@ from ._native import (
     ServerReport,
     __version__,
     configure,
+    job,
     lock,
     safe_name,
 )
@@ -33,6 +39,7 @@ from .errors import (
     ForkedError,
     InternalError,
     InvalidArgumentError,
+    JobDeadError,
     KeyConflictError,
     LockError,
     LockLostError,
@@ -45,7 +52,9 @@ _settle_in()
 
 __all__ = [
     "AcquireTimeoutError",
+    "AsyncAttempt",
     "AsyncHeld",
+    "Attempt",
     "Client",
     "ClosedError",
     "DeniedError",
@@ -54,6 +63,10 @@ __all__ = [
     "Held",
     "InternalError",
     "InvalidArgumentError",
+    "Job",
+    "JobDeadError",
+    "JobOutcome",
+    "JobStatus",
     "KeyConflictError",
     "Lock",
     "LockError",
@@ -69,6 +82,7 @@ __all__ = [
     "UnavailableError",
     "__version__",
     "configure",
+    "job",
     "lock",
     "safe_name",
 ]

@@ -6,7 +6,7 @@ import functools
 import inspect
 import string
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from ._native import Lock, _Around
 from ._not_run import refuse_function, refuse_result
@@ -25,8 +25,8 @@ def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[...,
     if not callable(function):
         raise InvalidArgumentError(f"{lock!r} decorates functions, and was given {function!r}")
     refuse_function(function)
-    named = _namer(lock, name, function)
-    around = _around_coroutine if _is_coroutine_function(function) else _around_call
+    named = namer(lock, name, function)
+    around = _around_coroutine if is_coroutine_function(function) else _around_call
     return around(named, function, way != "wait", Ran if way == "try_run" else _value)
 
 
@@ -34,7 +34,7 @@ def _value(ran: bool, value: Any = None) -> Any:
     return value
 
 
-def _is_coroutine_function(function: Callable[..., Any]) -> bool:
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
     """Also an object whose class has an ``async def __call__``."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
 
@@ -85,24 +85,34 @@ def _around_coroutine(
     return locked
 
 
-def _namer(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any]) -> Callable[..., Lock]:
-    """Gives the lock of one call."""
+class _Named(Protocol):
+    """A lock, or a job."""
+
+    def _named(self, name: str) -> Any: ...
+
+
+_N = TypeVar("_N", bound=_Named)
+
+
+def namer(lock: _N, name: str | Callable[..., str], function: Callable[..., Any]) -> Callable[..., _N]:
+    """Gives the lock of one call, or the job."""
     if callable(name):
         return lambda *args, **kwargs: lock._named(name(*args, **kwargs))
     fields = _fields(name)
     if not fields:
-        plain = lock._named(name.format())  # {{tag}} is {tag}
+        plain: _N = lock._named(name.format())  # {{tag}} is {tag}
         return lambda *args, **kwargs: plain
     signature = inspect.signature(function)
     for field in fields:
         if field not in signature.parameters:
             raise InvalidArgumentError(f"name: the template {name!r} asks for {field!r}, which {function.__qualname__}() doesn't take")
 
-    def named(*args: Any, **kwargs: Any) -> Lock:
+    def named(*args: Any, **kwargs: Any) -> _N:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         try:
-            return lock._named(name.format_map(bound.arguments))
+            other: _N = lock._named(name.format_map(bound.arguments))
+            return other
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise InvalidArgumentError(f"name: the template {name!r} can't be filled for this call: {error}") from error
 

@@ -58,6 +58,7 @@ def _log(event: _native.Event) -> None:
             "reason": event.reason,
             "took": event.took,
             "rank": event.rank,
+            "attempt": event.attempt,
             "server": event.server,
             "address": event.address,
             "old_era": event.old_era,

@@ -11,8 +11,16 @@ from typing_extensions import Unpack
 
 from ._native_client import Client as Client, _ClientOptions, _Servers
 from ._native_held import AsyncHeld as AsyncHeld, Held as Held, _BaseHeld as _BaseHeld
+from ._native_job import (
+    AsyncAttempt as AsyncAttempt,
+    Attempt as Attempt,
+    Job as Job,
+    JobOutcome as JobOutcome,
+    JobStatus as JobStatus,
+    _AroundAttempt as _AroundAttempt,
+)
 from ._native_lock import Lock as Lock, _Around as _Around
-from ._native_options import _LockOptions
+from ._native_options import _JobOptions, _LockOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
 from ._native_values import (
     Event as Event,
@@ -24,11 +32,16 @@ from ._native_values import (
 )
 
 __all__ = [
+    "AsyncAttempt",
     "AsyncHeld",
+    "Attempt",
     "Client",
     "Clock",
     "Event",
     "Held",
+    "Job",
+    "JobOutcome",
+    "JobStatus",
     "Lock",
     "LockInfo",
     "Loss",
@@ -38,6 +51,7 @@ __all__ = [
     "Seen",
     "ServerReport",
     "_Around",
+    "_AroundAttempt",
     "_BaseHeld",
     "__version__",
     "_close_all",
@@ -45,11 +59,21 @@ __all__ = [
     "_next_events",
     "_use",
     "configure",
+    "job",
     "lock",
     "safe_name",
 ]
 
 __version__: str
+
+def job(name: str, **options: Unpack[_JobOptions]) -> Job:
+    """A job of the default client: see :meth:`Client.job`.
+
+        from locktender import job
+
+        @job("mail:{day}", max_attempts=5)
+        def mail(attempt: Attempt, day: str) -> None: ...
+    """
 
 def lock(name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Lock:
     """A lock of the default client: see :meth:`Client.lock`.

@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias, final, type_check_only
 from typing_extensions import Unpack
 
 from ._native_held import AsyncHeld, Held
+from ._native_job import Job
 from ._native_lock import Lock
-from ._native_options import _LockOptions, _Seconds
+from ._native_options import _JobOptions, _LockOptions, _Seconds
 from ._native_testing import ScriptedServer
 from ._native_values import Event, ServerReport
 
@@ -129,6 +130,23 @@ class Client:
 
         Raises :exc:`InvalidArgumentError` for a wrong option or name. Braces in a name, which may be a decorator's template, are judged
         by the first operation.
+        """
+
+    def job(self, name: str, **options: Unpack[_JobOptions]) -> Job:
+        """The job ``name``: work that must be done once, by one of any number of workers. No I/O.
+
+        ``max_attempts``
+            How many attempts may begin before the job is dead. Default 3. The first worker that asks fixes it for the job.
+        ``retry_delay``
+            How long after a failed attempt the next one may begin: twice as long after each further one, up to an hour. Default none.
+        ``keep``
+            For how long a job that is done or dead is remembered: a worker that asks later runs it again. Default 24 h.
+        ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
+            As with :meth:`lock`. ``ttl`` is how long a dead worker blocks the next one, ``wait`` how long this worker waits as a backup.
+
+                outcome = client.job("mail:2026-11-21", max_attempts=5).run(lambda attempt: {"sent": 3})
+
+        Raises :exc:`InvalidArgumentError` for a wrong option or name.
         """
 
     def adopt(self, ticket: str, *, or_acquire: bool = False, **options: Unpack[_LockOptions]) -> Held:

@@ -2,7 +2,7 @@
 
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any, final
+from typing import Any
 
 from typing_extensions import disjoint_base
 
@@ -46,7 +46,7 @@ class _BaseHeld:
         Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
         """
 
-@final
+@disjoint_base
 class Held(_BaseHeld):
     """A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
 
@@ -100,7 +100,7 @@ class Held(_BaseHeld):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
 
-@final
+@disjoint_base
 class AsyncHeld(_BaseHeld):
     """A lock that is held, under asyncio. As :class:`Held`; what waits is a coroutine.
 

@@ -19,3 +19,11 @@ class _LockOptions(TypedDict, total=False):
     max_hold: _Seconds | None
     fair: bool | None
     on_lost: _OnLost | None
+
+@type_check_only
+class _JobOptions(_LockOptions, total=False):
+    """Those of :meth:`Client.job`."""
+
+    max_attempts: int | None
+    retry_delay: _Seconds | None
+    keep: _Seconds | None

@@ -210,6 +210,10 @@ class Event:
         """How many wait before us, for ``queued``."""
 
     @property
+    def attempt(self) -> int | None:
+        """The number of the attempt, of a job."""
+
+    @property
     def server(self) -> str | None:
         """The server, for ``server_failed``, ``server_recovered`` and ``failed_over``."""
 

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ._native import Client, Lock, lock
+from ._native import Client, Job, Lock, job, lock
 from .errors import InvalidArgumentError
 
 _clients: dict[bytes, Client] = {}
@@ -55,6 +55,13 @@ def reduced_lock(
     return lock_of, (client, name, options or {})
 
 
+def reduced_job(
+    client: Client | None, name: str, options: dict[str, Any] | None
+) -> tuple[Callable[..., Job], tuple[Any, ...]]:
+    """A job's ``__reduce__``."""
+    return job_of, (client, name, options or {})
+
+
 def client_of(servers: Any, options: dict[str, Any]) -> Client:
     """This process's client of that configuration."""
     configuration = pickle.dumps((servers, sorted(options.items(), key=lambda option: option[0])))
@@ -68,3 +75,8 @@ def client_of(servers: Any, options: dict[str, Any]) -> Client:
 def lock_of(client: Client | None, name: str | Callable[..., str], options: dict[str, Any]) -> Lock:
     """The lock; ``None`` is this process's default client."""
     return lock(name, **options) if client is None else client.lock(name, **options)
+
+
+def job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
+    """The job; ``None`` is this process's default client."""
+    return job(name, **options) if client is None else client.job(name, **options)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._green import Hub
-    from ._native import Client, Lock, Loss
+    from ._native import Client, Job, JobOutcome, Lock, Loss
     from .errors import LockError
 
 
@@ -26,6 +26,38 @@ def attach(error: LockError, body_error: BaseException) -> None:
 def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any], way: str) -> Callable[..., Any]:
     from . import _decorator
     return _decorator.decorate(lock, name, function, way)
+
+
+def decorate_job(job: Job, function: Callable[..., Any]) -> Callable[..., Any]:
+    from . import _job
+    return _job.decorate(job, function)
+
+
+def run_job(job: Job, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> JobOutcome:
+    from . import _job
+    return _job.run(job, work, args, kwargs or {})
+
+
+def run_job_async(
+    job: Job, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None
+) -> Coroutine[Any, Any, JobOutcome]:
+    from . import _job
+    return _job.run_async(job, work, args, kwargs or {})
+
+
+def encoded(result: object) -> str:
+    from . import _job
+    return _job.encoded(result)
+
+
+def decoded(text: str) -> object:
+    from . import _job
+    return _job.decoded(text)
+
+
+def said(error: object) -> str:
+    from . import _job
+    return _job.said(error)
 
 
 def refuse_bare(name: Callable[..., object]) -> None:
@@ -73,6 +105,13 @@ def reduced_lock(
 ) -> tuple[Callable[..., Lock], tuple[Any, ...]]:
     from . import _pickle
     return _pickle.reduced_lock(client, name, options)
+
+
+def reduced_job(
+    client: Client | None, name: str, options: dict[str, Any] | None
+) -> tuple[Callable[..., Job], tuple[Any, ...]]:
+    from . import _pickle
+    return _pickle.reduced_job(client, name, options)
 
 
 def wait_lost(ended: Coroutine[Any, Any, Loss | None], timeout: float | None) -> Coroutine[Any, Any, Loss | None]:

@@ -160,6 +160,21 @@ class ForkedError(LockError, RuntimeError):
     code = "FORKED"
 
 
+class JobDeadError(LockError):
+    """The job's last attempt failed or died: no further one begins. ``attempts`` is how many there were, ``last_error`` what the
+    last one said when it failed, or that its worker died.
+    """
+
+    code = "JOB_DEAD"
+
+    def __init__(
+        self, message: str = "", *, lock_name: str | None = None, attempts: int | None = None, last_error: str | None = None
+    ) -> None:
+        super().__init__(message, lock_name=lock_name)
+        self.attempts = attempts
+        self.last_error = last_error
+
+
 class InternalError(LockError):
     """A bug of this package; please report it."""
 

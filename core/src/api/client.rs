@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 pub(crate) use self::inner::Inner;
 use crate::api::call::Call;
 use crate::api::held::Held;
+use crate::api::job::Job;
 use crate::api::lock::Lock;
 use crate::clock::Now;
 use crate::error::Error;
@@ -52,6 +53,20 @@ impl Client {
     /// ```
     pub fn lock(&self, name: impl Into<String>) -> Lock {
         Lock::new(Arc::clone(&self.0), name.into(), None)
+    }
+
+    /// The job `name`, with the client's options: work that must be done once, by one of any number of workers. No I/O.
+    ///
+    /// Its name is that of a lock: while an attempt runs, [`Client::lock`] of the same name is held.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-client-job")?;
+    /// let outcome = client.job("mail:2026-11-21").run_blocking(|_| Ok::<_, String>("\"sent\""))?;
+    /// assert!(outcome.ran);
+    /// # Ok::<(), locktender::JobError<String>>(())
+    /// ```
+    pub fn job(&self, name: impl Into<String>) -> Job {
+        Job::new(self.lock(name))
     }
 
     /// Takes a lock over from another process, by the ticket that its [`Held::hand_over`] gave.

@@ -23,8 +23,8 @@ use crate::session::caller::Caller;
 ///
 /// Dropping it releases the lock in the background, without waiting for the outcome.
 pub struct Held {
-    actor: Arc<LockActor>,
-    grant: Grant,
+    pub(super) actor: Arc<LockActor>,
+    pub(super) grant: Grant,
 }
 
 impl Held {
@@ -263,11 +263,15 @@ impl Held {
     /// # Errors
     /// `LOCK_LOST`; `NOT_HELD` after a release or a hand-over; `FORKED` in a forked child.
     pub fn hand_over(&self) -> Result<String, Error> {
+        if self.grant.attempt.is_some() {
+            let why = "an attempt of a job can't be handed over: give it back, and the next worker begins it anew";
+            return Err(Error::invalid("hand_over", self.name(), why));
+        }
         let actor = Arc::clone(&self.actor);
         self.call(move |responder| actor.call(Caller::HandOver(responder), Input::HandOver)).wait()
     }
 
-    fn call<T: Send + 'static>(&self, start: impl FnOnce(Responder<T>) + Send + 'static) -> Call<T> {
+    pub(super) fn call<T: Send + 'static>(&self, start: impl FnOnce(Responder<T>) + Send + 'static) -> Call<T> {
         match self.own() {
             Ok(()) => Call::new(move |responder| {
                 start(responder);

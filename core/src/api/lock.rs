@@ -15,6 +15,7 @@ use crate::api::held::Held;
 use crate::clock::millis;
 use crate::error::Error;
 use crate::name::{Keys, Kind};
+use crate::op::job::Terms;
 use crate::op::{Adoption, Op};
 use crate::options::{LockOptions, LockOverrides, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
@@ -34,6 +35,8 @@ pub struct Lock {
     name: String,
     settings: LockOverrides,
     adopt: Option<Adoption>,
+    /// For the lock of a job: its terms.
+    pub(super) job: Option<Terms>,
     contexts: Vec<u64>,
     prepared: OnceLock<Result<Prepared, Error>>,
     /// The same while no servers are named: then there may be several, which allows less.
@@ -53,6 +56,7 @@ impl Lock {
             name,
             settings: LockOverrides::default(),
             adopt,
+            job: None,
             contexts: Vec::new(),
             prepared: OnceLock::new(),
             early: OnceLock::new(),
@@ -94,6 +98,12 @@ impl Lock {
         self.prepared().map(|prepared| &prepared.options)
     }
 
+    /// The lock of a job.
+    pub(super) fn of_job(mut self, terms: Terms) -> Self {
+        self.job = Some(terms);
+        self
+    }
+
     fn prepared(&self) -> Result<&Prepared, Error> {
         let prepare = || {
             let base = &self.client.options;
@@ -108,11 +118,22 @@ impl Lock {
                 let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out";
                 return Err(Error::invalid("fair", true, Text::new(why, [])));
             }
-            let keys = Arc::new(Keys::new(Kind::Exclusive, &base.prefix, &self.name, quorum_config.is_none())?);
+            if self.job.is_some() && quorum_config.is_some_and(|config| config.servers > 1) {
+                let why = "a quorum has no jobs: a server that loses its data votes again after {max_ttl}, and a job that is done \
+                           would run once more; use one server, with appendfsync always";
+                return Err(Error::invalid("name", &self.name, Text::new(why, [])));
+            }
+            let kind = if self.job.is_some() { Kind::Job } else { Kind::Exclusive };
+            let keys = Arc::new(Keys::new(kind, &base.prefix, &self.name, quorum_config.is_none())?);
             Ok(Prepared { keys, options })
         };
         let prepared = if self.client.has_servers() { &self.prepared } else { &self.early };
         prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
+    }
+
+    pub(super) fn keys(&self) -> Result<(Arc<Session>, Arc<Keys>), Error> {
+        let (session, prepared) = self.session()?;
+        Ok((session, Arc::clone(&prepared.keys)))
     }
 
     fn session(&self) -> Result<(Arc<Session>, &Prepared), Error> {
@@ -136,6 +157,7 @@ impl Lock {
             hear_all_first: session.must_hear_all(),
             busy_is_none: tries_once,
             adopt: self.adopt.clone(),
+            job: self.job,
             signature: Arc::clone(&session.signature),
             response_timeout: session.response_timeout(),
             unavailable_after: session.options.unavailable_after,
@@ -205,7 +227,19 @@ impl Lock {
         self.clone()
     }
 
-    fn begin<T: Send + 'static>(&self, tries_once: bool, acquirer: fn(Responder<T>) -> Acquirer) -> Call<T> {
+    /// Begins an attempt of the job whose lock this is.
+    pub(super) fn begin_attempt<T: Send + 'static>(
+        &self,
+        acquirer: impl FnOnce(Responder<T>) -> Acquirer + Send + 'static,
+    ) -> Call<T> {
+        self.begin(false, acquirer)
+    }
+
+    fn begin<T: Send + 'static>(
+        &self,
+        tries_once: bool,
+        acquirer: impl FnOnce(Responder<T>) -> Acquirer + Send + 'static,
+    ) -> Call<T> {
         let (lock, context) = (self.for_a_call(), self.contexts.last().copied());
         Call::new(move |responder| match lock.recipe(tries_once) {
             Ok((session, recipe)) => {
@@ -248,7 +282,7 @@ impl Lock {
         WithError::settle(held.leave().await, result)
     }
 
-    fn enter(&self, held: &Held) {
+    pub(super) fn enter(&self, held: &Held) {
         if let Some(task) = self.contexts.last() {
             held.enter(*task, None);
         }

@@ -34,13 +34,15 @@ pub enum Code {
     Closed,
     /// The handle was inherited through a fork.
     Forked,
+    /// The job's last attempt failed or died: no further one begins.
+    JobDead,
     /// A bug of this library: a caught panic.
     Internal,
 }
 
 impl Code {
     /// Every code.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AcquireTimeout,
         Self::LockLost,
         Self::NotHeld,
@@ -50,6 +52,7 @@ impl Code {
         Self::InvalidArgument,
         Self::Closed,
         Self::Forked,
+        Self::JobDead,
         Self::Internal,
     ];
 
@@ -66,6 +69,7 @@ impl Code {
             Self::InvalidArgument => "INVALID_ARGUMENT",
             Self::Closed => "CLOSED",
             Self::Forked => "FORKED",
+            Self::JobDead => "JOB_DEAD",
             Self::Internal => "INTERNAL",
         }
     }
@@ -125,6 +129,8 @@ struct Inner {
     rank: Option<u64>,
     loss: Option<Loss>,
     servers: Vec<ServerError>,
+    /// How many attempts a dead job had, and what the last one said.
+    dead: Option<(u32, String)>,
 }
 
 impl Error {
@@ -238,6 +244,36 @@ impl Error {
     #[must_use]
     pub fn loss(&self) -> Option<&Loss> {
         self.0.loss.as_ref()
+    }
+
+    /// With `JOB_DEAD`: how many attempts there were.
+    ///
+    /// ```
+    /// # use locktender::Code;
+    /// # let client = locktender::Client::open("memory://docs-error-attempts")?;
+    /// let job = client.job("mail:7").max_attempts(1);
+    /// let _ = job.run_blocking(|_| Err::<(), _>("the mail server is down"));
+    /// let error = job.begin_blocking().unwrap_err();
+    /// assert_eq!((error.code(), error.attempts(), error.last_error()), (Code::JobDead, Some(1), Some("the mail server is down")));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn attempts(&self) -> Option<u32> {
+        self.0.dead.as_ref().map(|(attempts, _)| *attempts)
+    }
+
+    /// With `JOB_DEAD`: what the last attempt said when it failed, or that its worker died.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-error-last-error")?;
+    /// let job = client.job("mail:7").max_attempts(1);
+    /// let _ = job.run_blocking(|_| Err::<(), _>("the mail server is down"));
+    /// assert_eq!(job.begin_blocking().unwrap_err().last_error(), Some("the mail server is down"));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn last_error(&self) -> Option<&str> {
+        self.0.dead.as_ref().map(|(_, error)| &**error)
     }
 
     /// With `UNAVAILABLE` and `DENIED`: one error for each server that failed.

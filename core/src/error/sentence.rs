@@ -19,7 +19,8 @@ impl Error {
 
     fn build(code: Code, lock: Option<&str>, message: Text, fill: impl FnOnce(&mut Inner)) -> Self {
         let lock = lock.map(str::to_owned);
-        let mut inner = Inner { code, message, argument: None, lock, holder: None, rank: None, loss: None, servers: Vec::new() };
+        let mut inner =
+            Inner { code, message, argument: None, lock, holder: None, rank: None, loss: None, servers: Vec::new(), dead: None };
         fill(&mut inner);
         Self(Arc::new(inner))
     }
@@ -79,6 +80,26 @@ impl Error {
             inner.holder = Some(holder);
             inner.rank = rank;
         })
+    }
+
+    /// `ACQUIRE_TIMEOUT`: the next attempt of the job may begin only after `left`.
+    pub(crate) fn not_due(lock: &str, waited: Duration, left: Duration, error: &str) -> Self {
+        let message = Text::new(
+            "job {} did not begin within {}: its next attempt may begin in {}, after the last one failed (\"{}\"); try later, or wait \
+             longer ({wait})",
+            [named(lock), Part::whole_ms(waited), Part::whole_ms(left), Part::Words(quoted(error))],
+        );
+        Self::new(Code::AcquireTimeout, Some(lock), message)
+    }
+
+    /// `JOB_DEAD`: the job's last attempt failed or died.
+    pub(crate) fn job_dead(lock: &str, attempts: u32, error: String) -> Self {
+        let begun = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+        let message = Text::new(
+            "job {} is dead after {}: \"{}\"; once the reason is gone, {reset}() lets it run again",
+            [named(lock), Part::Words(begun), Part::Words(quoted(&error))],
+        );
+        Self::build(Code::JobDead, Some(lock), message, |inner| inner.dead = Some((attempts, error)))
     }
 
     /// `LOCK_LOST`: the hold of `lock` was lost with `loss`.

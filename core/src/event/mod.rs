@@ -47,6 +47,12 @@ pub enum EventKind {
     Lost,
     /// An overlap is proved: a rival held the lock before this client released it.
     Race,
+    /// A job is done: this client's attempt did it (with its owner value), or an earlier one (without).
+    Done,
+    /// An attempt of a job failed, and another one may follow; see the message.
+    Retry,
+    /// A job is dead: its last attempt failed or died; see the message.
+    Dead,
     /// A server does not answer, or gives a wrong answer.
     ServerFailed,
     /// The server answers again.
@@ -78,6 +84,9 @@ impl EventKind {
             Self::Expired => "expired",
             Self::Lost => "lost",
             Self::Race => "race",
+            Self::Done => "done",
+            Self::Retry => "retry",
+            Self::Dead => "dead",
             Self::ServerFailed => "server_failed",
             Self::ServerRecovered => "server_recovered",
             Self::FailedOver => "failed_over",
@@ -98,9 +107,11 @@ impl EventKind {
                 Level::Debug
             }
             Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
-            Self::TimedOut | Self::ServerRecovered => Level::Info,
-            Self::Failed | Self::Expired | Self::Race | Self::ServerFailed | Self::FailedOver | Self::Warning => Level::Warning,
-            Self::Lost => Level::Error,
+            Self::TimedOut | Self::ServerRecovered | Self::Done => Level::Info,
+            Self::Retry | Self::Failed | Self::Expired | Self::Race | Self::ServerFailed | Self::FailedOver | Self::Warning => {
+                Level::Warning
+            }
+            Self::Lost | Self::Dead => Level::Error,
         }
     }
 }
@@ -144,6 +155,8 @@ pub struct Event {
     pub took: Option<Duration>,
     /// The number of waiters before this one, for `queued`.
     pub rank: Option<u64>,
+    /// The number of the attempt, of a job.
+    pub attempt: Option<u32>,
     /// The server, for `server_failed`, `server_recovered` and `failed_over`.
     pub server: Option<String>,
     /// The address of the node that answers now, for `failed_over`.
@@ -171,6 +184,7 @@ impl Event {
             reason: None,
             took: None,
             rank: None,
+            attempt: None,
             server: None,
             address: None,
             old_era: None,
@@ -224,6 +238,7 @@ pub(crate) fn trace(event: &Event) {
                 reason = event.reason.map(LossReason::as_str),
                 took_ms = event.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
                 rank = event.rank,
+                attempt = event.attempt,
                 server = event.server.as_deref(),
                 address = event.address.as_deref(),
                 old_era = event.old_era.as_deref(),

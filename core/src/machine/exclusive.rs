@@ -15,20 +15,38 @@ use crate::op::holder::{claim, is_claim};
 use crate::op::{Adoption, LockOp, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
 
 /// The arguments of an acquire.
-struct AcquireArgs<'a> {
-    owner: &'a Arc<str>,
-    ttl_ms: u64,
+pub(super) struct AcquireArgs<'a> {
+    pub(super) owner: &'a Arc<str>,
+    pub(super) ttl_ms: u64,
     proposal: u64,
     adopt: Option<&'a Adoption>,
     fair: bool,
-    place: Option<&'a Place>,
+    pub(super) place: Option<&'a Place>,
     /// Whether this server alone decides which waiter is next.
     single_server: bool,
     /// Whether the server is asked for its marker.
     has_marker: bool,
+    /// Whether it begins an attempt of a job.
+    begins_attempt: bool,
 }
 
-impl AcquireArgs<'_> {
+impl<'a> AcquireArgs<'a> {
+    /// The arguments of an operation that is an acquire.
+    pub(super) fn of(op: &'a LockOp) -> Option<Self> {
+        let Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, job } = &op.verb else { return None };
+        Some(Self {
+            owner: &op.by,
+            ttl_ms: *ttl_ms,
+            proposal: *proposal,
+            adopt: adopt.as_ref(),
+            fair: *fair,
+            place: place.as_ref(),
+            single_server: QuorumConfig::is_single_server(quorum_config.as_ref()),
+            has_marker: quorum_config.is_some(),
+            begins_attempt: job.is_some(),
+        })
+    }
+
     fn adopts(&self, holder: &str) -> bool {
         self.adopt.is_some_and(|adopt| !adopt.owner.is_empty() && &*adopt.owner == holder)
     }
@@ -44,7 +62,7 @@ impl AcquireArgs<'_> {
     fn writes_first(&self) -> bool {
         let only_adopts = self.adopt.is_some_and(|adopt| !adopt.or_acquire);
         let stays = self.place.is_some_and(|place| place.stays);
-        self.single_server && !self.has_marker && !only_adopts && !stays && fence::is_time(self.proposal)
+        self.single_server && !self.has_marker && !self.begins_attempt && !only_adopts && !stays && fence::is_time(self.proposal)
     }
 
     fn counts_as_free(&self, holder: &str) -> bool {
@@ -62,19 +80,10 @@ impl Rules for Exclusive {
     fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Reply {
         let LockOp { keys, by, verb } = op;
         match verb {
-            Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config } => {
-                let args = AcquireArgs {
-                    owner: by,
-                    ttl_ms: *ttl_ms,
-                    proposal: *proposal,
-                    adopt: adopt.as_ref(),
-                    fair: *fair,
-                    place: place.as_ref(),
-                    single_server: QuorumConfig::is_single_server(quorum_config.as_ref()),
-                    has_marker: quorum_config.is_some(),
-                };
-                acquire(state, keys, &args, now_us)
-            }
+            Verb::Acquire { .. } => match AcquireArgs::of(op) {
+                Some(args) => acquire(state, keys, &args, now_us),
+                None => inspect(state, keys, now_us),
+            },
             Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
             Verb::Extend { ttl_ms, fence, lock_only: true, .. } if self.renew(state, keys, by, *ttl_ms, now_us) => {
                 Reply::new(Verdict::Ok, now_us, *fence)
@@ -83,7 +92,8 @@ impl Rules for Exclusive {
             Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
             Verb::Release { leave, single_server } => release(state, keys, by, leave.as_deref(), *single_server, now_us),
             Verb::Leave { single_server } => leave(state, keys, by, *single_server, now_us),
-            Verb::Inspect => inspect(state, keys, now_us),
+            // Only a job has a record.
+            Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
         }
     }
 
@@ -96,15 +106,30 @@ impl Rules for Exclusive {
 }
 
 fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply {
+    match find_free(state, keys, args, now_us) {
+        Ok(free) => vote(state, keys, args, &free, now_us),
+        Err(refusal) => refusal,
+    }
+}
+
+/// A lock that can be acquired: it has no holder, or one that counts as none.
+pub(super) struct Free {
+    pub(super) found: Found,
+    /// Whether there is a queue.
+    is_queued: bool,
+}
+
+/// The first half of an acquire: looks whether the lock is free for it.
+///
+/// # Errors
+/// The refusal.
+pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Result<Free, Reply> {
     if args.writes_first() && state.get(keys.lock(), now_us).is_none() {
         fence::put_back(state, keys.fence(), args.ttl_ms, now_us);
     }
-    let mut found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+    let mut found = look(state, keys, now_us)?;
     if args.comes_too_late(found.holder.as_deref()) {
-        return found.no();
+        return Err(found.no());
     }
     // Nobody waits for a free lock without the mark in its fence.
     let is_queued = found.is_queued(state, keys);
@@ -113,16 +138,21 @@ fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) 
         let passes = |head: &queue::Head| !args.place.is_some_and(|place| head.is_or_came_after(place));
         if head.is_some_and(|head| passes(&head) && head.is_next(args.fair, now_us)) {
             queue::wake(state, keys, true, true, now_us);
-            found = match look(state, keys, now_us) {
-                Ok(found) => found,
-                Err(conflict) => return conflict,
-            };
+            found = look(state, keys, now_us)?;
         }
     }
     if let Some(holder) = found.holder.as_deref().filter(|holder| !args.counts_as_free(holder)) {
         let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
-        return Reply { queued, ..found.reply(Verdict::Held { holder: cut(holder).to_owned(), remaining: found.remaining() }) };
+        let verdict = Verdict::Held { holder: cut(holder).to_owned(), remaining: found.remaining() };
+        return Err(Reply { queued, ..found.reply(verdict) });
     }
+    Ok(Free { found, is_queued })
+}
+
+/// The second half of an acquire: takes the lock, and votes.
+pub(super) fn vote(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, free: &Free, now_us: u64) -> Reply {
+    let Free { found, is_queued } = free;
+    let is_queued = *is_queued;
     let vote = match found.holder {
         Some(_) if mutant!(OldFence) => found.fence.number,
         _ => fence::vote(found.fence.number, args.proposal, now_us),
@@ -222,20 +252,20 @@ fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
 }
 
 /// The state of a lock before the operation.
-struct Found {
+pub(super) struct Found {
     fence: Fence,
-    holder: Option<Arc<str>>,
+    pub(super) holder: Option<Arc<str>>,
     /// `None` without a holder, and for one without expiry.
     left_ms: Option<u64>,
     now_us: u64,
 }
 
 impl Found {
-    fn no(&self) -> Reply {
+    pub(super) fn no(&self) -> Reply {
         self.reply(Verdict::No { holder: self.shown(), remaining: self.remaining() })
     }
 
-    fn reply(&self, verdict: Verdict) -> Reply {
+    pub(super) fn reply(&self, verdict: Verdict) -> Reply {
         Reply::new(verdict, self.now_us, self.fence.number)
     }
 
@@ -246,11 +276,11 @@ impl Found {
     }
 
     /// The part of the holder's value that a reply shows.
-    fn shown(&self) -> Option<String> {
+    pub(super) fn shown(&self) -> Option<String> {
         self.holder.as_ref().map(|holder| cut(holder).to_owned())
     }
 
-    fn remaining(&self) -> Remaining {
+    pub(super) fn remaining(&self) -> Remaining {
         match (&self.holder, self.left_ms) {
             (None, _) => Remaining::Gone,
             (Some(_), None) => Remaining::Forever,
@@ -259,14 +289,14 @@ impl Found {
     }
 }
 
-fn look(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
+pub(super) fn look(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
     let fence = fence::read(state, keys.fence(), now_us).map_err(|found| conflict(0, found, now_us))?;
     holder(state, keys, fence, now_us)
 }
 
 /// The state of a lock, even if its fence is unreadable: a release doesn't depend on the fence. An unreadable fence counts as
 /// zero.
-fn look_whatever_the_fence(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
+pub(super) fn look_whatever_the_fence(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
     holder(state, keys, fence::read(state, keys.fence(), now_us).unwrap_or_default(), now_us)
 }
 
@@ -276,7 +306,7 @@ fn holder(state: &State, keys: &Keys, fence: Fence, now_us: u64) -> Result<Found
     };
     match &entry.value {
         Value::Text(text) => Ok(Found { fence, holder: Some(text.clone()), left_ms: entry.left_ms(now_us), now_us }),
-        foreign @ (Value::Members(_) | Value::Foreign(_)) => Err(conflict(fence.number, foreign.type_name().to_owned(), now_us)),
+        foreign => Err(conflict(fence.number, foreign.type_name().to_owned(), now_us)),
     }
 }
 
@@ -292,7 +322,7 @@ fn pass_on(state: &mut State, keys: &Keys, entry: &str, mut found: Found, single
     found.no()
 }
 
-fn conflict(fence: u64, found: String, now_us: u64) -> Reply {
+pub(super) fn conflict(fence: u64, found: String, now_us: u64) -> Reply {
     Reply::new(Verdict::Conflict { found }, now_us, fence)
 }
 

@@ -37,7 +37,7 @@ impl Bench {
         self.apply(&Op::Lock(LockOp {
             keys: self.keys.clone(),
             by: owner.into(),
-            verb: Verb::Acquire { ttl_ms: TTL, proposal, adopt, fair: false, place: None, quorum_config: None },
+            verb: Verb::Acquire { ttl_ms: TTL, proposal, adopt, fair: false, place: None, quorum_config: None, job: None },
         }))
     }
 
@@ -324,7 +324,7 @@ fn heal_works_in_quarantine_and_is_no_vote() {
     let acquire = Op::Lock(LockOp {
         keys: bench.keys.clone(),
         by: "b".into(),
-        verb: Verb::Acquire { ttl_ms: TTL, proposal: T, adopt: None, fair: false, place: None, quorum_config },
+        verb: Verb::Acquire { ttl_ms: TTL, proposal: T, adopt: None, fair: false, place: None, quorum_config, job: None },
     });
     let quarantine = Verdict::Quarantine { left: Duration::from_secs(60) };
     assert_eq!(bench.apply(&acquire).verdict, quarantine);

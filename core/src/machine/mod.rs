@@ -33,6 +33,7 @@
 mod cut;
 mod exclusive;
 mod fence;
+mod job;
 mod marker;
 mod members;
 mod queue;
@@ -52,6 +53,7 @@ pub use state::{Entry, Value};
 pub use state::{Message, State};
 
 use self::exclusive::Exclusive;
+use self::job::Job;
 use self::rules::Rules;
 use crate::name::{Keys, Kind};
 use crate::op::{Op, Reply, ServerFacts, Verb, Verdict};
@@ -60,6 +62,7 @@ use crate::op::{Op, Reply, ServerFacts, Verb, Verdict};
 fn rules_of(kind: Kind) -> &'static dyn Rules {
     match kind {
         Kind::Exclusive => &Exclusive,
+        Kind::Job => &Job,
     }
 }
 

@@ -37,6 +37,9 @@ const BATCHES: usize = 3;
 /// A waiter that joins drops so many dead clients. So their number doesn't grow with the clients that come and go.
 const CLIENTS: usize = 10;
 
+/// The most waiters that one operation notifies of the end of a job.
+const TOLD: usize = 8;
+
 /// The most waiters that an inspection names.
 const SHOWN: usize = 100;
 
@@ -194,16 +197,33 @@ pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next:
         let window = if mutant!(ClaimOutlasts) { 10 * CLAIM_MS } else { CLAIM_MS };
         state.put(keys.lock(), Value::Text(claim(&head.entry).into()), now_us, Some(window));
     }
-    notify(state, keys, &head.entry, if direct { "claim" } else { "free" });
+    notify(state, keys, &head.entry, if direct { "claim" } else { "free" }, CLAIM_MS);
     if let Some(second) = first(state, keys, now_us).filter(|_| !mutant!(SecondNotNotified)) {
-        notify(state, keys, &second.entry, "next");
+        notify(state, keys, &second.entry, "next", CLAIM_MS);
     }
 }
 
-fn notify(state: &mut State, keys: &Keys, entry: &str, kind: &str) {
+/// Notifies the first waiters of a job that is over: none of them has to wait any longer. Each that hears of the end by itself
+/// makes the server notify more.
+pub(super) fn wake_many(state: &mut State, keys: &Keys, now_us: u64) {
+    for _ in 0..TOLD {
+        let Some(head) = first(state, keys, now_us) else { return };
+        leave(state, keys, &head.entry, now_us);
+        notify(state, keys, &head.entry, "free", CLAIM_MS);
+    }
+}
+
+/// Tells the first waiter of a job when its next attempt may begin.
+pub(super) fn tell_later(state: &mut State, keys: &Keys, left_ms: u64, now_us: u64) {
+    if let Some(head) = first(state, keys, now_us) {
+        notify(state, keys, &head.entry, "next", left_ms);
+    }
+}
+
+fn notify(state: &mut State, keys: &Keys, entry: &str, kind: &str, window_ms: u64) {
     let Some((client, number)) = address(entry) else { return };
     let mode = if is_fair(entry) { 'f' } else { 'b' };
-    state.publish(channel(client), format!("{kind} {CLAIM_MS} {mode}{} {}", cut(number), keys.lock()));
+    state.publish(channel(client), format!("{kind} {window_ms} {mode}{} {}", cut(number), keys.lock()));
 }
 
 /// The waiters of a lock: the number of entries, and the first ones whose client is alive.

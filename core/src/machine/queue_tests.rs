@@ -67,7 +67,7 @@ impl Bench {
         self.apply(&Op::Lock(LockOp {
             keys,
             by: owner.into(),
-            verb: Verb::Acquire { ttl_ms: TTL, proposal: T, adopt: None, fair, place, quorum_config },
+            verb: Verb::Acquire { ttl_ms: TTL, proposal: T, adopt: None, fair, place, quorum_config, job: None },
         }))
     }
 

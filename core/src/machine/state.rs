@@ -44,7 +44,9 @@ pub enum Value {
     Text(Arc<str>),
     /// A sorted set.
     Members(Members),
-    /// A value of any other type, by the type's name (`list`, `hash`, …). No operation makes one; tests do.
+    /// A hash.
+    Fields(BTreeMap<Arc<str>, Arc<str>>),
+    /// A value of any other type, by the type's name (`list`, `set`, …). No operation makes one; tests do.
     Foreign(Arc<str>),
 }
 
@@ -55,6 +57,7 @@ impl Value {
         match self {
             Self::Text(_) => "string",
             Self::Members(_) => "zset",
+            Self::Fields(_) => "hash",
             Self::Foreign(name) => name,
         }
     }
@@ -118,7 +121,23 @@ impl State {
     pub fn members(&self, key: &str, now_us: u64) -> Option<&Members> {
         match &self.get(key, now_us)?.value {
             Value::Members(members) => Some(members),
-            Value::Text(_) | Value::Foreign(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The fields of a hash; `None` if there is no key, or one of another type.
+    #[must_use]
+    pub fn fields(&self, key: &str, now_us: u64) -> Option<&BTreeMap<Arc<str>, Arc<str>>> {
+        if let Value::Fields(fields) = &self.get(key, now_us)?.value { Some(fields) } else { None }
+    }
+
+    /// Writes fields of a hash (`HSET`), and makes the hash if there is no key. A key of another type stays as it is.
+    pub fn put_fields(&mut self, key: &str, fields: &[(&str, &str)], now_us: u64) {
+        if self.get(key, now_us).is_none() {
+            self.put(key, Value::Fields(BTreeMap::new()), now_us, None);
+        }
+        if let Some(Entry { value: Value::Fields(known), .. }) = self.entries.get_mut(key) {
+            known.extend(fields.iter().map(|(name, value)| (Arc::from(*name), Arc::from(*value))));
         }
     }
 
@@ -171,7 +190,7 @@ impl Entry {
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
-            Value::Members(_) | Value::Foreign(_) => None,
+            _ => None,
         }
     }
 

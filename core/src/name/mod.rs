@@ -17,6 +17,9 @@ const SIDE: &str = ":~lt:";
 /// `{x}` would share all side keys.
 const TAGGED_SIDE: &str = ":~lt:tag:";
 
+/// The last part of the key of a job's record.
+const RECORD: &str = "job";
+
 /// The longest name, in UTF-8 bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 1024;
 
@@ -32,6 +35,8 @@ const MARKER: &str = "{~lt}:marker";
 pub enum Kind {
     /// One holder, and no other.
     Exclusive,
+    /// The lock of a job: exclusive, and beside it a record of the job's attempts and of its end.
+    Job,
 }
 
 /// The keys of one lock, in the order in which every script receives them, and the lock's kind.
@@ -43,6 +48,8 @@ pub struct Keys {
     fence: String,
     queue: String,
     marker: String,
+    /// The record of a job; empty for other kinds.
+    record: String,
 }
 
 impl Keys {
@@ -87,14 +94,15 @@ impl Keys {
     pub(crate) fn of_no_lock(prefix: &str, single_server: bool) -> Self {
         let lock = format!("{prefix}{SIDE}probe");
         let base = if matches!(tags(&lock), Tags::One) { tagged(&lock) } else { braced(&lock) };
-        Self::on(Kind::Exclusive, &base, "", lock, single_server)
+        Self::on(Kind::Job, &base, "", lock, single_server)
     }
 
     fn on(kind: Kind, base: &str, name: &str, lock: String, single_server: bool) -> Self {
         // One server may be a node of a cluster, where all keys of a script must share a slot. A server of a quorum never is.
         let beside = |what: &str| [base, what].concat();
         let marker = if single_server { beside("marker") } else { MARKER.to_owned() };
-        Self { kind, name: name.to_owned(), fence: beside("fence"), queue: beside("queue"), lock, marker }
+        let record = if kind == Kind::Job { beside(RECORD) } else { String::new() };
+        Self { kind, name: name.to_owned(), fence: beside("fence"), queue: beside("queue"), lock, marker, record }
     }
 
     /// The kind of the lock.
@@ -133,9 +141,16 @@ impl Keys {
         &self.marker
     }
 
-    /// The four keys in the order of the scripts' `KEYS`.
-    pub(crate) fn in_order(&self) -> [&str; 4] {
-        [&self.lock, &self.fence, &self.queue, &self.marker]
+    /// The record of a job. Other kinds have none, and an empty text here.
+    #[must_use]
+    pub fn record(&self) -> &str {
+        &self.record
+    }
+
+    /// The keys in the order of the scripts' `KEYS`: four, and a fifth one for a job.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = &str> {
+        let all = [&*self.lock, &self.fence, &self.queue, &self.marker, &self.record];
+        all.into_iter().take(if self.kind == Kind::Job { 5 } else { 4 })
     }
 
     /// The marker's key on a server of a quorum. It belongs to no lock.
@@ -144,6 +159,11 @@ impl Keys {
     pub const fn server_marker() -> &'static str {
         MARKER
     }
+}
+
+/// The key of the record of the job whose lock has the key `lock`.
+pub(crate) fn record_of(lock: &str) -> String {
+    [&*if matches!(tags(lock), Tags::One) { tagged(lock) } else { braced(lock) }, RECORD].concat()
 }
 
 /// Refuses a prefix that no name could follow.
@@ -216,7 +236,7 @@ mod tests {
         let mut owners = std::collections::HashMap::new();
         for number in 0..pieces.len().pow(4) {
             let name: String = (0..4u32).map(|at| pieces[number / pieces.len().pow(at) % pieces.len()]).collect();
-            let Ok(keys) = Keys::new(Kind::Exclusive, "", &name, true) else { continue };
+            let Ok(keys) = Keys::new(Kind::Job, "", &name, true) else { continue };
             for key in keys.in_order() {
                 let owner = owners.entry(key.to_owned()).or_insert_with(|| name.clone());
                 assert_eq!(*owner, name, "both have the key {key}");
@@ -228,7 +248,11 @@ mod tests {
     #[test]
     fn the_prefix_is_part_of_every_key_and_of_no_name() {
         let keys = Keys::new(Kind::Exclusive, "prod:", "a", true).unwrap();
-        assert_eq!(keys.in_order(), ["prod:a", "{prod:a}:~lt:fence", "{prod:a}:~lt:queue", "{prod:a}:~lt:marker"]);
+        let four = ["prod:a", "{prod:a}:~lt:fence", "{prod:a}:~lt:queue", "{prod:a}:~lt:marker"];
+        assert_eq!(keys.in_order().collect::<Vec<_>>(), four);
+        let job = Keys::new(Kind::Job, "prod:", "a", true).unwrap();
+        assert_eq!(record_of(job.lock()), job.record());
+        assert_eq!(job.in_order().collect::<Vec<_>>(), [&four[..], &["{prod:a}:~lt:job"]].concat());
         assert_eq!(keys.name(), "a");
         assert_eq!(Keys::new(Kind::Exclusive, "", "a", false).unwrap().marker(), Keys::server_marker());
     }
@@ -240,7 +264,7 @@ mod tests {
             assert!(keys.lock().starts_with(prefix), "a user's rights may depend on it");
             assert!(Keys::new(Kind::Exclusive, "", keys.lock(), true).is_err(), "{prefix}");
         }
-        assert_eq!(Keys::of_no_lock("prod:", false).in_order()[1], "{prod::~lt:probe}:~lt:fence");
+        assert_eq!(Keys::of_no_lock("prod:", false).fence(), "{prod::~lt:probe}:~lt:fence");
     }
 
     #[test]

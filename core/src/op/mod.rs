@@ -2,6 +2,7 @@
 
 mod failure;
 pub(crate) mod holder;
+pub mod job;
 mod reply;
 
 use std::fmt;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 pub use self::failure::{Failure, FailureKind};
 pub use self::reply::{Queued, Reply, ServerFacts, Verdict};
 use crate::mutant::mutant;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
+use crate::op::job::{Ending, Terms};
 
 /// A server's answer, or why there is none.
 pub type Answer = Result<Reply, Failure>;
@@ -69,6 +71,8 @@ pub enum Verb {
         place: Option<Place>,
         /// The quorum the server belongs to; `None` for a client of one server.
         quorum_config: Option<QuorumConfig>,
+        /// For a job: its terms. The acquire begins an attempt then.
+        job: Option<Terms>,
     },
     /// Raise the fence to `fence`, for a vote below it.
     Confirm {
@@ -105,15 +109,41 @@ pub enum Verb {
         /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
         single_server: bool,
     },
+    /// End an attempt of a job: note in its record how, and do what a release does.
+    EndAttempt {
+        /// How it ends.
+        ending: Ending,
+        /// The fence of the attempt; 0 for one that was never granted, which can only be given back.
+        fence: u64,
+        /// A waiter's entry that leaves the queue.
+        leave: Option<Arc<str>>,
+    },
+    /// Forget the record of a job, unless an attempt runs.
+    Reset,
     /// Look, change nothing.
     Inspect,
+    /// Look at a job's record, change nothing.
+    JobStatus,
+}
+
+impl Verb {
+    /// Whether it only looks, or is about no hold: then there is nobody on whose behalf it is done.
+    const fn is_nobodys(&self) -> bool {
+        matches!(self, Self::Inspect | Self::JobStatus | Self::Reset)
+    }
 }
 
 impl Op {
     /// A look at a lock.
     #[must_use]
     pub fn inspect(keys: Arc<Keys>) -> Self {
-        Self::Lock(LockOp { keys, by: Arc::from(""), verb: Verb::Inspect })
+        Self::on_nobodys_behalf(keys, Verb::Inspect)
+    }
+
+    /// An operation on a lock that is no holder's and no waiter's.
+    #[must_use]
+    pub fn on_nobodys_behalf(keys: Arc<Keys>, verb: Verb) -> Self {
+        Self::Lock(LockOp { keys, by: Arc::from(""), verb })
     }
 
     /// The operation on a lock, if it is one.
@@ -138,7 +168,7 @@ impl Op {
     /// Whether the operation may wait for a reconnect: only what gives back may, everything else dies with its round.
     #[must_use]
     pub const fn survives_reconnect(&self) -> bool {
-        matches!(self.verb(), Some(Verb::Release { .. } | Verb::Leave { .. }))
+        matches!(self.verb(), Some(Verb::Release { .. } | Verb::Leave { .. } | Verb::EndAttempt { .. }))
     }
 
     /// Whether an answer counts whenever it comes, until the operation's deadline: a hold counts an extension from its sending.
@@ -164,18 +194,21 @@ impl Op {
             Verb::Heal { .. } => (None, false),
             _ => return None,
         };
-        let verb = Verb::Release { leave, single_server };
+        let verb = match keys.kind() {
+            Kind::Exclusive => Verb::Release { leave, single_server },
+            Kind::Job => Verb::EndAttempt { ending: Ending::GivenBack, fence: 0, leave },
+        };
         Some(Self::Lock(LockOp { keys: Arc::clone(keys), by: Arc::clone(by), verb }))
     }
 
     /// Whether this operation takes back something that `undo` takes back: the same value, or the same place in the queue.
     pub(crate) fn takes_back(&self, undo: &Self) -> bool {
-        let (Self::Lock(ours), Self::Lock(LockOp { keys, by: value, verb: Verb::Release { leave: place, .. } })) = (self, undo)
-        else {
-            return false;
-        };
+        let (Self::Lock(ours), Self::Lock(LockOp { keys, by: value, verb })) = (self, undo) else { return false };
+        let (Verb::Release { leave: place, .. } | Verb::EndAttempt { leave: place, .. }) = verb else { return false };
         let takes_back = match &ours.verb {
-            Verb::Release { leave, .. } => ours.by == *value || leave.is_some() && leave == place,
+            Verb::Release { leave, .. } | Verb::EndAttempt { leave, .. } => {
+                ours.by == *value || leave.is_some() && leave == place
+            }
             Verb::Leave { .. } => place.as_ref() == Some(&ours.by),
             _ => false,
         };
@@ -192,7 +225,10 @@ impl Op {
                 Verb::Extend { .. } => "extend",
                 Verb::Heal { .. } => "heal",
                 Verb::Release { .. } | Verb::Leave { .. } => "release",
+                Verb::EndAttempt { .. } => "end",
+                Verb::Reset => "reset",
                 Verb::Inspect => "inspect",
+                Verb::JobStatus => "status",
             },
             Self::Greet { .. } => "greet",
             Self::Examine => "examine",
@@ -211,7 +247,7 @@ impl Op {
     #[must_use]
     pub const fn owner(&self) -> Option<&Arc<str>> {
         match self {
-            Self::Lock(LockOp { verb: Verb::Inspect, .. }) => None,
+            Self::Lock(LockOp { verb, .. }) if verb.is_nobodys() => None,
             Self::Lock(op) => Some(&op.by),
             Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::error::Remaining;
 use crate::op::holder;
+use crate::op::job::{AttemptNumber, JobEnd, JobRecord};
 
 /// What the server decided, with what belongs to that. What somebody else may have written (a holder, what was found, a quorum) is
 /// shown up to its first [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
@@ -51,6 +52,17 @@ pub enum Verdict {
         /// How long the key remains.
         remaining: Remaining,
     },
+    /// Acquire: the job is done or dead, and no attempt begins.
+    Over(Box<JobEnd>),
+    /// Acquire: the job's next attempt may not begin yet.
+    Later {
+        /// When it may.
+        left: Duration,
+        /// Why the last attempt failed.
+        error: String,
+    },
+    /// Status: this is what the job's record says.
+    Recorded(Box<JobRecord>),
     /// Examine: this is what the server is.
     Described(Box<ServerFacts>),
     /// Probe: these rights are missing, a line for each.
@@ -91,13 +103,15 @@ pub struct Reply {
     pub repeated: bool,
     /// What there is to say of the lock's queue.
     pub queued: Queued,
+    /// The number of the attempt that begins with a vote, of a job.
+    pub attempt: Option<AttemptNumber>,
 }
 
 impl Reply {
     /// A reply.
     #[must_use]
     pub fn new(verdict: Verdict, time_us: u64, fence: u64) -> Self {
-        Self { verdict, time_us, fence, run_id: None, repeated: false, queued: Queued::Nothing }
+        Self { verdict, time_us, fence, run_id: None, repeated: false, queued: Queued::Nothing, attempt: None }
     }
 
     /// The value of the lock's key, where the reply shows one that may not be ours.

@@ -13,10 +13,19 @@ pub enum Place {
     Lock,
     /// An acquire, which takes no option of a lock.
     Acquire,
+    /// A job, which takes the options of its lock, too.
+    Job,
+    /// The begin of an attempt, which takes no option of a job.
+    Begin,
+    /// The failure of an attempt.
+    Fail,
 }
 
 /// The options of a lock in every language.
 const LOCK: [&str; 5] = ["ttl", "wait", "renew", "max_hold", "fair"];
+
+/// The options of a job in every language, besides those of its lock.
+const JOB: [&str; 3] = ["max_attempts", "retry_delay", "keep"];
 
 /// The options of a client in every language.
 const CLIENT: [&str; 10] = [
@@ -85,6 +94,17 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["ssl", "tls"], "a server with TLS is a URL that begins with rediss://; {tls_ca} names its authority"),
 ];
 
+/// The same for a job, where they mean something else than for a lock.
+const FOREIGN_TO_JOBS: &[(&[&str], &str)] = &[
+    (
+        &["retrycount", "retries", "retry", "maxretries", "attempts", "tries"],
+        "here it is {max_attempts}: how many attempts may begin, the first one included",
+    ),
+    (&["backoff", "delay"], "here it is {retry_delay}: it doubles with each attempt that failed, up to an hour"),
+    (&["removeoncomplete", "retention", "keepresult"], "here it is {keep}: how long a job that is over is remembered"),
+    (&["jobid", "id", "key", "idempotencykey"], "leave it out: the job's name is its identity"),
+];
+
 /// The answer for the unknown option `name`: a sentence that tells its user what to write.
 ///
 /// ```
@@ -106,7 +126,8 @@ pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
     if let Some(text) = elsewhere(&asked, place, language) {
         return text;
     }
-    if let Some((_, said)) = FOREIGN.iter().find(|(words, _)| words.contains(&asked.as_str())) {
+    let known = if place == Place::Job { FOREIGN_TO_JOBS } else { &[] };
+    if let Some((_, said)) = known.iter().chain(FOREIGN).find(|(words, _)| words.contains(&asked.as_str())) {
         return Text::new(said, []);
     }
     match nearest(&asked, &options) {
@@ -123,10 +144,19 @@ fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
         Place::Lock if asked == "signal" && language == Language::Node => {
             Some(Text::new("give it to the acquire that it ends: {}", [Part::Words("lock.acquire({ signal })".into())]))
         }
-        Place::Lock => named_here(&of_client(language)).map(|name| Text::new("{} is an option of the client", [name])),
+        Place::Job if asked == "signal" && language == Language::Node => {
+            Some(Text::new("give it to what it ends: {}", [Part::Words("job.run(work, { signal })".into())]))
+        }
+        Place::Lock | Place::Job => {
+            named_here(&of_client(language)).map(|name| Text::new("{} is an option of the client", [name]))
+        }
         Place::Acquire => {
             named_here(&of_lock(language)).map(|name| Text::new("{} is an option of the lock: give it to lock()", [name]))
         }
+        Place::Begin => {
+            named_here(&of_job(language)).map(|name| Text::new("{} is an option of the job: give it to job()", [name]))
+        }
+        Place::Fail => None,
     }
 }
 
@@ -134,8 +164,10 @@ fn options(place: Place, language: Language) -> Vec<&'static str> {
     match place {
         Place::Client => [of_client(language), of_lock(language)].concat(),
         Place::Lock => of_lock(language),
-        Place::Acquire if language == Language::Node => vec!["signal"],
-        Place::Acquire => Vec::new(),
+        Place::Acquire | Place::Begin if language == Language::Node => vec!["signal"],
+        Place::Acquire | Place::Begin => Vec::new(),
+        Place::Job => of_job(language),
+        Place::Fail => vec!["retry_in"],
     }
 }
 
@@ -143,6 +175,10 @@ fn of_lock(language: Language) -> Vec<&'static str> {
     let mut options = LOCK.to_vec();
     options.extend((language == Language::Python).then_some("on_lost"));
     options
+}
+
+fn of_job(language: Language) -> Vec<&'static str> {
+    [JOB.to_vec(), of_lock(language)].concat()
 }
 
 fn of_client(language: Language) -> Vec<&'static str> {
@@ -269,6 +305,28 @@ mod tests {
         assert_eq!(said("maxTtlMs", Place::Lock, Language::Node), "maxTtlMs is an option of the client");
         assert_eq!(said("ttlMs", Place::Acquire, Language::Node), "ttlMs is an option of the lock: give it to lock()");
         assert!(said("signal", Place::Lock, Language::Node).contains("lock.acquire({ signal })"));
+    }
+
+    #[test]
+    fn an_unknown_option_of_a_job_is_answered_with_those_of_a_job() {
+        for (name, place, answer) in [
+            ("retries", Place::Job, "here it is maxAttempts"),
+            ("retryDelay", Place::Job, "did you mean retryDelayMs?"),
+            ("backoff", Place::Job, "here it is retryDelayMs"),
+            ("maxAttempt", Place::Job, "did you mean maxAttempts?"),
+            ("ttl", Place::Job, "did you mean ttlMs?"),
+            ("retention", Place::Job, "here it is keepMs"),
+            ("timeout", Place::Job, "is ttlMs here"),
+            ("signal", Place::Job, "job.run(work, { signal })"),
+            ("prefix", Place::Job, "prefix is an option of the client"),
+            ("maxAttempts", Place::Begin, "maxAttempts is an option of the job: give it to job()"),
+            ("ttlMs", Place::Begin, "ttlMs is an option of the job"),
+            ("retryIn", Place::Fail, "did you mean retryInMs?"),
+            ("colour", Place::Fail, "there are retryInMs"),
+        ] {
+            let said = said(name, place, Language::Node);
+            assert!(said.contains(answer), "{name}: {said}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The acquire loop: rounds until the lock is granted, the wait is over, or trying makes no sense.
 
+mod told;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Holder, Remaining};
 use crate::event::EventKind;
 use crate::mutant::mutant;
+use crate::op::holder::KEPT;
+use crate::op::job::JobEnd;
 use crate::op::{Answer, Verb, Verdict};
 use crate::options::{Wait, wire_millis};
 use crate::protocol::ballot::{Late, Standing};
@@ -28,8 +32,9 @@ pub(super) enum Decision {
     Pending,
     /// The round grants the lock with this fence.
     Granted(Round, u64),
-    /// The acquire has ended: the lock is busy and one attempt was all that the caller wanted, or the acquire failed for good.
-    Ended(Result<(), Error>),
+    /// The acquire has ended: the lock is busy and one attempt was all that the caller wanted, or the job is over, or the acquire
+    /// failed for good.
+    Ended(Result<Option<JobEnd>, Error>),
 }
 
 /// The state of the loop.
@@ -183,6 +188,7 @@ impl Acquiring {
                 fair: recipe.options.fair,
                 place,
                 quorum_config: recipe.quorum_config,
+                job: recipe.job,
             };
             let request = Request::new(recipe.op(Arc::clone(&owner), verb), deadline);
             context.out.push(Command::Send { server, tag, request });
@@ -245,6 +251,7 @@ impl Acquiring {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
+                round.attempt = reply.attempt;
                 let (standing, late) = round.ballot.cast(server, reply.fence);
                 match (late, round.ballot.fence()) {
                     (Late::Release, _) => context.out.push(round.release(recipe, server, now)),
@@ -336,19 +343,29 @@ impl Acquiring {
         if let Some(error) = tally.final_error(recipe) {
             return self.failed(error, now, context);
         }
+        if let Some(end) = tally.end {
+            self.abandon(now, context);
+            return Decision::Ended(Ok(Some(end)));
+        }
         let slot = self.waiting.slot();
-        if let Some((holder, by_majority)) = tally.holder {
+        // Until the next attempt of a job may begin, its lock counts as one that is kept after its release.
+        let kept = tally.later.as_ref().map(|(left, _)| Holder { owner: KEPT.to_owned(), remaining: Remaining::For(*left) });
+        if let Some((holder, by_majority)) = tally.holder.or_else(|| kept.map(|kept| (kept, true))) {
             slot.inspect(|slot| slot.end_outage());
             self.outage.end();
             self.emit_busy(&holder, now, context);
             if recipe.busy_is_none {
-                return Decision::Ended(Ok(()));
+                return Decision::Ended(Ok(None));
             }
             let rank = round.ranks.iter().flatten().min().copied();
             self.emit_queued(rank, context);
             if now >= self.deadline {
                 self.abandon(now, context);
-                let error = Error::acquire_timeout(recipe.name(), now.since(self.started), holder, rank);
+                let waited = now.since(self.started);
+                let error = match tally.later {
+                    Some((left, error)) => Error::not_due(recipe.name(), waited, left, &error),
+                    None => Error::acquire_timeout(recipe.name(), waited, holder, rank),
+                };
                 return Decision::Ended(Err(error));
             }
             let found = Found { holder: &holder, by_majority, shows_foreign: tally.shows_foreign, rank };
@@ -369,28 +386,6 @@ impl Acquiring {
         self.give_up(now, context);
         self.quit(LeaveReason::Failed, context);
         Decision::Ended(Err(error))
-    }
-
-    fn emit_busy(&mut self, holder: &Holder, now: Tick, context: &mut Context<'_>) {
-        let took = Some(now.since(self.started));
-        context.emit(EventKind::Busy, |event| (event.rival, event.took) = (Some(holder.owner.clone()), took));
-        if holder.remaining == Remaining::Forever && !self.warned {
-            self.warned = true;
-            context.emit(EventKind::Warning, |event| {
-                event.rival = Some(holder.owner.clone());
-                event.message =
-                    Some("the holder's key has no expiry: if its process died, only deleting the key frees the lock".to_owned());
-            });
-        }
-    }
-
-    /// Emits once that the acquire waits in the queue, and asks the actor to listen for releases.
-    fn emit_queued(&mut self, rank: Option<u64>, context: &mut Context<'_>) {
-        if rank.is_some() && !self.queued_emitted {
-            self.queued_emitted = true;
-            context.emit(EventKind::Queued, |event| event.rank = rank);
-            context.out.push(Command::Listen);
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One acquisition, from the first attempt to the last undone vote.
 
+mod giving_back;
 mod late;
 
 use crate::op::{Answer, Queued, Reply};
@@ -15,11 +16,11 @@ use crate::protocol::context::Context;
 use crate::protocol::ending;
 use crate::protocol::hold::Hold;
 use crate::protocol::jump::Jump;
-use crate::protocol::releasing::{Caller, Releasing, nothing_to_do};
+use crate::protocol::releasing::Releasing;
 use crate::protocol::removal::Removal;
 use crate::protocol::state::State;
 use crate::protocol::witness::Witness;
-use crate::protocol::{Amount, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
+use crate::protocol::{Amount, Answered, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
 use crate::wait::{Seat, Slot};
 
 /// The state machine of one acquisition.
@@ -115,7 +116,10 @@ impl Acquisition {
             }
             Input::Cancel => self.cancel(&recipe, false, now.tick, out),
             Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
-            Input::Release(call, manner) => self.release(&recipe, call, manner, now.tick, out),
+            Input::Release(call, manner) => self.release(&recipe, (call, manner), None, now.tick, out),
+            Input::EndAttempt(call, ending) => {
+                self.release(&recipe, (call, Manner::EndOfAttempt), Some(ending), now.tick, out);
+            }
             Input::HandOver(call) => self.hand_over(&recipe, call, now.tick, out),
             Input::Abandon => self.abandon(&recipe, out),
             Input::Close => self.close(&recipe, now.tick, out),
@@ -214,14 +218,21 @@ impl Acquisition {
                     event.took = Some(now.since(woken));
                     out.push(Command::Emit(event));
                 }
-                out.push(Command::Acquired(Ok(Some(Grant { owner: Arc::clone(hold.owner()), fence }))));
+                out.extend(ending::other_terms(recipe, &hold).map(Command::Emit));
+                let grant = Grant { owner: Arc::clone(hold.owner()), fence, attempt: hold.round.attempt };
+                out.push(Command::Acquired(Ok(Answered::Granted(grant))));
                 self.state = State::Held(hold);
             }
             Decision::Ended(result) => {
                 let waited = now.since(acquiring.started);
-                out.extend(result.as_ref().err().map(|error| Command::Emit(ending::failed(recipe, error, waited))));
+                let event = match &result {
+                    Err(error) => Some(ending::failed(recipe, error, waited)),
+                    Ok(Some(end)) => Some(ending::over(recipe, end, waited)),
+                    Ok(None) => None,
+                };
+                out.extend(event.map(Command::Emit));
                 self.state = State::Ended;
-                out.push(Command::Acquired(result.map(|()| None)));
+                out.push(Command::Acquired(result.map(|end| end.map_or(Answered::Busy, Answered::Over))));
             }
         }
     }
@@ -324,52 +335,6 @@ impl Acquisition {
         }
         self.check_validity(recipe, now, out);
         self.lose(recipe, Some(Loss::new(LossReason::Closed, Duration::ZERO)), out);
-        self.leave(recipe, None, false, now, out);
-    }
-
-    fn release(&mut self, recipe: &Recipe, call: CallId, manner: Manner, now: Tick, out: &mut Vec<Command>) {
-        self.check_validity(recipe, now, out);
-        let timeout = if manner == Manner::Explicit { recipe.unavailable_after } else { recipe.response_timeout };
-        let caller = Caller { call, manner, gives_up: now.after(timeout) };
-        let explicit = manner == Manner::Explicit;
-        match &mut self.state {
-            State::Held(_) | State::Lost(..) => {
-                let caller = (manner != Manner::Background).then_some(caller);
-                self.leave(recipe, caller, explicit, now, out);
-            }
-            // No caller waits for the outcome.
-            _ if manner == Manner::Background => (),
-            // A release tried again after an unknown outcome, or the end of a body whose client was closed.
-            State::Releasing(releasing) if releasing.caller.is_none() && (explicit || !releasing.explicit) => {
-                releasing.caller = Some(caller);
-                releasing.explicit |= explicit;
-            }
-            State::Released(released) if !released.reported && (explicit || !released.explicit) => {
-                released.reported = true;
-                out.push(Command::Released(call, released.tell(recipe, manner)));
-            }
-            _ if explicit => out.push(Command::Released(call, Err(self.state.why_not_held(recipe)))),
-            _ => out.push(Command::Released(call, Ok(nothing_to_do()))),
-        }
-    }
-
-    /// Starts to release a hold, held or lost.
-    fn leave(&mut self, recipe: &Recipe, caller: Option<Caller>, explicit: bool, now: Tick, out: &mut Vec<Command>) {
-        let (hold, loss) = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Held(hold) => (hold, None),
-            State::Lost(hold, loss) => (hold, Some(loss)),
-            other => return self.state = other,
-        };
-        let mut releasing = Releasing { hold, loss, caller, explicit };
-        self.removals.push(releasing.begin(recipe, now, out));
-        self.state = State::Releasing(releasing);
-    }
-
-    /// Ends the release when its outcome is known.
-    fn conclude(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
-        let State::Releasing(releasing) = &self.state else { return };
-        if let Some(released) = releasing.conclude(recipe, (&self.removals, &self.witness), now, out) {
-            self.state = State::Released(released);
-        }
+        self.leave(recipe, (None, false), None, now, out);
     }
 }

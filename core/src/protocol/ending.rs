@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::error::{Code, Error};
 use crate::event::{Event, EventKind};
+use crate::op::job::JobEnd;
 use crate::protocol::Recipe;
 use crate::protocol::hold::Hold;
 
@@ -24,6 +25,23 @@ pub(super) fn cancelled(recipe: &Recipe, closed: bool, waited: Duration) -> Even
     event.took = Some(waited);
     event.message = closed.then(|| "the client was closed".to_owned());
     event
+}
+
+/// The event of an acquire that found its job over, after a wait of `waited`.
+pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> Event {
+    let mut event = Event::of(if end.is_dead { EventKind::Dead } else { EventKind::Done }, &recipe.keys);
+    (event.took, event.attempt) = (Some(waited), Some(end.attempts));
+    event.rival = Some(end.by.clone()).filter(|by| !by.is_empty());
+    event.message = end.is_dead.then(|| end.text.clone());
+    event
+}
+
+/// The warning of an attempt whose job has other terms than this client names: the first client's count.
+pub(super) fn other_terms(recipe: &Recipe, hold: &Hold) -> Option<Event> {
+    let (ours, max) = (recipe.job?.max_attempts, u32::from(hold.round.attempt?.max));
+    let mut event = hold.event(recipe, EventKind::Warning);
+    event.message = Some(format!("the first client of this job allows {max} attempts, this one {ours}: the first one's count"));
+    (ours != max).then_some(event)
 }
 
 /// The event of a hold whose handle was dropped.

@@ -376,6 +376,7 @@ impl Hold {
         let mut event = Event::of(kind, &recipe.keys);
         event.owner = Some(self.round.owner.to_string());
         event.fence = Some(self.fence);
+        event.attempt = self.round.attempt.map(|attempt| attempt.number.into());
         event
     }
 }

@@ -7,6 +7,8 @@
 
 mod acquiring;
 mod acquisition;
+#[cfg(test)]
+mod attempt_tests;
 mod ballot;
 mod context;
 mod ending;
@@ -16,6 +18,7 @@ mod fence_end;
 mod heal;
 mod hold;
 mod inspection;
+mod job_status;
 mod jump;
 mod outage;
 #[cfg(test)]
@@ -37,6 +40,8 @@ use std::time::Duration;
 pub use acquisition::Acquisition;
 pub use ballot::{Ballot, Standing};
 pub use inspection::{LockInfo, inspect};
+pub use job_status::{JobState, JobStatus};
+pub(crate) use job_status::{job_reset, job_status};
 pub use jump::Jump;
 pub(crate) use jump::Jumps;
 pub use release::{Outcome, Release};
@@ -48,6 +53,7 @@ use crate::event::Event;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
 use crate::name::Keys;
+use crate::op::job::{AttemptNumber, Ending, JobEnd, Terms};
 use crate::op::{Adoption, Answer, LockOp, Op, QuorumConfig, Verb};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
@@ -102,6 +108,8 @@ pub struct Recipe {
     pub busy_is_none: bool,
     /// The hold of another process to take over.
     pub adopt: Option<Adoption>,
+    /// For a job: its terms. Each acquire begins an attempt then.
+    pub job: Option<Terms>,
     /// The signature of this process in its owner values.
     pub signature: Arc<Signature>,
     /// The time in which a server has to answer.
@@ -125,6 +133,11 @@ impl Recipe {
 
     pub(crate) fn name(&self) -> &str {
         self.keys.name()
+    }
+
+    /// The name of the local queue: waiters for a job and waiters for its lock alone don't try for each other.
+    pub(crate) fn line(&self) -> &str {
+        if self.job.is_some() { self.keys.record() } else { self.keys.lock() }
     }
 
     /// An operation on the lock.
@@ -203,6 +216,8 @@ pub enum Input {
     Extend(CallId, Amount),
     /// The holder gives the lock back.
     Release(CallId, Manner),
+    /// The holder ends its attempt of a job.
+    EndAttempt(CallId, Ending),
     /// The holder hands the lock over to another process.
     HandOver(CallId),
     /// The handle was dropped without release.
@@ -229,8 +244,28 @@ pub enum Manner {
     Explicit,
     /// By leaving a body: an unknown outcome is no error, a loss is.
     EndOfBody,
+    /// With the end of an attempt of a job: if it is noted, an earlier loss is no error.
+    EndOfAttempt,
     /// In the background: no caller waits.
     Background,
+}
+
+impl Manner {
+    /// Whether the caller asked for this by a call of its own, and waits for the outcome as long as for an acquire.
+    fn is_explicit(self) -> bool {
+        matches!(self, Self::Explicit | Self::EndOfAttempt)
+    }
+}
+
+/// The answer to an acquire that did not fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// The lock is granted.
+    Granted(Grant),
+    /// The lock is busy, and one attempt was all that the caller wanted.
+    Busy,
+    /// The job is done or dead: no attempt begins any more.
+    Over(JobEnd),
 }
 
 /// A granted lock.
@@ -240,6 +275,8 @@ pub struct Grant {
     pub owner: Arc<str>,
     /// The fencing token.
     pub fence: u64,
+    /// The number of the attempt, of a job.
+    pub attempt: Option<AttemptNumber>,
 }
 
 /// A command for the shell.
@@ -273,8 +310,8 @@ pub enum Command {
     Jumped(Jump),
     /// Emit an event.
     Emit(Event),
-    /// End the acquire: granted, busy (`None`, for an acquire with one attempt), or failed.
-    Acquired(Result<Option<Grant>, Error>),
+    /// End the acquire.
+    Acquired(Result<Answered, Error>),
     /// End an extend.
     Extended(CallId, Result<(), Error>),
     /// End a release.

@@ -9,7 +9,7 @@ use crate::name::{Keys, Kind};
 use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
-use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Tag};
+use crate::protocol::{Acquisition, Amount, Answered, Command, Input, Manner, Tag};
 use crate::wait::{LeaveReason, LocalQueues, Role, Seat};
 
 const fn ms(n: u64) -> Duration {
@@ -49,6 +49,7 @@ impl Process {
             hear_all_first: false,
             busy_is_none: one_shot,
             adopt: None,
+            job: None,
             signature: Arc::new(Signature::new(None, "h", 1)),
             response_timeout: ms(1_000),
             unavailable_after: ms(5_000),
@@ -68,7 +69,7 @@ impl Process {
                     self.rounds += u32::from(matches!(request.op.verb(), Some(Verb::Acquire { .. })));
                     self.sent = Some(tag);
                 }
-                Command::Acquired(result) => self.acquired = Some(result.map(|grant| grant.is_some())),
+                Command::Acquired(result) => self.acquired = Some(result.map(|answered| answered != Answered::Busy)),
                 Command::Extended(_, result) => self.ended = result.err().map(|error| error.code()),
                 Command::Released(_, result) => self.ended = result.err().map(|error| error.code()),
                 _ => (),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
-use crate::event::EventKind;
+use crate::event::{Event, EventKind};
+use crate::op::job::Ending;
 use crate::protocol::hold::Hold;
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::removal::{Removal, Value};
@@ -20,6 +21,8 @@ pub(super) struct Releasing {
     pub(super) caller: Option<Caller>,
     /// Whether an explicit release was asked for: then the end of the body has nothing more to do.
     pub(super) explicit: bool,
+    /// How the attempt ends, of a job.
+    pub(super) ending: Option<Ending>,
 }
 
 /// The caller that waits for the outcome of a release, and its time limit.
@@ -47,7 +50,8 @@ impl Releasing {
         let hold = &mut self.hold;
         let not_held = || Error::not_held(recipe.name(), "it is being released");
         out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
-        let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None };
+        let ends = self.ending.clone().map(|ending| (ending, hold.fence));
+        let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None, ends };
         let until = Some(hold.validity_end);
         let mut removal = Removal::begin(recipe, value, now, until, hold.kept_until(), |server| hold.concern(server, now), out);
         removal.await_writes(recipe, |server| hold.is_writing(server), now);
@@ -91,6 +95,7 @@ impl Releasing {
         event.message = release.sentence();
         event.took = Some(if kind == EventKind::Race { release.overrun } else { now.since(self.hold.granted) });
         out.push(Command::Emit(event));
+        out.extend(self.end_of_attempt(recipe, release.outcome, now).map(Command::Emit));
         let released = Released { release, loss: self.loss.clone(), reported: self.caller.is_some(), explicit: self.explicit };
         if let Some(caller) = self.caller {
             out.push(Command::Released(caller.call, released.tell(recipe, caller.manner)));
@@ -98,10 +103,24 @@ impl Releasing {
         Some(released)
     }
 
+    /// The event of an attempt whose end is noted.
+    fn end_of_attempt(&self, recipe: &Recipe, outcome: Outcome, now: Tick) -> Option<Event> {
+        let is_last = self.hold.round.attempt.is_some_and(|attempt| attempt.number >= attempt.max);
+        let (kind, message) = match self.ending.as_ref().filter(|_| outcome == Outcome::Released)? {
+            Ending::Done { .. } => (EventKind::Done, None),
+            Ending::Failed { error, .. } if is_last => (EventKind::Dead, Some(error)),
+            Ending::Failed { error, .. } => (EventKind::Retry, Some(error)),
+            Ending::GivenBack => return None,
+        };
+        let mut event = self.hold.event(recipe, kind);
+        (event.message, event.took) = (message.map(|error| error.to_string()), Some(now.since(self.hold.granted)));
+        Some(event)
+    }
+
     /// Answers the caller of a release, which has waited long enough for the outcome. The release goes on in the background.
     pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, removals: &[Removal], out: &mut Vec<Command>) {
         let result = match (caller.manner, &self.loss) {
-            (Manner::Explicit, _) => {
+            (Manner::Explicit | Manner::EndOfAttempt, _) => {
                 let errors = self.removal(removals).map(|removal| removal.errors(recipe)).unwrap_or_default();
                 Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), errors))
             }
@@ -124,7 +143,8 @@ impl Released {
     pub(super) fn tell(&self, recipe: &Recipe, manner: Manner) -> Result<Release, Error> {
         let release = self.release.clone();
         let loss = self.loss.as_ref();
-        if manner == Manner::Explicit || (loss.is_none() && release.outcome == Outcome::Released) {
+        let is_ours = release.outcome == Outcome::Released;
+        if manner == Manner::Explicit || is_ours && (loss.is_none() || manner == Manner::EndOfAttempt) {
             return Ok(release);
         }
         let found = if release.outcome == Outcome::Taken { LossReason::Taken } else { LossReason::Missing };

@@ -7,7 +7,8 @@ use crate::clock::Tick;
 use crate::error::ServerError;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
-use crate::op::{Answer, Failure, FailureKind, Queued, Reply, Verdict};
+use crate::op::job::Ending;
+use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verb, Verdict};
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, leave, release};
 use crate::server::Request;
@@ -49,6 +50,8 @@ pub(super) struct Value {
     pub(super) owner: Arc<str>,
     /// The waiter that leaves the queues with it.
     pub(super) leaves: Option<Arc<str>>,
+    /// How the attempt ends that has this value, and its fence, of a job.
+    pub(super) ends: Option<(Ending, u64)>,
 }
 
 /// One value being deleted on N servers, until all answered or `deadline`.
@@ -57,6 +60,7 @@ pub(super) struct Removal {
     pub(super) round: u32,
     owner: Arc<str>,
     pub(super) leaves: Option<Arc<str>>,
+    ends: Option<(Ending, u64)>,
     quorum: Quorum,
     /// Whether this is the undo of a round, not the release of a hold.
     undoes: bool,
@@ -91,6 +95,7 @@ impl Removal {
             round: value.round,
             owner: value.owner,
             leaves: value.leaves,
+            ends: value.ends,
             quorum: recipe.quorum(),
             undoes: validity_end.is_none(),
             within_validity: validity_end.is_none_or(|end| now < end),
@@ -119,6 +124,10 @@ impl Removal {
     /// Moves the deadline: a key that was written until now expires after its ttl.
     fn prolong(&mut self, recipe: &Recipe, now: Tick) {
         self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+        if self.ends.is_some() {
+            // The end of an attempt is noted also when the key has expired. Its caller hears before that there was no answer.
+            self.deadline = self.deadline.max(now.after(recipe.unavailable_after + recipe.response_timeout));
+        }
         self.prolong_place(now);
     }
 
@@ -143,12 +152,20 @@ impl Removal {
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
         self.servers[server] = Progress::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
-        let op = release(recipe, Arc::clone(&self.owner), self.leaves.clone());
+        let op = self.request(recipe);
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         // A request without a connection fails by then with the reason, before its caller gives up or another request takes
         // another way.
         let heard_by = now.after(recipe.response_timeout.min(recipe.unavailable_after / 2));
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(heard_by)) });
+    }
+
+    fn request(&self, recipe: &Recipe) -> Op {
+        let (owner, leave) = (Arc::clone(&self.owner), self.leaves.clone());
+        match &self.ends {
+            Some((ending, fence)) => recipe.op(owner, Verb::EndAttempt { ending: ending.clone(), fence: *fence, leave }),
+            None => release(recipe, owner, leave),
+        }
     }
 
     /// Notes the servers on which an acquire or a heal of the value is under way. Its answer may never arrive, because the loop
@@ -221,7 +238,8 @@ impl Removal {
             // The request may have come before the write. Or the answer to the write was read late, and another program has taken
             // the key away.
             Ok(_) if late => Progress::Again { at: now, unsure },
-            Ok(reply) if (unsure || reply.repeated) && self.within_validity => Progress::Deleted,
+            // That the work is done is noted by the first request that says so, and by a repeated one again.
+            Ok(reply) if (unsure || reply.repeated) && self.within_validity && !self.is_done() => Progress::Deleted,
             // The key has a value that is no lock, and has no holder.
             Ok(Reply { verdict: Verdict::Conflict { .. }, .. }) => Progress::Taken(None),
             Ok(reply) => reply.rival().map_or(Progress::Gone, |rival| Progress::Taken(Some(rival.to_owned()))),
@@ -230,6 +248,10 @@ impl Removal {
                 Progress::Again { at: now.after(RETRY), unsure: unsure || failure.maybe_applied }
             }
         };
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self.ends, Some((Ending::Done { .. }, _)))
     }
 
     /// Sends the requests that are due.

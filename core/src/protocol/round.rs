@@ -1,7 +1,9 @@
 //! Round: one round of an acquire over all servers, with its requests and its answers.
 
+use crate::op::job::{AttemptNumber, Ending, JobEnd};
 use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict, holder};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::deadline::Deadline;
@@ -23,6 +25,10 @@ pub(super) enum Refusal {
     Conflict(String),
     Mismatch(String),
     Failed(Failure),
+    /// The job is done or dead.
+    Over(JobEnd),
+    /// The job's next attempt may begin after this time. With the last error.
+    Later(Duration, String),
 }
 
 /// One round over all servers.
@@ -42,6 +48,8 @@ pub(super) struct Round {
     /// Whether a vote moves our slot to the tail, for other waiters of this process.
     pub(super) stays: bool,
     pub(super) refusals: Vec<Option<Refusal>>,
+    /// The number of the attempt that a vote begins, of a job.
+    pub(super) attempt: Option<AttemptNumber>,
     /// The run ids of the servers.
     pub(super) run_ids: Vec<Option<Arc<str>>>,
     deadline: Deadline,
@@ -64,6 +72,7 @@ impl Round {
             lineups: Vec::new(),
             stays,
             refusals: vec![None; servers],
+            attempt: None,
             run_ids: vec![None; servers],
             deadline: Deadline::until(now.after(recipe.response_timeout)),
             silent_since: now,
@@ -121,6 +130,8 @@ impl Round {
             }
             Ok(Reply { verdict: Verdict::Conflict { found }, .. }) => Refusal::Conflict(found),
             Ok(Reply { verdict: Verdict::Mismatch { quorum }, .. }) => Refusal::Mismatch(quorum),
+            Ok(Reply { verdict: Verdict::Over(end), .. }) => Refusal::Over(*end),
+            Ok(Reply { verdict: Verdict::Later { left, error }, .. }) => Refusal::Later(left, error),
             Ok(Reply { verdict: Verdict::Quarantine { left }, .. }) => {
                 let message = format!("is new or lost its data, votes in {} s", left.as_secs() + 1);
                 Refusal::Failed(Failure::not_applied(FailureKind::Quarantine, message))
@@ -204,7 +215,8 @@ impl Round {
             _ if leaves.is_some() => Concern::Ask,
             _ => Concern::None,
         };
-        let value = Value { round: self.number, owner: Arc::clone(&self.owner), leaves: leaves.clone() };
+        let ends = recipe.job.map(|_| (Ending::GivenBack, 0));
+        let value = Value { round: self.number, owner: Arc::clone(&self.owner), leaves: leaves.clone(), ends };
         let mut removal = Removal::begin(recipe, value, now, None, now, concern, out);
         removal.await_writes(recipe, |server| self.ballot.is_pending(server), now);
         removals.push(removal);

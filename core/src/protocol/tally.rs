@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::error::quoted::quoted;
 use crate::error::{Error, Holder, Loss, LossReason, ServerError};
 use crate::op::FailureKind;
+use crate::op::job::JobEnd;
 use crate::protocol::Recipe;
 use crate::protocol::round::{Refusal, Round};
 use crate::wait::is_foreign;
@@ -30,6 +31,10 @@ pub(super) struct Tally {
     /// Whether any of the answers shows a holder of another library.
     pub(super) shows_foreign: bool,
     pub(super) failures: Vec<ServerError>,
+    /// The end of the job, if it is over.
+    pub(super) end: Option<JobEnd>,
+    /// When the job's next attempt may begin, if not yet, and the last error.
+    pub(super) later: Option<(Duration, String)>,
 }
 
 impl Tally {
@@ -47,6 +52,14 @@ impl Tally {
                     tally.answered += 1;
                     tally.shows_foreign |= is_foreign(&holder.owner);
                     holders.push(holder);
+                }
+                Some(Refusal::Over(end)) => {
+                    tally.answered += 1;
+                    tally.end = Some(end.clone());
+                }
+                Some(Refusal::Later(left, error)) => {
+                    tally.answered += 1;
+                    tally.later = Some((*left, error.clone()));
                 }
                 Some(Refusal::Gone(found)) => {
                     tally.answered += 1;

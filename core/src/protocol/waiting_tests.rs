@@ -28,6 +28,7 @@ pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
         hear_all_first: false,
         busy_is_none: false,
         adopt: None,
+        job: None,
         signature: Arc::new(Signature::new(None, "h", 1)),
         response_timeout: ms(1_000),
         unavailable_after: ms(5_000),

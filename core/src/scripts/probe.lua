@@ -1,7 +1,7 @@
 -- Tries commands, to learn which of them the user may not run.
 --
--- KEYS     lock, fence, queue, marker, of a name that no lock can have
--- ARGV     commands, their words separated by one space; K1 to K4 stand for the keys; SPUBLISH is PUBLISH before version 7
+-- KEYS     lock, fence, queue, marker, record, of a name that no lock can have
+-- ARGV     commands, their words separated by one space; K1 to K5 stand for the keys; SPUBLISH is PUBLISH before version 7
 -- returns  {'info', time (µs), 0, nil, -2}               all of them were run
 --          {'info', time, 0, 'number error', -2}         a line for each that failed; the time is 0 if that can't be told
 -- always   no lock and no marker is touched: it is for the commands to leave nothing behind

@@ -57,7 +57,7 @@ local function queue()
     end
   end
 
-  -- Whether the waiter is served before anybody else: by principle, or because it is patient for a second already.
+  -- Whether the waiter is served before anybody else: it is a fair one, or has waited for a second.
   local function is_next(entry, arrival, now)
     return string.sub(entry, 1, 1) == 'f' or now - arrival >= 1000000
   end
@@ -98,11 +98,11 @@ local function queue()
     return redis.pcall('ZCOUNT', KEYS[3], 0, '(' .. number(arrival)), arrival
   end
 
-  -- Tells a waiter what it may do; the error if that is not allowed.
-  local function tell(entry, client, kind)
+  -- Tells a waiter what it may do, and within which time (ms); the error if that is not allowed.
+  local function tell(entry, client, kind, window)
     local publish = (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and 'SPUBLISH' or 'PUBLISH'
     local waiter = string.sub(entry, 1, 1) .. string.sub(string.match(entry, '^%a:[^:]*:([^ ]*)'), 1, 1024)
-    local told = redis.pcall(publish, '~lt:wake:' .. client, kind .. ' ' .. CLAIM .. ' ' .. waiter .. ' ' .. KEYS[1])
+    local told = redis.pcall(publish, '~lt:wake:' .. client, kind .. ' ' .. window .. ' ' .. waiter .. ' ' .. KEYS[1])
     -- An error may repeat the channel, and so a name that anybody may have written.
     return type(told) == 'table' and string.sub(told.err, 1, 1024) or nil
   end
@@ -124,17 +124,17 @@ local function queue()
       kind = 'claim'
       redis.pcall('SET', KEYS[1], 'claim ' .. head, 'PX', CLAIM)
     end
-    local untold = tell(head, client, kind)
+    local untold = tell(head, client, kind, CLAIM)
     local second, other
     if not alone then
       second, other = first(now)
     end
     if second then
-      untold = untold or tell(second, other, 'next')
+      untold = untold or tell(second, other, 'next', CLAIM)
     end
     return untold
   end
 
-  return first, is_next, line_up, wake
+  return first, is_next, line_up, wake, tell
 end
 

@@ -180,7 +180,15 @@ mod tests {
         let op = Op::Lock(LockOp {
             keys,
             by: owner.into(),
-            verb: Verb::Acquire { ttl_ms: 60_000, proposal: 0, adopt: None, fair: false, place: None, quorum_config: None },
+            verb: Verb::Acquire {
+                ttl_ms: 60_000,
+                proposal: 0,
+                adopt: None,
+                fair: false,
+                place: None,
+                quorum_config: None,
+                job: None,
+            },
         });
         let (sender, receiver) = mpsc::channel();
         server.submit(Request::new(op, deadline), Completion::new(move |answer| sender.send(answer).unwrap()));

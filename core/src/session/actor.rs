@@ -17,10 +17,10 @@ use crate::error::{Error, Loss, LossReason};
 use crate::event::callback::caught;
 use crate::event::{Event, EventKind};
 use crate::io::timers::Alarm;
-use crate::protocol::{Acquisition, CallId, Command, Grant, Input, Recipe};
+use crate::protocol::{Acquisition, Answered, CallId, Command, Input, Recipe};
 use crate::server::Completion;
 use crate::session::Session;
-use crate::session::caller::{Acquirer, Caller};
+use crate::session::caller::{Acquired, Acquirer, Caller};
 use crate::sync::Mutex;
 use crate::wait::Seat;
 
@@ -72,7 +72,7 @@ impl LockActor {
             // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
             let adopts = recipe.adopt.is_some();
             let seat = |seat: Seat| if adopts { seat.may_try() } else { seat };
-            session.join_queue(recipe.keys.lock(), id, recipe.options.fair, |given| new(Some(seat(given))))
+            session.join_queue(recipe.line(), id, recipe.options.fair, |given| new(Some(seat(given))))
         } else {
             let actor = new(None);
             session.registry.insert(id, &actor);
@@ -293,8 +293,8 @@ impl LockActor {
             Command::NotNotified(why) => self.session.warn_unpublished(&self.recipe.keys, &why),
             Command::WaitsLong { since } => self.notice_own_hold(since),
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
-            Command::Yield => self.session.let_others_try(self.recipe.keys.lock(), self.id),
-            Command::Quit(reason) => self.session.leave_queue(self.recipe.keys.lock(), self.id, reason),
+            Command::Yield => self.session.let_others_try(self.recipe.line(), self.id),
+            Command::Quit(reason) => self.session.leave_queue(self.recipe.line(), self.id, reason),
             Command::Emit(event) => {
                 self.session.emit(&event);
                 self.notice_self_wait(&event);
@@ -310,7 +310,7 @@ impl LockActor {
             }
             Command::Released(call, result) => match self.take_caller(call) {
                 Some(Caller::Release(responder)) => responder.respond(result),
-                Some(Caller::EndOfBody(responder)) => responder.respond(result.map(|_| ())),
+                Some(Caller::EndOfBody(responder) | Caller::EndOfAttempt(responder)) => responder.respond(result.map(|_| ())),
                 _ => (),
             },
             Command::HandedOver(call, result) => {
@@ -336,21 +336,25 @@ impl LockActor {
         self.state.lock().callers.remove(&call)
     }
 
-    fn acquired(self: &Arc<Self>, result: Result<Option<Grant>, Error>) {
+    fn acquired(self: &Arc<Self>, result: Result<Answered, Error>) {
         let acquirer = self.state.lock().acquirer.take();
-        if let (Ok(Some(grant)), Some(context)) = (&result, self.context) {
-            self.session.tasks.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
-        }
-        if matches!(result, Ok(Some(_))) {
+        if let Ok(Answered::Granted(grant)) = &result {
+            if let Some(context) = self.context {
+                self.session.tasks.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
+            }
             self.session.tend();
+            if self.recipe.hear_all_first {
+                self.session.has_heard_all();
+            }
         }
-        if self.recipe.hear_all_first && matches!(result, Ok(Some(_))) {
-            self.session.has_heard_all();
-        }
-        let held = result.map(|grant| grant.map(|grant| Held::new(Arc::clone(self), grant)));
+        let acquired = result.map(|answered| match answered {
+            Answered::Granted(grant) => Acquired::Held(Held::new(Arc::clone(self), grant)),
+            Answered::Busy => Acquired::Busy,
+            Answered::Over(end) => Acquired::Over(end),
+        });
         // If the caller has left, a granted hold is dropped here, and thereby released.
         if let Some(acquirer) = acquirer {
-            acquirer.respond(held);
+            acquirer.respond(acquired);
         }
     }
 }

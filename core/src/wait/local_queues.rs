@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
+use crate::name;
 use crate::wait::passed::PassedNotices;
 use crate::wait::shared_outage::SharedOutage;
 use crate::wait::{Hint, Hinted, ListenState, Role, Seat, Slot};
@@ -142,9 +143,13 @@ impl LocalQueues {
     /// The waiter that a hint names; `None` if that waiter has left.
     #[must_use]
     pub fn find(&self, hinted: &Hinted<'_>) -> Option<u64> {
-        let queue = self.queues.get(hinted.lock)?;
         let is_meant = |slot: &Slot| slot.number == hinted.number && slot.fair == hinted.fair && !mutant!(HintMissed);
-        queue.waiters.iter().find(|(_, slot)| is_meant(slot)).map(|(waiter, _)| *waiter)
+        let find = |line: &str| {
+            let waiters = &self.queues.get(line)?.waiters;
+            waiters.iter().find(|(_, slot)| is_meant(slot)).map(|(waiter, _)| *waiter)
+        };
+        // Waiters for a job stand in the same queue on the servers, and in one of their own here.
+        find(hinted.lock).or_else(|| find(&name::record_of(hinted.lock)))
     }
 
     /// Whether a notice to a waiter that has left is to be passed on to the next one: once in a claim window for each server and

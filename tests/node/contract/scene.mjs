@@ -8,13 +8,15 @@ import { Client, LockError, safeName } from 'locktender'
 
 import { certificate } from '../support/checkout.mjs'
 import { mismatch, spelled, Variables } from './matching.mjs'
-import { describe, ended, look, show } from './seen.mjs'
+import { describe, ended, look, show, statusOf } from './seen.mjs'
 
 /** How long something that is certain to happen may take. */
 const PATIENCE_MS = 20_000
 
 /** The steps that open a client, if there is none yet. */
-const USES_A_CLIENT = new Set(['open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close'])
+const USES_A_CLIENT = new Set([
+  'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset',
+])
 
 /** What a body throws that is told to. */
 class BodyError extends Error {}
@@ -107,16 +109,21 @@ export class Scene {
     if (isNew && this.#place.name === 'quorum') await client.report()
   }
 
-  #recipe(step) {
-    const { lock = {} } = step
-    return ['name' in lock ? lock.name : this.#variables.fill('$name'), options(lock)]
+  #recipe(wanted = {}) {
+    return ['name' in wanted ? wanted.name : this.#variables.fill('$name'), options(wanted)]
   }
 
   #lock(step) {
-    return this.#client(step).lock(...this.#recipe(step))
+    return this.#client(step).lock(...this.#recipe(step.lock))
   }
 
+  #job(step) {
+    return this.#client(step).job(...this.#recipe(step.job))
+  }
+
+  /** Keeps the hold; a job that is done has none. */
   #keep({ as = 'held' }, held) {
+    if (!held) return { done: true }
     this.#holds.set(as, held)
     this.#variables.set(`${as}.owner`, held.owner)
     this.#variables.set(`${as}.fence`, held.fence)
@@ -127,15 +134,17 @@ export class Scene {
     return this.#holds.get(on)
   }
 
+  /** Keeps what was acquired, or begun, unless a later step joins it. */
+  async #get(step, got) {
+    if (!step.later) return this.#keep(step, await got)
+    got.catch(() => {}) // told by join
+    this.#later.set(step.later, got)
+  }
+
   #verbs = {
     open: async (step) => void this.#client(step),
 
-    acquire: async (step) => {
-      const acquired = this.#lock(step).acquire()
-      if (!step.later) return this.#keep(step, await acquired)
-      acquired.catch(() => {}) // told by join
-      this.#later.set(step.later, acquired)
-    },
+    acquire: async (step) => await this.#get(step, this.#lock(step).acquire()),
 
     join: async (step) => this.#keep(step, await within(this.#later.get(step.of), 'the acquire goes on')),
 
@@ -157,12 +166,42 @@ export class Scene {
         return step.returns ?? null
       }
       try {
-        return { result: await this.#client(step).withLock(...this.#recipe(step), body) }
+        return { result: await this.#client(step).withLock(...this.#recipe(step.lock), body) }
       } catch (error) {
         if (error instanceof BodyError) return { error: 'BODY', lock_error: error.lockError?.code ?? null }
         throw error
       }
     },
+
+    begin: async (step) => await this.#get(step, this.#job(step).begin()),
+
+    run: async (step) => {
+      const work = async (attempt) => {
+        this.#keep(step, attempt)
+        await this.#steps(step.steps)
+        if (step.raises) throw new BodyError(step.raises)
+        return step.returns
+      }
+      try {
+        return await this.#job(step).run(work)
+      } catch (error) {
+        if (error instanceof BodyError) return { error: 'BODY', message: error.message }
+        throw error
+      }
+    },
+
+    done: async (step) => void (await this.#held(step).done(step.result)),
+
+    fail: async (step) => {
+      const options = 'retry_in_ms' in step ? [{ retryInMs: step.retry_in_ms }] : []
+      await this.#held(step).fail(step.message, ...options)
+    },
+
+    give_back: async (step) => void (await this.#held(step).giveBack()),
+
+    status: async (step) => statusOf(await this.#job(step).status()),
+
+    reset: async (step) => ({ reset: await this.#job(step).reset() }),
 
     extend: async (step) => {
       const held = this.#held(step)

@@ -12,7 +12,23 @@ export function look(held) {
     check = error.code
   }
   const { name, owner, fence } = held
-  return { name, owner, fence, remaining_ms: held.remainingMs(), valid: held.isValid(), check }
+  const seen = { name, owner, fence, remaining_ms: held.remainingMs(), valid: held.isValid(), check }
+  if (!(held instanceof locktender.Attempt)) return seen
+  return { ...seen, number: held.number, max_attempts: held.maxAttempts, is_last: held.isLast }
+}
+
+export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, remainingMs, retryInMs, lastError, result }) {
+  return {
+    state,
+    attempts,
+    max_attempts: maxAttempts,
+    worker,
+    began_ago_ms: beganAgoMs,
+    remaining_ms: remainingMs,
+    retry_in_ms: retryInMs,
+    last_error: lastError,
+    result,
+  }
 }
 
 export function show(info) {
@@ -42,6 +58,8 @@ export function describe(error) {
     rival,
     rival_fence: rivalFence,
     overrun_ms: error.overrunMs ?? 0,
+    attempts: error.attempts ?? null,
+    last_error: error.lastError ?? null,
     servers: servers.map(({ server, kind, message }) => ({ server, kind, message })),
     result,
   }

@@ -3,8 +3,8 @@
 import { tracingChannel } from 'node:diagnostics_channel'
 
 import { Redis } from 'ioredis'
-import { Client, configure, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { ClientOptions, Held, Lock, LockEvent, LockInfo, LockOptions, LossReason, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
+import { Client, configure, job, JobDeadError, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
+import type { Attempt, ClientOptions, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Lock, LockEvent, LockInfo, LockOptions, LossReason, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -58,6 +58,26 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   await tryWithLock('orders', () => undefined)
   await lock('orders').acquire()
 
+  const terms: JobOptions = { maxAttempts: 5, retryDelayMs: maybe, keepMs: 86_400_000, ttlMs: 1_000, waitMs: 0, renew: true, fair: false }
+  const mail: Job = client.job('mail:7', terms)
+  const done: JobOutcome = await mail.run(async (attempt) => ({ sent: attempt.number, last: attempt.isLast }), { signal })
+  same<[typeof done.state, typeof done.ran, typeof done.attempts, typeof done.result], ['done', boolean, number, unknown]>(true)
+  await mail.run(() => undefined)
+  const attempt: Attempt | null = await mail.begin({ signal })
+  try {
+    await attempt?.done()
+    await attempt?.done({ sent: 3 })
+    attempt satisfies Held | null
+  } catch (error) {
+    await attempt?.fail(error, { retryInMs: maybe })
+    await attempt?.giveBack()
+  }
+  const { state, maxAttempts, lastError }: JobStatus = await mail.status()
+  same<[typeof state, typeof maxAttempts, typeof lastError], [JobState, number | null, string | null]>(true)
+  same<boolean, Awaited<ReturnType<typeof mail.reset>>>(true)
+  await job('mail:7', { maxAttempts: 1 }).run((own) => own.fence)
+
+  client.on('dead', ({ attempt: number, message }) => [number satisfies number | null, message])
   client.on('lost', (event: LockEvent) => event.reason satisfies LossReason | null)
   client.once('event', ({ kind, tookMs }) => (kind === 'race' ? tookMs : null))
   const reports: ServerReport[] = await client.report()
@@ -74,6 +94,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
 
 export function errors(error: unknown): string | null {
   if (error instanceof LockLostError) return error.reason satisfies LossReason
+  if (error instanceof JobDeadError) return `${error.attempts.toFixed()} ${error.lastError}`
   if (error instanceof UnavailableError) return error.servers.map(({ server, kind, message }) => `${server} ${kind} ${message}`).join()
   return error instanceof LockError ? error.lockName : null
 }
@@ -87,6 +108,10 @@ export async function refused(client: Client, held: Held, ran: Ran<number>): Pro
   client.lock('orders', { prefix: 'p:' })
   // @ts-expect-error an unknown option of a client
   new Client({ ttl: 5 })
+  // @ts-expect-error an option of a job
+  client.lock('orders', { maxAttempts: 5 })
+  // @ts-expect-error no work
+  await client.job('mail:7').run({ signal: held.signal })
   // @ts-expect-error no name
   client.lock()
   // @ts-expect-error no body

@@ -32,8 +32,11 @@ class Place(NamedTuple):
 
 def names(at: Any) -> list[Any]:
     """The places of a case's `at`."""
+    chosen = os.environ.get("LOCKTENDER_CONTRACT_PLACES", "memory,redis,quorum").split(",")
     if at == "any":
-        return os.environ.get("LOCKTENDER_CONTRACT_PLACES", "memory,redis,quorum").split(",")
+        return chosen
+    if at == "one_server":
+        return [name for name in chosen if name != "quorum"]
     return [at]
 
 

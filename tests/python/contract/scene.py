@@ -14,7 +14,7 @@ from support.checkout import certificate
 
 from .matching import Variables, mismatch
 from .place import Place
-from .seen import describe, ended, look, show
+from .seen import describe, ended, look, outcome, show, status
 
 # How long something that is certain to happen may take, in seconds.
 PATIENCE = 20.0
@@ -39,6 +39,15 @@ def options(wanted: dict[str, Any]) -> dict[str, Any]:
     spelled = {key.removesuffix("_ms"): convert(value) if key.endswith("_ms") else value for key, value in wanted.items()}
     spelled.pop("name", None)
     return spelled
+
+
+def driven(coroutine: Any) -> Any:
+    """The result of a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it suspends")
 
 
 class Scene:
@@ -115,7 +124,13 @@ class Scene:
         wanted = step.get("lock", {})
         return self._client(step).lock(wanted.get("name", self._variables.fill("$name")), **options(wanted))
 
+    def _job(self, step: dict[str, Any]) -> Any:
+        wanted = step.get("job", {})
+        return self._client(step).job(wanted.get("name", self._variables.fill("$name")), **options(wanted))
+
     def _keep(self, step: dict[str, Any], held: Any) -> dict[str, Any]:
+        if held is None:
+            return {"done": True}
         name = step.get("as", "held")
         self._holds[name] = held
         self._variables.set(f"{name}.owner", held.owner)
@@ -129,15 +144,51 @@ class Scene:
         self._client(step)
 
     async def _do_acquire(self, step: dict[str, Any]) -> dict[str, Any] | None:
-        lock = self._lock(step)
+        return await self._begin(step, self._lock(step), "acquire")
+
+    async def _begin(self, step: dict[str, Any], of: Any, verb: str) -> dict[str, Any] | None:
         if "later" not in step:
-            return self._keep(step, await self._done(lock, "acquire"))
+            return self._keep(step, await self._done(of, verb))
         if self._asynchronous:
-            self._later[step["later"]] = asyncio.ensure_future(self._done(lock, "acquire"))
+            self._later[step["later"]] = asyncio.ensure_future(self._done(of, verb))
             await asyncio.sleep(0)
         else:
-            self._later[step["later"]] = self._threads.submit(lock.acquire)
+            self._later[step["later"]] = self._threads.submit(getattr(of, verb))
         return None
+
+    async def _do_begin(self, step: dict[str, Any]) -> dict[str, Any] | None:
+        return await self._begin(step, self._job(step), "begin")
+
+    async def _do_run(self, step: dict[str, Any]) -> dict[str, Any]:
+        job = self._job(step)
+        try:
+            if self._asynchronous:
+                return outcome(await job.run_async(self._work, step))
+            return outcome(job.run(lambda attempt: driven(self._work(attempt, step))))
+        except BodyError as error:
+            return {"error": "BODY", "message": str(error)}
+
+    async def _work(self, attempt: Any, step: dict[str, Any]) -> Any:
+        self._keep(step, attempt)
+        await self._steps(step["steps"])
+        if error := step.get("raises"):
+            raise BodyError(error)
+        return step.get("returns")
+
+    async def _do_done(self, step: dict[str, Any]) -> None:
+        await self._done(self._held(step), "done", step["result"])
+
+    async def _do_fail(self, step: dict[str, Any]) -> None:
+        await self._done(self._held(step), "fail", step["message"], **options({key: step[key] for key in step.keys() & {"retry_in_ms"}}))
+
+    async def _do_give_back(self, step: dict[str, Any]) -> None:
+        await self._done(self._held(step), "give_back")
+
+    async def _do_status(self, step: dict[str, Any]) -> dict[str, Any]:
+        return status(await self._done(self._job(step), "status"))
+
+    async def _do_reset(self, step: dict[str, Any]) -> dict[str, Any]:
+        return {"reset": await self._done(self._job(step), "reset")}
 
     async def _do_join(self, step: dict[str, Any]) -> dict[str, Any]:
         later = self._later[step["of"]]

@@ -14,7 +14,9 @@ def look(held: Any) -> dict[str, Any]:
         check = held.check()
     except LockError as error:
         check = error.code
+    numbers = {name: getattr(held, name) for name in ("number", "max_attempts", "is_last") if hasattr(held, name)}
     return {
+        **numbers,
         "name": held.name,
         "owner": held.owner,
         "fence": held.fence,
@@ -39,6 +41,17 @@ def show(info: Any) -> dict[str, Any]:
     }
 
 
+def outcome(outcome: Any) -> dict[str, Any]:
+    return {name: getattr(outcome, name) for name in ("state", "ran", "result", "attempts")}
+
+
+def status(status: Any) -> dict[str, Any]:
+    seen = {name: getattr(status, name) for name in ("state", "attempts", "max_attempts", "worker", "last_error", "result")}
+    for name in ("began_ago", "remaining", "retry_in"):
+        seen[f"{name}_ms"] = left(getattr(status, name), False)
+    return seen
+
+
 def ended(release: Any) -> dict[str, Any]:
     return {"outcome": release.outcome, "rival": release.rival, "rival_fence": release.rival_fence, "overrun_ms": release.overrun * 1e3}
 
@@ -47,7 +60,7 @@ def describe(error: LockError) -> dict[str, Any]:
     # The class is the code in another spelling.
     assert type(error).__name__ == error.code.title().replace("_", "") + "Error"
     seen = {"error": error.code, "message": str(error), "lock_name": error.lock_name}
-    for name in ("holder", "rank", "reason", "rival", "rival_fence", "result"):
+    for name in ("holder", "rank", "reason", "rival", "rival_fence", "result", "attempts", "last_error"):
         seen[name] = getattr(error, name, None)
     seen["holder_remaining_ms"] = left(getattr(error, "remaining", None), getattr(error, "no_expiry", False))
     seen["overrun_ms"] = getattr(error, "overrun", 0.0) * 1e3

@@ -37,6 +37,7 @@ fn recipe() -> Arc<Recipe> {
         hear_all_first: false,
         busy_is_none: true,
         adopt: None,
+        job: None,
         signature: Arc::new(Signature::new(None, "host", 1)),
         response_timeout: Duration::from_millis(200),
         unavailable_after: Duration::from_secs(5),

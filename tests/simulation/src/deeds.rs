@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktender::internals::protocol::{CallId, Command, Grant, Manner};
+use locktender::internals::protocol::{Answered, CallId, Command, Grant, Manner};
 use locktender::{Code, Error, EventKind, LossReason, Outcome, Release, Wait};
 
 use super::clock::{Instant, micros, ms};
@@ -26,7 +26,7 @@ impl World {
                 }
                 _ => (),
             },
-            Command::Acquired(result) => self.acquired(client, slot, result),
+            Command::Acquired(result) => self.acquired(client, slot, result.map(granted)),
             Command::Extended(call, result) => self.extended(client, slot, call, result),
             Command::Released(call, result) => self.released(client, slot, call, result),
             Command::HandedOver(call, result) => self.handed_over(client, slot, call, result),
@@ -249,4 +249,9 @@ fn field(ticket: &str, key: &str) -> Option<String> {
         plain.push_str(&part[2..]);
     }
     Some(plain)
+}
+
+/// The grant, if the lock was not busy. Jobs are not simulated.
+fn granted(answered: Answered) -> Option<Grant> {
+    if let Answered::Granted(grant) = answered { Some(grant) } else { None }
 }

@@ -41,7 +41,7 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
             Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
                 by: Arc::clone(&owner),
-                verb: Verb::Acquire { ttl_ms, proposal: 1, adopt, fair: false, place, quorum_config },
+                verb: Verb::Acquire { ttl_ms, proposal: 1, adopt, fair: false, place, quorum_config, job: None },
             }),
             Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::clone(&owner), verb: Verb::Confirm { fence } }),
             Op::Lock(LockOp {
@@ -108,6 +108,7 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
                     fair: mode.starts_with('f'),
                     place,
                     quorum_config: marked(text(8)),
+                    job: None,
                 },
             })
         }

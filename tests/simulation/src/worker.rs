@@ -128,6 +128,7 @@ impl World {
             hear_all_first: false,
             busy_is_none: one_shot,
             adopt,
+            job: None,
             signature: self.signature.clone(),
             response_timeout: self.plan.response_timeout,
             unavailable_after: self.plan.unavailable_after,

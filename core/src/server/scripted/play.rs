@@ -65,7 +65,7 @@ fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict) -> Reply {
 /// Removes each reason to refuse the operation, one after the other, and executes it.
 fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Reply {
     match op {
-        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, .. } }) => {
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, job, .. } }) => {
             // Without a quorum the marker has no effect.
             let op = Op::Lock(LockOp {
                 keys: Arc::clone(keys),
@@ -77,9 +77,12 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
                     fair: false,
                     place: None,
                     quorum_config: None,
+                    job: *job,
                 },
             });
-            let mut reply = insist(state, &op, env, &[&|state| state.remove(keys.lock()), &|state| state.remove(keys.fence())]);
+            let free = |state: &mut State| state.remove(keys.lock());
+            let remove = |state: &mut State| state.remove(keys.record());
+            let mut reply = insist(state, &op, env, &[&free, &|state| state.remove(keys.fence()), &remove]);
             if let Some(fence) = fence {
                 put(state, keys.fence(), fence.to_string().into(), env, machine::FENCE_KEPT_MS);
                 reply.fence = fence;
@@ -91,7 +94,11 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             let hold = |state: &mut State| put(state, keys.lock(), Arc::clone(owner), env, HELD_MS);
             insist(state, op, env, &[&hold, &|state| state.remove(keys.fence())])
         }
-        Op::Lock(LockOp { keys, verb: Verb::Inspect, .. }) => {
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::EndAttempt { .. } }) => {
+            let hold = |state: &mut State| put(state, keys.lock(), Arc::clone(owner), env, HELD_MS);
+            insist(state, op, env, &[&hold, &|state| state.remove(keys.record()), &hold])
+        }
+        Op::Lock(LockOp { keys, verb: Verb::Inspect | Verb::JobStatus, .. }) => {
             insist(state, op, env, &[&|state| state.remove(keys.lock()), &|state| state.remove(keys.fence())])
         }
         Op::Greet { quorum_config } => {
@@ -102,7 +109,9 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             machine::apply(state, op, env)
         }
         // Nothing can prevent these operations.
-        Op::Lock(LockOp { verb: Verb::Leave { .. }, .. }) | Op::Examine | Op::Probe { .. } => machine::apply(state, op, env),
+        Op::Lock(LockOp { verb: Verb::Leave { .. } | Verb::Reset, .. }) | Op::Examine | Op::Probe { .. } => {
+            machine::apply(state, op, env)
+        }
         Op::Trust { .. } => insist(state, op, env, &[&|state| state.remove(Keys::server_marker())]),
     }
 }
@@ -115,7 +124,7 @@ type Clear<'a> = &'a dyn Fn(&mut State);
 fn insist(state: &mut State, op: &Op, env: &Env<'_>, clear: &[Clear<'_>]) -> Reply {
     let mut reply = machine::apply(state, op, env);
     for clear in clear {
-        if matches!(reply.verdict, Verdict::Vote | Verdict::Ok | Verdict::Seen { .. }) {
+        if matches!(reply.verdict, Verdict::Vote | Verdict::Ok | Verdict::Seen { .. } | Verdict::Recorded(_)) {
             break;
         }
         clear(state);

@@ -18,7 +18,15 @@ fn acquire(owner: &str) -> Op {
     Op::Lock(LockOp {
         keys: keys(),
         by: owner.into(),
-        verb: Verb::Acquire { ttl_ms: 60_000, proposal: 0, adopt: None, fair: false, place: None, quorum_config: None },
+        verb: Verb::Acquire {
+            ttl_ms: 60_000,
+            proposal: 0,
+            adopt: None,
+            fair: false,
+            place: None,
+            quorum_config: None,
+            job: None,
+        },
     })
 }
 

@@ -74,7 +74,9 @@ macro_rules! files {
     };
 }
 
-files!(acquire close defaults extend foreign handover loss mistakes names options release scripted unreachable urls waiting wire);
+files!(
+    acquire close defaults extend foreign handover job loss mistakes names options release scripted unreachable urls waiting wire
+);
 
 #[test]
 fn every_file_is_played() {

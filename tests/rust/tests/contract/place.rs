@@ -52,6 +52,9 @@ impl Place {
                 let urls = literal["urls"].as_array().unwrap().iter().map(|url| url.as_str().unwrap().to_owned());
                 vec![Self { name: "urls".into(), urls: urls.collect(), ..Self::default() }]
             }
+            Value::String(name) if name == "one_server" => {
+                chosen.split(',').filter(|name| *name != "quorum").map(Self::named).collect()
+            }
             Value::String(name) if name != "any" => vec![Self::named(name)],
             _ => chosen.split(',').map(Self::named).collect(),
         }

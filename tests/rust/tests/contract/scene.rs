@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender::{Client, Error, Event, Held, Lock, LockOptions, safe_name};
+use locktender::{Attempt, Begun, Client, Error, Event, Held, Job, JobError, Lock, LockOptions, safe_name};
 use locktender_tests::{RealServer, certificate};
 use serde_json::{Value, json};
 
 use crate::matching::{Variables, mismatch};
 use crate::place::{self, Place};
-use crate::seen::{describe, look, ms, plain, show};
+use crate::seen::{describe, look, look_at, ms, outcome, plain, show, status};
 use crate::wanted::{client_options, duration, lock_settings};
 
 /// How long something that is certain to happen may take.
@@ -20,13 +20,61 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 type Kinds = Arc<Mutex<Vec<&'static str>>>;
 
+/// A hold that a case keeps.
+enum Hold {
+    Lock(Held),
+    Attempt(Attempt),
+}
+
+impl Hold {
+    fn as_body(&self) -> Body<'_> {
+        match self {
+            Self::Lock(held) => Body::Lock(held),
+            Self::Attempt(attempt) => Body::Attempt(attempt),
+        }
+    }
+}
+
+/// The hold under which the steps of a body run.
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Lock(&'a Held),
+    Attempt(&'a Attempt),
+}
+
+impl<'a> Body<'a> {
+    fn held(self) -> &'a Held {
+        match self {
+            Self::Lock(held) => held,
+            Self::Attempt(attempt) => attempt,
+        }
+    }
+
+    fn seen(self) -> Value {
+        match self {
+            Self::Lock(held) => look(held),
+            Self::Attempt(attempt) => look_at(attempt),
+        }
+    }
+}
+
+/// The result of an acquire, or of a begin: `None` if the job is done.
+type Got = Option<Hold>;
+
+fn begun(begun: Begun) -> Got {
+    if let Begun::Attempt(attempt) = begun { Some(Hold::Attempt(attempt)) } else { None }
+}
+
+/// The work of a job as a case says it: what it gives, or why it fails.
+type Work = Result<Option<String>, String>;
+
 pub struct Scene<'a> {
     place: Place,
     case: &'a Value,
     variables: Variables,
     clients: HashMap<String, (Client, Kinds)>,
-    holds: HashMap<String, Held>,
-    later: HashMap<String, Receiver<Result<Held, Error>>>,
+    holds: HashMap<String, Hold>,
+    later: HashMap<String, Receiver<Result<Got, Error>>>,
 }
 
 impl<'a> Scene<'a> {
@@ -49,7 +97,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    fn steps(&mut self, steps: &Value, body: Option<&Held>) -> Result<(), String> {
+    fn steps(&mut self, steps: &Value, body: Option<Body<'_>>) -> Result<(), String> {
         for (index, step) in steps.as_array().unwrap().iter().enumerate() {
             let began = Instant::now();
             let mut seen = self.act(step, body)?.unwrap_or_else(|error| describe(&error));
@@ -68,35 +116,66 @@ impl<'a> Scene<'a> {
     }
 
     /// Does what a step says. The outer error is a step that failed inside another.
-    fn act(&mut self, step: &Value, body: Option<&Held>) -> Result<Result<Value, Error>, String> {
+    fn act(&mut self, step: &Value, body: Option<Body<'_>>) -> Result<Result<Value, Error>, String> {
         let filled = self.variables.fill(step);
         let text = |key: &str, default: &str| filled[key].as_str().unwrap_or(default).to_owned();
         let (client, keep) = (text("client", "client"), text("as", "held"));
-        let hold = || self.holds.get(&text("on", "held")).or(body).expect("there is no such hold");
+        let found = || self.holds.get(&text("on", "held")).map(Hold::as_body).or(body).expect("there is no such hold");
+        let hold = || found().held();
+        let attempt = || match self.holds.get(&text("on", "held")) {
+            Some(Hold::Attempt(attempt)) => attempt,
+            _ => panic!("there is no such attempt"),
+        };
         Ok(match &*text("do", "") {
             "open" => self.client(&client).map(|_| json!({})),
             "acquire" if filled["later"].is_string() => self.lock(&client, &filled["lock"]).map(|lock| {
                 let (sender, receiver) = channel();
-                let _detached = lock.acquire().then(move |result| drop(sender.send(result)));
+                let _detached = lock.acquire().then(move |result| drop(sender.send(result.map(|held| Some(Hold::Lock(held))))));
                 self.later.insert(text("later", ""), receiver);
                 json!({})
             }),
             "join" => {
                 let pending = self.later.remove(&text("of", "")).expect("nothing of that name is under way");
                 let result = pending.recv_timeout(PATIENCE).map_err(|_| "the acquire goes on".to_owned())?;
-                result.map(|held| self.keep(&keep, held))
+                result.map(|got| self.keep_if_any(&keep, got))
             }
-            "acquire" => self.lock(&client, &filled["lock"]).and_then(|lock| lock.acquire_blocking()).map(|held| self.keep(&keep, held)),
+            "begin" => match self.job(&client, &filled["job"]) {
+                Ok(job) if filled["later"].is_string() => {
+                    let (sender, receiver) = channel();
+                    let _detached = job.begin().then(move |result| drop(sender.send(result.map(begun))));
+                    self.later.insert(text("later", ""), receiver);
+                    Ok(json!({}))
+                }
+                job => job.and_then(|job| job.begin_blocking()).map(|result| self.keep_if_any(&keep, begun(result))),
+            },
+            "run" => match self.job(&client, &filled["job"]) {
+                Ok(job) => self.run(&job, step, &keep)?,
+                Err(error) => Err(error),
+            },
+            "done" => attempt().done(filled["result"].to_string()).wait().map(|()| json!({})),
+            "fail" => {
+                let message = text("message", "");
+                duration(&filled, "retry_in_ms")
+                    .and_then(|retry_in| match retry_in {
+                        Some(retry_in) => attempt().fail_in(message, retry_in).wait(),
+                        None => attempt().fail(message).wait(),
+                    })
+                    .map(|()| json!({}))
+            }
+            "give_back" => attempt().give_back().wait().map(|()| json!({})),
+            "status" => self.job(&client, &filled["job"]).and_then(|job| job.status_blocking()).map(|found| status(&found)),
+            "reset" => self.job(&client, &filled["job"]).and_then(|job| job.reset_blocking()).map(|reset| json!({ "reset": reset })),
+            "acquire" => self.lock(&client, &filled["lock"]).and_then(|lock| lock.acquire_blocking()).map(|held| self.keep(&keep, Hold::Lock(held))),
             "try_acquire" => {
                 let tried = self.lock(&client, &filled["lock"]).and_then(|lock| lock.try_acquire_blocking());
-                tried.map(|held| held.map_or(json!({ "busy": true }), |held| self.keep(&keep, held)))
+                tried.map(|held| held.map_or(json!({ "busy": true }), |held| self.keep(&keep, Hold::Lock(held))))
             }
             "adopt" => {
                 let adopted = self.client(&client).and_then(|client| {
                     let or_acquire = step["or_acquire"].as_bool().unwrap_or_default();
                     client.adoption(&text("ticket", ""))?.or_acquire(or_acquire).acquire_blocking()
                 });
-                adopted.map(|held| self.keep(&keep, held))
+                adopted.map(|held| self.keep(&keep, Hold::Lock(held)))
             }
             "body" => match self.lock(&client, &filled["lock"]) {
                 Ok(lock) => self.body(&lock, step, &keep)?,
@@ -115,7 +194,7 @@ impl<'a> Scene<'a> {
                 json!({ "outcome": release.outcome.as_str(), "rival": release.rival, "rival_fence": release.rival_fence, "overrun_ms": ms(release.overrun) })
             }),
             "leave" => hold().leave().wait().map(|()| json!({})),
-            "look" => Ok(look(hold())),
+            "look" => Ok(found().seen()),
             "hand_over" => hold().hand_over().map(|ticket| {
                 self.variables.set(&keep, ticket.clone());
                 json!({ "ticket": ticket })
@@ -177,12 +256,54 @@ impl<'a> Scene<'a> {
         Ok(self.client(client)?.lock(name).settings(lock_settings(wanted)?))
     }
 
-    fn keep(&mut self, name: &str, held: Held) -> Value {
+    fn job(&mut self, client: &str, wanted: &Value) -> Result<Job, Error> {
+        let name = match &wanted["name"] {
+            Value::String(name) => name.clone(),
+            _ => self.variables.fill(&"$name".into()).as_str().unwrap().to_owned(),
+        };
+        let mut job = self.client(client)?.job(name).settings(lock_settings(wanted)?);
+        if let Some(max_attempts) = wanted["max_attempts"].as_u64() {
+            job = job.max_attempts(u32::try_from(max_attempts).unwrap());
+        }
+        if let Some(retry_delay) = duration(wanted, "retry_delay_ms")? {
+            job = job.retry_delay(retry_delay);
+        }
+        Ok(if let Some(keep) = duration(wanted, "keep_ms")? { job.keep(keep) } else { job })
+    }
+
+    fn keep_if_any(&mut self, name: &str, got: Got) -> Value {
+        got.map_or(json!({ "done": true }), |hold| self.keep(name, hold))
+    }
+
+    fn keep(&mut self, name: &str, hold: Hold) -> Value {
+        let held = hold.as_body().held();
         self.variables.set(&format!("{name}.owner"), held.owner());
         self.variables.set(&format!("{name}.fence"), held.fence());
-        let seen = look(&held);
-        self.holds.insert(name.into(), held);
+        let seen = hold.as_body().seen();
+        self.holds.insert(name.into(), hold);
         seen
+    }
+
+    /// Runs a job whose work is to play the steps.
+    fn run(&mut self, job: &Job, step: &Value, keep: &str) -> Result<Result<Value, Error>, String> {
+        let mut inside = Ok(());
+        let work = |attempt: &Attempt| -> Work {
+            self.variables.set(&format!("{keep}.owner"), attempt.owner());
+            self.variables.set(&format!("{keep}.fence"), attempt.fence());
+            inside = self.steps(&step["steps"], Some(Body::Attempt(attempt)));
+            match step["raises"].as_str() {
+                Some(error) => Err(error.to_owned()),
+                None => Ok(step.get("returns").map(Value::to_string)),
+            }
+        };
+        let result = job.run_blocking(work);
+        inside?;
+        Ok(match result {
+            Ok(found) => Ok(outcome(&found)),
+            Err(JobError::Failed(error)) => Ok(json!({ "error": "BODY", "message": error })),
+            Err(JobError::Lock(error)) => Err(error),
+            Err(other) => panic!("{other}"),
+        })
     }
 
     fn body(&mut self, lock: &Lock, step: &Value, keep: &str) -> Result<Result<Value, Error>, String> {
@@ -190,7 +311,7 @@ impl<'a> Scene<'a> {
         let result = lock.with_blocking(|held| {
             self.variables.set(&format!("{keep}.owner"), held.owner());
             self.variables.set(&format!("{keep}.fence"), held.fence());
-            inside = self.steps(&step["steps"], Some(held));
+            inside = self.steps(&step["steps"], Some(Body::Lock(held)));
             step["returns"].clone()
         });
         inside?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktender::error::Remaining;
-use locktender::{Error, Held, LockInfo};
+use locktender::{Attempt, Error, Held, JobOutcome, JobStatus, LockInfo};
 use locktender_tests::Reply;
 use serde_json::{Value, json};
 
@@ -15,6 +15,32 @@ pub fn look(held: &Held) -> Value {
     json!({
         "name": held.name(), "owner": held.owner(), "fence": held.fence(), "remaining_ms": ms(held.remaining()),
         "valid": held.is_valid(), "check": held.check().err().map(|error| error.code().as_str()),
+    })
+}
+
+pub fn look_at(attempt: &Attempt) -> Value {
+    let mut seen = look(attempt);
+    (seen["number"], seen["max_attempts"]) = (attempt.number().into(), attempt.max_attempts().into());
+    seen["is_last"] = attempt.is_last().into();
+    seen
+}
+
+/// The result of a job: JSON text.
+fn result(text: Option<&String>) -> Value {
+    text.map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
+}
+
+pub fn outcome(outcome: &JobOutcome) -> Value {
+    json!({
+        "state": outcome.state.as_str(), "ran": outcome.ran, "result": result(outcome.result.as_ref()), "attempts": outcome.attempts,
+    })
+}
+
+pub fn status(status: &JobStatus) -> Value {
+    json!({
+        "state": status.state.as_str(), "attempts": status.attempts, "max_attempts": status.max_attempts, "worker": status.worker,
+        "began_ago_ms": status.began_ago.map(ms), "remaining_ms": status.remaining.map(ms),
+        "retry_in_ms": status.retry_in.map(ms), "last_error": status.last_error, "result": result(status.result.as_ref()),
     })
 }
 
@@ -51,6 +77,7 @@ pub fn describe(error: &Error) -> Value {
         "reason": error.loss().map(|loss| loss.reason.as_str()), "rival": error.loss().and_then(|loss| loss.rival.as_ref()),
         "rival_fence": error.loss().and_then(|loss| loss.rival_fence),
         "overrun_ms": error.loss().map(|loss| ms(loss.overrun)), "servers": servers,
+        "attempts": error.attempts(), "last_error": error.last_error(),
     })
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
+use locktender::op::job::{Ending, Terms};
 use locktender::op::{Adoption, LockOp, Op, Place, QuorumConfig, Verb};
 
 /// One thing that happens.
@@ -35,10 +36,10 @@ pub(crate) const LOCKS: &[Named] = &[("a", 3), ("{shop}:b", 1), ("ключ", 3)]
 /// Names that are each other's tag, beginning or end.
 pub(crate) const ALIKE: &[Named] = &[("x", 1), ("{x}", 1), ("{x}y", 1), ("x:~", 1), ("{x}:~lt", 1)];
 
-const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
+pub(crate) const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
 /// Far apart, so that no tolerance hides a wrong one.
 const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
-const FLEETS: [QuorumConfig; 4] = [
+pub(crate) const FLEETS: [QuorumConfig; 4] = [
     QuorumConfig { servers: 3, max_ttl_ms: 60_000 },
     QuorumConfig { servers: 5, max_ttl_ms: 60_000 },
     QuorumConfig { servers: 3, max_ttl_ms: 9_000 },
@@ -47,15 +48,11 @@ const FLEETS: [QuorumConfig; 4] = [
 ];
 
 /// Waiters of two clients, fair and barging.
-const WAITERS: [&str; 6] =
+pub(crate) const WAITERS: [&str; 6] =
     ["b:c1:1 host=a pid=1", "b:c2:7 host=b pid=2", "f:c1:2 host=a", "f:c2:8 ", "f:c2:9 pid=2 x y", "b:c1:3"];
 
 /// How long what somebody else writes may be: in letters of two bytes, so that no cut is between two of them by chance.
 const LONG: usize = 50_000;
-
-/// More than an operation drops.
-const DEAD_WAITERS: i64 = 350;
-const DEAD_CLIENTS: i64 = 25;
 
 /// The clients of the waiters.
 pub(crate) const CLIENTS: [&str; 2] = ["c1", "c2"];
@@ -64,25 +61,66 @@ pub(crate) const CLIENTS: [&str; 2] = ["c1", "c2"];
 pub(crate) struct Steps {
     rng: Rng,
     keys: Vec<Arc<Keys>>,
+    /// The same names, as those of jobs.
+    jobs: Vec<Arc<Keys>>,
 }
 
 impl Steps {
     pub(crate) fn new(seed: u64, locks: &[Named]) -> Self {
-        let keys =
-            locks.iter().map(|(name, servers)| Arc::new(Keys::new(Kind::Exclusive, "", name, *servers == 1).unwrap())).collect();
-        Self { rng: Rng::with_seed(seed), keys }
+        let keys = |kind| -> Vec<Arc<Keys>> {
+            locks.iter().map(|(name, servers)| Arc::new(Keys::new(kind, "", name, *servers == 1).unwrap())).collect()
+        };
+        Self { rng: Rng::with_seed(seed), keys: keys(Kind::Exclusive), jobs: keys(Kind::Job) }
     }
 
     /// The side keys and the lock keys of all locks but that of `step`, if it is an operation of the library.
     pub(crate) fn others(&self, step: &Step) -> Vec<&str> {
         let Step::Op(op) = step else { return Vec::new() };
-        let others = self.keys.iter().filter(|keys| Some(*keys) != op.keys());
-        others.flat_map(|keys| [keys.lock(), keys.fence(), keys.queue()]).collect()
+        let others = self.jobs.iter().filter(|keys| Some(keys.lock()) != op.keys().map(|keys| keys.lock()));
+        others.flat_map(|keys| [keys.lock(), keys.fence(), keys.queue(), keys.record()]).collect()
     }
 
     /// The next step. `now_us` is the server's time, `fences` what it has answered so far.
     pub(crate) fn next(&mut self, now_us: u64, fences: &[u64]) -> Step {
-        if self.rng.u8(..100) < 75 { Step::Op(self.op(now_us, fences)) } else { self.disturbance(now_us) }
+        match self.rng.u8(..100) {
+            0..40 => Step::Op(self.op(now_us, fences)),
+            40..80 => Step::Op(self.job_op(now_us, fences)),
+            _ => self.disturbance(now_us),
+        }
+    }
+
+    /// An operation on a job, or on the lock of one.
+    fn job_op(&mut self, now_us: u64, fences: &[u64]) -> Op {
+        let keys = self.jobs[self.rng.usize(..self.jobs.len())].clone();
+        // Mostly the same one: an attempt is ended by whoever began it.
+        let owner: Arc<str> = self.pick(&[OWNERS[0], OWNERS[0], OWNERS[0], OWNERS[1], OWNERS[2]]).into();
+        let any_fence = self.fence(now_us, fences);
+        let fence = fences.last().copied().filter(|_| self.rng.u8(..4) > 0).unwrap_or(any_fence);
+        let ttl_ms = self.pick(&TTLS);
+        let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
+        let verb = match self.rng.u8(..100) {
+            0..40 => {
+                let quorum_config = if self.rng.u8(..3) == 0 { self.quorum_config() } else { None };
+                let place = (self.rng.u8(..3) > 0).then(|| self.place(now_us));
+                let fair = place.as_ref().is_some_and(|place| place.entry.starts_with('f'));
+                let job = Some(Terms { max_attempts: self.pick(&[1, 2, 3]), keep_ms: self.pick(&TTLS) });
+                Verb::Acquire { ttl_ms, proposal: self.proposal(now_us, fences), adopt: None, fair, place, quorum_config, job }
+            }
+            40..75 => {
+                let ending = match self.rng.u8(..4) {
+                    0 => Ending::Done { result: self.pick(&["", "{\"sent\": 3}"]).into(), keep_ms: self.pick(&TTLS) },
+                    1 => Ending::GivenBack,
+                    _ => Ending::Failed { error: "it failed".into(), retry_in_ms: self.pick(&[0, 0, 2, 30_000]) },
+                };
+                Verb::EndAttempt { ending, fence, leave }
+            }
+            75..80 => Verb::Extend { ttl_ms, fence, lock_only: self.rng.bool(), timed: true },
+            80..85 => Verb::Release { leave, single_server: true },
+            85..92 => Verb::Reset,
+            _ => Verb::JobStatus,
+        };
+        let by = if matches!(verb, Verb::Reset | Verb::JobStatus) { "".into() } else { owner };
+        Op::Lock(LockOp { keys, by, verb })
     }
 
     fn op(&mut self, now_us: u64, fences: &[u64]) -> Op {
@@ -103,7 +141,15 @@ impl Steps {
                 Op::Lock(LockOp {
                     keys,
                     by: owner,
-                    verb: Verb::Acquire { ttl_ms, proposal: self.proposal(now_us, fences), adopt, fair, place, quorum_config },
+                    verb: Verb::Acquire {
+                        ttl_ms,
+                        proposal: self.proposal(now_us, fences),
+                        adopt,
+                        fair,
+                        place,
+                        quorum_config,
+                        job: None,
+                    },
                 })
             }
             35..47 => Op::Lock(LockOp { keys, by: owner, verb: Verb::Confirm { fence } }),
@@ -170,105 +216,15 @@ impl Steps {
         }
     }
 
-    /// Every operation there is on one lock, in the way of each of which somebody else has written `letters` letters.
-    pub(crate) fn in_the_way(letters: usize, now_us: u64) -> Vec<Step> {
-        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", false).unwrap());
-        let (owner, quorum_config): (Arc<str>, _) = (OWNERS[0].into(), FLEETS[0]);
-        let place = Some(Place { entry: WAITERS[0].into(), arrival: 0, stays: false });
-        let long = "é".repeat(letters);
-        let acquire = |quorum_config, place: &Option<Place>| {
-            let (keys, owner, place) = (Arc::clone(&keys), Arc::clone(&owner), place.clone());
-            Step::Op(Op::Lock(LockOp {
-                keys,
-                by: owner,
-                verb: Verb::Acquire { ttl_ms: 5_000, proposal: now_us, adopt: None, fair: false, place, quorum_config },
-            }))
-        };
-        let waiter = |entry: String, score| Step::Member(keys.queue().to_owned(), entry, score);
-        let arrival = i64::try_from(now_us).unwrap();
-        let mut steps = vec![
-            Step::Put(keys.lock().to_owned(), long.clone(), None),
-            acquire(None, &None),
-            acquire(None, &place),
-            waiter(format!("b:c1:5 {long}"), arrival - 9),
-            waiter(format!("f:c1:{} x", "7".repeat(letters)), arrival - 10),
-            Step::Op(Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::clone(&owner), verb: Verb::Confirm { fence: 1 } })),
-            Step::Op(Op::Lock(LockOp {
-                keys: Arc::clone(&keys),
-                by: Arc::clone(&owner),
-                verb: Verb::Extend { ttl_ms: 5_000, fence: 1, lock_only: false, timed: true },
-            })),
-            Step::Op(Op::Lock(LockOp {
-                keys: Arc::clone(&keys),
-                by: Arc::clone(&owner),
-                verb: Verb::Heal { ttl_ms: 5_000, fence: 1 },
-            })),
-            Step::Op(Op::inspect(Arc::clone(&keys))),
-            Step::Op(Op::Lock(LockOp {
-                keys: Arc::clone(&keys),
-                by: Arc::clone(&owner),
-                verb: Verb::Release { leave: None, single_server: true },
-            })),
-            // The first waiter of the queue is told, in full if nobody cuts it.
-            Step::Put(keys.lock().to_owned(), owner.to_string(), None),
-            Step::Op(Op::Lock(LockOp {
-                keys: Arc::clone(&keys),
-                by: Arc::clone(&owner),
-                verb: Verb::Release { leave: None, single_server: false },
-            })),
-            acquire(None, &place),
-        ];
-        let marker = format!("n={} max_ttl=60000 run=x since=0", "3".repeat(letters));
-        steps.push(Step::Put(Keys::server_marker().to_owned(), marker, None));
-        steps.extend([
-            acquire(Some(quorum_config), &None),
-            Step::Op(Op::Greet { quorum_config: Some(quorum_config) }),
-            Step::Op(Op::Trust { quorum_config }),
-        ]);
-        steps
-    }
-
-    /// A lock whose first waiters have all died, more of them than one operation drops, and many dead clients.
-    pub(crate) fn crowded(now_us: u64) -> Vec<Step> {
-        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap());
-        let (queue, owner): (_, Arc<str>) = (keys.queue().to_owned(), OWNERS[0].into());
-        let arrival = i64::try_from(now_us).unwrap() - 1_000_000;
-        let member = |member: String, score| Step::Member(queue.clone(), member, score);
-        let mut steps = vec![Step::Put(keys.lock().to_owned(), owner.to_string(), None)];
-        steps.extend((0..DEAD_WAITERS).map(|number| member(format!("b:gone{number}:1 x"), arrival + number)));
-        steps.extend((0..DEAD_CLIENTS).map(|number| member(format!("late{number}"), number - arrival)));
-        steps.push(member(WAITERS[2].to_owned(), arrival + DEAD_WAITERS));
-        steps.push(member(CLIENTS[0].to_owned(), -arrival - 60_000_000));
-        let release = || {
-            Step::Op(Op::Lock(LockOp {
-                keys: keys.clone(),
-                by: owner.clone(),
-                verb: Verb::Release { leave: None, single_server: true },
-            }))
-        };
-        let acquire = |waiter: &str| {
-            let place = Some(Place { entry: waiter.into(), arrival: 0, stays: false });
-            let (keys, owner, fair) = (keys.clone(), OWNERS[1].into(), false);
-            let (ttl_ms, proposal, adopt, quorum_config) = (5_000, now_us, None, None);
-            Step::Op(Op::Lock(LockOp {
-                keys,
-                by: owner,
-                verb: Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config },
-            }))
-        };
-        // The one drops a part of the dead waiters and finds nobody alive, the other the rest.
-        steps.extend([release(), acquire(WAITERS[1]), acquire(WAITERS[4])]);
-        steps
-    }
-
     fn disturbance(&mut self, now_us: u64) -> Step {
         let keys = self.keys();
         let lock = keys.lock().to_owned();
         let fence = keys.fence().to_owned();
         let marker = if self.rng.u8(..4) == 0 { keys.marker() } else { Keys::server_marker() }.to_owned();
         let queue = keys.queue().to_owned();
+        let record = self.jobs[self.rng.usize(..self.jobs.len())].record().to_owned();
         let now = i64::try_from(now_us).unwrap();
-        match self.rng.u8(..26) {
+        match self.rng.u8(..28) {
             0 => Step::Put(lock, self.pick(&["redis-py", ""]).to_owned(), None),
             1 => Step::Put(lock, "redlock".to_owned(), Some(self.pick(&TTLS))),
             2 => Step::Put(lock, self.pick(&OWNERS).to_owned(), None),
@@ -289,6 +245,8 @@ impl Steps {
             19 => Step::Expire(queue, 2_500),
             // A client that has died, or none that is known.
             20 | 21 => Step::Member(queue, self.pick(&CLIENTS).to_owned(), self.pick(&[-1, 1 - now, -now - 3_000_000_000])),
+            26 => Step::List(record),
+            27 => Step::Gone(record),
             22 => Step::Put(lock, "é".repeat(LONG), Some(self.pick(&TTLS))),
             23 => Step::Member(queue, format!("{}{}", self.pick(&WAITERS), "é".repeat(LONG)), self.pick(&[5, now])),
             24 => Step::Member(queue, self.pick(&WAITERS).to_owned(), self.pick(&[0, now - 2_000_000, now + 60_000_000])),

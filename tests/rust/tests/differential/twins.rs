@@ -31,6 +31,11 @@ const TIMED: &str = "local t = redis.call('TIME') redis.call(unpack(ARGV)) retur
 const DUMP: &str = "local all = redis.call('TIME') for _, key in ipairs(redis.call('KEYS', '*')) do \
     local kind, text = redis.call('TYPE', key).ok, '' \
     if kind == 'string' then text = redis.call('GET', key) end \
+    if kind == 'hash' then \
+        local fields, sorted = redis.call('HGETALL', key), {} \
+        for at = 1, #fields, 2 do sorted[#sorted + 1] = fields[at] .. ';' .. fields[at + 1] end \
+        table.sort(sorted) text = table.concat(sorted, ';') \
+    end \
     if kind == 'zset' then text = table.concat(redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), ';') end \
     all[#all + 1] = { key, kind, text, redis.call('PTTL', key) } end return all";
 
@@ -105,8 +110,8 @@ impl Twins {
     }
 
     /// Every answer there was, over all sequences.
-    pub(crate) fn verdicts(&self) -> usize {
-        self.verdicts.len()
+    pub(crate) fn verdicts(&self) -> &BTreeSet<String> {
+        &self.verdicts
     }
 
     /// Empties both, for the sequence of a seed.
@@ -237,6 +242,9 @@ impl Twins {
                     Value::Members(members) => {
                         members.from(i64::MIN).map(|(score, member)| format!("{member};{score}")).collect::<Vec<_>>().join(";")
                     }
+                    Value::Fields(fields) => {
+                        fields.iter().map(|(name, value)| format!("{name};{value}")).collect::<Vec<_>>().join(";")
+                    }
                     _ => entry.text().unwrap_or_default().to_owned(),
                 };
                 (key.to_owned(), (entry.value.type_name().to_owned(), text, left))
@@ -299,6 +307,7 @@ fn timeless(reply: &Reply) -> (Reply, Remaining) {
     let mut reply = reply.clone();
     let left = match &mut reply.verdict {
         Verdict::Held { remaining, .. } | Verdict::No { remaining, .. } | Verdict::Seen { remaining, .. } => take(remaining),
+        Verdict::Recorded(record) => take(&mut record.remaining),
         Verdict::Quarantine { left } => Remaining::For(take(left)),
         _ => Remaining::Gone,
     };

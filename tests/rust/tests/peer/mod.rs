@@ -246,7 +246,7 @@ pub fn acquire(name: &str, owner: &str) -> Op {
     Op::Lock(LockOp {
         keys: keys(name),
         by: owner.into(),
-        verb: Verb::Acquire { ttl_ms: 60_000, proposal, adopt: None, fair: false, place: None, quorum_config: None },
+        verb: Verb::Acquire { ttl_ms: 60_000, proposal, adopt: None, fair: false, place: None, quorum_config: None, job: None },
     })
 }
 

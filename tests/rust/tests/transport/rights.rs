@@ -41,7 +41,8 @@ fn the_documented_user_lacks_nothing_and_a_check_leaves_nothing_behind() {
             assert_eq!(report.denied.as_deref(), Some(&[][..]), "{}: {report:?}", binary.name);
         }
         assert_eq!(servers[0].command(&["GET", MARKER]).text(), marker, "the marker is as it was");
-        assert_eq!(servers[0].command(&["EXISTS", "prod::~lt:probe", "{prod::~lt:probe}:~lt:fence"]).int(), 0);
+        let tried = ["prod::~lt:probe", "{prod::~lt:probe}:~lt:fence", "{prod::~lt:probe}:~lt:job"];
+        assert_eq!(servers[0].command(&[&["EXISTS"], &tried[..]].concat()).int(), 0);
         assert!(held.is_valid());
     }
 }
@@ -61,6 +62,7 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
         let expected = [
             "EXISTS of prod::~lt:probe, to tell a foreign key from none",
             "PEXPIRE of prod::~lt:probe, to renew and extend a lock",
+            "PEXPIRE of {prod::~lt:probe}:~lt:job, to forget a job that nobody asks for",
             "PEXPIRE of {prod::~lt:probe}:~lt:queue, to forget a queue that nobody waits in",
             "SPUBLISH, to tell the next waiter of a release (PUBLISH before version 7)",
         ];

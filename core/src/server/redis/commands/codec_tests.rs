@@ -3,9 +3,7 @@ use std::sync::Arc;
 use redis::RedisError;
 
 use super::*;
-use crate::name::Kind;
-use crate::op::{Adoption, Place};
-use crate::server::redis::commands::greeting::Era;
+use crate::name::{Keys, Kind};
 use crate::server::redis::commands::refusal::failure;
 
 fn keys() -> Arc<Keys> {
@@ -20,7 +18,15 @@ fn acquire() -> Op {
     Op::Lock(LockOp {
         keys: keys(),
         by: "me".into(),
-        verb: Verb::Acquire { ttl_ms: 10_000, proposal: 7, adopt: None, fair: false, place: None, quorum_config: None },
+        verb: Verb::Acquire {
+            ttl_ms: 10_000,
+            proposal: 7,
+            adopt: None,
+            fair: false,
+            place: None,
+            quorum_config: None,
+            job: None,
+        },
     })
 }
 
@@ -36,124 +42,6 @@ fn bulk(text: &str) -> Value {
 fn said(line: &str) -> Failure {
     let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
     reply(&release(), value).unwrap_err()
-}
-
-/// The words of a command, as a server reads them.
-fn words(command: &Words<'_>) -> Vec<String> {
-    let mut bytes = Vec::new();
-    command.write(&mut bytes);
-    let Ok(Value::Array(words)) = redis::parse_redis_value(&bytes) else { panic!("{bytes:?}") };
-    words.iter().map(|word| text(word).unwrap().to_owned()).collect()
-}
-
-#[test]
-fn words_of_any_length_are_read_as_they_are() {
-    for length in [0, 1, 9, 10, 99, 100, 255, 256, 1_000, 70_000] {
-        let mut command = Words(Vec::new());
-        let text = "ö\r\n$".chars().cycle().take(length).collect::<String>();
-        command.text(&text).number(u64::MAX).number(true);
-        assert_eq!(words(&command), [&*text, "18446744073709551615", "1"]);
-        let many = Words((0..length).map(|_| Word::Text("")).collect());
-        assert_eq!(words(&many).len(), length);
-    }
-}
-
-#[test]
-fn every_script_receives_all_four_keys_and_the_arguments_in_its_header() {
-    const MARKER: &str = "n=3 max_ttl=60000 run=run since=0";
-    let four = ["4", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker"];
-    let quorum_config = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
-    let (keys, owner): (_, Arc<str>) = (keys(), "me".into());
-    const TIME: &str = "1795227730123456";
-    let acquire = |adopt: Option<(&str, bool)>, quorum_config| {
-        let adopt = adopt.map(|(owner, or_acquire)| Adoption { owner: owner.into(), or_acquire });
-        Op::Lock(LockOp {
-            keys: keys.clone(),
-            by: owner.clone(),
-            verb: Verb::Acquire { ttl_ms: 10, proposal: TIME.parse().unwrap(), adopt, fair: false, place: None, quorum_config },
-        })
-    };
-    // A proposal that is no time.
-    let untimely = |proposal| {
-        let Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, adopt, fair, place, quorum_config, .. } }) =
-            acquire(None, None)
-        else {
-            unreachable!()
-        };
-        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config } })
-    };
-    let waiting = |stays| {
-        let Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, adopt, quorum_config, .. } }) =
-            acquire(None, None)
-        else {
-            unreachable!()
-        };
-        let place = Some(Place { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
-        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, adopt, fair: true, place, quorum_config } })
-    };
-    let extend = |lock_only, timed| {
-        let (keys, owner) = (keys.clone(), owner.clone());
-        Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms: 10, fence: 9, lock_only, timed } })
-    };
-    for (op, expected) in [
-        (acquire(None, None), [&four[..], &["me", "10", TIME, "90000010"]].concat()),
-        (untimely(7), [&four[..], &["me", "10", "0", "90000010"]].concat()),
-        (untimely(u64::MAX), [&four[..], &["me", "10", "0", "90000010"]].concat()),
-        (acquire(None, Some(quorum_config)), [&four[..], &["me", "10", TIME, "90000010", "", "", "", "", MARKER]].concat()),
-        (
-            acquire(Some(("old", true)), Some(quorum_config)),
-            [&four[..], &["me", "10", TIME, "90000010", "", "", "", "old", MARKER]].concat(),
-        ),
-        (acquire(Some(("old", false)), None), [&four[..], &["me", "10", TIME, "90000010", "o", "", "", "old"]].concat()),
-        (waiting(false), [&four[..], &["me", "10", TIME, "90000010", "f:c:1 pid=7", "5"]].concat()),
-        (waiting(true), [&four[..], &["me", "10", TIME, "90000010", "f:c:1 pid=7", "5", "1"]].concat()),
-        (
-            Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Confirm { fence: 9 } }),
-            [&four[..], &["me", "9"]].concat(),
-        ),
-        (extend(false, true), [&four[..], &["me", "10", "9"]].concat()),
-        (extend(true, true), vec!["1", "k", "me", "10", "1"]),
-        (extend(true, false), vec!["1", "k", "me", "10"]),
-        (
-            Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Heal { ttl_ms: 10, fence: 9 } }),
-            [&four[..], &["me", "10", "9"]].concat(),
-        ),
-        (
-            Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Release { leave: None, single_server: true } }),
-            [&four[..], &["me"]].concat(),
-        ),
-        (
-            Op::Lock(LockOp {
-                keys: keys.clone(),
-                by: owner.clone(),
-                verb: Verb::Release { leave: Some("b:c:1".into()), single_server: false },
-            }),
-            [&four[..], &["me", "b:c:1", "1"]].concat(),
-        ),
-        (
-            Op::Lock(LockOp { keys: keys.clone(), by: "b:c:1".into(), verb: Verb::Leave { single_server: true } }),
-            [&four[..], &["b:c:1", "b:c:1"]].concat(),
-        ),
-        (Op::inspect(keys.clone()), four.to_vec()),
-        (Op::Greet { quorum_config: None }, vec!["1", "{~lt}:marker"]),
-        (Op::Greet { quorum_config: Some(quorum_config) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
-        (Op::Trust { quorum_config }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
-    ] {
-        for is_since_7 in [false, true] {
-            let era = Era { id: "run".into(), run_id: None, is_first: false, before: None };
-            let greeting = Greeting { era: Some(era), is_since_7, ..Greeting::default() };
-            let by_sha = words(&command(&op, &greeting, Form::BySha));
-            assert_eq!(
-                (by_sha[0].as_str(), by_sha[1].len(), &by_sha[2..]),
-                ("EVALSHA", 40, &*expected.iter().map(|word| word.to_string()).collect::<Vec<_>>())
-            );
-            let by_text = words(&command(&op, &greeting, Form::ByText));
-            assert_eq!((by_text[0].as_str(), &by_text[2..]), ("EVAL", &by_sha[2..]));
-            assert_eq!(redis::Script::new(&by_text[1]).get_hash(), by_sha[1]);
-            let without = matches!(op, Op::Lock(LockOp { verb: Verb::Inspect, .. }) | Op::Greet { .. });
-            assert_eq!(by_text[1].starts_with("#!lua"), is_since_7 && !without, "{op:?}");
-        }
-    }
 }
 
 #[test]

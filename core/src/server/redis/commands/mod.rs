@@ -1,6 +1,6 @@
 //! Commands and replies: the bytes that a server gets, and the meaning of its answers. Pure.
 //!
-//! `codec` writes the command of an operation and reads its reply. `replies` finds the end of each reply, by `extent`. `script` has
+//! `words` writes the command of an operation, and `codec` reads its reply. `replies` finds the end of each reply, by `extent`. `script` has
 //! the scripts. `greeting`, `info`, `rights` and `refusal` read the other answers of a server. Nothing here knows a connection.
 
 pub(crate) mod codec;
@@ -11,3 +11,4 @@ pub(crate) mod refusal;
 pub(crate) mod replies;
 pub(crate) mod rights;
 pub(crate) mod script;
+pub(crate) mod words;

@@ -4,7 +4,7 @@ use crate::name::Keys;
 
 /// A command that the scripts run, with arguments by which it leaves nothing behind, and its purpose.
 struct Right {
-    /// The command. `K1` to `K4` stand for the keys: lock, fence, queue, marker.
+    /// The command. `K1` to `K5` stand for the keys: lock, fence, queue, marker, and the record of a job.
     command: &'static str,
     purpose: &'static str,
 }
@@ -14,7 +14,7 @@ const fn right(command: &'static str, purpose: &'static str) -> Right {
 }
 
 /// The rights, in an order that leaves nothing behind even where some are denied: all keys that are written expire by themselves.
-const RIGHTS: [Right; 20] = [
+const RIGHTS: [Right; 24] = [
     right("TIME", "to tell the server's time"),
     right("MGET K1 K2", "to see who holds a lock"),
     right("EXISTS K1", "to tell a foreign key from none"),
@@ -24,7 +24,11 @@ const RIGHTS: [Right; 20] = [
     right("SET K2 1 PX 1000", "to count fences"),
     right("PTTL K1", "to tell how long a lock remains"),
     right("PEXPIRE K1 1000", "to renew and extend a lock"),
-    right("DEL K1 K2", "to release a lock"),
+    right("HSET K5 probe 1", "to note the attempts and the end of a job"),
+    right("PEXPIRE K5 1000", "to forget a job that nobody asks for"),
+    right("HMGET K5 probe", "to see whether a job is done"),
+    right("HGET K5 probe", "to keep the record of a job that runs for days"),
+    right("DEL K1 K2 K5", "to release a lock"),
     right("ZADD K3 0 probe", "to line a waiter up"),
     right("PEXPIRE K3 1000", "to forget a queue that nobody waits in"),
     right("ZSCORE K3 probe", "to see whether a waiter lives"),
@@ -42,7 +46,7 @@ const RIGHTS: [Right; 20] = [
 
 /// The other commands of the scripts and of the connection. `GET`, `SET` and so on are among the commands that are tried.
 const COMMANDS: &str = "+eval +evalsha +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +zadd +zrem +zscore +zcount \
-                        +zrangebyscore +zrevrange +@pubsub +hello +ping +client|setname +info";
+                        +zrangebyscore +zrevrange +hset +hmget +hget +@pubsub +hello +ping +client|setname +info";
 
 /// The advice to an administrator for a user who was refused a command on the lock with these keys.
 pub(crate) fn advice(keys: &Keys) -> String {
@@ -77,7 +81,7 @@ pub(crate) fn missing(failed: &str, keys: &Keys, is_denial: impl Fn(&str) -> boo
 fn described(right: &Right, keys: &Keys) -> String {
     let mut words = right.command.split(' ');
     let command = words.next().unwrap_or_default();
-    let key = words.find_map(|word| keys.in_order().get(word.strip_prefix('K')?.parse::<usize>().ok()?.checked_sub(1)?).copied());
+    let key = words.find_map(|word| keys.in_order().nth(word.strip_prefix('K')?.parse::<usize>().ok()?.checked_sub(1)?));
     match key {
         Some(key) => format!("{command} of {key}, {}", right.purpose),
         None => format!("{command}, {}", right.purpose),
@@ -114,7 +118,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_in_words_and_other_errors_are_nobodys_fault() {
         let keys = Keys::of_no_lock("prod:", false);
-        let found = "1 denied\n6 other\n9 denied\n20 denied\n99 denied\nunreadable";
+        let found = "1 denied\n6 other\n9 denied\n24 denied\n99 denied\nunreadable";
         let lines = missing(found, &keys, |error| error == "denied");
         assert_eq!(
             lines,

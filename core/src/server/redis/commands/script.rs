@@ -52,13 +52,19 @@ impl Script {
 /// The script of a verb on a lock of this kind. Kinds may share a script.
 fn script_of(kind: Kind, verb: &Verb) -> &'static Script {
     match (kind, verb) {
-        (Kind::Exclusive, Verb::Acquire { .. }) => &ACQUIRE,
-        (Kind::Exclusive, Verb::Confirm { .. }) => &CONFIRM,
-        (Kind::Exclusive, Verb::Extend { lock_only: true, .. }) => &RENEW,
-        (Kind::Exclusive, Verb::Extend { .. }) => &EXTEND,
-        (Kind::Exclusive, Verb::Heal { .. }) => &HEAL,
-        (Kind::Exclusive, Verb::Release { .. } | Verb::Leave { .. }) => &RELEASE,
-        (Kind::Exclusive, Verb::Inspect) => &INSPECT,
+        (Kind::Job, Verb::Acquire { job: Some(_), .. }) => &JOB_BEGIN,
+        (Kind::Job, Verb::EndAttempt { .. }) => &JOB_END,
+        (Kind::Job, Verb::Reset) => &JOB_RESET,
+        (Kind::Job, Verb::JobStatus) => &JOB_STATUS,
+        (_, Verb::Acquire { .. }) => &ACQUIRE,
+        (_, Verb::Confirm { .. }) => &CONFIRM,
+        (_, Verb::Extend { lock_only: true, .. }) => &RENEW,
+        (Kind::Job, Verb::Extend { .. }) => &JOB_EXTEND,
+        (_, Verb::Extend { .. }) => &EXTEND,
+        (_, Verb::Heal { .. }) => &HEAL,
+        (_, Verb::Release { .. } | Verb::Leave { .. }) => &RELEASE,
+        // Only a job has a record.
+        (_, Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus) => &INSPECT,
     }
 }
 
@@ -73,13 +79,25 @@ macro_rules! script {
     };
 }
 
-static ACQUIRE: Script = script!("#!lua\n": "exclusive/acquire.lua" "queue.lua" "exclusive/acquire_long.lua");
+static ACQUIRE: Script = script!(
+    "#!lua\n": "exclusive/acquire.lua" "queue.lua" "exclusive/acquire_marker.lua" "exclusive/acquire_free.lua"
+    "exclusive/acquire_vote.lua"
+);
 static CONFIRM: Script = script!("#!lua flags=allow-oom\n": "exclusive/confirm.lua");
 static EXTEND: Script = script!("#!lua flags=allow-oom\n": "exclusive/extend.lua");
 static RENEW: Script = script!("#!lua flags=allow-oom\n": "exclusive/renew.lua");
 static HEAL: Script = script!("#!lua flags=allow-oom\n": "exclusive/heal.lua");
 static RELEASE: Script = script!("#!lua flags=allow-oom\n": "exclusive/release.lua" "queue.lua" "exclusive/release_long.lua");
 static INSPECT: Script = script!("": "exclusive/inspect.lua");
+
+static JOB_BEGIN: Script = script!(
+    "#!lua\n": "queue.lua" "job/tell.lua" "job/begin.lua" "exclusive/acquire_marker.lua" "job/over.lua"
+    "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_vote.lua" "job/begun.lua"
+);
+static JOB_EXTEND: Script = script!("#!lua flags=allow-oom\n": "job/extend.lua" "exclusive/extend.lua");
+static JOB_END: Script = script!("#!lua flags=allow-oom\n": "queue.lua" "job/tell.lua" "job/end.lua");
+static JOB_RESET: Script = script!("#!lua flags=allow-oom\n": "queue.lua" "job/reset.lua");
+static JOB_STATUS: Script = script!("": "job/status.lua");
 
 // A greeting is sent before the version is known.
 static GREET: Script = script!("": "greet.lua");

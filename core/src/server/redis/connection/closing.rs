@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, State};
 use crate::clock::Tick;
-use crate::server::redis::commands::codec::Form;
+use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::closed;
 use crate::server::redis::connection::job::Job;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
-use crate::server::redis::commands::codec::Form;
 use crate::server::redis::commands::refusal;
+use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::backlog::Backlog;
 use crate::server::redis::connection::backoff::Backoff;
 use crate::server::redis::connection::buffers::Buffers;

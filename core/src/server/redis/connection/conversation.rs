@@ -7,7 +7,7 @@ use redis::{PushKind, RedisResult, Value};
 use crate::clock::Tick;
 use crate::mutant::mutant;
 use crate::op::{Op, Verb};
-use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::pipeline::Pipeline;
@@ -57,7 +57,7 @@ impl Conversation {
         let is_urgent =
             op.counts_late() && !mutant!(FirstExtensionByHash) || op.survives_reconnect() && !mutant!(FirstReleaseByHash);
         let form = if is_urgent && !self.pipeline.knows_script(op) { Form::ByText } else { form };
-        codec::command(op, self.pipeline.greeting(), form).write(self.buffers.output.end());
+        words::command(op, self.pipeline.greeting(), form).write(self.buffers.output.end());
         self.pipeline.push(job, form, now);
     }
 

@@ -8,9 +8,10 @@ use redis::{RedisError, RedisResult, Value};
 use crate::clock::Tick;
 use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind, Op, Verdict};
-use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::codec;
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::refusal;
+use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::settings::Settings;
@@ -114,7 +115,7 @@ pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
     if settings.quorum_config.is_none() {
         // The script as text: one round trip, whatever the server's script cache holds.
         let mut command = Vec::new();
-        codec::command(&Op::Greet { quorum_config: None }, &Greeting::default(), Form::ByText).write(&mut command);
+        words::command(&Op::Greet { quorum_config: None }, &Greeting::default(), Form::ByText).write(&mut command);
         questions.push((Step::Marker, command));
     }
     questions

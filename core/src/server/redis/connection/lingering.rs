@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::mutant::mutant;
 use crate::op::Op;
-use crate::server::redis::commands::codec::Form;
+use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::conversation::{Conversation, Said};
 use crate::server::redis::connection::pipeline::Landing;

@@ -8,9 +8,10 @@ use redis::{PushKind, RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::op::{Answer, Op, Reply};
-use crate::server::redis::commands::codec::{self, Form};
+use crate::server::redis::commands::codec;
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::script::Script;
+use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::question::Question;
 use crate::server::redis::connection::subscription::Kind;

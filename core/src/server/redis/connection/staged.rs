@@ -178,7 +178,15 @@ pub(super) fn acquire() -> Op {
     Op::Lock(LockOp {
         keys: keys(),
         by: "ours".into(),
-        verb: Verb::Acquire { ttl_ms: 1_000, proposal: 1, adopt: None, fair: true, place: Some(place), quorum_config: None },
+        verb: Verb::Acquire {
+            ttl_ms: 1_000,
+            proposal: 1,
+            adopt: None,
+            fair: true,
+            place: Some(place),
+            quorum_config: None,
+            job: None,
+        },
     })
 }
 

@@ -1,0 +1,103 @@
+"""Jobs: work around an attempt, and results as JSON."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ._decorator import is_coroutine_function, namer
+from ._native import Job, JobOutcome, _AroundAttempt
+from ._not_run import refuse_function, refuse_result
+from .errors import InvalidArgumentError
+
+Work = Callable[..., Any]
+
+
+def encoded(result: object) -> str:
+    """The result as JSON text."""
+    try:
+        return json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgumentError(f"result: JSON can't express it: {error} (given: {type(result).__name__})") from error
+
+
+def decoded(text: str) -> object:
+    """The value of a result's JSON text; the text itself if it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def said(error: object) -> str:
+    """What the record keeps of an error: like the last line of a traceback."""
+    if not isinstance(error, BaseException):
+        return str(error)
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def run(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobOutcome:
+    """Runs the job in this thread."""
+    refuse_work(job, work)
+    if is_coroutine_function(work):
+        raise refused(work, "is an `async def`", "run_async()")
+    with _AroundAttempt(job) as attempt:
+        if isinstance(attempt, JobOutcome):
+            return attempt
+        # What it raises ends the attempt.
+        result = work(attempt, *args, **kwargs)
+        refuse_result(work, result)
+        attempt.done(result)
+        return attempt._outcome(result)
+    raise AssertionError("an attempt swallows no error")
+
+
+async def run_async(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobOutcome:
+    """Runs the job in this task."""
+    refuse_work(job, work)
+    attempt = await job._begin_async()
+    if isinstance(attempt, JobOutcome):
+        return attempt
+    async with attempt:
+        running = work(attempt, *args, **kwargs)
+        if not inspect.isawaitable(running):
+            raise refused(work, "returns nothing to await", "run()")
+        result = await running
+        refuse_result(work, result)
+        await attempt.done(result)
+        return attempt._outcome(result)
+    raise AssertionError("an attempt swallows no error")
+
+
+def decorate(job: Job, function: Work) -> Work:
+    """``function``, of which each call runs the job."""
+    if not callable(function):
+        raise InvalidArgumentError(f"{job!r} decorates functions, and was given {function!r}")
+    refuse_function(function)
+    named = namer(job, job.name, function)
+    if is_coroutine_function(function):
+
+        @functools.wraps(function)
+        async def run_async_once(*args: Any, **kwargs: Any) -> JobOutcome:
+            return await run_async(named(None, *args, **kwargs), function, args, kwargs)
+
+        return run_async_once
+
+    @functools.wraps(function)
+    def run_once(*args: Any, **kwargs: Any) -> JobOutcome:
+        return run(named(None, *args, **kwargs), function, args, kwargs)
+
+    return run_once
+
+
+def refuse_work(job: Job, work: Work) -> None:
+    if not callable(work):
+        raise InvalidArgumentError(f"{job!r} runs functions, and was given {work!r}")
+
+
+def refused(work: Work, what: str, instead: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{getattr(work, '__qualname__', repr(work))} {what}: use {instead}")

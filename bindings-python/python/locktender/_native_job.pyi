@@ -1,0 +1,264 @@
+"""Stub of :mod:`locktender._native`: jobs, and their attempts."""
+
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, final, overload
+
+from ._native_held import AsyncHeld, Held
+from ._native_options import _Seconds
+
+_P = ParamSpec("_P")
+_State: TypeAlias = Literal["new", "running", "retrying", "done", "dead"]
+
+@final
+class JobOutcome:
+    """The outcome of a job that is done."""
+
+    @property
+    def state(self) -> Literal["done"]:
+        """The job's state: ``done``."""
+
+    @property
+    def ran(self) -> bool:
+        """Whether this call ran the work. If not, the job was done before, or by another worker meanwhile."""
+
+    @property
+    def result(self) -> Any:
+        """What the work returned, as JSON has it; ``None`` if that was nothing."""
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts there were."""
+
+@final
+class JobStatus:
+    """What is known of a job."""
+
+    @property
+    def state(self) -> _State:
+        """``new``: no attempt has begun; ``running``; ``retrying``: an attempt failed or its worker died, and another one may begin;
+        ``done``; ``dead``: the last attempt failed, or its worker died.
+        """
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts have begun."""
+
+    @property
+    def max_attempts(self) -> int | None:
+        """How many may begin; ``None`` before the first one."""
+
+    @property
+    def worker(self) -> str | None:
+        """The owner value of the last attempt: a person can read in it which worker that was."""
+
+    @property
+    def began_ago(self) -> float | None:
+        """How many seconds ago the last attempt began, by the server's clock."""
+
+    @property
+    def remaining(self) -> float | None:
+        """How many seconds the lease of a running attempt remains if nothing renews it."""
+
+    @property
+    def retry_in(self) -> float | None:
+        """In how many seconds the next attempt may begin, while the job is retrying."""
+
+    @property
+    def last_error(self) -> str | None:
+        """What the last attempt that failed said."""
+
+    @property
+    def result(self) -> Any:
+        """What the work returned, as JSON has it; ``None`` if that was nothing, or the job isn't done."""
+
+@final
+class Attempt(Held):
+    """One attempt at a job: a :class:`Held`, with its number, and three ways to end it. Made by :meth:`Job.begin`.
+
+    ``with`` ends it, unless that was done: a body that raises has failed, and any other gives it back, so that it doesn't count.
+
+        if attempt := client.job("mail:7").begin():
+            with attempt:
+                attempt.done({"sent": 3})
+    """
+
+    @property
+    def number(self) -> int:
+        """The number of this attempt; the first is 1."""
+
+    @property
+    def max_attempts(self) -> int:
+        """How many attempts may begin."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the job is dead if this attempt fails."""
+
+    def done(self, result: Any = None) -> None:
+        """Notes that the job is done, with its result, and releases the lock. No other attempt begins. It also succeeds just after the
+        lease was lost, if no other attempt has begun since.
+
+            attempt.done({"sent": 3})
+
+        ``result`` is anything that JSON can express, of at most 64 KiB; ``None`` is no result. Raises :exc:`LockLostError` if another
+        attempt has begun or ended since, :exc:`NotHeldError` if this one has ended before, :exc:`InvalidArgumentError` for a result
+        that can't be kept (the attempt goes on), :exc:`UnavailableError` if the outcome stays unknown: call it again to learn it.
+        """
+
+    def fail(self, error: BaseException | str, *, retry_in: _Seconds | None = None) -> None:
+        """Notes that this attempt failed, and releases the lock. After the job's ``retry_delay``, or ``retry_in`` seconds, another
+        attempt may begin; if this was the last one, the job is dead.
+
+            attempt.fail("the mail server is down", retry_in=60)
+
+        ``error`` is an exception or a text, of which the first 1,024 bytes are kept. Raises what :meth:`done` raises.
+        """
+
+    def give_back(self) -> None:
+        """Gives the attempt back as if it had never begun: it doesn't count, and another worker may begin at once.
+
+            attempt.give_back()
+
+        Raises :exc:`LockLostError` if the lease was lost before, so that the attempt counts.
+        """
+
+    def _outcome(self, result: Any) -> JobOutcome: ...
+
+@final
+class AsyncAttempt(AsyncHeld):
+    """One attempt at a job, under asyncio. As :class:`Attempt`; what waits is a coroutine.
+
+    In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHeld`.
+    """
+
+    @property
+    def number(self) -> int:
+        """The number of this attempt; the first is 1."""
+
+    @property
+    def max_attempts(self) -> int:
+        """How many attempts may begin."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the job is dead if this attempt fails."""
+
+    def done(self, result: Any = None) -> Coroutine[Any, Any, None]:
+        """Notes that the job is done. See :meth:`Attempt.done`."""
+
+    def fail(self, error: BaseException | str, *, retry_in: _Seconds | None = None) -> Coroutine[Any, Any, None]:
+        """Notes that this attempt failed. See :meth:`Attempt.fail`."""
+
+    def give_back(self) -> Coroutine[Any, Any, None]:
+        """Gives the attempt back: it doesn't count. See :meth:`Attempt.give_back`."""
+
+    def _outcome(self, result: Any) -> JobOutcome: ...
+
+@final
+class Job:
+    """A job: work that must be done once in a cluster, by one of any number of workers. Made by :meth:`Client.job` or :func:`job`; does
+    no I/O by itself.
+
+    Any number of workers may ask for it, at any time. One of them runs it; the others wait as backups. If the work fails, or its
+    worker dies, the next one runs it, until it is done or its attempts are used up. The server counts the attempts, and keeps the
+    result or the last error. While an attempt runs, the lock with the job's name is held.
+
+    The work itself runs at least once: a worker may die behind its effect and before its end is noted. So an effect that must not come
+    twice is stored under the job's name, in the transaction that makes it. Against a worker that is late, send ``attempt.fence`` with
+    each write, and let the resource refuse a smaller one.
+
+        outcome = client.job("mail:2026-11-21", max_attempts=5).run(send)       # send(attempt) returns the result
+        outcome = await client.job("mail:2026-11-21").run_async(send_async)     # of an `async def`
+        @client.job("mail:{day}")
+        def mail(attempt, day): ...                                             # mail("2026-11-21") returns the outcome
+
+    It pickles as a :class:`Lock` does. A job needs one server: on a quorum every operation raises :exc:`InvalidArgumentError`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+    def begin(self) -> Attempt | None:
+        """Begins an attempt, as soon as no other worker runs the job and its ``retry_delay`` has passed; waits for that at most
+        ``wait``. ``None`` if the job is done. :meth:`run` does all of that around a function.
+
+            if attempt := client.job("mail:7").begin():
+                with attempt:
+                    attempt.done({"sent": 3})
+
+        Raises :exc:`JobDeadError`, and what :meth:`Lock.acquire` raises.
+        """
+
+    def begin_async(self) -> Coroutine[Any, Any, AsyncAttempt | None]:
+        """:meth:`begin`, under asyncio. Cancelling the task gives the attempt back."""
+
+    def run(self, work: Callable[Concatenate[Attempt, _P], Any], /, *args: _P.args, **kwargs: _P.kwargs) -> JobOutcome:
+        """Runs the job: begins an attempt, calls ``work(attempt, *args, **kwargs)``, and notes how it ended.
+
+        What ``work`` returns is the result, and the job is done. What it raises comes back, and the attempt failed: another one may
+        begin, by this worker or another; after the last one the job is dead. Ctrl-C and the exit of the interpreter give the attempt
+        back: then it doesn't count. If the job was done before, or becomes done while this worker waits, the outcome has ``ran``
+        false.
+
+            outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
+            print(outcome.ran, outcome.result)
+
+        Raises what :meth:`begin` and :meth:`Attempt.done` raise, and what ``work`` raises.
+        """
+
+    def run_async(
+        self,
+        work: Callable[Concatenate[AsyncAttempt, _P], Coroutine[Any, Any, Any]],
+        /,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> Coroutine[Any, Any, JobOutcome]:
+        """:meth:`run`, under asyncio: ``work`` is an ``async def``. A loss of the lease cancels it, unless ``on_lost`` says otherwise.
+        Cancelling the task gives the attempt back.
+        """
+
+    def status(self) -> JobStatus:
+        """Looks at the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
+
+            if client.job("mail:7").status().state == "dead":
+                print("somebody should look")
+
+        Raises :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`.
+        """
+
+    def status_async(self) -> Coroutine[Any, Any, JobStatus]:
+        """:meth:`status`, under asyncio."""
+
+    def reset(self) -> bool:
+        """Forgets the job's attempts, its result and its errors, so that it runs again: for an operator, once the reason of the failures
+        is gone. Whether there was something to forget; while an attempt runs nothing is forgotten.
+
+            client.job("mail:7").reset()
+
+        Raises what :meth:`status` raises.
+        """
+
+    def reset_async(self) -> Coroutine[Any, Any, bool]:
+        """:meth:`reset`, under asyncio."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[AsyncAttempt, _P], Coroutine[Any, Any, Any]], /
+    ) -> Callable[_P, Coroutine[Any, Any, JobOutcome]]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Attempt, _P], Any], /) -> Callable[_P, JobOutcome]: ...
+    def _named(self, name: str) -> Job: ...
+    def _begin_async(self) -> Coroutine[Any, Any, AsyncAttempt | JobOutcome]: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Job: ...
+    def __deepcopy__(self, memo: object, /) -> Job: ...
+
+@final
+class _AroundAttempt:
+    def __new__(cls, job: Job) -> _AroundAttempt: ...
+    def __enter__(self) -> Attempt | JobOutcome: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...

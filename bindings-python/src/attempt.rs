@@ -1,0 +1,205 @@
+//! `Attempt` and `AsyncAttempt`: one run of a job's work, for code that blocks and for code under asyncio.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+
+use crate::arguments::seconds;
+use crate::async_held::AsyncHeld;
+use crate::held::Held;
+use crate::hold::{Core, Hold, said};
+use crate::job_values::JobOutcome;
+use crate::operation::Operation;
+use crate::options::OnLost;
+use crate::{own, waiting};
+
+/// The result of a job's work as JSON text; `None` is no result.
+fn encoded(py: Python<'_>, result: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
+    result.map(|result| own::call(py, |own| &own.encoded, (result,))?.extract()).transpose()
+}
+
+impl Hold {
+    fn attempt(&self) -> PyResult<&locktender::Attempt> {
+        match &self.core {
+            Core::Attempt(attempt) => Ok(attempt),
+            Core::Lock(_) => Err(pyo3::exceptions::PyTypeError::new_err("this hold is no attempt")),
+        }
+    }
+
+    fn fail(&self, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>) -> PyResult<locktender::Call<()>> {
+        let (attempt, error) = (self.attempt()?, said(error)?);
+        Ok(match retry_in {
+            Some(retry_in) => attempt.fail_in(error, seconds("retry_in", retry_in)?),
+            None => attempt.fail(error),
+        })
+    }
+}
+
+/// One attempt at a job: a :class:`Held`, with its number, and three ways to end it. Made by :meth:`Job.begin`.
+///
+/// ``with`` ends it, unless that was done: a body that raises has failed, and any other gives it back, so that it doesn't count.
+///
+///     if attempt := client.job("mail:7").begin():
+///         with attempt:
+///             attempt.done({"sent": 3})
+#[pyclass(module = "locktender", extends = Held, frozen, weakref)]
+pub(crate) struct Attempt {
+    hold: Arc<Hold>,
+}
+
+impl Attempt {
+    pub(crate) fn new(
+        py: Python<'_>,
+        client: Py<PyAny>,
+        attempt: locktender::Attempt,
+        on_lost: Option<OnLost>,
+    ) -> PyResult<Py<Self>> {
+        let hold = Arc::new(Hold::new(py, Core::Attempt(attempt), on_lost)?);
+        Py::new(py, Held::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
+    }
+
+    /// See [`Hold::give_back`].
+    pub(crate) fn give_back_unused(&self) {
+        self.hold.give_back();
+    }
+}
+
+#[pymethods]
+impl Attempt {
+    /// The number of this attempt; the first is 1.
+    #[getter]
+    fn number(&self) -> PyResult<u32> {
+        self.hold.attempt().map(locktender::Attempt::number)
+    }
+
+    /// How many attempts may begin.
+    #[getter]
+    fn max_attempts(&self) -> PyResult<u32> {
+        self.hold.attempt().map(locktender::Attempt::max_attempts)
+    }
+
+    /// Whether the job is dead if this attempt fails.
+    #[getter]
+    fn is_last(&self) -> PyResult<bool> {
+        self.hold.attempt().map(locktender::Attempt::is_last)
+    }
+
+    /// Notes that the job is done, with its result, and releases the lock. No other attempt begins. It also succeeds just after the
+    /// lease was lost, if no other attempt has begun since.
+    ///
+    ///     attempt.done({"sent": 3})
+    ///
+    /// ``result`` is anything that JSON can express, of at most 64 KiB; ``None`` is no result. Raises :exc:`LockLostError` if another
+    /// attempt has begun or ended since, :exc:`NotHeldError` if this one has ended before, :exc:`InvalidArgumentError` for a result
+    /// that can't be kept (the attempt goes on), :exc:`UnavailableError` if the outcome stays unknown: call it again to learn it.
+    #[pyo3(signature = (result=None))]
+    fn done(&self, py: Python<'_>, result: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        waiting::block(py, self.hold.attempt()?.done(encoded(py, result)?))
+    }
+
+    /// Notes that this attempt failed, and releases the lock. After the job's ``retry_delay``, or ``retry_in`` seconds, another
+    /// attempt may begin; if this was the last one, the job is dead.
+    ///
+    ///     attempt.fail("the mail server is down", retry_in=60)
+    ///
+    /// ``error`` is an exception or a text, of which the first 1,024 bytes are kept. Raises what :meth:`done` raises.
+    #[pyo3(signature = (error, *, retry_in=None))]
+    fn fail(&self, py: Python<'_>, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        waiting::block(py, self.hold.fail(error, retry_in)?)
+    }
+
+    /// Gives the attempt back as if it had never begun: it doesn't count, and another worker may begin at once.
+    ///
+    ///     attempt.give_back()
+    ///
+    /// Raises :exc:`LockLostError` if the lease was lost before, so that the attempt counts.
+    fn give_back(&self, py: Python<'_>) -> PyResult<()> {
+        waiting::block(py, self.hold.attempt()?.give_back())
+    }
+
+    fn _outcome(&self, result: Py<PyAny>) -> PyResult<JobOutcome> {
+        Ok(JobOutcome::ran(result, self.number()?))
+    }
+}
+
+/// One attempt at a job, under asyncio. As :class:`Attempt`; what waits is a coroutine.
+///
+/// In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHeld`.
+#[pyclass(module = "locktender", extends = AsyncHeld, frozen, weakref)]
+pub(crate) struct AsyncAttempt {
+    hold: Arc<Hold>,
+}
+
+impl AsyncAttempt {
+    pub(crate) fn new(
+        py: Python<'_>,
+        client: Py<PyAny>,
+        attempt: locktender::Attempt,
+        on_lost: Option<OnLost>,
+    ) -> PyResult<Py<Self>> {
+        let cancels = matches!(on_lost, None | Some(OnLost::Cancel));
+        let hold = Arc::new(Hold::new(py, Core::Attempt(attempt), on_lost)?);
+        Py::new(py, AsyncHeld::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
+    }
+
+    /// An operation of this attempt, which lives at least as long as it.
+    fn operation(
+        slf: &Bound<'_, Self>,
+        name: &'static str,
+        call: impl FnOnce(Python<'_>, &Hold) -> PyResult<locktender::Call<()>> + Send + 'static,
+    ) -> Operation {
+        let (attempt, kept) = (slf.clone().unbind(), slf.clone().unbind());
+        Operation::new(
+            name,
+            move |py| call(py, &attempt.get().hold),
+            move |py, ()| {
+                let _kept = kept;
+                Ok(py.None())
+            },
+        )
+    }
+}
+
+#[pymethods]
+impl AsyncAttempt {
+    /// The number of this attempt; the first is 1.
+    #[getter]
+    fn number(&self) -> PyResult<u32> {
+        self.hold.attempt().map(locktender::Attempt::number)
+    }
+
+    /// How many attempts may begin.
+    #[getter]
+    fn max_attempts(&self) -> PyResult<u32> {
+        self.hold.attempt().map(locktender::Attempt::max_attempts)
+    }
+
+    /// Whether the job is dead if this attempt fails.
+    #[getter]
+    fn is_last(&self) -> PyResult<bool> {
+        self.hold.attempt().map(locktender::Attempt::is_last)
+    }
+
+    /// Notes that the job is done. See :meth:`Attempt.done`.
+    #[pyo3(signature = (result=None))]
+    fn done(slf: &Bound<'_, Self>, result: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
+        let result = encoded(slf.py(), result)?;
+        Ok(Self::operation(slf, "done", move |_, hold| Ok(hold.attempt()?.done(result))))
+    }
+
+    /// Notes that this attempt failed. See :meth:`Attempt.fail`.
+    #[pyo3(signature = (error, *, retry_in=None))]
+    fn fail(slf: &Bound<'_, Self>, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
+        let call = slf.get().hold.fail(error, retry_in)?;
+        Ok(Self::operation(slf, "fail", move |_, _| Ok(call)))
+    }
+
+    /// Gives the attempt back: it doesn't count. See :meth:`Attempt.give_back`.
+    fn give_back(slf: &Bound<'_, Self>) -> Operation {
+        Self::operation(slf, "give_back", |_, hold| Ok(hold.attempt()?.give_back()))
+    }
+
+    fn _outcome(&self, result: Py<PyAny>) -> PyResult<JobOutcome> {
+        Ok(JobOutcome::ran(result, self.number()?))
+    }
+}

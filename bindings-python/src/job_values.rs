@@ -1,0 +1,102 @@
+//! Values of jobs: the outcome and the status, whose results are JSON.
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::own;
+use crate::values::shown;
+
+/// The outcome of a job that is done.
+#[pyclass(module = "locktender", frozen, get_all)]
+pub(crate) struct JobOutcome {
+    /// The job's state: ``done``.
+    state: &'static str,
+    /// Whether this call ran the work. If not, the job was done before, or by another worker meanwhile.
+    ran: bool,
+    /// What the work returned, as JSON has it; ``None`` if that was nothing.
+    result: Py<PyAny>,
+    /// How many attempts there were.
+    attempts: u32,
+}
+
+impl JobOutcome {
+    pub(crate) fn new(py: Python<'_>, outcome: locktender::JobOutcome) -> PyResult<Self> {
+        let result = result(py, outcome.result)?;
+        Ok(Self { state: outcome.state.as_str(), ran: outcome.ran, result, attempts: outcome.attempts })
+    }
+
+    /// The outcome of a run by this process.
+    pub(crate) fn ran(result: Py<PyAny>, attempts: u32) -> Self {
+        Self { state: locktender::JobState::Done.as_str(), ran: true, result, attempts }
+    }
+}
+
+#[pymethods]
+impl JobOutcome {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.result)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["state", "ran", "result", "attempts"])
+    }
+}
+
+/// What is known of a job.
+#[pyclass(module = "locktender", frozen, get_all)]
+pub(crate) struct JobStatus {
+    /// ``new``: no attempt has begun; ``running``; ``retrying``: an attempt failed or its worker died, and another one may begin;
+    /// ``done``; ``dead``: the last attempt failed, or its worker died.
+    state: &'static str,
+    /// How many attempts have begun.
+    attempts: u32,
+    /// How many may begin; ``None`` before the first one.
+    max_attempts: Option<u32>,
+    /// The owner value of the last attempt: a person can read in it which worker that was.
+    worker: Option<String>,
+    /// How many seconds ago the last attempt began, by the server's clock.
+    began_ago: Option<f64>,
+    /// How many seconds the lease of a running attempt remains if nothing renews it.
+    remaining: Option<f64>,
+    /// In how many seconds the next attempt may begin, while the job is retrying.
+    retry_in: Option<f64>,
+    /// What the last attempt that failed said.
+    last_error: Option<String>,
+    /// What the work returned, as JSON has it; ``None`` if that was nothing, or the job isn't done.
+    result: Py<PyAny>,
+}
+
+impl JobStatus {
+    pub(crate) fn new(py: Python<'_>, status: locktender::JobStatus) -> PyResult<Self> {
+        let result = result(py, status.result)?;
+        Ok(Self {
+            state: status.state.as_str(),
+            attempts: status.attempts,
+            max_attempts: status.max_attempts,
+            worker: status.worker,
+            began_ago: status.began_ago.map(|span| span.as_secs_f64()),
+            remaining: status.remaining.map(|span| span.as_secs_f64()),
+            retry_in: status.retry_in.map(|span| span.as_secs_f64()),
+            last_error: status.last_error,
+            result,
+        })
+    }
+}
+
+#[pymethods]
+impl JobStatus {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.result)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let fields =
+            ["state", "attempts", "max_attempts", "worker", "began_ago", "remaining", "retry_in", "last_error", "result"];
+        shown(slf, &fields)
+    }
+}
+
+/// The value of a result's JSON text.
+fn result(py: Python<'_>, text: Option<String>) -> PyResult<Py<PyAny>> {
+    text.map_or_else(|| Ok(py.None()), |text| Ok(own::call(py, |own| &own.decoded, (text,))?.unbind()))
+}

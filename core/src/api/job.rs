@@ -1,0 +1,261 @@
+//! Job: work that must be done once, by whichever worker, and again by another worker if that one fails or dies.
+
+mod attempt;
+mod blocking;
+mod options;
+mod outcome;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use self::attempt::{Attempt, Begun, JobResult};
+pub use self::outcome::{JobError, JobOutcome};
+use crate::api::call::Call;
+use crate::api::lock::Lock;
+use crate::error::Error;
+use crate::op::job::Terms;
+use crate::op::{Answer, Op, Verb};
+use crate::options::{LockOptions, check_span, wire_millis};
+use crate::protocol::{JobStatus, job_reset, job_status};
+use crate::session::ask_all::AskAll;
+use crate::session::caller::Acquirer;
+use crate::wording::Text;
+
+/// How many attempts a job has, unless it says otherwise.
+const ATTEMPTS: u32 = 3;
+
+/// The most attempts that a job may have.
+const MOST_ATTEMPTS: u32 = 10_000;
+
+/// For how long a job that is over is remembered, unless it says otherwise.
+const KEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// What a server's answer means, for the job of this name on these servers; `None` while there is none.
+type Judge<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
+
+/// A job, as a name and options: work that must be done once in a cluster.
+///
+/// Any number of workers may ask for it, at any time. One of them runs it; the others wait as backups. If the work fails, or its
+/// worker dies, the next one runs it, until it is done or its attempts are used up. The server counts the attempts, and keeps the
+/// result or the last error for [`keep`](Job::keep). While an attempt runs, the lock with the job's name is held.
+///
+/// The work itself runs at least once: a worker may die behind its effect and before its end is noted. So an effect that must not
+/// come twice is stored under the job's name, in the transaction that makes it. Against a worker that is late, send
+/// [`fence`](crate::Held::fence) with each write, and let the resource refuse a smaller one.
+///
+/// A job needs one server: a client of several gets `INVALID_ARGUMENT`.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// # let client = locktender::Client::open("memory://docs-job").unwrap();
+/// let job = client.job("mail:2026-11-21").max_attempts(5);
+/// let outcome = job.run(async |attempt| {
+///     println!("attempt {} with fence {}", attempt.number(), attempt.fence());
+///     Ok::<_, std::io::Error>("\"sent\"")
+/// }).await?;
+/// assert_eq!((outcome.ran, outcome.result.as_deref()), (true, Some("\"sent\"")));
+/// assert!(!job.run(async |_| Ok::<_, String>(())).await?.ran); // it is done
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Job {
+    lock: Lock,
+    max_attempts: u32,
+    retry_delay: Duration,
+    keep: Duration,
+}
+
+impl Job {
+    pub(super) fn new(lock: Lock) -> Self {
+        let terms = Terms { max_attempts: ATTEMPTS, keep_ms: wire_millis(KEEP) };
+        Self { lock: lock.of_job(terms), max_attempts: ATTEMPTS, retry_delay: Duration::ZERO, keep: KEEP }
+    }
+
+    /// The name, without the client's prefix.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.lock.name()
+    }
+
+    /// The options of the job's lock, checked, with the client's defaults filled in. No I/O.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-job-validate")?;
+    /// assert!(client.job("mail:7").validate()?.renew);
+    /// assert_eq!(client.job("mail:7").max_attempts(0).validate().unwrap_err().argument(), Some("max_attempts"));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
+    pub fn validate(&self) -> Result<&LockOptions, Error> {
+        if !(1..=MOST_ATTEMPTS).contains(&self.max_attempts) {
+            let why = Text::new("must be from 1 to 10000", []);
+            return Err(Error::invalid("max_attempts", self.max_attempts, why));
+        }
+        check_span("retry_delay", self.retry_delay)?;
+        check_span("keep", self.keep)?;
+        self.lock.validate()
+    }
+
+    /// Begins an attempt, as soon as no other worker runs the job and its retry delay has passed. Waits for that at most
+    /// [`wait`](Job::wait).
+    ///
+    /// Gives the attempt, which ends by [`Attempt::done`], [`Attempt::fail`] or [`Attempt::give_back`]; or, of a job that is done,
+    /// its outcome. [`Job::run`] does all of that around a closure.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use locktender::Begun;
+    /// # let client = locktender::Client::open("memory://docs-job-begin").unwrap();
+    /// match client.job("mail:7").begin().await? {
+    ///     Begun::Attempt(attempt) => attempt.done("\"sent\"").await?,
+    ///     Begun::Over(outcome) => println!("done by another: {:?}", outcome.result),
+    /// }
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Dropping the call gives the attempt back that it may have begun: that one doesn't count.
+    ///
+    /// # Errors
+    /// * `JOB_DEAD`: the last attempt failed, or its worker died. See [`Error::attempts`] and [`Error::last_error`].
+    /// * `ACQUIRE_TIMEOUT`: another worker ran the job for all of [`wait`](Job::wait), or the next attempt may not begin yet.
+    /// * `INVALID_ARGUMENT`: an option is wrong, or the client has several servers.
+    /// * Otherwise as [`Lock::acquire`].
+    pub fn begin(&self) -> Call<Begun> {
+        if let Err(error) = self.validate() {
+            return Call::ready(Err(error));
+        }
+        let terms = self.clone();
+        self.lock.begin_attempt(move |responder| {
+            Acquirer::Begin(Box::new(move |acquired| responder.respond(acquired.and_then(|acquired| terms.begun(acquired)))))
+        })
+    }
+
+    /// Runs the job: begins an attempt, calls `work` with it, and notes how it ended.
+    ///
+    /// * `work` gives `Ok`: the job is done, and what it gave is the result.
+    /// * `work` gives `Err`, or panics: the attempt failed. Another one may begin after the [retry delay](Job::retry_delay), by this
+    ///   worker or another; after the last one the job is dead. The error comes back in [`JobError::Failed`].
+    /// * The job was done before, or becomes done while this worker waits: its outcome, with `ran` false.
+    ///
+    /// An attempt whose lease is lost while `work` runs is still done, if no other worker has begun since.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use locktender::JobError;
+    /// # let client = locktender::Client::open("memory://docs-job-run").unwrap();
+    /// let job = client.job("mail:7");
+    /// let failed = job.run(async |_| Err::<(), _>("the mail server is down")).await.unwrap_err();
+    /// assert!(matches!(failed, JobError::Failed("the mail server is down")));
+    /// let outcome = job.run(async |attempt| Ok::<_, String>(format!("{}", attempt.number()))).await?;
+    /// assert_eq!((outcome.attempts, outcome.result.as_deref()), (2, Some("2")));
+    /// # Ok::<(), JobError<String>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops `work`, and gives the attempt back: it doesn't count.
+    ///
+    /// # Errors
+    /// [`JobError::Lock`] with an error of [`Job::begin`] or [`Attempt::done`]; [`JobError::Failed`].
+    pub async fn run<R: JobResult, E: fmt::Display>(
+        &self,
+        work: impl AsyncFnOnce(&Attempt) -> Result<R, E>,
+    ) -> Result<JobOutcome, JobError<E>> {
+        let attempt = match self.begin().await? {
+            Begun::Attempt(attempt) => attempt,
+            Begun::Over(outcome) => return Ok(outcome),
+        };
+        self.lock.enter(&attempt);
+        match work(&attempt).await {
+            Ok(result) => {
+                let result = result.into_text();
+                if let Err(error) = attempt.done(result.clone()).await {
+                    attempt.fail_if_open(&error).await;
+                    return Err(error.into());
+                }
+                Ok(JobOutcome::ran(attempt.number(), result))
+            }
+            Err(error) => {
+                // Its own error is what the caller has to hear.
+                let _ = attempt.fail(&error).await;
+                Err(JobError::Failed(error))
+            }
+        }
+    }
+
+    /// Looks at the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use locktender::JobState;
+    /// # let client = locktender::Client::open("memory://docs-job-status").unwrap();
+    /// let job = client.job("mail:7");
+    /// assert_eq!(job.status().await?.state, JobState::New);
+    /// job.run(async |_| Ok::<_, String>(())).await?;
+    /// assert_eq!(job.status().await?.state, JobState::Done);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Dropping the call changes nothing.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
+    pub fn status(&self) -> Call<JobStatus> {
+        self.ask(Verb::JobStatus, job_status)
+    }
+
+    /// Forgets the job's attempts, its result and its errors, so that it runs again. Gives whether there was something to forget.
+    ///
+    /// For an operator, once the reason of the failures is gone. While an attempt runs, nothing is forgotten, and the answer is
+    /// `false`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-job-reset").unwrap();
+    /// let job = client.job("mail:7");
+    /// job.run(async |_| Ok::<_, String>(())).await?;
+    /// assert!(job.reset().await?);
+    /// assert!(job.run(async |_| Ok::<_, String>(())).await?.ran);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Once started it goes on.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
+    pub fn reset(&self) -> Call<bool> {
+        self.ask(Verb::Reset, job_reset)
+    }
+
+    fn ask<T: Send + 'static>(&self, verb: Verb, judge: Judge<T>) -> Call<T> {
+        let job = self.clone();
+        Call::new(move |responder| {
+            match job.validate().and_then(|_| job.lock.keys()) {
+                Ok((session, keys)) => {
+                    let op = Op::on_nobodys_behalf(keys, verb);
+                    let (name, servers) = (job.name().to_owned(), Arc::clone(&session.addresses));
+                    let timeout = session.response_timeout();
+                    AskAll::begin(&session, &[op], timeout, move |answers| judge(&name, &servers, answers), responder);
+                }
+                Err(error) => responder.respond(Err(error)),
+            }
+            None
+        })
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("name", &self.name()).field("max_attempts", &self.max_attempts).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,294 @@
+//! Attempt: one run of a job's work.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Job, JobOutcome};
+use crate::api::call::Call;
+use crate::api::held::Held;
+use crate::error::Error;
+use crate::io::doer::at_home;
+use crate::op::job::{AttemptNumber, Ending};
+use crate::options::{check_span, wire_millis};
+use crate::protocol::Input;
+use crate::session::caller::{Acquired, Caller};
+use crate::wording::Text;
+
+/// The longest result, in bytes.
+const MOST_RESULT: usize = 64 * 1024;
+
+/// The longest error text that is noted, in bytes.
+const MOST_ERROR: usize = 1_024;
+
+/// The longest delay before another attempt.
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+
+/// What [`Job::begin`] gives.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is moved once, and an attempt is the usual case")]
+pub enum Begun {
+    /// The attempt: the work is this worker's.
+    Attempt(Attempt),
+    /// The job is done: its outcome.
+    Over(JobOutcome),
+}
+
+/// The result of a job's work: JSON text for people and programs of any language, of at most 64 KiB; or nothing.
+pub trait JobResult {
+    /// The text; `None` for no result.
+    fn into_text(self) -> Option<String>;
+}
+
+impl JobResult for () {
+    fn into_text(self) -> Option<String> {
+        None
+    }
+}
+
+impl JobResult for String {
+    fn into_text(self) -> Option<String> {
+        Some(self)
+    }
+}
+
+impl JobResult for &str {
+    fn into_text(self) -> Option<String> {
+        Some(self.to_owned())
+    }
+}
+
+impl<T: JobResult> JobResult for Option<T> {
+    fn into_text(self) -> Option<String> {
+        self.and_then(JobResult::into_text)
+    }
+}
+
+/// One attempt at a job: a [`Held`], with its number, and three ways to end it.
+///
+/// Dropping it gives it back, in the background: it doesn't count. Dropping it in a panic notes it as failed.
+pub struct Attempt {
+    held: Held,
+    number: AttemptNumber,
+    retry_delay: Duration,
+    keep: Duration,
+}
+
+impl Job {
+    pub(super) fn begun(&self, acquired: Acquired) -> Result<Begun, Error> {
+        let unexpected = || Error::internal(Some(self.name()), "an attempt began without a number");
+        match acquired {
+            Acquired::Held(held) => {
+                let number = held.grant.attempt.ok_or_else(unexpected)?;
+                let (retry_delay, keep) = (self.retry_delay, self.keep);
+                Ok(Begun::Attempt(Attempt { held, number, retry_delay, keep }))
+            }
+            Acquired::Over(end) if end.is_dead => Err(Error::job_dead(self.name(), end.attempts, end.text)),
+            Acquired::Over(end) => Ok(Begun::Over(JobOutcome::found(end))),
+            Acquired::Busy => Err(unexpected()),
+        }
+    }
+}
+
+impl Attempt {
+    /// The number of this attempt; the first is 1.
+    ///
+    /// ```
+    /// # use locktender::Begun;
+    /// # let client = locktender::Client::open("memory://docs-attempt-number")?;
+    /// let Begun::Attempt(attempt) = client.job("mail:7").begin_blocking()? else { panic!("it is new") };
+    /// assert_eq!((attempt.number(), attempt.max_attempts(), attempt.is_last()), (1, 3, false));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number.number.into()
+    }
+
+    /// How many attempts may begin.
+    #[must_use]
+    pub fn max_attempts(&self) -> u32 {
+        self.number.max.into()
+    }
+
+    /// Whether the job is dead if this attempt fails.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.number.number >= self.number.max
+    }
+
+    /// Notes that the job is done, with its result, and releases the lock. No other attempt begins.
+    ///
+    /// It also succeeds just after the lease was lost, if no other attempt has begun since.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use locktender::Begun;
+    /// # let client = locktender::Client::open("memory://docs-attempt-done").unwrap();
+    /// let Begun::Attempt(attempt) = client.job("mail:7").begin().await? else { panic!("it is new") };
+    /// attempt.done("{\"sent\": 3}").await?;
+    /// assert_eq!(client.job("mail:7").status().await?.result.as_deref(), Some("{\"sent\": 3}"));
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Once started it goes on, also if the call is dropped.
+    ///
+    /// # Errors
+    /// * `LOCK_LOST`: the lease was lost, and another attempt has begun or ended since; see [`Error::loss`]. Nothing is noted.
+    /// * `NOT_HELD`: the attempt has ended before.
+    /// * `INVALID_ARGUMENT`: the result is longer than 64 KiB. The attempt goes on.
+    /// * `UNAVAILABLE`: the outcome is still unknown after the client's
+    ///   [`unavailable_after`](crate::ClientBuilder::unavailable_after). Call it again to learn the outcome.
+    pub fn done(&self, result: impl JobResult) -> Call<()> {
+        let result = result.into_text().unwrap_or_default();
+        if result.len() > MOST_RESULT {
+            let why =
+                Text::new("a result has at most 65536 bytes of JSON: store a larger one elsewhere, and give its address", []);
+            return Call::ready(Err(Error::invalid("result", result, why)));
+        }
+        self.end(Ending::Done { result: result.into(), keep_ms: wire_millis(self.keep) })
+    }
+
+    /// Notes that this attempt failed, and releases the lock. After the job's [retry delay](Job::retry_delay) another attempt may
+    /// begin; if this was the last one, the job is dead.
+    ///
+    /// The first 1,024 bytes of the error are kept.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use locktender::{Begun, JobState};
+    /// # let client = locktender::Client::open("memory://docs-attempt-fail").unwrap();
+    /// let Begun::Attempt(attempt) = client.job("mail:7").begin().await? else { panic!("it is new") };
+    /// attempt.fail("the mail server is down").await?;
+    /// assert_eq!(client.job("mail:7").status().await?.state, JobState::Retrying);
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Attempt::done`].
+    ///
+    /// # Errors
+    /// As [`Attempt::done`], without `INVALID_ARGUMENT`.
+    pub fn fail(&self, error: impl fmt::Display) -> Call<()> {
+        self.failed(&error, self.delay())
+    }
+
+    /// [`Attempt::fail`], with a delay of its own before the next attempt: at most 1 h.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use locktender::Begun;
+    /// # let client = locktender::Client::open("memory://docs-attempt-fail-in")?;
+    /// let Begun::Attempt(attempt) = client.job("mail:7").begin_blocking()? else { panic!("it is new") };
+    /// attempt.fail_in("too many requests", Duration::from_secs(60)).wait()?;
+    /// let retry_in = client.job("mail:7").status_blocking()?.retry_in.expect("it failed");
+    /// assert!(retry_in > Duration::from_secs(50));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Attempt::done`].
+    ///
+    /// # Errors
+    /// As [`Attempt::fail`]; `INVALID_ARGUMENT` for a longer delay.
+    pub fn fail_in(&self, error: impl fmt::Display, retry_in: Duration) -> Call<()> {
+        match check_span("retry_in", retry_in) {
+            Ok(()) => self.failed(&error, retry_in),
+            Err(refused) => Call::ready(Err(refused)),
+        }
+    }
+
+    /// Gives the attempt back as if it had never begun: it doesn't count, and another worker may begin at once.
+    ///
+    /// ```
+    /// # use locktender::Begun;
+    /// # let client = locktender::Client::open("memory://docs-attempt-give-back")?;
+    /// let Begun::Attempt(attempt) = client.job("mail:7").begin_blocking()? else { panic!("it is new") };
+    /// attempt.give_back().wait()?;
+    /// assert_eq!(client.job("mail:7").status_blocking()?.attempts, 0);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Once started it goes on, also if the call is dropped.
+    ///
+    /// # Errors
+    /// `LOCK_LOST`: the lease was lost before, so the attempt counts. `FORKED` in a forked child.
+    pub fn give_back(&self) -> Call<()> {
+        self.held.leave()
+    }
+
+    /// Fails the attempt, unless it has ended.
+    pub(super) async fn fail_if_open(&self, error: &Error) {
+        if self.held.is_valid() {
+            // The first error is what the caller has to hear.
+            let _ = self.fail(error).await;
+        }
+    }
+
+    /// The delay before the next attempt.
+    fn delay(&self) -> Duration {
+        let doubled = 1_u32.checked_shl(self.number().saturating_sub(1)).unwrap_or(u32::MAX);
+        self.retry_delay.saturating_mul(doubled).min(LONGEST_DELAY)
+    }
+
+    fn failed(&self, error: &dyn fmt::Display, retry_in: Duration) -> Call<()> {
+        self.end(failure(error, retry_in))
+    }
+
+    fn end(&self, ending: Ending) -> Call<()> {
+        let actor = Arc::clone(&self.held.actor);
+        self.held.call(move |responder| {
+            actor.call(Caller::EndOfAttempt(responder), |call| Input::EndAttempt(call, ending));
+        })
+    }
+}
+
+fn failure(error: &dyn fmt::Display, retry_in: Duration) -> Ending {
+    let mut error = error.to_string();
+    let end = (0..=MOST_ERROR.min(error.len())).rev().find(|at| error.is_char_boundary(*at)).unwrap_or(0);
+    error.truncate(end);
+    Ending::Failed { error: error.into(), retry_in_ms: wire_millis(retry_in) }
+}
+
+impl Deref for Attempt {
+    type Target = Held;
+
+    fn deref(&self) -> &Held {
+        &self.held
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Else a job that makes its worker panic would begin for ever.
+            at_home(|| drop(self.failed(&"the work panicked", self.delay()).then(|_| ())));
+        }
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt").field("number", &self.number()).field("held", &self.held).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_noted_up_to_its_first_kilobyte_of_whole_letters() {
+        for (given, bytes) in
+            [("no".to_owned(), 2), ("x".repeat(5_000), 1_024), ("é".repeat(5_000), 1_024), ("鍵".repeat(500), 1_023)]
+        {
+            let Ending::Failed { error, .. } = failure(&given, Duration::ZERO) else { panic!("it is a failure") };
+            assert_eq!(&*error, &given[..bytes]);
+        }
+    }
+}

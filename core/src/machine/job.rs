@@ -1,0 +1,305 @@
+//! The lock of a job: an exclusive lock, and beside it a record of how many attempts began, and how the last one ended.
+//!
+//! The record is a hash. It decides, and not the lease: an attempt that ended just after its lease is recorded, unless a later
+//! attempt has begun.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::exclusive::{AcquireArgs, Exclusive, conflict, find_free, look, look_whatever_the_fence, vote};
+use super::fence::{self, KEPT_MS};
+use super::queue;
+use super::rules::Rules;
+use super::state::{State, Value};
+use crate::mutant::mutant;
+use crate::name::Keys;
+use crate::op::holder::claim;
+use crate::op::job::{AttemptNumber, Ending, JobEnd, JobRecord, Terms};
+use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
+
+/// The states of a record.
+const NEW: &str = "new";
+const RUNNING: &str = "running";
+const RETRYING: &str = "retrying";
+const DONE: &str = "done";
+const DEAD: &str = "dead";
+
+/// The lock of a job.
+pub(super) struct Job;
+
+impl Rules for Job {
+    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+        let LockOp { keys, by, verb } = op;
+        match verb {
+            Verb::Acquire { job: Some(terms), .. } => begin(state, op, terms, now_us).unwrap_or_else(|refusal| refusal),
+            Verb::EndAttempt { ending, fence, leave } => end(state, keys, (by, *fence), ending, leave.as_deref(), now_us),
+            Verb::Reset => reset(state, keys, now_us),
+            Verb::JobStatus => status(state, keys, now_us),
+            Verb::Extend { ttl_ms, lock_only: false, .. } => {
+                outlast(state, keys, by, *ttl_ms, now_us);
+                Exclusive.apply(state, op, now_us)
+            }
+            _ => Exclusive.apply(state, op, now_us),
+        }
+    }
+
+    fn renew(&self, state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, now_us: u64) -> bool {
+        Exclusive.renew(state, keys, owner, ttl_ms, now_us)
+    }
+}
+
+/// A record as it was before the operation; without one, all is empty.
+#[derive(Default)]
+struct Record(BTreeMap<Arc<str>, Arc<str>>);
+
+impl Record {
+    /// # Errors
+    /// The type and the key of a value that is no record.
+    fn read(state: &State, keys: &Keys, now_us: u64) -> Result<Self, String> {
+        match state.get(keys.record(), now_us) {
+            None => Ok(Self::default()),
+            Some(entry) => match &entry.value {
+                Value::Fields(fields) => Ok(Self(fields.clone())),
+                _ => Err(fence::at(entry, keys.record())),
+            },
+        }
+    }
+
+    fn exists(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn text(&self, field: &str) -> &str {
+        self.0.get(field).map_or("", |value| value)
+    }
+
+    fn number(&self, field: &str) -> u64 {
+        self.text(field).parse().unwrap_or(0)
+    }
+
+    fn count(&self, field: &str) -> u32 {
+        u32::try_from(self.number(field)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the attempt of this owner has begun, and has not ended.
+    fn is_open(&self, by: &str) -> bool {
+        self.text("state") == RUNNING && (self.text("by") == by || mutant!(AnybodysAttemptEnded))
+    }
+
+    /// How many attempts are allowed: what the first acquire has fixed, else what this one asks for.
+    fn max(&self, terms: &Terms) -> u32 {
+        if self.count("max") == 0 { terms.max_attempts } else { self.count("max") }
+    }
+
+    fn end(&self, is_dead: bool, text: String, max_attempts: u32) -> Verdict {
+        let (attempts, by) = (self.count("attempts"), self.text("by").to_owned());
+        Verdict::Over(Box::new(JobEnd { is_dead, text, attempts, max_attempts, by }))
+    }
+}
+
+/// Begins an attempt.
+fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<Reply, Reply> {
+    let LockOp { keys, by, .. } = op;
+    let Some(args) = AcquireArgs::of(op) else { return Ok(Exclusive.apply(state, op, now_us)) };
+    let record = Record::read(state, keys, now_us).map_err(|found| conflict(0, found, now_us))?;
+    let (attempts, max) = (record.count("attempts"), record.max(terms));
+    match record.text("state") {
+        DONE if !mutant!(DoneRunsAgain) => {
+            let verdict = record.end(false, record.text("result").to_owned(), max);
+            return Err(over(state, keys, &args, verdict, now_us));
+        }
+        DEAD => {
+            let verdict = record.end(true, record.text("error").to_owned(), max);
+            return Err(over(state, keys, &args, verdict, now_us));
+        }
+        _ => (),
+    }
+    let free = find_free(state, keys, &args, now_us)?;
+    if free.found.holder.as_deref() != Some(&**by) {
+        if attempts >= max.saturating_add(u32::from(mutant!(OneAttemptTooMany))) {
+            let error = format!("attempt {attempts} of {max}: its worker died or lost the lease ({})", record.text("by"));
+            state.put_fields(keys.record(), &[("state", DEAD), ("error", &error)], now_us);
+            state.expire(keys.record(), now_us, record.number("keep"));
+            let verdict = record.end(true, error, max);
+            return Err(over(state, keys, &args, verdict, now_us));
+        }
+        let left_ms = record.number("not_before").saturating_sub(now_us / 1_000);
+        if left_ms > 0 && !mutant!(RetryDelayIgnored) {
+            let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
+            let error = record.text("error").to_owned();
+            let verdict = Verdict::Later { left: Duration::from_millis(left_ms), error };
+            return Err(Reply { queued, ..free.found.reply(verdict) });
+        }
+    }
+    let voted = vote(state, keys, &args, &free, now_us);
+    // A request that comes twice counts once.
+    let is_counted = record.is_open(by) && !mutant!(AttemptCountedTwice);
+    let number = attempts + u32::from(!is_counted);
+    let [attempts, max_text, at, fence, keep] =
+        [number.into(), max.into(), now_us, voted.fence, terms.keep_ms].map(|number: u64| number.to_string());
+    let fields = [
+        ("state", RUNNING),
+        ("attempts", &attempts),
+        ("max", &max_text),
+        ("by", by),
+        ("at", &at),
+        ("fence", &fence),
+        ("keep", &keep),
+        ("not_before", "0"),
+    ];
+    state.put_fields(keys.record(), &fields, now_us);
+    state.expire(keys.record(), now_us, args.ttl_ms.saturating_add(terms.keep_ms).saturating_add(KEPT_MS));
+    let small = |count| u16::try_from(count).unwrap_or(u16::MAX);
+    Ok(Reply { attempt: Some(AttemptNumber { number: small(number), max: small(max) }), ..voted })
+}
+
+/// The answer to whoever asks for a job that is over. The other waiters hear of it, too.
+fn over(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, verdict: Verdict, now_us: u64) -> Reply {
+    if let Some(place) = args.place {
+        queue::leave(state, keys, &place.entry, now_us);
+    }
+    queue::wake_many(state, keys, now_us);
+    Reply::new(verdict, now_us, 0)
+}
+
+/// Ends the attempt of the owner `by` with this fence.
+fn end(
+    state: &mut State,
+    keys: &Keys,
+    (by, fence): (&Arc<str>, u64),
+    ending: &Ending,
+    leave: Option<&str>,
+    now_us: u64,
+) -> Reply {
+    if let Some(entry) = leave {
+        queue::leave(state, keys, entry, now_us);
+    }
+    let record = Record::read(state, keys, now_us);
+    let found = match look_whatever_the_fence(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    let owned = found.holder.as_deref() == Some(&**by);
+    let is_claim = leave.is_some_and(|entry| found.holder.as_deref() == Some(&claim(entry)));
+    let (record, foreign) = record.map_or_else(|foreign| (Record::default(), Some(foreign)), |record| (record, None));
+    let has_fence = record.number("fence") == fence || mutant!(OlderAttemptEnds);
+    // A server may evict a record, or an operator deletes it: then the lease decides.
+    let is_open = record.is_open(by) && has_fence || !record.exists() && owned;
+    let ours = record.text("by") == &**by && has_fence;
+    let (mut is_over, mut retry_in) = (false, 0);
+    let is_done = match ending {
+        Ending::GivenBack => {
+            if record.is_open(by) {
+                let attempts = record.number("attempts").saturating_sub(1);
+                let next = if attempts > 0 { RETRYING } else { NEW };
+                let fields = [("state", next), ("attempts", &*attempts.to_string()), ("by", "")];
+                state.put_fields(keys.record(), &fields, now_us);
+            }
+            owned
+        }
+        _ if foreign.is_some() => false,
+        Ending::Done { result, keep_ms } => {
+            is_over = if mutant!(LeaseDecides) { owned } else { is_open };
+            if is_over {
+                state.put_fields(keys.record(), &[("state", DONE), ("result", result), ("by", by)], now_us);
+                state.expire(keys.record(), now_us, *keep_ms);
+            }
+            is_over || ours && record.text("state") == DONE
+        }
+        Ending::Failed { error, retry_in_ms } => {
+            if is_open && record.exists() && record.count("attempts") >= record.count("max") {
+                is_over = true;
+                state.put_fields(keys.record(), &[("state", DEAD), ("error", error)], now_us);
+                state.expire(keys.record(), now_us, record.number("keep"));
+            } else if is_open && record.exists() {
+                retry_in = *retry_in_ms;
+                let not_before = (now_us / 1_000).saturating_add(retry_in).to_string();
+                let fields = [("state", RETRYING), ("error", &**error), ("not_before", &not_before)];
+                state.put_fields(keys.record(), &fields, now_us);
+            }
+            is_open || ours && [RETRYING, DEAD].contains(&record.text("state"))
+        }
+    };
+    if owned || is_claim {
+        state.remove(keys.lock());
+    }
+    if is_over {
+        queue::wake_many(state, keys, now_us);
+    } else if (owned || is_claim || leave.is_some() && found.holder.is_none()) && retry_in > 0 {
+        queue::tell_later(state, keys, retry_in, now_us);
+    } else if owned || is_claim || leave.is_some() && found.holder.is_none() {
+        queue::wake(state, keys, true, false, now_us);
+    }
+    if let Some(found_type) = foreign.filter(|_| *ending != Ending::GivenBack) {
+        return found.reply(Verdict::Conflict { found: found_type });
+    }
+    if is_done {
+        return Reply::new(Verdict::Ok, now_us, 0);
+    }
+    let rival = Some(record.text("by")).filter(|rival| !rival.is_empty() && *rival != &**by).map(str::to_owned);
+    match found.holder {
+        Some(_) if !owned && !is_claim => found.no(),
+        _ => found.reply(Verdict::No { holder: rival, remaining: crate::error::Remaining::Gone }),
+    }
+}
+
+/// Forgets the record, unless an attempt runs. Its waiters may begin at once then.
+fn reset(state: &mut State, keys: &Keys, now_us: u64) -> Reply {
+    let record = match Record::read(state, keys, now_us) {
+        Ok(record) => record,
+        Err(found) => return conflict(0, found, now_us),
+    };
+    let found = match look_whatever_the_fence(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    let runs = record.text("state") == RUNNING && found.holder.as_deref() == Some(record.text("by"));
+    if runs || !record.exists() {
+        return found.no();
+    }
+    state.remove(keys.record());
+    if found.holder.is_none() {
+        queue::wake(state, keys, true, false, now_us);
+    }
+    Reply::new(Verdict::Ok, now_us, 0)
+}
+
+fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
+    let record = match Record::read(state, keys, now_us) {
+        Ok(record) => record,
+        Err(found) => return conflict(0, found, now_us),
+    };
+    let found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    let text = |field: &str| record.text(field).to_owned();
+    found.reply(Verdict::Recorded(Box::new(JobRecord {
+        state: text("state"),
+        attempts: record.count("attempts"),
+        max_attempts: record.count("max"),
+        by: text("by"),
+        at_us: record.number("at"),
+        error: text("error"),
+        result: text("result"),
+        not_before_ms: record.number("not_before"),
+        holder: found.shown(),
+        remaining: found.remaining(),
+    })))
+}
+
+/// Keeps the record of an attempt that runs for longer than a record is kept.
+fn outlast(state: &mut State, keys: &Keys, by: &str, ttl_ms: u64, now_us: u64) {
+    let is_held = state.get(keys.lock(), now_us).and_then(|entry| entry.text()) == Some(by);
+    if let Ok(record) = Record::read(state, keys, now_us)
+        && is_held
+        && record.exists()
+    {
+        state.expire(keys.record(), now_us, ttl_ms.saturating_add(record.number("keep")).saturating_add(KEPT_MS));
+    }
+}
+
+#[cfg(test)]
+#[path = "job_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+//! Job: what the operations on a job carry beside those of its lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Remaining;
+
+/// The terms of a job, which each acquire of an attempt brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How many attempts may begin. The first acquire fixes it for the job.
+    pub max_attempts: u32,
+    /// For how long a job that is done, dead or forgotten keeps its record, milliseconds.
+    pub keep_ms: u64,
+}
+
+/// How an attempt ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The work is done. With its result, or an empty text.
+    Done {
+        /// JSON text, or an empty text.
+        result: Arc<str>,
+        /// For how long the record is kept, milliseconds.
+        keep_ms: u64,
+    },
+    /// The work failed. The next attempt may begin later; if this was the last one, the job is dead.
+    Failed {
+        /// What happened.
+        error: Arc<str>,
+        /// When the next attempt may begin, milliseconds.
+        retry_in_ms: u64,
+    },
+    /// The attempt never happened: it doesn't count.
+    GivenBack,
+}
+
+/// The number of an attempt: the first one is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptNumber {
+    /// This one.
+    pub number: u16,
+    /// The last one that may begin.
+    pub max: u16,
+}
+
+/// A job that is over: no further attempt begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobEnd {
+    /// Whether the job is dead: its last attempt failed, or died. Else it is done.
+    pub is_dead: bool,
+    /// The result of a job that is done, or the last error of a dead one.
+    pub text: String,
+    /// How many attempts began.
+    pub attempts: u32,
+    /// How many were allowed.
+    pub max_attempts: u32,
+    /// The owner value of the last attempt.
+    pub by: String,
+}
+
+/// What a job's record says, and the holder of its lock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobRecord {
+    /// `new`, `running`, `retrying`, `done` or `dead`; empty without a record.
+    pub state: String,
+    /// How many attempts began.
+    pub attempts: u32,
+    /// How many are allowed; 0 if that is not known yet.
+    pub max_attempts: u32,
+    /// The owner value of the last attempt.
+    pub by: String,
+    /// When the last attempt began, by the server's clock in microseconds.
+    pub at_us: u64,
+    /// What the last attempt that failed said.
+    pub error: String,
+    /// The result.
+    pub result: String,
+    /// When the next attempt may begin, by the server's clock in milliseconds; 0 for at once.
+    pub not_before_ms: u64,
+    /// The value of the lock's key, if there is one.
+    pub holder: Option<String>,
+    /// How long the lock's key remains.
+    pub remaining: Remaining,
+}
+
+impl JobRecord {
+    /// Whether the last attempt holds the lock.
+    pub(crate) fn runs(&self) -> bool {
+        self.state == "running" && self.holder.as_deref() == Some(&*self.by)
+    }
+
+    /// How long it is until the next attempt may begin, seen at `now_us` of the server's clock.
+    pub(crate) fn retry_in(&self, now_us: u64) -> Duration {
+        Duration::from_millis(self.not_before_ms.saturating_sub(now_us / 1_000))
+    }
+}

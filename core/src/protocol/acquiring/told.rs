@@ -1,0 +1,35 @@
+//! Told: the events of an acquire that waits.
+
+use super::Acquiring;
+use crate::clock::Tick;
+use crate::error::{Holder, Remaining};
+use crate::event::EventKind;
+use crate::op::holder::KEPT;
+use crate::protocol::Command;
+use crate::protocol::context::Context;
+
+impl Acquiring {
+    pub(super) fn emit_busy(&mut self, holder: &Holder, now: Tick, context: &mut Context<'_>) {
+        let took = Some(now.since(self.started));
+        // Nobody holds the lock of a job that may not begin yet.
+        let rival = Some(holder.owner.clone()).filter(|owner| owner != KEPT);
+        context.emit(EventKind::Busy, |event| (event.rival, event.took) = (rival, took));
+        if holder.remaining == Remaining::Forever && !self.warned {
+            self.warned = true;
+            context.emit(EventKind::Warning, |event| {
+                event.rival = Some(holder.owner.clone());
+                event.message =
+                    Some("the holder's key has no expiry: if its process died, only deleting the key frees the lock".to_owned());
+            });
+        }
+    }
+
+    /// Emits once that the acquire waits in the queue, and asks the actor to listen for releases.
+    pub(super) fn emit_queued(&mut self, rank: Option<u64>, context: &mut Context<'_>) {
+        if rank.is_some() && !self.queued_emitted {
+            self.queued_emitted = true;
+            context.emit(EventKind::Queued, |event| event.rank = rank);
+            context.out.push(Command::Listen);
+        }
+    }
+}

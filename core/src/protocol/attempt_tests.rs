@@ -1,0 +1,201 @@
+//! An attempt of a job, in virtual time: what the server is told at its end, and what its worker hears.
+
+use std::sync::Arc;
+
+use crate::clock::{Now, Tick};
+use crate::error::{Code, LossReason};
+use crate::event::EventKind;
+use crate::name::{Keys, Kind};
+use crate::op::job::{AttemptNumber, Ending, JobEnd, Terms};
+use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verb, Verdict};
+use crate::protocol::waiting::tests::{at, gone, ms, recipe};
+use crate::protocol::{Acquisition, Answered, Command, Input, Manner, Recipe, Tag};
+
+/// One server and one acquisition of a job.
+struct Bench {
+    machine: Acquisition,
+    /// The last request, its tag and its time.
+    asked: Option<(Tag, Op)>,
+    told: Vec<Command>,
+}
+
+impl Bench {
+    fn started() -> Self {
+        let recipe = recipe(1);
+        let options = crate::options::LockOptions { renew: false, ..recipe.options };
+        let job = Some(Terms { max_attempts: 3, keep_ms: 60_000 });
+        let keys = Arc::new(Keys::new(Kind::Job, "", "l", true).unwrap());
+        let recipe = Recipe { keys, options, job, ..recipe };
+        let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
+        let mut bench = Self { machine, asked: None, told: Vec::new() };
+        bench.bring(at(0), Input::Start);
+        bench
+    }
+
+    /// Attempt 2 of 3, for 10 s.
+    fn begun() -> Self {
+        let mut bench = Self::started();
+        bench.answer(at(1), Ok(Reply { attempt: Some(AttemptNumber { number: 2, max: 3 }), ..reply(Verdict::Vote) }));
+        assert!(bench.machine.check(at(1)).is_ok(), "granted");
+        bench
+    }
+
+    fn lost() -> Self {
+        let mut bench = Self::begun();
+        bench.bring(at(10_000), Input::Wake);
+        assert!(bench.machine.check(at(10_000)).is_err(), "lost");
+        bench
+    }
+
+    fn bring(&mut self, now: Tick, input: Input) {
+        let mut out = Vec::new();
+        self.machine.handle(Now { tick: now, wall_us: 0, servers_us: 0 }, input, &mut out);
+        for command in out {
+            match command {
+                Command::Send { tag, request, .. } => self.asked = Some((tag, request.op)),
+                told => self.told.push(told),
+            }
+        }
+    }
+
+    fn answer(&mut self, now: Tick, answer: Answer) {
+        let (tag, _) = self.asked.clone().expect("the server was asked");
+        self.bring(now, Input::Answer { server: 0, tag, answer });
+    }
+
+    fn verb(&self) -> Verb {
+        self.asked.as_ref().and_then(|(_, op)| op.verb()).expect("the server was asked").clone()
+    }
+
+    fn events(&self) -> Vec<EventKind> {
+        let kind = |command: &Command| if let Command::Emit(event) = command { Some(event.kind) } else { None };
+        self.told.iter().filter_map(kind).collect()
+    }
+
+    /// What the caller of the end of the attempt hears: the outcome, or the error's code.
+    fn heard(&self) -> Option<Result<&'static str, Code>> {
+        self.told.iter().find_map(|command| match command {
+            Command::Released(_, Ok(release)) => Some(Ok(release.outcome.as_str())),
+            Command::Released(_, Err(error)) => Some(Err(error.code())),
+            _ => None,
+        })
+    }
+}
+
+fn reply(verdict: Verdict) -> Reply {
+    Reply::new(verdict, 0, 7)
+}
+
+fn done() -> Ending {
+    Ending::Done { result: "1".into(), keep_ms: 60_000 }
+}
+
+fn failed() -> Ending {
+    Ending::Failed { error: "no".into(), retry_in_ms: 0 }
+}
+
+fn given_back() -> Verb {
+    Verb::EndAttempt { ending: Ending::GivenBack, fence: 7, leave: None }
+}
+
+fn an_attempt_that_nobody_ends_goes_back_unless_its_lease_was_lost() {
+    let left = || Input::Release(1, Manner::EndOfBody);
+    let mut bench = Bench::begun();
+    bench.bring(at(5), left());
+    assert_eq!(bench.verb(), given_back());
+    let mut bench = Bench::begun();
+    bench.bring(at(5), Input::Close);
+    assert_eq!(bench.verb(), given_back(), "its client is closed");
+    let mut bench = Bench::lost();
+    bench.bring(at(10_005), left());
+    assert!(matches!(bench.verb(), Verb::Release { .. }), "a lost attempt counts");
+}
+
+#[test]
+fn what_is_not_ended_is_given_back() {
+    an_attempt_that_nobody_ends_goes_back_unless_its_lease_was_lost();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn the_table_notices_what_is_left_out() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::LostAttemptGivenBack, an_attempt_that_nobody_ends_goes_back_unless_its_lease_was_lost);
+}
+
+#[test]
+fn the_end_of_an_attempt_is_noted_also_after_a_loss_and_an_event_tells_it() {
+    for (begun, now) in [(Bench::begun as fn() -> Bench, at(5)), (Bench::lost, at(10_005))] {
+        for (ending, expected) in [(done(), EventKind::Done), (failed(), EventKind::Retry)] {
+            let mut bench = begun();
+            bench.bring(now, Input::EndAttempt(1, ending.clone()));
+            assert_eq!(bench.verb(), Verb::EndAttempt { ending, fence: 7, leave: None });
+            bench.answer(now, Ok(reply(Verdict::Ok)));
+            assert_eq!(bench.heard(), Some(Ok("released")));
+            assert_eq!(bench.events().last(), Some(&expected));
+        }
+    }
+}
+
+#[test]
+fn an_end_that_the_record_refuses_is_a_loss() {
+    let mut bench = Bench::begun();
+    bench.bring(at(5), Input::EndAttempt(1, done()));
+    bench.answer(at(6), Ok(reply(gone())));
+    assert_eq!(bench.heard(), Some(Err(Code::LockLost)));
+    bench.told.clear();
+    bench.bring(at(7), Input::EndAttempt(2, done()));
+    assert_eq!(bench.heard(), Some(Err(Code::NotHeld)));
+}
+
+#[test]
+fn that_the_work_is_done_is_not_taken_for_noted_after_a_request_without_an_answer() {
+    let broke = || Err(Failure::unknown(FailureKind::Disconnected, "it broke"));
+    for (ending, expected) in [(done(), Err(Code::LockLost)), (failed(), Ok("released"))] {
+        let mut bench = Bench::begun();
+        bench.bring(at(5), Input::EndAttempt(1, ending));
+        bench.answer(at(6), broke());
+        bench.bring(at(200), Input::Wake);
+        // Another attempt has begun since. It may have done so behind our first request.
+        bench.answer(at(201), Ok(reply(gone())));
+        assert_eq!(bench.heard(), Some(expected));
+    }
+}
+
+#[test]
+fn an_end_without_an_answer_is_unknown_and_not_a_loss() {
+    let mut bench = Bench::begun();
+    bench.bring(at(5), Input::EndAttempt(1, done()));
+    for time in (1_000..6_000).step_by(100) {
+        bench.bring(at(time), Input::Wake);
+    }
+    assert_eq!(bench.heard(), Some(Err(Code::Unavailable)));
+}
+
+#[test]
+fn a_job_that_is_over_ends_the_wait_with_an_answer() {
+    for (is_dead, event) in [(false, EventKind::Done), (true, EventKind::Dead)] {
+        let end = JobEnd { is_dead, text: "x".into(), attempts: 2, max_attempts: 3, by: "w".into() };
+        let mut bench = Bench::started();
+        bench.answer(at(1), Ok(reply(Verdict::Over(Box::new(end.clone())))));
+        let answered = |command: &Command| matches!(command, Command::Acquired(Ok(Answered::Over(told))) if *told == end);
+        assert!(bench.told.iter().any(answered));
+        assert_eq!(bench.events().last(), Some(&event));
+        assert!(bench.machine.is_finished());
+    }
+}
+
+#[test]
+fn a_job_whose_next_attempt_may_not_begin_yet_is_asked_for_again_then() {
+    let mut bench = Bench::started();
+    bench.answer(at(1), Ok(reply(Verdict::Later { left: ms(60_000), error: "no".into() })));
+    assert!(!bench.told.iter().any(|command| matches!(command, Command::Acquired(_))));
+    assert!(bench.machine.wake_at() <= at(60_010));
+}
+
+#[test]
+fn a_loss_is_told_as_of_any_lock() {
+    let bench = Bench::lost();
+    let lost = |command: &Command| matches!(command, Command::Lost(loss) if loss.reason == LossReason::Expired);
+    assert!(bench.told.iter().any(lost));
+}

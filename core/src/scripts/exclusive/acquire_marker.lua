@@ -1,0 +1,42 @@
+-- The rest of acquire, behind the queue: whatever its short way has left.
+
+local n, max_ttl, run = string.match(ARGV[9] or '', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) ')
+local entry, came, adopted = ARGV[5] or '', tonumber(ARGV[6] or '') or 0, ARGV[8] or ''
+local waits = #entry > 1
+-- One with a marker, for quarantine, has no other server beside it either.
+single_server = single_server or n == '1'
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+
+local there = redis.call('EXISTS', KEYS[1], KEYS[3])
+local found = ARGV[9] and redis.call('MGET', KEYS[2], KEYS[4]) or redis.call('MGET', KEYS[2])
+
+if ARGV[9] and found[2] ~= ARGV[9] then
+  local marker = found[2]
+  local its_n, its_max_ttl, its_run, since
+  if marker then
+    its_n, its_max_ttl, its_run, since = string.match(marker .. ' ', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) since=(%d+) ')
+    since = tonumber(since)
+  end
+  if marker and not (since and since < 2^53) or not marker and redis.call('EXISTS', KEYS[4]) == 1 then
+    return { 'conflict', now, 0, redis.call('TYPE', KEYS[4]).ok .. ' at ' .. KEYS[4], -2 }
+  end
+  if marker and (its_n ~= n or its_max_ttl ~= max_ttl) then
+    return { 'mismatch', now, 0, string.sub('n=' .. its_n .. ' max_ttl=' .. its_max_ttl, 1, 1024), -2 }
+  end
+  if not marker or its_run ~= run and run ~= '?' or since > now then
+    since = string.format('%.0f', now)
+    redis.call('SET', KEYS[4], 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=' .. since)
+    return { 'quarantine', now, 0, false, tonumber(max_ttl) }
+  end
+  local ends = since + max_ttl * 1000
+  if since > 0 and now < ends then
+    return { 'quarantine', now, 0, false, math.ceil((ends - now) / 1000) }
+  end
+  -- From here on an acquire need only compare the marker.
+  if since > 0 and its_run == run then
+    redis.call('SET', KEYS[4], (string.gsub(marker, ' since=%d+', ' since=0', 1)))
+  end
+end
+

@@ -1,0 +1,31 @@
+-- Begins an attempt of a job: takes its lock as acquire does, and counts the attempt.
+--
+-- KEYS     lock, fence, queue, marker, record
+-- ARGV     those of acquire; behind them, at the end: how many attempts are allowed, how long the record is kept (ms)
+-- returns  {'vote', time (µs), fence, owner, remaining (ms), rank or nil, arrival or nil, number of the attempt, attempts allowed}
+--          {'done', time, 0, result, attempts, nil, nil, attempts allowed, owner of the last attempt}
+--          {'dead', time, 0, last error, attempts, nil, nil, attempts allowed, owner of the last attempt}
+--          {'later', time, fence, last error, ms until the next attempt, and if the waiter stands in line: its rank, its arrival}
+--          else as acquire
+-- always   the attempts allowed are those of the first request; a request that comes twice counts once;
+--          without a vote only an attempt that died is noted: the last one makes the job dead
+
+local keep, allowed = table.remove(ARGV), table.remove(ARGV)
+local single_server, proposal = not ARGV[9], ARGV[3]
+local state, attempts, by, not_before, last_error
+
+local function noted(...)
+  redis.call('HSET', KEYS[5], ...)
+end
+
+-- The end of the script for whoever asks for a job that is over. The other waiters hear of it, too.
+local function over(now, word, text, entry)
+  if redis.call('EXISTS', KEYS[3]) == 1 then
+    redis.pcall('ZREM', KEYS[3], entry)
+    wake_many(now)
+  end
+  return { word, now, 0, text, attempts, false, false, tonumber(allowed), by }
+end
+
+local function acquire()
+

@@ -1,0 +1,29 @@
+-- Looks at a job's record, and changes nothing.
+--
+-- KEYS     lock, fence, queue, marker, record
+-- ARGV     none
+-- returns  {'record', time (µs), fence, holder or nil, remaining (ms), nil, fields}   -1: no expiry, -2: no lock
+--          the fields: state, attempts, max, by, at (µs), error, result, not_before (ms), each nil if there is none
+--          {'conflict', time, fence, what was found, -2}                              a key holds what it shouldn't
+-- always   nothing is written, no expiry moved
+
+local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'at', 'error', 'result', 'not_before')
+local found = redis.call('MGET', KEYS[2])
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+
+if record.err then
+  return { 'conflict', now, 0, redis.call('TYPE', KEYS[5]).ok .. ' at ' .. KEYS[5], -2 }
+end
+-- MGET shows a key of another type as a missing one.
+local fence = tonumber(string.match(found[1] or '0', '^(%d+)q?$'))
+if not (fence and fence < 2^53 - 1) or not found[1] and redis.call('EXISTS', KEYS[2]) == 1 then
+  return { 'conflict', now, 0, redis.call('TYPE', KEYS[2]).ok .. ' at ' .. KEYS[2], -2 }
+end
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'string' and kind ~= 'none' then
+  return { 'conflict', now, fence, kind, -2 }
+end
+-- Another library may have left any number of megabytes there.
+local holder = kind == 'string' and redis.call('GETRANGE', KEYS[1], 0, 1023)
+return { 'record', now, fence, holder, redis.call('PTTL', KEYS[1]), false, record }

@@ -1,0 +1,216 @@
+//! Words: operations as commands. Pure.
+
+use std::sync::Arc;
+
+use crate::machine::{self, UNKNOWN_RUN_ID};
+use crate::name::Keys;
+use crate::op::job::Ending;
+use crate::op::{LockOp, Op, QuorumConfig, Verb};
+use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::rights;
+use crate::server::redis::commands::script::Script;
+
+/// The way in which a command names its script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The hash of the script: short, but unknown to a server whose script cache was flushed.
+    BySha,
+    /// The script in full.
+    ByText,
+}
+
+/// The most words of any operation but a probe, and the bytes that it takes on a lock with an ordinary name.
+const WORDS: usize = 20;
+const BYTES: usize = 640;
+
+/// A word of a command.
+enum Word<'a> {
+    Text(&'a str),
+    Hash(Arc<String>),
+    Made(String),
+    Number(u64),
+}
+
+/// A command, to be written directly into the output buffer.
+pub(crate) struct Words<'a>(Vec<Word<'a>>);
+
+impl<'a> Words<'a> {
+    fn text(&mut self, text: &'a str) -> &mut Self {
+        self.0.push(Word::Text(text));
+        self
+    }
+
+    fn number(&mut self, number: impl Into<u64>) -> &mut Self {
+        self.0.push(Word::Number(number.into()));
+        self
+    }
+
+    /// A number for which nothing stands in the place of zero.
+    fn count(&mut self, count: u64) -> &mut Self {
+        if count == 0 { self.text("") } else { self.number(count) }
+    }
+
+    /// The end of a release: the waiter that leaves, and whether the server is one of several.
+    fn leaving(&mut self, entry: Option<&'a str>, single_server: bool) {
+        if !single_server {
+            self.text(entry.unwrap_or_default()).number(1_u64);
+        } else if let Some(entry) = entry {
+            self.text(entry);
+        }
+    }
+
+    /// Leaves out the empty words at the end, as far as `begin`.
+    fn without_empty_end(&mut self, begin: usize) {
+        while self.0.len() > begin && matches!(self.0.last(), Some(Word::Text(""))) {
+            self.0.pop();
+        }
+    }
+
+    fn keys(&mut self, keys: &'a Keys) -> &mut Self {
+        self.number(keys.in_order().count() as u64);
+        self.0.extend(keys.in_order().map(Word::Text));
+        self
+    }
+
+    fn member(&mut self, quorum_config: Option<&QuorumConfig>, era: &'a str) {
+        if let Some(quorum_config) = quorum_config {
+            self.number(quorum_config.servers).number(quorum_config.max_ttl_ms).text(era);
+        }
+    }
+
+    /// Writes the command in the protocol's form: the number of words, and each word after its length.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.reserve(BYTES);
+        head(b'*', self.0.len(), out);
+        let mut digits = itoa::Buffer::new();
+        for word in &self.0 {
+            let text = match word {
+                Word::Text(text) => text,
+                Word::Hash(hash) => hash.as_str(),
+                Word::Made(text) => text.as_str(),
+                Word::Number(number) => digits.format(*number),
+            };
+            head(b'$', text.len(), out);
+            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
+    match u8::try_from(count) {
+        Ok(count @ ..10) => out.extend_from_slice(&[kind, b'0' + count, b'\r', b'\n']),
+        Ok(count @ ..100) => out.extend_from_slice(&[kind, b'0' + count / 10, b'0' + count % 10, b'\r', b'\n']),
+        _ => {
+            out.push(kind);
+            out.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+/// The command for an operation, on a server that gave this greeting.
+pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Words<'a> {
+    let (era, has_header) = (greeting.era_id().unwrap_or(UNKNOWN_RUN_ID), greeting.is_since_7);
+    let mut command = Words(Vec::with_capacity(WORDS));
+    let Some(script) = Script::of(op) else {
+        command.text("INFO");
+        return command;
+    };
+    match form {
+        Form::BySha => command.text("EVALSHA").0.push(Word::Hash(script.sha(has_header))),
+        Form::ByText => command.text("EVAL").0.push(Word::Text(script.text(has_header))),
+    }
+    match op {
+        Op::Lock(op) => command.lock_op(op, era),
+        Op::Examine => {}
+        Op::Probe { keys } => {
+            command.keys(keys);
+            for name in rights::commands() {
+                command.text(name);
+            }
+        }
+        Op::Greet { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(quorum_config.as_ref(), era),
+        Op::Trust { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(Some(quorum_config), era),
+    }
+    command
+}
+
+/// The words of an operation on a lock, behind those of its script.
+impl<'a> Words<'a> {
+    fn lock_op(&mut self, LockOp { keys, by, verb }: &'a LockOp, era: &str) {
+        let command = self;
+        match verb {
+            Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, job } => {
+                // Any other proposal wouldn't be taken.
+                let proposal = if machine::is_time(*proposal) { *proposal } else { 0 };
+                command
+                    .keys(keys)
+                    .text(by)
+                    .number(*ttl_ms)
+                    .number(proposal)
+                    .number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
+                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
+                let begin = command.0.len();
+                match place {
+                    // An acquire that only adopts doesn't wait.
+                    _ if only_adopts => command.text("o").text("").text(""),
+                    Some(place) => command.text(&place.entry).count(place.arrival).count(u64::from(place.stays)),
+                    // The mode alone: one attempt joins no queue.
+                    None => command.text(if *fair { "f" } else { "" }).text("").text(""),
+                };
+                command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
+                match quorum_config {
+                    Some(QuorumConfig { servers, max_ttl_ms }) => {
+                        command.0.push(Word::Made(format!("n={servers} max_ttl={max_ttl_ms} run={era} since=0")));
+                    }
+                    // Most acquires need few of these words, and empty ones at the end are left out.
+                    None => command.without_empty_end(begin),
+                }
+                if let Some(terms) = job {
+                    command.number(terms.max_attempts).number(terms.keep_ms);
+                }
+            }
+            Verb::Confirm { fence } => {
+                command.keys(keys).text(by).number(*fence);
+            }
+            Verb::Extend { ttl_ms, lock_only: true, timed, .. } => {
+                command.number(1_u64).text(keys.lock()).text(by).number(*ttl_ms);
+                if *timed {
+                    command.number(1_u64);
+                }
+            }
+            Verb::Extend { ttl_ms, fence, .. } | Verb::Heal { ttl_ms, fence } => {
+                command.keys(keys).text(by).number(*ttl_ms).number(*fence);
+            }
+            Verb::Release { leave, single_server } => {
+                command.keys(keys).text(by);
+                command.leaving(leave.as_deref(), *single_server);
+            }
+            // A waiter that leaves has no hold: its own name is no owner.
+            Verb::Leave { single_server } => {
+                command.keys(keys).text(by);
+                command.leaving(Some(by), *single_server);
+            }
+            Verb::EndAttempt { ending, fence, leave } => {
+                command.keys(keys).text(by);
+                let begin = command.0.len() + 2;
+                match ending {
+                    Ending::Done { result, keep_ms } => command.text("done").number(*fence).number(*keep_ms).text(result),
+                    Ending::Failed { error, retry_in_ms } => {
+                        command.text("failed").number(*fence).number(*retry_in_ms).text(error)
+                    }
+                    Ending::GivenBack => command.text("back").number(*fence).text("").text(""),
+                };
+                command.text(leave.as_deref().unwrap_or_default()).without_empty_end(begin);
+            }
+            Verb::Inspect | Verb::Reset | Verb::JobStatus => {
+                command.keys(keys);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "words_tests.rs"]
+mod tests;

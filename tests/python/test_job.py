@@ -1,0 +1,186 @@
+"""Jobs in Python: what the contract can't say, because only Python has it."""
+
+import asyncio
+import pickle
+import threading
+import time
+
+import pytest
+from locktender import AsyncAttempt, Attempt, Client, Held, InvalidArgumentError, JobDeadError, JobOutcome, LockLostError
+from support.script import run
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest):
+    with Client(f"memory://{request.node.name}") as client:
+        yield client
+
+
+def test_an_attempt_is_a_hold_and_work_gets_it_before_its_arguments(client: Client):
+    seen = []
+
+    def work(attempt, day, *, urgent):
+        seen.append((isinstance(attempt, Attempt) and isinstance(attempt, Held), day, urgent, attempt.is_valid()))
+        return [1, {"a": None}]
+
+    outcome = client.job("mail").run(work, "monday", urgent=True)
+    assert seen == [(True, "monday", True, True)]
+    assert (type(outcome), outcome.ran, outcome.result) == (JobOutcome, True, [1, {"a": None}])
+
+
+def test_the_decorator_fills_the_name_and_runs_the_job_once_for_each(client: Client):
+    days = []
+
+    @client.job("mail:{day}")
+    def mail(attempt: Attempt, day: str) -> int:
+        days.append(day)
+        return attempt.number
+
+    assert [mail("mon").ran, mail("mon").ran, mail(day="tue").ran] == [True, False, True]
+    assert days == ["mon", "tue"] and mail.__name__ == "mail"
+
+    @client.job("report:{day}")
+    async def report(attempt: AsyncAttempt, day: str) -> str:
+        return f"{day} {attempt.number}"
+
+    assert asyncio.run(report("mon")).result == "mon 1"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_is_no_failure_of_the_work_gives_the_attempt_back(client: Client, error: type[BaseException]):
+    def work(attempt):
+        raise error
+
+    with pytest.raises(error):
+        client.job("mail", max_attempts=1).run(work)
+    assert (client.job("mail").status().state, client.job("mail").status().attempts) == ("new", 0)
+
+
+def test_a_cancelled_task_gives_the_attempt_back(client: Client):
+    async def work(attempt):
+        begun.set()
+        await asyncio.sleep(60)
+
+    async def main():
+        task = asyncio.create_task(client.job("mail", max_attempts=1).run_async(work))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await client.job("mail").status_async()
+
+    begun = asyncio.Event()
+    assert asyncio.run(main()).attempts == 0
+
+
+def test_a_loss_cancels_the_work_of_a_task_and_the_attempt_counts(client: Client):
+    async def work(attempt):
+        await asyncio.sleep(60)
+
+    with pytest.raises(LockLostError):
+        asyncio.run(client.job("mail", ttl=0.05, renew=False).run_async(work))
+    assert client.job("mail").status().attempts == 1
+
+
+def test_the_end_of_a_body_that_raised_is_a_failure(client: Client):
+    with pytest.raises(ZeroDivisionError), client.job("mail", max_attempts=1).begin():
+        1 / 0
+    with pytest.raises(JobDeadError) as dead:
+        client.job("mail").begin()
+    assert (dead.value.attempts, dead.value.last_error) == (1, "ZeroDivisionError: division by zero")
+
+    async def main():
+        async with await client.job("async").begin_async():
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        asyncio.run(main())
+    assert client.job("async").status().last_error == "ValueError: no"
+    with client.job("quiet").begin():
+        pass
+    assert client.job("quiet").status().state == "new"
+
+
+@pytest.mark.parametrize("result", [{1, 2}, float("nan"), object(), {(1, 2): 3}])
+def test_a_result_that_json_cannot_express_fails_the_run_and_by_hand_the_attempt_goes_on(client: Client, result: object):
+    with pytest.raises(InvalidArgumentError, match="^result: JSON can't express it"):
+        client.job("mail", max_attempts=1).run(lambda attempt: result)
+    assert client.job("mail").status().state == "dead"
+    attempt = client.job("by hand").begin()
+    with pytest.raises(InvalidArgumentError):
+        attempt.done(result)
+    attempt.done("another")
+    assert client.job("by hand").status().result == "another"
+
+
+def test_work_of_the_other_kind_is_refused(client: Client):
+    async def work(attempt): ...
+
+    with pytest.raises(InvalidArgumentError, match="use run_async"):
+        client.job("mail").run(work)
+    assert client.job("mail").status().state == "new"
+    with pytest.raises(InvalidArgumentError, match="returns nothing to await: use run"):
+        asyncio.run(client.job("mail").run_async(lambda attempt: 1))
+    with pytest.raises(InvalidArgumentError, match="returns a generator"):
+        client.job("lazy").run(lambda attempt: (n for n in range(3)))
+    with pytest.raises(InvalidArgumentError, match="runs functions"):
+        client.job("mail").run(None)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_attempts": True}, "max_attempts: must be a whole number from 1 to 10000"),
+        ({"max_attempts": 2.5}, "max_attempts: must be a whole number"),
+        ({"retries": 5}, "retries: here it is max_attempts"),
+        ({"retry_dealy": 5}, "retry_dealy: .*did you mean retry_delay?"),
+        ({"keep": "a day"}, "keep: must be a number of seconds"),
+    ],
+)
+def test_wrong_options_are_refused_at_once(client: Client, options: dict, said: str):
+    with pytest.raises(InvalidArgumentError, match=said):
+        client.job("mail", **options)
+
+
+def test_a_job_pickles_by_its_name_and_options():
+    with Client("memory://pickled", name="jobs") as client:
+        client.job("mail", max_attempts=1).begin().fail("no")
+        again = pickle.loads(pickle.dumps(client.job("mail", max_attempts=7)))
+        assert again.name == "mail" and again.status().state == "dead"
+
+
+def test_backups_in_threads_wait_and_one_takes_over(client: Client):
+    outcomes, begun = [], threading.Event()
+
+    def first(attempt):
+        begun.set()
+        time.sleep(0.05)
+        raise ValueError
+
+    def backup():
+        outcomes.append(client.job("mail").run(lambda attempt: attempt.number))
+
+    threads = [threading.Thread(target=backup) for _ in range(3)]
+    with pytest.raises(ValueError):
+        client.job("mail").run(lambda attempt: [begun.set(), [thread.start() for thread in threads], first(attempt)])
+    for thread in threads:
+        thread.join()
+    assert sorted(outcome.ran for outcome in outcomes) == [False, False, True]
+    assert {outcome.result for outcome in outcomes} == {2}
+
+
+def test_an_interrupt_while_it_waits_leaves_nothing_behind():
+    text = run("""
+        import _thread, threading
+        from locktender import Client
+        client = Client("memory://interrupted")
+        attempt = client.job("mail").begin()
+        threading.Timer(0.1, _thread.interrupt_main).start()
+        try:
+            client.job("mail").run(lambda attempt: 1)
+        except KeyboardInterrupt:
+            pass
+        attempt.done(2)
+        print(client.job("mail").status().attempts, client.job("mail").status().result)
+    """)
+    assert text == "1 2\n"
