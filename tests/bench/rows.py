@@ -27,6 +27,7 @@ CPU = [
     Row("server CPU per pair: one of five servers / a plain pair", "quorum", "raw-50x16@five", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per renewal / a plain pair", "rust", "renewal-50x16", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per pair: Rust async, 64 callers / rslock", "rust", "async-64", ("rslock-64",), "server_cpu_us_per_pair"),
+    Row("server CPU: a job that nobody contends / a lock's pair", "rust", "job-64", ("async-64",), "server_cpu_us_per_pair"),
     Row("client CPU per pair: Rust async, 64 callers / rslock", "rust", "async-64", ("rslock-64",), "cpu_us_per_pair"),
     Row("server CPU per pair: five servers / the faster of rslock and npm redlock", "quorum", "async-1@five", PEERS, "server_cpu_us_per_pair"),
     Row("client CPU per pair: five servers / the same peer's", "quorum", "async-1@five", PEERS, "cpu_us_per_pair"),

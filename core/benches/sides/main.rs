@@ -32,6 +32,7 @@ fn main() {
     match side.as_str() {
         "async-1" => callers::tasks(urls, span, 1),
         "async-64" => callers::tasks(urls, span, 64),
+        "job-64" => callers::jobs(urls, span, 64),
         "async-256" => callers::tasks(urls, span, 256),
         "blocking-1" => callers::blocking(urls, span),
         "raw-1" => raw::one_at_a_time(first, span, &Work::pair(urls)),
