@@ -2,8 +2,9 @@
 
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { setTimeout } from 'node:timers/promises'
 
-import { Client } from 'locktender'
+import { AcquireTimeoutError, Client, LockLostError } from 'locktender'
 
 const client = new Client(process.argv[2], { app: 'peer node' })
 let held = null
@@ -32,6 +33,23 @@ const answers = {
   async inspect({ name }) {
     const info = await client.lock(name).inspect()
     return info ? { owner: info.owner, fence: info.fence, fields: info.fields } : { owner: null }
+  },
+  async work({ names, file, max_attempts: maxAttempts, ms }) {
+    let done = 0
+    for (const name of names) {
+      try {
+        await client.job(name, { maxAttempts, ttlMs: 300, waitMs: 100 }).run(async (attempt) => {
+          appendFileSync(file, `${name} ${attempt.number} ${attempt.fence}\n`)
+          await setTimeout(ms)
+          if (attempt.number === 1 && name.endsWith('7')) throw new RangeError('the first attempt fails')
+          return attempt.fence
+        })
+        done += 1
+      } catch (error) {
+        if (![RangeError, AcquireTimeoutError, LockLostError].some((kind) => error instanceof kind)) throw error
+      }
+    }
+    return { done }
   },
   async turn({ name, file, fair, who }) {
     const fence = await client.withLock(name, { ttlMs: 60_000, fair }, async (held) => {

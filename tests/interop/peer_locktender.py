@@ -2,10 +2,12 @@
 
 import json
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from locktender import Client, Held, LockError
+from locktender import AcquireTimeoutError, Attempt, Client, Held, LockError, LockLostError
 
 
 def shown(held: Held | None) -> dict[str, Any]:
@@ -35,9 +37,27 @@ class Peer:
                 return self._inspect(asked["name"])
             case "turn":
                 return self._turn(asked["name"], Path(asked["file"]), asked["fair"], asked["who"])
+            case "work":
+                return self._work(asked["names"], Path(asked["file"]), asked["max_attempts"], asked["ms"])
             case "count":
                 return self._count(asked["name"], Path(asked["file"]), asked["times"])
         return shown(self._held)
+
+    def _work(self, names: list[str], file: Path, max_attempts: int, ms: int) -> dict[str, Any]:
+        def work(attempt: Attempt) -> int:
+            with file.open("a") as lines:
+                lines.write(f"{attempt.name} {attempt.number} {attempt.fence}\n")
+            time.sleep(ms / 1e3)
+            if attempt.number == 1 and attempt.name.endswith("7"):
+                raise RuntimeError("the first attempt fails")
+            return attempt.fence
+
+        done = 0
+        for name in names:
+            with suppress(RuntimeError, AcquireTimeoutError, LockLostError):
+                self._client.job(name, max_attempts=max_attempts, ttl=0.3, wait=0.1).run(work)
+                done += 1
+        return {"done": done}
 
     def _inspect(self, name: str) -> dict[str, Any]:
         info = self._client.lock(name).inspect()

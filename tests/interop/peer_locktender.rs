@@ -9,9 +9,9 @@
 
 use std::io::Write as _;
 use std::time::Duration;
-use std::{env, fs, io};
+use std::{env, fs, io, thread};
 
-use locktender::{Client, Error, Held, Outcome};
+use locktender::{Client, Code, Error, Held, JobError, Outcome};
 use serde_json::{Value, json};
 
 fn main() {
@@ -48,6 +48,10 @@ impl Peer {
             "hand_over" => return Ok(json!({ "ticket": self.held.as_ref().unwrap().hand_over()? })),
             "inspect" => return self.inspect(text("name")),
             "turn" => return self.turn(text("name"), text("file"), asked["fair"].as_bool().unwrap(), text("who")),
+            "work" => {
+                let max_attempts = u32::try_from(asked["max_attempts"].as_u64().unwrap()).unwrap();
+                return self.work(asked["names"].as_array().unwrap(), text("file"), max_attempts, span("ms"));
+            }
             "count" => return self.count(text("name"), text("file"), asked["times"].as_u64().unwrap()),
             other => panic!("asked to {other}"),
         }
@@ -55,6 +59,29 @@ impl Peer {
             Some(held) => json!({ "owner": held.owner(), "fence": held.fence() }),
             None => json!({ "owner": null }),
         })
+    }
+
+    fn work(&self, names: &[Value], file: &str, max_attempts: u32, work: Duration) -> Result<Value, Error> {
+        let mut done = 0;
+        for name in names.iter().map(|name| name.as_str().unwrap()) {
+            let job = self.client.job(name).max_attempts(max_attempts);
+            let job = job.ttl(Duration::from_millis(300)).wait(Duration::from_millis(100));
+            let outcome = job.run_blocking(|attempt| {
+                let mut lines = fs::OpenOptions::new().append(true).open(file).unwrap();
+                lines.write_all(format!("{name} {} {}\n", attempt.number(), attempt.fence()).as_bytes()).unwrap();
+                thread::sleep(work);
+                let fails = attempt.number() == 1 && name.ends_with('7');
+                if fails { Err("the first attempt fails") } else { Ok(attempt.fence().to_string()) }
+            });
+            match outcome {
+                Ok(_) => done += 1,
+                Err(JobError::Lock(error)) if ![Code::AcquireTimeout, Code::LockLost].contains(&error.code()) => {
+                    return Err(error);
+                }
+                Err(_) => (),
+            }
+        }
+        Ok(json!({ "done": done }))
     }
 
     fn inspect(&self, name: &str) -> Result<Value, Error> {

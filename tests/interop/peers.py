@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ class Peer:
             [*PROGRAMS[library], url], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
         self.pid = self._process.pid
+        self.killed = False
 
     def send(self, do: str, **asked: Any) -> None:
         assert self._process.stdin
@@ -44,6 +45,21 @@ class Peer:
         self.send(do, **asked)
         return self.receive()
 
+    def try_ask(self, do: str, **asked: Any) -> dict[str, Any] | None:
+        """As `ask`; nothing if the peer was killed."""
+        assert self._process.stdout
+        try:
+            self.send(do, **asked)
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        return json.loads(line) if line.endswith("\n") else None
+
+    def kill_now(self) -> None:
+        """Ends it as a crash does, while another thread may wait for its answer."""
+        self.killed = True
+        self._process.kill()
+
     def kill(self) -> None:
         """Ends it as a crash does."""
         assert self._process.stdin and self._process.stdout
@@ -57,9 +73,10 @@ class Peer:
 
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin and self._process.stdout
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.stdout.close()
-        assert self._process.wait(PATIENCE) == 0
+        assert self._process.wait(PATIENCE) == 0 or self.killed
 
 
 class Peers(dict[str, Peer]):
