@@ -19,6 +19,7 @@ SAYS = {
     "fastapi_orders": "200 {'order': 42, 'fence': ",
     "apscheduler_nightly": "ran the nightly job",
     "celery_report": "made the report of monday",
+    "mail_job": "done after 2 attempts",
 }
 # A framework's own warnings are not ours.
 FRAMEWORKS = {"fastapi_orders", "apscheduler_nightly", "celery_report"}
