@@ -12,6 +12,7 @@ use super::fence::{self, KEPT_MS};
 use super::queue;
 use super::rules::Rules;
 use super::state::{State, Value};
+use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::claim;
@@ -175,72 +176,102 @@ fn end(
     if let Some(entry) = leave {
         queue::leave(state, keys, entry, now_us);
     }
-    let record = Record::read(state, keys, now_us);
+    let (record, foreign) = match Record::read(state, keys, now_us) {
+        Ok(record) => (record, None),
+        Err(foreign) => (Record::default(), Some(foreign)),
+    };
     let found = match look_whatever_the_fence(state, keys, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
     let owned = found.holder.as_deref() == Some(&**by);
-    let is_claim = leave.is_some_and(|entry| found.holder.as_deref() == Some(&claim(entry)));
-    let (record, foreign) = record.map_or_else(|foreign| (Record::default(), Some(foreign)), |record| (record, None));
-    let has_fence = record.number("fence") == fence || mutant!(OlderAttemptEnds);
-    // A server may evict a record, or an operator deletes it: then the lease decides.
-    let is_open = record.is_open(by) && has_fence || !record.exists() && owned;
-    let ours = record.text("by") == &**by && has_fence;
-    let (mut is_over, mut retry_in) = (false, 0);
-    let is_done = match ending {
+    let noted = match ending {
         Ending::GivenBack => {
-            if record.is_open(by) {
-                let attempts = record.number("attempts").saturating_sub(1);
-                let next = if attempts > 0 { RETRYING } else { NEW };
-                let fields = [("state", next), ("attempts", &*attempts.to_string()), ("by", "")];
-                state.put_fields(keys.record(), &fields, now_us);
-            }
-            owned
+            give_back(state, keys, &record, by, now_us);
+            Noted { is_done: owned, ..Noted::default() }
         }
-        _ if foreign.is_some() => false,
-        Ending::Done { result, keep_ms } => {
-            is_over = if mutant!(LeaseDecides) { owned } else { is_open };
-            if is_over {
-                state.put_fields(keys.record(), &[("state", DONE), ("result", result), ("by", by)], now_us);
-                state.expire(keys.record(), now_us, *keep_ms);
-            }
-            is_over || ours && record.text("state") == DONE
-        }
-        Ending::Failed { error, retry_in_ms } => {
-            if is_open && record.exists() && record.count("attempts") >= record.count("max") {
-                is_over = true;
-                state.put_fields(keys.record(), &[("state", DEAD), ("error", error)], now_us);
-                state.expire(keys.record(), now_us, record.number("keep"));
-            } else if is_open && record.exists() {
-                retry_in = *retry_in_ms;
-                let not_before = (now_us / 1_000).saturating_add(retry_in).to_string();
-                let fields = [("state", RETRYING), ("error", &**error), ("not_before", &not_before)];
-                state.put_fields(keys.record(), &fields, now_us);
-            }
-            is_open || ours && [RETRYING, DEAD].contains(&record.text("state"))
-        }
+        _ if foreign.is_some() => Noted::default(),
+        _ => note(state, keys, &record, (by, fence), owned, ending, now_us),
     };
-    if owned || is_claim {
+    let freed = owned || leave.is_some_and(|entry| found.holder.as_deref() == Some(&claim(entry)));
+    if freed {
         state.remove(keys.lock());
     }
-    if is_over {
-        queue::wake_many(state, keys, now_us);
-    } else if (owned || is_claim || leave.is_some() && found.holder.is_none()) && retry_in > 0 {
-        queue::tell_later(state, keys, retry_in, now_us);
-    } else if owned || is_claim || leave.is_some() && found.holder.is_none() {
-        queue::wake(state, keys, true, false, now_us);
+    let tells = freed || leave.is_some() && found.holder.is_none();
+    match noted {
+        Noted { is_over: true, .. } => queue::wake_many(state, keys, now_us),
+        Noted { retry_in_ms: 1.., .. } if tells => queue::tell_later(state, keys, noted.retry_in_ms, now_us),
+        _ if tells => queue::wake(state, keys, true, false, now_us),
+        _ => (),
     }
-    if let Some(found_type) = foreign.filter(|_| *ending != Ending::GivenBack) {
-        return found.reply(Verdict::Conflict { found: found_type });
+    match foreign.filter(|_| *ending != Ending::GivenBack) {
+        Some(found_type) => found.reply(Verdict::Conflict { found: found_type }),
+        None if noted.is_done => Reply::new(Verdict::Ok, now_us, 0),
+        None if found.holder.is_some() && !freed => found.no(),
+        None => {
+            let rival = Some(record.text("by")).filter(|rival| !rival.is_empty() && *rival != &**by);
+            found.reply(Verdict::No { holder: rival.map(str::to_owned), remaining: Remaining::Gone })
+        }
     }
-    if is_done {
-        return Reply::new(Verdict::Ok, now_us, 0);
+}
+
+/// What became of the end of an attempt.
+#[derive(Default)]
+struct Noted {
+    /// Whether it is noted, by this request or by an earlier one of the same attempt.
+    is_done: bool,
+    /// Whether this request has ended the job.
+    is_over: bool,
+    /// When the next attempt may begin.
+    retry_in_ms: u64,
+}
+
+/// Notes that an attempt is done or has failed, if it is the one that runs. A server may evict a record, or an operator deletes it:
+/// then it counts whether the lock is `owned`.
+fn note(
+    state: &mut State,
+    keys: &Keys,
+    record: &Record,
+    (by, fence): (&Arc<str>, u64),
+    owned: bool,
+    ending: &Ending,
+    now_us: u64,
+) -> Noted {
+    let has_fence = record.number("fence") == fence || mutant!(OlderAttemptEnds);
+    let is_open = if record.exists() { record.is_open(by) && has_fence } else { owned };
+    let is_open = if mutant!(LeaseDecides) { owned } else { is_open };
+    let ended_as = |states: &[&str]| record.text("by") == &**by && has_fence && states.contains(&record.text("state"));
+    match ending {
+        Ending::Done { result, keep_ms } if is_open => {
+            state.put_fields(keys.record(), &[("state", DONE), ("result", result), ("by", by)], now_us);
+            state.expire(keys.record(), now_us, *keep_ms);
+            Noted { is_done: true, is_over: true, retry_in_ms: 0 }
+        }
+        Ending::Failed { .. } if is_open && !record.exists() => Noted { is_done: true, ..Noted::default() },
+        Ending::Failed { error, .. } if is_open && record.count("attempts") >= record.count("max") => {
+            state.put_fields(keys.record(), &[("state", DEAD), ("error", error)], now_us);
+            state.expire(keys.record(), now_us, record.number("keep"));
+            Noted { is_done: true, is_over: true, retry_in_ms: 0 }
+        }
+        Ending::Failed { error, retry_in_ms } if is_open => {
+            let not_before = (now_us / 1_000).saturating_add(*retry_in_ms).to_string();
+            let fields = [("state", RETRYING), ("error", &**error), ("not_before", &not_before)];
+            state.put_fields(keys.record(), &fields, now_us);
+            Noted { is_done: true, is_over: false, retry_in_ms: *retry_in_ms }
+        }
+        Ending::Done { .. } => Noted { is_done: ended_as(&[DONE]), ..Noted::default() },
+        Ending::Failed { .. } => Noted { is_done: ended_as(&[RETRYING, DEAD]), ..Noted::default() },
+        Ending::GivenBack => Noted::default(),
     }
-    let rival = Some(record.text("by")).filter(|rival| !rival.is_empty() && *rival != &**by).map(str::to_owned);
-    match found.holder {
-        Some(_) if !owned && !is_claim => found.no(),
-        _ => found.reply(Verdict::No { holder: rival, remaining: crate::error::Remaining::Gone }),
+}
+
+/// Takes an attempt back that runs: it never happened.
+fn give_back(state: &mut State, keys: &Keys, record: &Record, by: &str, now_us: u64) {
+    if record.is_open(by) {
+        let attempts = record.number("attempts").saturating_sub(1);
+        let next = if attempts > 0 { RETRYING } else { NEW };
+        let fields = [("state", next), ("attempts", &*attempts.to_string()), ("by", "")];
+        state.put_fields(keys.record(), &fields, now_us);
     }
 }
 
