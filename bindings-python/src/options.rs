@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktender::host::Language;
-use locktender::host::{LockOverrides, Place, instead_of, suspicious};
+use locktender::host::{LockOverrides, Place, check_job, instead_of, suspicious};
 use locktender::{ClientOptions, Failover, Job, LockOptions, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -125,6 +125,7 @@ impl JobChoice {
         }
         // Says at once what the core would say at the first operation.
         raised(py, choice.lock.settings.over(&LockOptions::default()))?;
+        raised(py, check_job(choice.max_attempts, choice.retry_delay, choice.keep))?;
         Ok(choice)
     }
 

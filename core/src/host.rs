@@ -3,9 +3,13 @@
 //!
 //! Methods that only bindings need are hidden methods of the public types: `Held::enter`, `Call::then_driven`, `Client::warn`, …
 
+use std::time::Duration;
+
+use crate::api::job::terms::check_terms;
 use crate::error::Error;
 pub use crate::io::watch::{Driver, Watch};
 use crate::name::{Keys, Kind};
+use crate::options::MIN_KEEP;
 pub use crate::options::{LockOverrides, Place, instead_of, milliseconds, seconds, suspicious};
 pub use crate::process::{PerProcess, Process};
 pub use crate::wording::{Language, Text};
@@ -16,6 +20,14 @@ pub use crate::wording::{Language, Text};
 /// `INVALID_ARGUMENT` if it can't be the name of a lock.
 pub fn check_name(name: &str) -> Result<(), Error> {
     Keys::new(Kind::Exclusive, "", name, true).map(|_| ())
+}
+
+/// Refuses options of a job that are out of their bounds. One that wasn't given has its default.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, as of [`Job::validate`](crate::Job::validate).
+pub fn check_job(max_attempts: Option<u32>, retry_delay: Option<Duration>, keep: Option<Duration>) -> Result<(), Error> {
+    check_terms(max_attempts.unwrap_or(1), retry_delay.unwrap_or_default(), keep.unwrap_or(MIN_KEEP))
 }
 
 /// Locks between threads that survive a fork.

@@ -132,6 +132,9 @@ def test_work_of_the_other_kind_is_refused(client: Client):
     [
         ({"max_attempts": True}, "max_attempts: must be a whole number from 1 to 10000"),
         ({"max_attempts": 2.5}, "max_attempts: must be a whole number"),
+        ({"max_attempts": 0}, r"max_attempts: must be from 1 to 10000 \(given: 0\)"),
+        ({"retry_delay": 3601}, "retry_delay: must be a number of seconds from 0 s to 3600 s"),
+        ({"keep": 0.5}, "keep: must be from 1 s to"),
         ({"retries": 5}, "retries: here it is max_attempts"),
         ({"retry_dealy": 5}, "retry_dealy: .*did you mean retry_delay?"),
         ({"keep": "a day"}, "keep: must be a number of seconds"),

@@ -4,6 +4,7 @@ mod attempt;
 mod blocking;
 mod options;
 mod outcome;
+pub(crate) mod terms;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,22 +12,19 @@ use std::time::Duration;
 
 pub use self::attempt::{Attempt, Begun, JobResult};
 pub use self::outcome::{JobError, JobOutcome};
+use self::terms::check_terms;
 use crate::api::call::Call;
 use crate::api::lock::Lock;
 use crate::error::Error;
 use crate::op::job::Terms;
 use crate::op::{Answer, Op, Verb};
-use crate::options::{LockOptions, check_span, wire_millis};
+use crate::options::{LockOptions, wire_millis};
 use crate::protocol::{JobStatus, job_reset, job_status};
 use crate::session::ask_all::AskAll;
 use crate::session::caller::Acquirer;
-use crate::wording::Text;
 
 /// How many attempts a job has, unless it says otherwise.
 const ATTEMPTS: u32 = 3;
-
-/// The most attempts that a job may have.
-const MOST_ATTEMPTS: u32 = 10_000;
 
 /// For how long a job that is over is remembered, unless it says otherwise.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
@@ -91,12 +89,7 @@ impl Job {
     /// # Errors
     /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
     pub fn validate(&self) -> Result<&LockOptions, Error> {
-        if !(1..=MOST_ATTEMPTS).contains(&self.max_attempts) {
-            let why = Text::new("must be from 1 to 10000", []);
-            return Err(Error::invalid("max_attempts", self.max_attempts, why));
-        }
-        check_span("retry_delay", self.retry_delay)?;
-        check_span("keep", self.keep)?;
+        check_terms(self.max_attempts, self.retry_delay, self.keep)?;
         self.lock.validate()
     }
 
@@ -176,7 +169,10 @@ impl Job {
             Ok(result) => {
                 let result = result.into_text();
                 if let Err(error) = attempt.done(result.clone()).await {
-                    attempt.fail_if_open(&error).await;
+                    if let Some(failed) = attempt.fails_by(&error) {
+                        // The first error is what the caller has to hear.
+                        let _ = failed.await;
+                    }
                     return Err(error.into());
                 }
                 Ok(JobOutcome::ran(attempt.number(), result))

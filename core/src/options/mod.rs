@@ -10,7 +10,7 @@ use crate::name::check_prefix;
 use crate::wording::Text;
 
 pub use span::{MAX_TTL, MIN_TTL, milliseconds, seconds, suspicious};
-pub(crate) use span::{check_span, wire_millis};
+pub(crate) use span::{MIN_KEEP, check_span, wire_millis};
 pub use unknown::{Place, instead_of};
 
 /// The longest text option, in UTF-8 bytes.

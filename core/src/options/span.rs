@@ -13,6 +13,9 @@ pub const MIN_TTL: Duration = Duration::from_millis(10);
 /// The longest ttl: a lock's fence is kept for a day after its last use, so a key must not outlive it.
 pub const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
+/// The shortest time for which a job that is over is remembered.
+pub(crate) const MIN_KEEP: Duration = Duration::from_secs(1);
+
 /// The longest of all other times.
 const MAX_SPAN: Duration = Duration::from_secs(366 * 24 * 3600);
 
@@ -21,7 +24,7 @@ fn bounds(option: &str) -> (Duration, Duration) {
     match plain(option).as_str() {
         "ttl" | "maxttl" => (MIN_TTL, MAX_TTL),
         "maxhold" => (MIN_TTL, MAX_SPAN),
-        "keep" => (Duration::from_secs(1), MAX_SPAN),
+        "keep" => (MIN_KEEP, MAX_SPAN),
         "retrydelay" | "retryin" => (Duration::ZERO, Duration::from_secs(3600)),
         "connecttimeout" | "responsetimeout" | "unavailableafter" => (Duration::from_millis(1), MAX_SPAN),
         _ => (Duration::ZERO, MAX_SPAN),

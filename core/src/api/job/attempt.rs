@@ -222,12 +222,9 @@ impl Attempt {
         self.held.leave()
     }
 
-    /// Fails the attempt, unless it has ended.
-    pub(super) async fn fail_if_open(&self, error: &Error) {
-        if self.held.is_valid() {
-            // The first error is what the caller has to hear.
-            let _ = self.fail(error).await;
-        }
+    /// The failure of an attempt whose result can't be noted, unless it has ended.
+    pub(super) fn fails_by(&self, error: &Error) -> Option<Call<()>> {
+        self.held.is_valid().then(|| self.fail(error))
     }
 
     /// The delay before the next attempt.

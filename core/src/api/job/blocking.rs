@@ -39,9 +39,9 @@ impl Job {
             Ok(result) => {
                 let result = result.into_text();
                 if let Err(error) = attempt.done(result.clone()).wait() {
-                    if attempt.is_valid() {
+                    if let Some(failed) = attempt.fails_by(&error) {
                         // The first error is what the caller has to hear.
-                        let _ = attempt.fail(&error).wait();
+                        let _ = failed.wait();
                     }
                     return Err(error.into());
                 }
