@@ -1,6 +1,7 @@
 """Peers: the other programs as values."""
 
 import json
+import signal
 import subprocess
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -76,7 +77,8 @@ class Peer:
         with suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.stdout.close()
-        assert self._process.wait(PATIENCE) == 0 or self.killed
+        # One that had ended by itself can't be killed any more.
+        assert self._process.wait(PATIENCE) in ((0, -signal.SIGKILL) if self.killed else (0,))
 
 
 class Peers(dict[str, Peer]):
