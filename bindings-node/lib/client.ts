@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 
 import type * as native from '../native/index.js'
 import { InvalidArgumentError, valueOf, type ServerError } from './errors.js'
-import { diagnostics, enrol, ofNormalLife, type ClientEvents } from './events.js'
+import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
 import { during, Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Job, type MadeJob } from './job.js'
@@ -11,12 +11,14 @@ import {
   clientOptions,
   flag,
   jobOptions,
+  onceOptions,
   lockOptions,
   signalOf,
   text,
   type AcquireOptions,
   type ClientOptions,
   type JobOptions,
+  type OnceOptions,
   type LockOptions,
 } from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
@@ -61,6 +63,8 @@ export interface ServerReport {
   /** The risks that a person should look at, one sentence each. */
   readonly warnings: readonly string[]
 }
+
+type Listener<K> = K extends keyof ClientEvents ? (...args: ClientEvents[K]) => void : never
 
 /**
  * The connection to one lock server or to a quorum of independent ones. It is lazy: it connects at the first operation. It emits
@@ -177,9 +181,44 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   }
 
   /** @internal */
-  static makeJob(client: Client, name: string, options: native.JobOptions): MadeJob {
+  static makeJob(client: Client, name: string, options: native.JobOptions, kind: 'job' | 'once' = 'job'): MadeJob {
     client.#hear()
-    return { native: valueOf(client.#native.job(name, options)), client }
+    return { native: valueOf(client.#native[kind](name, options)), client }
+  }
+
+  /**
+   * The job `name` of a schedule: work that must run once per fire time, however many replicas a cron line or a timer starts it in.
+   * No I/O.
+   *
+   * It is a `Job` that begins anew with each later fire time, and never again for one that has begun. Its outcome says `why` nothing
+   * ran, which is no error. Throws as `job` does.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const nightly = () => client.once('nightly').run(async () => ({ tidied: 3 }))   // in each replica, at 02:00 by its own clock
+   * console.log((await nightly()).ran, (await nightly()).why)   // true done
+   * ```
+   */
+  override once(name: string, options?: OnceOptions): Job
+  /**
+   * With a listener it is the `once` of every `EventEmitter`: it calls the listener at the next event of this name, and then no more.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * client.once('acquired', ({ lockName }) => console.log(lockName))   // orders:42
+   * await client.withLock('orders:42', async () => {})
+   * ```
+   */
+  override once<K>(event: K | keyof ClientEvents, listener: Listener<K>): this
+  override once(name: unknown, given?: unknown): Job | this {
+    if (typeof given === 'function') return super.once(name as EventKind, given as Listener<EventKind>)
+    const own = onceOptions(given)
+    const known = text('name', name)
+    const job = Client.makeJob(this, known, own, 'once')
+    suspect(this.#native, known, own, Client.prototype.once)
+    return new Job(known, () => job)
   }
 
   /**

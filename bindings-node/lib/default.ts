@@ -1,7 +1,7 @@
 import { bodyOf, Client, type Body, type Ran, type WithLockOptions } from './client.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'
-import { jobOptions, lockOptions, text, type ClientOptions, type JobOptions, type LockOptions } from './options.js'
+import { jobOptions, lockOptions, onceOptions, text, type ClientOptions, type JobOptions, type LockOptions, type OnceOptions } from './options.js'
 import type { Server } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 
@@ -69,6 +69,22 @@ export function job(name: string, options?: JobOptions): Job {
   const own = jobOptions(options)
   suspect(undefined, text('name', name), own, job)
   return new Job(name, () => Client.makeJob(defaultClient(), name, own))
+}
+
+/**
+ * The job `name` of the default client that runs once per fire time: `once` of `Client`. Throws and rejects as `job` does.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * const { ran } = await once('nightly').run(async () => 'tidied')
+ * console.log(ran)   // true
+ * ```
+ */
+export function once(name: string, options?: OnceOptions): Job {
+  const own = onceOptions(options)
+  suspect(undefined, text('name', name), own, once)
+  return new Job(name, () => Client.makeJob(defaultClient(), name, own, 'once'))
 }
 
 /**

@@ -26,6 +26,7 @@ import { callGuest } from './guest.js'
  * - `done`: a job is done: this client's attempt did it (with its `owner`), or an earlier one (without).
  * - `retry`: an attempt of a job failed, and another one may follow; see `message`.
  * - `dead`: a job is dead: its last attempt failed or died; see `message`.
+ * - `skipped`: nothing runs for a job's fire time; see `message`: `running`, `missed`, `too_late` or `too_early`.
  * - `server_failed`: a server does not answer, or gives a wrong answer.
  * - `server_recovered`: the server answers again.
  * - `failed_over`: another node answers for a server, or its node was restarted. Locks that were granted last may be lost.
@@ -51,6 +52,7 @@ export type EventKind =
   | 'done'
   | 'retry'
   | 'dead'
+  | 'skipped'
   | 'server_failed'
   | 'server_recovered'
   | 'failed_over'

@@ -1,6 +1,6 @@
 export { Client } from './client.js'
 export type { AdoptOptions, Body, Ran, ServerReport, WithLockOptions } from './client.js'
-export { configure, job, lock, tryWithLock, withLock } from './default.js'
+export { configure, job, lock, once, tryWithLock, withLock } from './default.js'
 export {
   AcquireTimeoutError,
   ClosedError,
@@ -21,9 +21,9 @@ export { Held } from './held.js'
 export type { Release } from './held.js'
 export type { IoredisLike } from './ioredis.js'
 export { Attempt, Job } from './job.js'
-export type { JobOutcome, JobState, JobStatus, Work } from './job.js'
+export type { JobOutcome, JobState, JobStatus, NotRun, Work } from './job.js'
 export { Lock, safeName } from './lock.js'
 export type { LockInfo, OwnerFields } from './lock.js'
-export type { AcquireOptions, ClientOptions, FailOptions, JobOptions, LockOptions } from './options.js'
+export type { AcquireOptions, ClientOptions, FailOptions, JobOptions, LockOptions, OnceOptions } from './options.js'
 export type { Server } from './servers.js'
 export type { TraceContext, TracedOperation } from './tracing.js'

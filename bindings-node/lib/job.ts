@@ -18,19 +18,32 @@ import { traced } from './tracing.js'
  */
 export type JobState = 'new' | 'running' | 'retrying' | 'done' | 'dead'
 
-/** The outcome of a job that is done. */
+/**
+ * Why a call did not run a job's work. A job without a fire time has only `done`.
+ *
+ * - `done`: it was done before, or by another worker meanwhile.
+ * - `dead`: the last attempt for this fire time failed, or its worker died.
+ * - `running`: a worker runs it, or still the work of an earlier fire time.
+ * - `missed`: a later fire time has begun. Fire times never run out of order; those that are missed fall together.
+ * - `too_late`: the fire time is longer ago than `lateMs`.
+ */
+export type NotRun = 'done' | 'dead' | 'running' | 'missed' | 'too_late'
+
+/** The outcome of a job. */
 export interface JobOutcome {
-  /** The job's state. */
-  readonly state: 'done'
-  /** Whether this call ran the work. If not, the job was done before, or by another worker meanwhile. */
+  /** Whether this call ran the work, which is done. */
   readonly ran: boolean
+  /** Why this call did not run the work; `null` if it did. */
+  readonly why: NotRun | null
   /**
-   * What the work returned, as JSON gives it back; `null` if that was nothing. A text of another program that isn't JSON is given as
-   * it is.
+   * What the work returned, in this call or in an earlier one, as JSON gives it back; `null` if that was nothing. A text of another
+   * program that isn't JSON is given as it is.
    */
   readonly result: unknown
-  /** The number of attempts. */
+  /** The number of attempts, of a job that is done or dead; else 0. */
   readonly attempts: number
+  /** The error of the last attempt, of a job that is dead. */
+  readonly lastError: string | null
 }
 
 /** What is known of a job. What doesn't apply is `null`. */
@@ -53,6 +66,8 @@ export interface JobStatus {
   readonly lastError: string | null
   /** The result of a job that is done, as in `JobOutcome`. */
   readonly result: unknown
+  /** The latest fire time that has begun, of a job that runs once per fire time. */
+  readonly fireTime: Date | null
 }
 
 /** The work of a job. What it returns is the result; what it throws is noted as the error of the attempt. */
@@ -172,7 +187,7 @@ export interface MadeJob {
  * @example
  * ```js
  * const job = new Client('memory://example').job('mail:2026-11-21', { maxAttempts: 5 })
- * console.log(await job.run(async () => ({ sent: 3 })))   // { state: 'done', ran: true, result: { sent: 3 }, attempts: 1 }
+ * console.log(await job.run(async () => ({ sent: 3 })))   // { ran: true, why: null, result: { sent: 3 }, attempts: 1, lastError: null }
  * const { ran, result } = await job.run(async () => 'not called')
  * console.log(ran, result)   // false { sent: 3 }
  * ```
@@ -195,7 +210,7 @@ export class Job {
 
   /**
    * Begins an attempt, as soon as no other worker runs the job and its retry delay has passed. Waits for that at most `waitMs`.
-   * Returns `null` if the job is done, or becomes done meanwhile. Aborting `signal` ends the wait, and rejects with the signal's reason.
+   * Returns `null` if the job is done, or becomes done meanwhile, or nothing is to run for its fire time. Aborting `signal` ends the wait, and rejects with the signal's reason.
    * After the begin the signal has no effect. `run` does all of that around a function.
    *
    * Rejects with `JobDeadError` if the job is dead; with `AcquireTimeoutError` if another worker ran it for all of `waitMs`, or the
@@ -215,7 +230,7 @@ export class Job {
     return await this.#begin(onlySignal(options, 'begin'))
   }
 
-  /** Begins an attempt, or calls `over` with the outcome of a job that is done. */
+  /** Begins an attempt, or calls `over` with the outcome of a job whose work is not to run. */
   #begin(signal: AbortSignal | undefined, over?: (outcome: native.JobOutcome) => void): Promise<Attempt | null> {
     return traced('acquire', this.name, async () => {
       const { native, client } = this.#opened
@@ -233,7 +248,8 @@ export class Job {
    *   done, if no other worker has begun since. Otherwise rejects with `LockLostError` (its `result` is what `work` returned).
    * - `work` throws: the attempt failed, and rejects with the same error. Another one may begin after `retryDelayMs`, by this worker
    *   or another. After the last one the job is dead.
-   * - The job was done before, or becomes done while this worker waits: its outcome, with `ran` false.
+   * - The job was done before, or becomes done while this worker waits, or nothing is to run for its fire time: its outcome, with
+   *   `ran` false.
    *
    * Aborting `signal` ends the wait, and rejects with the signal's reason. Give the signal to what `work` does, too: nothing else can
    * stop it. If `work` throws after the abort, the attempt is given back and doesn't count, and the call rejects with the signal's
@@ -290,7 +306,8 @@ export class Job {
   async status(): Promise<JobStatus> {
     const { native } = this.#opened
     const status = resultOf<native.JobStatus>(await outcome(native.status()))
-    return { ...status, state: status.state as JobState, result: parsed(status.result) }
+    const { state, result, fireTime } = status
+    return { ...status, state: state as JobState, result: parsed(result), fireTime: fireTime === null ? null : new Date(fireTime) }
   }
 
   /**
@@ -319,7 +336,7 @@ async function finished(attempt: Attempt, value: unknown): Promise<JobOutcome> {
   try {
     const text = textOf(value)
     await attempt.doneWith(text)
-    return outcomeOf({ ran: true, result: text ?? null, attempts: attempt.number })
+    return outcomeOf({ ran: true, why: null, result: text ?? null, attempts: attempt.number, lastError: null })
   } catch (error) {
     if (attempt.isValid()) await attempt.fail(error).catch(() => undefined)
     if (error instanceof LockLostError) error.result = value
@@ -327,8 +344,8 @@ async function finished(attempt: Attempt, value: unknown): Promise<JobOutcome> {
   }
 }
 
-function outcomeOf({ ran, result, attempts }: native.JobOutcome): JobOutcome {
-  return { state: 'done', ran, result: parsed(result), attempts }
+function outcomeOf({ ran, why, result, attempts, lastError }: native.JobOutcome): JobOutcome {
+  return { ran, why: why as NotRun | null, result: parsed(result), attempts, lastError }
 }
 
 /** A result as JSON text, none for `undefined`. */

@@ -1,3 +1,4 @@
+import { types } from 'node:util'
 import { isMainThread } from 'node:worker_threads'
 
 import type * as native from '../native/index.js'
@@ -55,6 +56,28 @@ export interface JobOptions extends LockOptions {
   keepMs?: number | undefined
 }
 
+/**
+ * Options of a job that runs once per fire time, and of its lock. Times are milliseconds. `maxAttempts` is 1 by default: a run that
+ * fails or dies is not repeated.
+ */
+export interface OnceOptions extends Omit<JobOptions, 'keepMs'> {
+  /**
+   * The fire time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that the
+   * clocks of machines differ. A `Date`, or milliseconds since 1970; at most 5 minutes ahead of the server. Default: now by this
+   * machine's clock, rounded down to a multiple of `everyMs`.
+   */
+  at?: Date | number | undefined
+  /**
+   * The time between two fire times, without `at`; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
+   * early counts for the time that was meant. Default 60 s; from 1 s to 366 days.
+   */
+  everyMs?: number | undefined
+  /** How long ago a fire time may be, by the server's clock, and still run. Default 24 h; from 1 s to 366 days. */
+  lateMs?: number | undefined
+  /** What a fire time does while the work of an earlier one still runs: `skip` (the default) leaves it out, `wait` waits. */
+  overlap?: 'skip' | 'wait' | undefined
+}
+
 /** Options of a failed attempt. */
 export interface FailOptions {
   /** The time before the next attempt may begin, instead of the job's `retryDelayMs`; at most 1 h. */
@@ -104,7 +127,7 @@ export interface AcquireOptions {
   signal?: AbortSignal | undefined
 }
 
-type Kind = 'number' | 'count' | 'boolean' | 'string'
+type Kind = 'number' | 'count' | 'boolean' | 'string' | 'time'
 
 /** The call that takes the options: the answer for an unknown option depends on it. */
 type Place = `${native.OptionPlace}` | 'server'
@@ -122,6 +145,16 @@ const jobKinds: Record<keyof JobOptions, Kind> = {
   maxAttempts: 'count',
   retryDelayMs: 'number',
   keepMs: 'number',
+}
+
+const onceKinds: Record<keyof OnceOptions, Kind> = {
+  ...lockKinds,
+  maxAttempts: 'count',
+  retryDelayMs: 'number',
+  at: 'time',
+  everyMs: 'number',
+  lateMs: 'number',
+  overlap: 'string',
 }
 
 const clientKinds: Record<keyof ClientOptions, Kind> = {
@@ -143,6 +176,7 @@ const spoken: Record<Kind, string> = {
   count: 'must be a whole number, at least 1',
   boolean: 'must be true or false',
   string: 'must be a string',
+  time: 'must be a Date, or milliseconds since 1970',
 }
 
 /**
@@ -161,7 +195,7 @@ function checked<Options extends object>(place: Place, options: unknown, kinds: 
   }
   for (const [key, kind] of Object.entries(kinds)) {
     const value = (options as Record<string, unknown>)[key]
-    if (value !== undefined) given[key] = kind === 'string' ? text(key, value) : ofKind(key, value, kind)
+    if (value !== undefined) given[key] = kind === 'string' ? text(key, value) : ofKind(key, kind === 'time' ? sinceEpoch(value) : value, kind)
   }
   return given as Options
 }
@@ -200,9 +234,15 @@ function isRoot(object: object): boolean {
 
 function ofKind(key: string, value: unknown, kind: Kind): number | boolean {
   // The core checks its bounds.
-  const fits = kind === 'count' ? Number.isInteger(value) && (value as number) >= 0 : typeof value === kind
+  const type = kind === 'time' ? 'number' : kind
+  const fits = kind === 'count' ? Number.isInteger(value) && (value as number) >= 0 : typeof value === type
   if (!fits) throw InvalidArgumentError.of(key, value, spoken[kind])
   return value as number | boolean
+}
+
+/** The milliseconds of a `Date`, of any realm. An invalid one stays as it is. */
+function sinceEpoch(value: unknown): unknown {
+  return types.isDate(value) && !Number.isNaN(value.getTime()) ? value.getTime() : value
 }
 
 /** A string that can be sent: without lone surrogates. @internal */
@@ -230,6 +270,11 @@ export function lockOptions(options: unknown, also: readonly string[] = []): nat
 /** @internal */
 export function jobOptions(options: unknown): native.JobOptions {
   return checked('job', options, jobKinds)
+}
+
+/** @internal */
+export function onceOptions(options: unknown): native.JobOptions {
+  return checked('once', options, onceKinds)
 }
 
 /** @internal */

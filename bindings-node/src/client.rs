@@ -228,6 +228,11 @@ impl Client {
         Job::make(self.core.job(name), &options, &self.queue)
     }
 
+    #[napi]
+    pub fn once(&self, name: String, options: JobOptions) -> Either<Job, Failure> {
+        Job::make(self.core.once(name), &options, &self.queue)
+    }
+
     /// The lock whose acquire adopts the hold of a `handOver` text.
     #[napi]
     pub fn adoption(&self, ticket: String, or_acquire: Option<bool>, options: LockOptions) -> Either<Lock, Failure> {

@@ -1,6 +1,7 @@
 //! A job: the recipe for attempts, and what is known of it.
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use locktender::Attempt;
 use napi::Env;
@@ -69,18 +70,20 @@ impl BegunAttempt {
     }
 }
 
-/// The outcome of a job that was done before.
+/// The outcome of a job whose work this process didn't run.
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub(crate) struct JobOutcome {
     pub ran: bool,
+    pub why: Option<String>,
     pub result: Option<String>,
     pub attempts: u32,
+    pub last_error: Option<String>,
 }
 
 impl From<locktender::JobOutcome> for JobOutcome {
     fn from(outcome: locktender::JobOutcome) -> Self {
-        let locktender::JobOutcome { ran, result, attempts, .. } = outcome;
-        Self { ran, result, attempts }
+        let locktender::JobOutcome { ran, why, result, attempts, last_error, .. } = outcome;
+        Self { ran, why: why.map(|why| why.as_str().to_owned()), result, attempts, last_error }
     }
 }
 
@@ -96,6 +99,7 @@ pub(crate) struct JobStatus {
     pub retry_in_ms: Option<f64>,
     pub last_error: Option<String>,
     pub result: Option<String>,
+    pub fire_time: Option<f64>,
 }
 
 impl From<locktender::JobStatus> for JobStatus {
@@ -110,6 +114,7 @@ impl From<locktender::JobStatus> for JobStatus {
             retry_in_ms: status.retry_in.map(ms),
             last_error: status.last_error,
             result: status.result,
+            fire_time: status.fire_time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(ms),
         }
     }
 }

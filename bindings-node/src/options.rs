@@ -1,7 +1,9 @@
 //! Options: options from JavaScript. A missing option keeps the core's default, and the core checks a given one.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use locktender::host::{Language, LockOverrides, Place, milliseconds, suspicious};
-use locktender::{Error, Wait};
+use locktender::{Error, Overlap, Wait};
 use napi_derive::napi;
 
 /// The call that got an option.
@@ -11,6 +13,7 @@ pub enum OptionPlace {
     Lock,
     Acquire,
     Job,
+    Once,
     Begin,
     Fail,
 }
@@ -23,6 +26,7 @@ pub fn instead_of(name: String, place: OptionPlace) -> String {
         OptionPlace::Lock => Place::Lock,
         OptionPlace::Acquire => Place::Acquire,
         OptionPlace::Job => Place::Job,
+        OptionPlace::Once => Place::Once,
         OptionPlace::Begin => Place::Begin,
         OptionPlace::Fail => Place::Fail,
     };
@@ -61,7 +65,7 @@ fn wait(ms: f64) -> Result<Wait, Error> {
     if ms == f64::INFINITY { Ok(Wait::Forever) } else { milliseconds("waitMs", ms).map(Wait::For) }
 }
 
-fn max_hold(ms: f64) -> Result<Option<std::time::Duration>, Error> {
+fn max_hold(ms: f64) -> Result<Option<Duration>, Error> {
     if ms == f64::INFINITY { Ok(None) } else { milliseconds("maxHoldMs", ms).map(Some) }
 }
 
@@ -71,6 +75,10 @@ pub struct JobOptions {
     pub max_attempts: Option<f64>,
     pub retry_delay_ms: Option<f64>,
     pub keep_ms: Option<f64>,
+    pub at: Option<f64>,
+    pub every_ms: Option<f64>,
+    pub late_ms: Option<f64>,
+    pub overlap: Option<String>,
     pub ttl_ms: Option<f64>,
     pub wait_ms: Option<f64>,
     pub renew: Option<bool>,
@@ -91,9 +99,31 @@ impl JobOptions {
         if let Some(keep) = self.keep_ms {
             job = job.keep(milliseconds("keepMs", keep)?);
         }
+        if let Some(at) = self.at {
+            job = job.at(fire_time(at)?);
+        }
+        if let Some(every) = self.every_ms {
+            job = job.every(milliseconds("everyMs", every)?);
+        }
+        if let Some(late) = self.late_ms {
+            job = job.late(milliseconds("lateMs", late)?);
+        }
+        job = match self.overlap.as_deref() {
+            None => job,
+            Some("skip") => job.overlap(Overlap::Skip),
+            Some("wait") => job.overlap(Overlap::Wait),
+            Some(other) => return Err(Error::invalid("overlap", other, "must be 'skip' or 'wait'".to_owned())),
+        };
         let &Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, .. } = self;
         Ok(job.settings(LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair }.settings()?))
     }
+}
+
+/// A time as JavaScript has it: milliseconds since 1970.
+fn fire_time(ms: f64) -> Result<SystemTime, Error> {
+    let micros = (ms * 1e3).round();
+    let time = (0.0..1e18).contains(&micros).then(|| UNIX_EPOCH + Duration::from_micros(micros as u64));
+    time.ok_or_else(|| Error::invalid("at", ms, "must be a Date, or milliseconds since 1970".to_owned()))
 }
 
 /// Options of a client, and defaults for its locks.

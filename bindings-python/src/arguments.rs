@@ -1,7 +1,7 @@
 //! Arguments: users' values as the core takes them: text, seconds, switches. Any other value is refused by its name.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktender::Error;
 use locktender::host::Text;
@@ -40,7 +40,7 @@ pub(crate) fn seconds(option: &str, given: &Bound<'_, PyAny>) -> PyResult<Durati
     let plain = !given.is_instance_of::<PyBool>() && (given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>());
     let number = if plain {
         given.extract::<f64>().map_err(|_| refuse(option, given, "is absurd"))?
-    } else if is_timedelta(given)? {
+    } else if is_of_datetime(given, "timedelta")? {
         given.call_method0("total_seconds")?.extract()?
     } else {
         return Err(refuse(option, given, WHY));
@@ -48,11 +48,28 @@ pub(crate) fn seconds(option: &str, given: &Bound<'_, PyAny>) -> PyResult<Durati
     raised(given.py(), locktender::host::seconds(option, number))
 }
 
-/// Without importing datetime: whoever has a timedelta has imported it.
-fn is_timedelta(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// A time: a datetime with a time zone, or seconds since 1970.
+pub(crate) fn time(option: &str, given: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
+    const WHY: &str = "must be a datetime with a time zone, or the seconds since 1970 as time.time() has them";
+    let is_number = given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>();
+    let seconds: f64 = if is_number && !given.is_instance_of::<PyBool>() {
+        given.extract().map_err(|_| refuse(option, given, WHY))?
+    } else if is_of_datetime(given, "datetime")? && !given.getattr("tzinfo")?.is_none() {
+        given.call_method0("timestamp")?.extract()?
+    } else {
+        return Err(refuse(option, given, WHY));
+    };
+    // Whole microseconds, as a datetime has them.
+    let micros = (seconds * 1e6).round();
+    let time = (0.0..1e18).contains(&micros).then(|| UNIX_EPOCH + Duration::from_micros(micros as u64));
+    time.ok_or_else(|| refuse(option, given, WHY))
+}
+
+/// Without importing datetime: whoever has an object of its classes has imported it.
+fn is_of_datetime(given: &Bound<'_, PyAny>, class: &str) -> PyResult<bool> {
     let modules = given.py().import("sys")?.getattr("modules")?;
     match modules.cast::<PyDict>()?.get_item("datetime")? {
-        Some(datetime) => given.is_instance(&datetime.getattr("timedelta")?),
+        Some(datetime) => given.is_instance(&datetime.getattr(class)?),
         None => Ok(false),
     }
 }

@@ -207,7 +207,39 @@ impl Client {
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
     #[pyo3(signature = (name, **options), text_signature = None)]
     fn job(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
-        Job::new(Some(slf), name, options)
+        Job::new(Some(slf), name, options, false)
+    }
+
+    #[doc = with_once_options!("once($self, name, *")]
+    /// The job ``name`` of a schedule: work that must run once per fire time, however many replicas a cron line or a timer starts it
+    /// in. No I/O.
+    ///
+    /// It is a :class:`Job` that begins anew with each later fire time, and never again for one that has begun. Its outcome says ``why``
+    /// nothing ran, which is no error.
+    ///
+    /// ``at``
+    ///     The fire time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that
+    ///     the clocks of machines differ. A datetime with a time zone, or seconds since 1970; at most 5 minutes ahead of the server.
+    ///     Default: now by this machine's clock, rounded down to a multiple of ``every``.
+    /// ``every``
+    ///     How far fire times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
+    ///     early counts for the time that was meant. Default 60 s.
+    /// ``late``
+    ///     How long ago a fire time may be, by the server's clock, and still run. Default 24 h.
+    /// ``overlap``
+    ///     What a fire time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits. Default
+    ///     ``"skip"``.
+    /// ``max_attempts``, ``retry_delay``
+    ///     As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
+    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
+    ///     As with :meth:`lock`.
+    ///
+    ///         outcome = client.once("nightly").run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
+    ///
+    /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
+    #[pyo3(signature = (name, **options), text_signature = None)]
+    fn once(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+        Job::new(Some(slf), name, options, true)
     }
 
     #[doc = with_lock_options!("adopt($self, ticket, *, or_acquire=False")]

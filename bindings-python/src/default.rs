@@ -60,5 +60,18 @@ pub(crate) fn lock(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>)
 #[pyfunction]
 #[pyo3(signature = (name, **options), text_signature = None)]
 pub(crate) fn job(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
-    Job::new(None, name, options)
+    Job::new(None, name, options, false)
+}
+
+#[doc = with_once_options!("once(name, *")]
+/// A job of the default client that runs once per fire time: see :meth:`Client.once`.
+///
+///     from locktender import once
+///
+///     @once("nightly")
+///     def nightly(attempt: Attempt) -> None: ...        # nightly() in each replica; one of them runs it
+#[pyfunction]
+#[pyo3(signature = (name, **options), text_signature = None)]
+pub(crate) fn once(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+    Job::new(None, name, options, true)
 }

@@ -55,9 +55,10 @@ impl Job {
         client: Option<Py<Client>>,
         name: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
+        is_once: bool,
     ) -> PyResult<Self> {
         let py = name.py();
-        let choice = JobChoice::parse(py, options)?;
+        let choice = JobChoice::parse(py, options, is_once)?;
         let options = options.map(|options| options.clone().unbind());
         let name = checked(name, client.as_ref().map(|client| client.get().core()), &choice.lock)?;
         if let Some(suspicion) = choice.lock.suspicion() {
@@ -76,7 +77,7 @@ impl Job {
         let _visit = Visit::begin(py)?;
         let client = client.get();
         client.listen(py)?;
-        let make = || self.choice.apply(client.core().job(&self.name));
+        let make = || self.choice.job(client.core(), &self.name);
         let job = match self.core.get(py) {
             Some(job) => job.clone(),
             None => {
@@ -138,7 +139,7 @@ impl Job {
     }
 
     /// Begins an attempt, as soon as no other worker runs the job and its ``retry_delay`` has passed; waits for that at most
-    /// ``wait``. ``None`` if the job is done. :meth:`run` does all of that around a function.
+    /// ``wait``. ``None`` if the job is done, or nothing is to run for its fire time. :meth:`run` does all of that around a function.
     ///
     ///     if attempt := client.job("mail:7").begin():
     ///         with attempt:
@@ -161,8 +162,8 @@ impl Job {
     ///
     /// What ``work`` returns is the result, and the job is done. What it raises comes back, and the attempt failed: another one may
     /// begin, by this worker or another; after the last one the job is dead. Ctrl-C and the exit of the interpreter give the attempt
-    /// back: then it doesn't count. If the job was done before, or becomes done while this worker waits, the outcome has ``ran``
-    /// false.
+    /// back: then it doesn't count. If the job was done before, or becomes done while this worker waits, or nothing is to run for its
+    /// fire time, the outcome has ``ran`` false and says why.
     ///
     ///     outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
     ///     print(outcome.ran, outcome.result)
@@ -252,7 +253,7 @@ impl Job {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        own::call(py, |own| &own.reduced_job, (&self.client, &self.name, &self.options))?.extract()
+        own::call(py, |own| &own.reduced_job, (&self.client, &self.name, &self.options, self.choice.is_once))?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

@@ -1,33 +1,41 @@
 //! Values of jobs: the outcome and the status, whose results are JSON.
 
+use std::time::SystemTime;
+
+use locktender::NotRun;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::own;
 use crate::values::shown;
 
-/// The outcome of a job that is done.
+/// The outcome of a job.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct JobOutcome {
-    /// The job's state: ``done``.
-    state: &'static str,
-    /// Whether this call ran the work. If not, the job was done before, or by another worker meanwhile.
+    /// Whether this call ran the work, which is done.
     ran: bool,
-    /// What the work returned, as JSON has it; ``None`` if that was nothing.
+    /// Why this call did not run the work; ``None`` if it did. ``done``: it was done before, or by another worker meanwhile. Of a job
+    /// that runs once per fire time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
+    /// an earlier fire time; ``missed``: a later fire time has begun; ``too_late``: the fire time is longer ago than ``late``.
+    why: Option<&'static str>,
+    /// What the work returned, in this call or in an earlier one, as JSON has it; ``None`` if that was nothing.
     result: Py<PyAny>,
-    /// How many attempts there were.
+    /// How many attempts there were, of a job that is done or dead; else 0.
     attempts: u32,
+    /// What the last attempt said, of a job that is dead.
+    last_error: Option<String>,
 }
 
 impl JobOutcome {
     pub(crate) fn new(py: Python<'_>, outcome: locktender::JobOutcome) -> PyResult<Self> {
         let result = result(py, outcome.result)?;
-        Ok(Self { state: outcome.state.as_str(), ran: outcome.ran, result, attempts: outcome.attempts })
+        let locktender::JobOutcome { ran, why, attempts, last_error, .. } = outcome;
+        Ok(Self { ran, why: why.map(NotRun::as_str), result, attempts, last_error })
     }
 
     /// The outcome of a run by this process.
     pub(crate) fn ran(result: Py<PyAny>, attempts: u32) -> Self {
-        Self { state: locktender::JobState::Done.as_str(), ran: true, result, attempts }
+        Self { ran: true, why: None, result, attempts, last_error: None }
     }
 }
 
@@ -38,7 +46,7 @@ impl JobOutcome {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["state", "ran", "result", "attempts"])
+        shown(slf, &["ran", "why", "result", "attempts", "last_error"])
     }
 }
 
@@ -64,6 +72,8 @@ pub(crate) struct JobStatus {
     last_error: Option<String>,
     /// What the work returned, as JSON has it; ``None`` if that was nothing, or the job isn't done.
     result: Py<PyAny>,
+    /// The latest fire time that has begun, in UTC, of a job that runs once per fire time.
+    fire_time: Option<SystemTime>,
 }
 
 impl JobStatus {
@@ -79,6 +89,7 @@ impl JobStatus {
             retry_in: status.retry_in.map(|span| span.as_secs_f64()),
             last_error: status.last_error,
             result,
+            fire_time: status.fire_time,
         })
     }
 }
@@ -90,8 +101,18 @@ impl JobStatus {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let fields =
-            ["state", "attempts", "max_attempts", "worker", "began_ago", "remaining", "retry_in", "last_error", "result"];
+        let fields = [
+            "state",
+            "attempts",
+            "max_attempts",
+            "worker",
+            "began_ago",
+            "remaining",
+            "retry_in",
+            "last_error",
+            "result",
+            "fire_time",
+        ];
         shown(slf, &fields)
     }
 }

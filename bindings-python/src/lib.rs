@@ -71,7 +71,7 @@ mod _native {
         attempt::{AsyncAttempt, Attempt},
         client::Client,
         clock::Clock,
-        default::{configure, job, lock},
+        default::{configure, job, lock, once},
         delivery::next_events,
         exit::{close_all, forked},
         held::Held,

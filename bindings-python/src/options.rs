@@ -1,15 +1,15 @@
 //! Options by keyword. What is not given is left to the core, which knows the defaults.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use locktender::host::Language;
-use locktender::host::{LockOverrides, Place, check_job, instead_of, suspicious};
-use locktender::{ClientOptions, Failover, Job, LockOptions, Wait};
+use locktender::host::{LockOverrides, Place, check_job, check_schedule, instead_of, suspicious};
+use locktender::{Client, ClientOptions, Failover, Job, LockOptions, Overlap, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 
-use crate::arguments::{path, refuse, seconds, switch, text};
+use crate::arguments::{path, refuse, seconds, switch, text, time};
 use crate::errors::raised;
 use crate::guarded::Refer;
 
@@ -97,9 +97,15 @@ impl LockChoice {
 #[derive(Default)]
 pub(crate) struct JobChoice {
     pub(crate) lock: LockChoice,
+    /// Whether it runs once per fire time.
+    pub(crate) is_once: bool,
     max_attempts: Option<u32>,
     retry_delay: Option<Duration>,
     keep: Option<Duration>,
+    at: Option<SystemTime>,
+    every: Option<Duration>,
+    late: Option<Duration>,
+    overlap: Option<Overlap>,
 }
 
 impl Refer for JobChoice {
@@ -110,31 +116,50 @@ impl Refer for JobChoice {
 
 impl JobChoice {
     /// The options in `given`; any other name is refused.
-    pub(crate) fn parse(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let mut choice = Self::default();
+    pub(crate) fn parse(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, is_once: bool) -> PyResult<Self> {
+        let mut choice = Self { is_once, ..Self::default() };
         for (name, value) in given.into_iter().flatten() {
             let option = text("option", &name)?;
-            match option.as_str() {
-                "max_attempts" | "retry_delay" | "keep" if value.is_none() => (),
-                "max_attempts" => choice.max_attempts = Some(count(&option, &value)?),
-                "retry_delay" => choice.retry_delay = Some(seconds(&option, &value)?),
-                "keep" => choice.keep = Some(seconds(&option, &value)?),
+            match (option.as_str(), is_once) {
+                ("max_attempts" | "retry_delay", _) | ("keep", false) | ("at" | "every" | "late" | "overlap", true)
+                    if value.is_none() => {}
+                ("max_attempts", _) => choice.max_attempts = Some(count(&option, &value)?),
+                ("retry_delay", _) => choice.retry_delay = Some(seconds(&option, &value)?),
+                ("keep", false) => choice.keep = Some(seconds(&option, &value)?),
+                ("at", true) => choice.at = Some(time(&option, &value)?),
+                ("every", true) => choice.every = Some(seconds(&option, &value)?),
+                ("late", true) => choice.late = Some(seconds(&option, &value)?),
+                ("overlap", true) => choice.overlap = Some(overlap(&value)?),
                 _ if choice.lock.set(&option, &value)? => (),
-                _ => return Err(unknown(&option, &value, Place::Job)),
+                _ => return Err(unknown(&option, &value, if is_once { Place::Once } else { Place::Job })),
             }
         }
         // Says at once what the core would say at the first operation.
         raised(py, choice.lock.settings.over(&LockOptions::default()))?;
         raised(py, check_job(choice.max_attempts, choice.retry_delay, choice.keep))?;
+        raised(py, check_schedule(choice.at, choice.every, choice.late))?;
         Ok(choice)
     }
 
-    /// The job with these options.
-    pub(crate) fn apply(&self, job: Job) -> Job {
+    /// The client's job `name` with these options.
+    pub(crate) fn job(&self, client: &Client, name: &str) -> Job {
+        let job = if self.is_once { client.once(name) } else { client.job(name) };
         let job = job.settings(self.lock.settings.clone());
         let job = self.max_attempts.into_iter().fold(job, Job::max_attempts);
         let job = self.retry_delay.into_iter().fold(job, Job::retry_delay);
-        self.keep.into_iter().fold(job, Job::keep)
+        let job = self.keep.into_iter().fold(job, Job::keep);
+        let job = self.at.into_iter().fold(job, Job::at);
+        let job = self.every.into_iter().fold(job, Job::every);
+        let job = self.late.into_iter().fold(job, Job::late);
+        self.overlap.into_iter().fold(job, Job::overlap)
+    }
+}
+
+fn overlap(value: &Bound<'_, PyAny>) -> PyResult<Overlap> {
+    match value.extract::<String>().as_deref() {
+        Ok("skip") => Ok(Overlap::Skip),
+        Ok("wait") => Ok(Overlap::Wait),
+        _ => Err(refuse("overlap", value, "must be \"skip\" or \"wait\"")),
     }
 }
 

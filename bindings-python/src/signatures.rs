@@ -17,6 +17,17 @@ macro_rules! with_job_options {
     };
 }
 
+/// The same with the options of a job that runs once per fire time.
+macro_rules! with_once_options {
+    ($first:literal) => {
+        concat!(
+            $first,
+            ", at=None, every=60, late=86400, overlap='skip', max_attempts=1, retry_delay=0, ttl=..., wait=..., renew=..., ",
+            "max_hold=..., fair=..., on_lost=...)\n--\n"
+        )
+    };
+}
+
 /// The same with a client's options, those of its locks among them.
 macro_rules! with_client_options {
     ($first:literal) => {

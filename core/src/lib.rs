@@ -73,7 +73,7 @@ mod validity;
 mod wait;
 mod wording;
 
-pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult};
+pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
 pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};

@@ -273,6 +273,14 @@ mod planted {
         LeaseDecides,
         /// The release of a lost hold takes back its attempt.
         LostAttemptGivenBack,
+        /// The work of a fire time begins again when it is asked for again.
+        FireTimeBeginsTwice,
+        /// A fire time begins after a later one.
+        EarlierFireTimeBegins,
+        /// A fire time begins however long ago it is.
+        LateFireTimeBegins,
+        /// A fire time begins however far ahead it is.
+        FarFireTimeBegins,
 
         // The local queue of a process.
         /// Waiters of a fair lock share one place.

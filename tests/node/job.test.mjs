@@ -1,6 +1,7 @@
 // A job in Node: its signal, what its work may return and throw, and an attempt as a hold. The contract has the rest.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { after, test } from 'node:test'
 import { inspect } from 'node:util'
 import { runInNewContext } from 'node:vm'
@@ -67,7 +68,7 @@ test('work holds its lock until it ends, also after an abort, and is done if it 
     attempt.check()
     return 'sent'
   }, { signal: stop.signal })
-  assert.deepEqual(outcome, { state: 'done', ran: true, result: 'sent', attempts: 1 })
+  assert.deepEqual(outcome, { ran: true, why: null, result: 'sent', attempts: 1, lastError: null })
   assert.deepEqual(await record(job), ['done', 1, null, 'sent'])
 })
 
@@ -152,7 +153,7 @@ test('a result comes back as JSON gives it', async (t) => {
   const results = [[undefined, null], [null, null], [0, 0], ['', ''], [false, false], [[1, undefined], [1, null]], [new Date(0), '1970-01-01T00:00:00.000Z']]
   for (const [at, [value, expected]] of results.entries()) {
     const job = client.job(`${t.name} ${at}`)
-    assert.deepEqual(await job.run(async () => value), { state: 'done', ran: true, result: expected, attempts: 1 })
+    assert.deepEqual(await job.run(async () => value), { ran: true, why: null, result: expected, attempts: 1, lastError: null })
     assert.deepEqual((await job.run(() => assert.fail('ran'))).result, expected)
     assert.deepEqual((await job.status()).result, expected)
   }
@@ -198,7 +199,7 @@ test('work whose lease is lost is told by its signal, and done if nobody has beg
     assert.ok(attempt.signal.reason instanceof LockLostError)
     return 'late'
   })
-  assert.deepEqual(outcome, { state: 'done', ran: true, result: 'late', attempts: 1 })
+  assert.deepEqual(outcome, { ran: true, why: null, result: 'late', attempts: 1, lastError: null })
 })
 
 test('work whose lease is lost is refused if another has begun since, and its result is with the error', async (t) => {
@@ -254,6 +255,33 @@ const mistakes = {
 for (const [what, [options, said]] of Object.entries(mistakes)) {
   test(`the options of a job refuse ${what}`, () => {
     assert.throws(() => client.job('mail', options), (error) => error instanceof InvalidArgumentError && said.test(error.message))
+  })
+}
+
+test('with a listener once is that of an event emitter, else the job of a schedule', async (t) => {
+  const own = new Client(`memory://${t.name}`)
+  t.after(() => own.close())
+  const heard = []
+  assert.equal(own.once('acquired', ({ kind }) => heard.push(kind)), own)
+  const next = once(own, 'done')
+  const at = new Date()
+  const outcome = await own.once('nightly', { at }).run(() => 1)
+  assert.deepEqual(outcome, { ran: true, why: null, result: 1, attempts: 1, lastError: null })
+  assert.equal((await own.once('nightly', { at: at.getTime() }).run(() => 2)).why, 'done')
+  assert.deepEqual((await own.job('nightly').status()).fireTime, at)
+  assert.deepEqual([heard, (await next)[0].kind], [['acquired'], 'done'])
+  assert.equal(own.listenerCount('acquired'), 0)
+})
+
+for (const [what, options, said] of [
+  ['no time', { at: '02:00' }, /at: must be a Date/],
+  ['an invalid date', { at: new Date('02:00') }, /at: must be a Date/],
+  ['seconds', { at: 1_795_600_000 }, /at: must be a time from the year 2000 on; as a number it counts the milliseconds since 1970/],
+  ['no way to overlap', { overlap: 'queue' }, /overlap: must be 'skip' or 'wait'/],
+  ['what a schedule has not', { keepMs: 1_000 }, /keepMs: leave it out/],
+]) {
+  test(`the options of a schedule refuse ${what}`, () => {
+    assert.throws(() => client.once('nightly', options), (error) => error instanceof InvalidArgumentError && said.test(error.message))
   })
 }
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import pickle
+import re
 import threading
 import time
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from locktender import AsyncAttempt, Attempt, Client, Held, InvalidArgumentError, JobDeadError, JobOutcome, LockLostError
@@ -150,6 +152,52 @@ def test_a_job_pickles_by_its_name_and_options():
         client.job("mail", max_attempts=1).begin().fail("no")
         again = pickle.loads(pickle.dumps(client.job("mail", max_attempts=7)))
         assert again.name == "mail" and again.status().state == "dead"
+
+
+def test_a_schedules_decorator_runs_once_for_each_fire_time(client: Client):
+    ran = []
+
+    @client.once("nightly:{shard}", every=366 * 86_400, late=366 * 86_400)
+    def nightly(attempt: Attempt, shard: int) -> int:
+        ran.append(shard)
+        return shard
+
+    assert [nightly(1).why, nightly(1).why, nightly(shard=2).why] == [None, "done", None]
+    assert ran == [1, 2]
+
+
+def test_a_fire_time_is_a_datetime_with_a_zone_or_seconds(client: Client):
+    at = datetime.now(timezone(timedelta(hours=5))).replace(microsecond=123_000)
+    assert client.once("nightly", at=at).run(lambda attempt: None).ran
+    assert client.once("nightly", at=at.timestamp()).run(lambda attempt: None).why == "done"
+    assert client.job("nightly").status().fire_time == at
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"at": datetime(2026, 11, 25, 2)}, "at: must be a datetime with a time zone"),
+        ({"at": "02:00"}, "at: must be a datetime with a time zone"),
+        ({"at": float("nan")}, "at: must be a datetime with a time zone"),
+        ({"at": True}, "at: must be a datetime with a time zone"),
+        ({"at": 12.5}, "at: must be a time from the year 2000 on; as a number it counts the seconds since 1970"),
+        ({"every": 0.5}, "every: must be from 1 s"),
+        ({"overlap": "queue"}, 'overlap: must be "skip" or "wait"'),
+        ({"keep": 60}, "keep: leave it out"),
+        ({"misfire_grace_time": 60}, "misfire_grace_time: here it is late"),
+    ],
+)
+def test_wrong_options_of_a_schedule_are_refused_at_once(client: Client, options: dict, said: str):
+    with pytest.raises(InvalidArgumentError, match=re.escape(said)):
+        client.once("nightly", **options)
+
+
+def test_a_job_of_a_schedule_pickles_as_one():
+    with Client("memory://pickled-once", name="schedules") as client:
+        nightly = client.once("nightly", every=366 * 86_400, late=366 * 86_400)
+        assert nightly.run(lambda attempt: 1).ran
+        again = pickle.loads(pickle.dumps(nightly)).run(lambda attempt: 2)
+        assert (again.why, again.result) == ("done", 1)
 
 
 def test_backups_in_threads_wait_and_one_takes_over(client: Client):

@@ -29,6 +29,7 @@ from ._native import (
     configure,
     job,
     lock,
+    once,
     safe_name,
 )
 from ._ran import Ran
@@ -84,5 +85,6 @@ __all__ = [
     "configure",
     "job",
     "lock",
+    "once",
     "safe_name",
 ]

@@ -20,7 +20,7 @@ from ._native_job import (
     _AroundAttempt as _AroundAttempt,
 )
 from ._native_lock import Lock as Lock, _Around as _Around
-from ._native_options import _JobOptions, _LockOptions
+from ._native_options import _JobOptions, _LockOptions, _OnceOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
 from ._native_values import (
     Event as Event,
@@ -61,6 +61,7 @@ __all__ = [
     "configure",
     "job",
     "lock",
+    "once",
     "safe_name",
 ]
 
@@ -85,6 +86,15 @@ def lock(name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Loc
 
         @lock("user:{user_id}", wait=2)
         def charge(user_id: int) -> None: ...
+    """
+
+def once(name: str, **options: Unpack[_OnceOptions]) -> Job:
+    """A job of the default client that runs once per fire time: see :meth:`Client.once`.
+
+        from locktender import once
+
+        @once("nightly")
+        def nightly(attempt: Attempt) -> None: ...        # nightly() in each replica; one of them runs it
     """
 
 def safe_name(text: str, /) -> str:

@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 from ._native_held import AsyncHeld, Held
 from ._native_job import Job
 from ._native_lock import Lock
-from ._native_options import _JobOptions, _LockOptions, _Seconds
+from ._native_options import _JobOptions, _LockOptions, _OnceOptions, _Seconds
 from ._native_testing import ScriptedServer
 from ._native_values import Event, ServerReport
 
@@ -145,6 +145,35 @@ class Client:
             As with :meth:`lock`. ``ttl`` is how long a dead worker blocks the next one, ``wait`` how long this worker waits as a backup.
 
                 outcome = client.job("mail:2026-11-21", max_attempts=5).run(lambda attempt: {"sent": 3})
+
+        Raises :exc:`InvalidArgumentError` for a wrong option or name.
+        """
+
+    def once(self, name: str, **options: Unpack[_OnceOptions]) -> Job:
+        """The job ``name`` of a schedule: work that must run once per fire time, however many replicas a cron line or a timer starts it
+        in. No I/O.
+
+        It is a :class:`Job` that begins anew with each later fire time, and never again for one that has begun. Its outcome says ``why``
+        nothing ran, which is no error.
+
+        ``at``
+            The fire time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that
+            the clocks of machines differ. A datetime with a time zone, or seconds since 1970; at most 5 minutes ahead of the server.
+            Default: now by this machine's clock, rounded down to a multiple of ``every``.
+        ``every``
+            How far fire times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
+            early counts for the time that was meant. Default 60 s.
+        ``late``
+            How long ago a fire time may be, by the server's clock, and still run. Default 24 h.
+        ``overlap``
+            What a fire time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits. Default
+            ``"skip"``.
+        ``max_attempts``, ``retry_delay``
+            As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
+        ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
+            As with :meth:`lock`.
+
+                outcome = client.once("nightly").run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
 
         Raises :exc:`InvalidArgumentError` for a wrong option or name.
         """

@@ -1,6 +1,7 @@
 """Stub of :mod:`locktender._native`: jobs, and their attempts."""
 
 from collections.abc import Callable, Coroutine
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, final, overload
 
@@ -8,27 +9,35 @@ from ._native_held import AsyncHeld, Held
 from ._native_options import _Seconds
 
 _P = ParamSpec("_P")
+_NotRun: TypeAlias = Literal["done", "dead", "running", "missed", "too_late"]
 _State: TypeAlias = Literal["new", "running", "retrying", "done", "dead"]
 
 @final
 class JobOutcome:
-    """The outcome of a job that is done."""
-
-    @property
-    def state(self) -> Literal["done"]:
-        """The job's state: ``done``."""
+    """The outcome of a job."""
 
     @property
     def ran(self) -> bool:
-        """Whether this call ran the work. If not, the job was done before, or by another worker meanwhile."""
+        """Whether this call ran the work, which is done."""
+
+    @property
+    def why(self) -> _NotRun | None:
+        """Why this call did not run the work; ``None`` if it did. ``done``: it was done before, or by another worker meanwhile. Of a job
+        that runs once per fire time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
+        an earlier fire time; ``missed``: a later fire time has begun; ``too_late``: the fire time is longer ago than ``late``.
+        """
 
     @property
     def result(self) -> Any:
-        """What the work returned, as JSON has it; ``None`` if that was nothing."""
+        """What the work returned, in this call or in an earlier one, as JSON has it; ``None`` if that was nothing."""
 
     @property
     def attempts(self) -> int:
-        """How many attempts there were."""
+        """How many attempts there were, of a job that is done or dead; else 0."""
+
+    @property
+    def last_error(self) -> str | None:
+        """What the last attempt said, of a job that is dead."""
 
 @final
 class JobStatus:
@@ -71,6 +80,10 @@ class JobStatus:
     @property
     def result(self) -> Any:
         """What the work returned, as JSON has it; ``None`` if that was nothing, or the job isn't done."""
+
+    @property
+    def fire_time(self) -> datetime | None:
+        """The latest fire time that has begun, in UTC, of a job that runs once per fire time."""
 
 @final
 class Attempt(Held):
@@ -182,7 +195,7 @@ class Job:
 
     def begin(self) -> Attempt | None:
         """Begins an attempt, as soon as no other worker runs the job and its ``retry_delay`` has passed; waits for that at most
-        ``wait``. ``None`` if the job is done. :meth:`run` does all of that around a function.
+        ``wait``. ``None`` if the job is done, or nothing is to run for its fire time. :meth:`run` does all of that around a function.
 
             if attempt := client.job("mail:7").begin():
                 with attempt:
@@ -199,8 +212,8 @@ class Job:
 
         What ``work`` returns is the result, and the job is done. What it raises comes back, and the attempt failed: another one may
         begin, by this worker or another; after the last one the job is dead. Ctrl-C and the exit of the interpreter give the attempt
-        back: then it doesn't count. If the job was done before, or becomes done while this worker waits, the outcome has ``ran``
-        false.
+        back: then it doesn't count. If the job was done before, or becomes done while this worker waits, or nothing is to run for its
+        fire time, the outcome has ``ran`` false and says why.
 
             outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
             print(outcome.ran, outcome.result)

@@ -1,7 +1,7 @@
 """Stub of :mod:`locktender._native`: what users give as times and as options of a lock."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal, TypeAlias, TypedDict, type_check_only
 
 from .errors import LockLostError
@@ -27,3 +27,14 @@ class _JobOptions(_LockOptions, total=False):
     max_attempts: int | None
     retry_delay: _Seconds | None
     keep: _Seconds | None
+
+@type_check_only
+class _OnceOptions(_LockOptions, total=False):
+    """Those of :meth:`Client.once`."""
+
+    at: datetime | float | None
+    every: _Seconds | None
+    late: _Seconds | None
+    overlap: Literal["skip", "wait"] | None
+    max_attempts: int | None
+    retry_delay: _Seconds | None

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ._native import Client, Job, Lock, job, lock
+from ._native import Client, Job, Lock, job, lock, once
 from .errors import InvalidArgumentError
 
 _clients: dict[bytes, Client] = {}
@@ -56,10 +56,10 @@ def reduced_lock(
 
 
 def reduced_job(
-    client: Client | None, name: str, options: dict[str, Any] | None
+    client: Client | None, name: str, options: dict[str, Any] | None, is_once: bool
 ) -> tuple[Callable[..., Job], tuple[Any, ...]]:
     """A job's ``__reduce__``."""
-    return job_of, (client, name, options or {})
+    return once_of if is_once else job_of, (client, name, options or {})
 
 
 def client_of(servers: Any, options: dict[str, Any]) -> Client:
@@ -80,3 +80,8 @@ def lock_of(client: Client | None, name: str | Callable[..., str], options: dict
 def job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
     """The job; ``None`` is this process's default client."""
     return job(name, **options) if client is None else client.job(name, **options)
+
+
+def once_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
+    """The job that runs once per fire time; ``None`` is this process's default client."""
+    return once(name, **options) if client is None else client.once(name, **options)

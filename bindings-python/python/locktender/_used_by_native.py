@@ -108,10 +108,10 @@ def reduced_lock(
 
 
 def reduced_job(
-    client: Client | None, name: str, options: dict[str, Any] | None
+    client: Client | None, name: str, options: dict[str, Any] | None, is_once: bool
 ) -> tuple[Callable[..., Job], tuple[Any, ...]]:
     from . import _pickle
-    return _pickle.reduced_job(client, name, options)
+    return _pickle.reduced_job(client, name, options, is_once)
 
 
 def wait_lost(ended: Coroutine[Any, Any, Loss | None], timeout: float | None) -> Coroutine[Any, Any, Loss | None]:

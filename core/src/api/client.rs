@@ -69,6 +69,24 @@ impl Client {
         Job::new(self.lock(name))
     }
 
+    /// The job `name` of a schedule, with the client's options: work that must run once per fire time, however many replicas a cron
+    /// line or a timer starts it in. No I/O.
+    ///
+    /// It is a [`Job`] that begins anew with each later [fire time](Job::at), and never again for one that has begun. It has one
+    /// attempt: a run that fails or dies is not repeated, unless [`max_attempts`](Job::max_attempts) allows more. Its outcome says
+    /// [why](crate::JobOutcome::why) nothing ran, which is no error.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-client-once")?;
+    /// // In each replica, at 02:00 by its own clock:
+    /// let outcome = client.once("nightly").run_blocking(|_| Ok::<_, String>("\"tidied\""))?;
+    /// assert!(outcome.ran);
+    /// # Ok::<(), locktender::JobError<String>>(())
+    /// ```
+    pub fn once(&self, name: impl Into<String>) -> Job {
+        Job::once(self.lock(name))
+    }
+
     /// Takes a lock over from another process, by the ticket that its [`Held::hand_over`] gave.
     ///
     /// The hold is a new one, with another owner and a larger fence. The lock was never free in between.

@@ -1,9 +1,11 @@
-//! Job: work that must be done once, by whichever worker, and again by another worker if that one fails or dies.
+//! Job: work that must be done once, by whichever worker, and again by another worker if that one fails or dies. With a schedule:
+//! once per fire time.
 
 mod attempt;
 mod blocking;
 mod options;
 mod outcome;
+pub(crate) mod schedule;
 pub(crate) mod terms;
 
 use std::fmt;
@@ -11,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::attempt::{Attempt, Begun, JobResult};
-pub use self::outcome::{JobError, JobOutcome};
+pub use self::outcome::{JobError, JobOutcome, NotRun};
+pub use self::schedule::Overlap;
+use self::schedule::Schedule;
 use self::terms::check_terms;
 use crate::api::call::Call;
 use crate::api::lock::Lock;
@@ -63,12 +67,18 @@ pub struct Job {
     max_attempts: u32,
     retry_delay: Duration,
     keep: Duration,
+    schedule: Option<Schedule>,
 }
 
 impl Job {
     pub(super) fn new(lock: Lock) -> Self {
-        let terms = Terms { max_attempts: ATTEMPTS, keep_ms: wire_millis(KEEP) };
-        Self { lock: lock.of_job(terms), max_attempts: ATTEMPTS, retry_delay: Duration::ZERO, keep: KEEP }
+        let (max_attempts, retry_delay) = (ATTEMPTS, Duration::ZERO);
+        Self { lock: lock.of_job(), max_attempts, retry_delay, keep: KEEP, schedule: None }
+    }
+
+    /// A job that runs once per fire time.
+    pub(super) fn once(lock: Lock) -> Self {
+        Self { max_attempts: 1, schedule: Some(Schedule::default()), ..Self::new(lock) }
     }
 
     /// The name, without the client's prefix.
@@ -90,14 +100,17 @@ impl Job {
     /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
     pub fn validate(&self) -> Result<&LockOptions, Error> {
         check_terms(self.max_attempts, self.retry_delay, self.keep)?;
+        if let Some(schedule) = &self.schedule {
+            schedule.check()?;
+        }
         self.lock.validate()
     }
 
     /// Begins an attempt, as soon as no other worker runs the job and its retry delay has passed. Waits for that at most
     /// [`wait`](Job::wait).
     ///
-    /// Gives the attempt, which ends by [`Attempt::done`], [`Attempt::fail`] or [`Attempt::give_back`]; or, of a job that is done,
-    /// its outcome. [`Job::run`] does all of that around a closure.
+    /// Gives the attempt, which ends by [`Attempt::done`], [`Attempt::fail`] or [`Attempt::give_back`]; or, of a job that is done or
+    /// whose fire time is over, its outcome. [`Job::run`] does all of that around a closure.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -117,15 +130,20 @@ impl Job {
     /// # Errors
     /// * `JOB_DEAD`: the last attempt failed, or its worker died. See [`Error::attempts`] and [`Error::last_error`].
     /// * `ACQUIRE_TIMEOUT`: another worker ran the job for all of [`wait`](Job::wait), or the next attempt may not begin yet.
-    /// * `INVALID_ARGUMENT`: an option is wrong, or the client has several servers.
+    /// * `INVALID_ARGUMENT`: an option is wrong, or the client has several servers; a fire time is more than 5 minutes ahead of the
+    ///   server's clock.
+    ///
+    /// A job that runs once per fire time has neither of the first two: it says them in its outcome.
     /// * Otherwise as [`Lock::acquire`].
     pub fn begin(&self) -> Call<Begun> {
         if let Err(error) = self.validate() {
             return Call::ready(Err(error));
         }
-        let terms = self.clone();
-        self.lock.begin_attempt(move |responder| {
-            Acquirer::Begin(Box::new(move |acquired| responder.respond(acquired.and_then(|acquired| terms.begun(acquired)))))
+        let fire_time = self.schedule.map(|schedule| schedule.fire_time());
+        let terms = Terms { max_attempts: self.max_attempts, keep_ms: wire_millis(self.kept_for()), fire_time };
+        let job = self.clone();
+        self.lock.begin(false, Some(terms), move |responder| {
+            Acquirer::Begin(Box::new(move |acquired| responder.respond(job.begun(acquired, fire_time))))
         })
     }
 
@@ -134,7 +152,8 @@ impl Job {
     /// * `work` gives `Ok`: the job is done, and what it gave is the result.
     /// * `work` gives `Err`, or panics: the attempt failed. Another one may begin after the [retry delay](Job::retry_delay), by this
     ///   worker or another; after the last one the job is dead. The error comes back in [`JobError::Failed`].
-    /// * The job was done before, or becomes done while this worker waits: its outcome, with `ran` false.
+    /// * The job was done before, or becomes done while this worker waits, or nothing is to run for its fire time: its outcome, with
+    ///   `ran` false.
     ///
     /// An attempt whose lease is lost while `work` runs is still done, if no other worker has begun since.
     ///

@@ -35,8 +35,7 @@ pub struct Lock {
     name: String,
     settings: LockOverrides,
     adopt: Option<Adoption>,
-    /// For the lock of a job: its terms.
-    pub(super) job: Option<Terms>,
+    kind: Kind,
     contexts: Vec<u64>,
     prepared: OnceLock<Result<Prepared, Error>>,
     /// The same while no servers are named: then there may be several, which allows less.
@@ -56,7 +55,7 @@ impl Lock {
             name,
             settings: LockOverrides::default(),
             adopt,
-            job: None,
+            kind: Kind::Exclusive,
             contexts: Vec::new(),
             prepared: OnceLock::new(),
             early: OnceLock::new(),
@@ -99,9 +98,8 @@ impl Lock {
     }
 
     /// The lock of a job.
-    pub(super) fn of_job(mut self, terms: Terms) -> Self {
-        self.job = Some(terms);
-        self
+    pub(super) fn of_job(self) -> Self {
+        Self { kind: Kind::Job, ..self }
     }
 
     fn prepared(&self) -> Result<&Prepared, Error> {
@@ -118,13 +116,12 @@ impl Lock {
                 let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out";
                 return Err(Error::invalid("fair", true, Text::new(why, [])));
             }
-            if self.job.is_some() && quorum_config.is_some_and(|config| config.servers > 1) {
+            if self.kind == Kind::Job && quorum_config.is_some_and(|config| config.servers > 1) {
                 let why = "a quorum has no jobs: a server that loses its data votes again after {max_ttl}, and a job that is done \
                            would run once more; use one server, with appendfsync always";
                 return Err(Error::invalid("name", &self.name, Text::new(why, [])));
             }
-            let kind = if self.job.is_some() { Kind::Job } else { Kind::Exclusive };
-            let keys = Arc::new(Keys::new(kind, &base.prefix, &self.name, quorum_config.is_none())?);
+            let keys = Arc::new(Keys::new(self.kind, &base.prefix, &self.name, quorum_config.is_none())?);
             Ok(Prepared { keys, options })
         };
         let prepared = if self.client.has_servers() { &self.prepared } else { &self.early };
@@ -143,7 +140,7 @@ impl Lock {
         Ok((session, self.prepared()?))
     }
 
-    fn recipe(&self, tries_once: bool) -> Result<(Arc<Session>, Arc<Recipe>), Error> {
+    fn recipe(&self, tries_once: bool, job: Option<Terms>) -> Result<(Arc<Session>, Arc<Recipe>), Error> {
         let (session, prepared) = self.session()?;
         let mut options = prepared.options.clone();
         if tries_once {
@@ -157,7 +154,7 @@ impl Lock {
             hear_all_first: session.must_hear_all(),
             busy_is_none: tries_once,
             adopt: self.adopt.clone(),
-            job: self.job,
+            job,
             signature: Arc::clone(&session.signature),
             response_timeout: session.response_timeout(),
             unavailable_after: session.options.unavailable_after,
@@ -197,7 +194,7 @@ impl Lock {
     /// * `INVALID_ARGUMENT`: the name or an option is wrong, or the caller would wait for itself ([`Lock::caller`]).
     /// * `CLOSED`: the client is closed.
     pub fn acquire(&self) -> Call<Held> {
-        self.begin(false, Acquirer::Must)
+        self.begin(false, None, Acquirer::Must)
     }
 
     /// Tries once to acquire the lock: `None` if it is busy. [`Lock::wait`] doesn't count here.
@@ -217,7 +214,7 @@ impl Lock {
     /// # Errors
     /// As [`Lock::acquire`], without `ACQUIRE_TIMEOUT`.
     pub fn try_acquire(&self) -> Call<Option<Held>> {
-        self.begin(true, Acquirer::Try)
+        self.begin(true, None, Acquirer::Try)
     }
 
     /// A copy for a call. What this lock has prepared serves its later calls, too.
@@ -227,21 +224,15 @@ impl Lock {
         self.clone()
     }
 
-    /// Begins an attempt of the job whose lock this is.
-    pub(super) fn begin_attempt<T: Send + 'static>(
-        &self,
-        acquirer: impl FnOnce(Responder<T>) -> Acquirer + Send + 'static,
-    ) -> Call<T> {
-        self.begin(false, acquirer)
-    }
-
-    fn begin<T: Send + 'static>(
+    /// Begins to acquire the lock, or an attempt of the job whose lock this is.
+    pub(super) fn begin<T: Send + 'static>(
         &self,
         tries_once: bool,
+        job: Option<Terms>,
         acquirer: impl FnOnce(Responder<T>) -> Acquirer + Send + 'static,
     ) -> Call<T> {
         let (lock, context) = (self.for_a_call(), self.contexts.last().copied());
-        Call::new(move |responder| match lock.recipe(tries_once) {
+        Call::new(move |responder| match lock.recipe(tries_once, job) {
             Ok((session, recipe)) => {
                 let actor = LockActor::begin(session, recipe, context, acquirer(responder));
                 let actor = Arc::downgrade(&actor);
@@ -339,7 +330,7 @@ mod tests {
         let client = Client::open("memory://prepared").unwrap();
         let lock = client.lock("nightly");
         drop(lock.acquire());
-        let keys = || Arc::as_ptr(&lock.recipe(true).unwrap().1.keys);
+        let keys = || Arc::as_ptr(&lock.recipe(true, None).unwrap().1.keys);
         let prepared = lock.prepared.get().map(|prepared| Arc::as_ptr(&prepared.as_ref().unwrap().keys));
         assert_eq!(prepared, Some(keys()));
     }

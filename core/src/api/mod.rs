@@ -16,6 +16,6 @@ pub use builder::ClientBuilder;
 pub use call::{Call, Cancel};
 pub use client::Client;
 pub use held::Held;
-pub use job::{Attempt, Begun, Job, JobError, JobOutcome, JobResult};
+pub use job::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
 pub use lock::{Lock, WithError};
 pub use urls::IntoUrls;

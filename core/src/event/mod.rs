@@ -53,6 +53,8 @@ pub enum EventKind {
     Retry,
     /// A job is dead: its last attempt failed or died; see the message.
     Dead,
+    /// Nothing runs for a job's fire time; see the message: `running`, `missed`, `too_late` or `too_early`.
+    Skipped,
     /// A server does not answer, or gives a wrong answer.
     ServerFailed,
     /// The server answers again.
@@ -87,6 +89,7 @@ impl EventKind {
             Self::Done => "done",
             Self::Retry => "retry",
             Self::Dead => "dead",
+            Self::Skipped => "skipped",
             Self::ServerFailed => "server_failed",
             Self::ServerRecovered => "server_recovered",
             Self::FailedOver => "failed_over",
@@ -107,7 +110,7 @@ impl EventKind {
                 Level::Debug
             }
             Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
-            Self::TimedOut | Self::ServerRecovered | Self::Done => Level::Info,
+            Self::TimedOut | Self::ServerRecovered | Self::Done | Self::Skipped => Level::Info,
             Self::Retry | Self::Failed | Self::Expired | Self::Race | Self::ServerFailed | Self::FailedOver | Self::Warning => {
                 Level::Warning
             }

@@ -15,8 +15,8 @@ use super::state::{State, Value};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::holder::claim;
-use crate::op::job::{AttemptNumber, Ending, JobEnd, JobRecord, Terms};
+use crate::op::holder::{claim, is_claim};
+use crate::op::job::{AttemptNumber, Ending, FireTime, JobEnd, JobRecord, NotBegun, Terms};
 use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 
 /// The states of a record.
@@ -93,9 +93,9 @@ impl Record {
         if self.count("max") == 0 { terms.max_attempts } else { self.count("max") }
     }
 
-    fn end(&self, is_dead: bool, text: String, max_attempts: u32) -> Verdict {
+    fn end(&self, why: NotBegun, text: String, max_attempts: u32, time_us: u64) -> Verdict {
         let (attempts, by) = (self.count("attempts"), self.text("by").to_owned());
-        Verdict::Over(Box::new(JobEnd { is_dead, text, attempts, max_attempts, by }))
+        Verdict::Over(Box::new(JobEnd { why, text, attempts, max_attempts, by, time_us }))
     }
 }
 
@@ -103,15 +103,20 @@ impl Record {
 fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<Reply, Reply> {
     let LockOp { keys, by, .. } = op;
     let Some(args) = AcquireArgs::of(op) else { return Ok(Exclusive.apply(state, op, now_us)) };
-    let record = Record::read(state, keys, now_us).map_err(|found| conflict(0, found, now_us))?;
+    let found = Record::read(state, keys, now_us).map_err(|found| conflict(0, found, now_us))?;
+    let is_anew = match &terms.fire_time {
+        Some(fire_time) => is_later(state, keys, &args, &found, (terms, fire_time), now_us)?,
+        None => false,
+    };
+    let record = if is_anew { Record::default() } else { found };
     let (attempts, max) = (record.count("attempts"), record.max(terms));
     match record.text("state") {
         DONE if !mutant!(DoneRunsAgain) => {
-            let verdict = record.end(false, record.text("result").to_owned(), max);
+            let verdict = record.end(NotBegun::Done, record.text("result").to_owned(), max, now_us);
             return Err(over(state, keys, &args, verdict, now_us));
         }
         DEAD => {
-            let verdict = record.end(true, record.text("error").to_owned(), max);
+            let verdict = record.end(NotBegun::Dead, record.text("error").to_owned(), max, now_us);
             return Err(over(state, keys, &args, verdict, now_us));
         }
         _ => (),
@@ -122,7 +127,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
             let error = format!("attempt {attempts} of {max}: its worker died or lost the lease ({})", record.text("by"));
             state.put_fields(keys.record(), &[("state", DEAD), ("error", &error)], now_us);
             state.expire(keys.record(), now_us, record.number("keep"));
-            let verdict = record.end(true, error, max);
+            let verdict = record.end(NotBegun::Dead, error, max, now_us);
             return Err(over(state, keys, &args, verdict, now_us));
         }
         let left_ms = record.number("not_before").saturating_sub(now_us / 1_000);
@@ -149,10 +154,53 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         ("keep", &keep),
         ("not_before", "0"),
     ];
+    if is_anew {
+        state.remove(keys.record());
+    }
     state.put_fields(keys.record(), &fields, now_us);
+    if let Some(fire_time) = terms.fire_time {
+        state.put_fields(keys.record(), &[("fire_time", &*fire_time.at_ms.to_string())], now_us);
+    }
     state.expire(keys.record(), now_us, args.ttl_ms.saturating_add(terms.keep_ms).saturating_add(KEPT_MS));
     let small = |count| u16::try_from(count).unwrap_or(u16::MAX);
     Ok(Reply { attempt: Some(AttemptNumber { number: small(number), max: small(max) }), ..voted })
+}
+
+/// Whether a fire time is later than all that have begun. Then the job begins anew with it.
+///
+/// # Errors
+/// The refusal of one for which nothing runs.
+fn is_later(
+    state: &mut State,
+    keys: &Keys,
+    args: &AcquireArgs<'_>,
+    record: &Record,
+    (terms, fire_time): (&Terms, &FireTime),
+    now_us: u64,
+) -> Result<bool, Reply> {
+    let FireTime { at_ms, late_ms, waits } = *fire_time;
+    let (now_ms, last_ms) = (now_us / 1_000, record.number("fire_time"));
+    let not_begun = |why| record.end(why, String::new(), record.max(terms), now_us);
+    if at_ms > now_ms.saturating_add(FireTime::MAX_AHEAD_MS) && !mutant!(FarFireTimeBegins) {
+        return Err(Reply::new(not_begun(NotBegun::TooEarly), now_us, 0));
+    }
+    if at_ms < last_ms && !mutant!(EarlierFireTimeBegins) {
+        return Err(over(state, keys, args, not_begun(NotBegun::Missed), now_us));
+    }
+    let is_later = if mutant!(FireTimeBeginsTwice) { at_ms >= last_ms } else { at_ms > last_ms };
+    if !is_later && [DONE, DEAD].contains(&record.text("state")) {
+        return Ok(false);
+    }
+    if at_ms.saturating_add(late_ms) < now_ms && !mutant!(LateFireTimeBegins) {
+        return Err(Reply::new(not_begun(NotBegun::TooLate), now_us, 0));
+    }
+    let is_backup = if is_later { waits } else { record.max(terms) > 1 };
+    let holder = state.get(keys.lock(), now_us).and_then(|entry| entry.text()).unwrap_or_default();
+    // A lock that is kept for a waiter is free soon.
+    if !is_backup && !holder.is_empty() && holder != &**args.owner && !is_claim(holder) {
+        return Err(Reply::new(not_begun(NotBegun::Running), now_us, 0));
+    }
+    Ok(is_later)
 }
 
 /// The answer to whoever asks for a job that is over. The other waiters hear of it, too.
@@ -315,6 +363,7 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
         error: text("error"),
         result: text("result"),
         not_before_ms: record.number("not_before"),
+        fire_time_ms: record.number("fire_time"),
         holder: found.shown(),
         remaining: found.remaining(),
     })))

@@ -3,12 +3,14 @@ use std::time::Duration;
 
 use crate::machine::{Env, State, Value, apply};
 use crate::name::{Keys, Kind};
-use crate::op::job::{AttemptNumber, Ending, JobRecord, Terms};
+use crate::op::job::{AttemptNumber, Ending, FireTime, JobRecord, NotBegun, Terms};
 use crate::op::{LockOp, Op, Place, Queued, Reply, Verb, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
 const KEEP: u64 = 86_400_000;
+const MINUTE_MS: i64 = 60_000;
+const LATE_MS: u64 = 3_600_000;
 
 /// One server with one job, and a clock that only the test moves.
 struct Bench {
@@ -16,12 +18,13 @@ struct Bench {
     keys: Arc<Keys>,
     now_us: u64,
     max_attempts: u32,
+    fire_time: Option<FireTime>,
 }
 
 impl Bench {
     fn new(max_attempts: u32) -> Self {
         let keys = Arc::new(Keys::new(Kind::Job, "", "mail", true).unwrap());
-        Self { state: State::new(), keys, now_us: T, max_attempts }
+        Self { state: State::new(), keys, now_us: T, max_attempts, fire_time: None }
     }
 
     fn apply(&mut self, by: &str, verb: Verb) -> Reply {
@@ -31,7 +34,7 @@ impl Bench {
 
     fn begin_as(&mut self, owner: &str, waiter: Option<&str>) -> Reply {
         let place = waiter.map(|entry| Place { entry: entry.into(), arrival: 0, stays: false });
-        let job = Some(Terms { max_attempts: self.max_attempts, keep_ms: KEEP });
+        let job = Some(Terms { max_attempts: self.max_attempts, keep_ms: KEEP, fire_time: self.fire_time });
         let (ttl_ms, proposal) = (TTL, self.now_us);
         self.apply(owner, Verb::Acquire { ttl_ms, proposal, adopt: None, fair: false, place, quorum_config: None, job })
     }
@@ -46,6 +49,19 @@ impl Bench {
         assert_eq!(reply.verdict, Verdict::Vote, "{owner}");
         assert_eq!(reply.attempt.map(|attempt| attempt.number), Some(number), "{owner}");
         reply.fence
+    }
+
+    /// Begins for the fire time that lies `minutes` after the start, or says why not.
+    fn fires(&mut self, owner: &str, minutes: i64) -> Result<u16, NotBegun> {
+        let at_ms = (T / 1_000).saturating_add_signed(minutes * MINUTE_MS);
+        self.fire_time =
+            Some(FireTime { at_ms, late_ms: LATE_MS, ..self.fire_time.unwrap_or(FireTime { at_ms, late_ms: 0, waits: false }) });
+        let reply = self.begin(owner);
+        match reply.verdict {
+            Verdict::Vote => Ok(reply.attempt.unwrap().number),
+            Verdict::Over(end) => Err(end.why),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn end(&mut self, owner: &str, fence: u64, ending: Ending) -> Verdict {
@@ -67,6 +83,14 @@ impl Bench {
     fn record(&mut self) -> JobRecord {
         let Verdict::Recorded(record) = self.apply("", Verb::JobStatus).verdict else { panic!("it is no record") };
         *record
+    }
+
+    /// The fence of the attempt that began last.
+    fn record_fence(&mut self) -> u64 {
+        let Some(Value::Fields(fields)) = self.state.get(self.keys.record(), self.now_us).map(|entry| &entry.value) else {
+            return 0;
+        };
+        fields["fence"].parse().unwrap()
     }
 
     fn pass(&mut self, ms: u64) {
@@ -94,7 +118,7 @@ fn a_job_that_is_done_never_begins_again_while_it_is_kept() {
     assert_eq!(bench.done("a", fence), Verdict::Ok, "it is asked again");
     bench.pass(KEEP - 1);
     let Verdict::Over(end) = bench.begin("b").verdict else { panic!("it began again") };
-    assert_eq!((end.is_dead, &*end.text, end.attempts, end.max_attempts, &*end.by), (false, "42", 1, 3, "a"));
+    assert_eq!((end.why, &*end.text, end.attempts, end.max_attempts, &*end.by), (NotBegun::Done, "42", 1, 3, "a"));
     bench.pass(2);
     bench.begins("b", 1);
 }
@@ -109,7 +133,7 @@ fn no_more_attempts_begin_than_allowed() {
     bench.max_attempts = 9;
     assert_eq!(bench.fail("b", fence, 0), Verdict::Ok);
     let Verdict::Over(end) = bench.begin("c").verdict else { panic!("a third attempt began") };
-    assert_eq!((end.is_dead, &*end.text, end.attempts, end.max_attempts), (true, "no", 2, 2));
+    assert_eq!((end.why, &*end.text, end.attempts, end.max_attempts), (NotBegun::Dead, "no", 2, 2));
 }
 
 fn an_attempt_whose_worker_dies_counts_and_the_last_one_makes_the_job_dead() {
@@ -120,7 +144,7 @@ fn an_attempt_whose_worker_dies_counts_and_the_last_one_makes_the_job_dead() {
     assert!(rival("b")(&bench.done("a", first)), "another attempt has begun");
     bench.pass(TTL + 1);
     let Verdict::Over(end) = bench.begin("c").verdict else { panic!("a third attempt began") };
-    assert_eq!((end.is_dead, &*end.text), (true, "attempt 2 of 2: its worker died or lost the lease (b)"));
+    assert_eq!((end.why, &*end.text), (NotBegun::Dead, "attempt 2 of 2: its worker died or lost the lease (b)"));
     assert_eq!(bench.record().state, "dead");
 }
 
@@ -188,6 +212,10 @@ fn each_rule_of_a_job_holds() {
     an_attempt_that_is_given_back_does_not_count_and_nobody_gives_back_anothers();
     the_next_attempt_begins_when_the_delay_has_passed();
     the_record_decides_and_not_the_lease();
+    a_fire_time_begins_once();
+    an_earlier_fire_time_never_begins_any_more();
+    a_fire_time_that_is_too_long_ago_does_not_begin();
+    a_fire_time_far_ahead_leaves_nothing_behind();
     an_owner_ends_only_the_attempt_with_its_fence();
 }
 
@@ -195,13 +223,17 @@ fn each_rule_of_a_job_holds() {
 #[test]
 fn each_rule_that_is_left_out_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    let tables: [(Mutant, fn()); 7] = [
+    let tables: [(Mutant, fn()); 11] = [
         (Mutant::DoneRunsAgain, a_job_that_is_done_never_begins_again_while_it_is_kept),
         (Mutant::OneAttemptTooMany, an_attempt_whose_worker_dies_counts_and_the_last_one_makes_the_job_dead),
         (Mutant::AttemptCountedTwice, a_request_that_comes_twice_counts_once),
         (Mutant::AnybodysAttemptEnded, an_attempt_that_is_given_back_does_not_count_and_nobody_gives_back_anothers),
         (Mutant::RetryDelayIgnored, the_next_attempt_begins_when_the_delay_has_passed),
         (Mutant::LeaseDecides, the_record_decides_and_not_the_lease),
+        (Mutant::FireTimeBeginsTwice, a_fire_time_begins_once),
+        (Mutant::EarlierFireTimeBegins, an_earlier_fire_time_never_begins_any_more),
+        (Mutant::LateFireTimeBegins, a_fire_time_that_is_too_long_ago_does_not_begin),
+        (Mutant::FarFireTimeBegins, a_fire_time_far_ahead_leaves_nothing_behind),
         (Mutant::OlderAttemptEnds, an_owner_ends_only_the_attempt_with_its_fence),
     ];
     for (mutant, table) in tables {
@@ -243,6 +275,80 @@ fn the_first_waiter_hears_when_the_next_attempt_may_begin() {
     bench.begin_as("v", Some("b:c2:2 x"));
     assert_eq!(bench.fail("w", reply.fence, 0), Verdict::Ok);
     assert_eq!(bench.told(), ["free 200 b2 mail"]);
+}
+
+fn a_fire_time_begins_once() {
+    let mut bench = Bench::new(1);
+    assert_eq!(bench.fires("a", 0), Ok(1));
+    assert_eq!(bench.fires("a", 0), Ok(1), "the request comes twice");
+    assert_eq!(bench.fires("b", 0), Err(NotBegun::Running));
+    let fence = bench.record_fence();
+    assert_eq!(bench.done("a", fence), Verdict::Ok);
+    assert_eq!(bench.fires("b", 0), Err(NotBegun::Done));
+    assert_eq!(bench.fires("b", 1), Ok(1));
+    assert_eq!(bench.record().fire_time_ms, T / 1_000 + 60_000);
+    assert_eq!(bench.record().result, "", "the result was the earlier one's");
+    // Its worker dies: that is the end of this fire time, but not of the next one.
+    bench.pass(TTL + 1);
+    assert_eq!(bench.fires("c", 1), Err(NotBegun::Dead));
+    assert_eq!(bench.fires("c", 2), Ok(1));
+}
+
+fn an_earlier_fire_time_never_begins_any_more() {
+    let mut bench = Bench::new(1);
+    assert_eq!(bench.fires("a", 2), Ok(1));
+    assert_eq!(bench.fires("b", 1), Err(NotBegun::Missed));
+    bench.pass(TTL + 1);
+    assert_eq!(bench.fires("b", 1), Err(NotBegun::Missed));
+    assert_eq!(bench.fires("b", 0), Err(NotBegun::Missed));
+}
+
+fn a_fire_time_that_is_too_long_ago_does_not_begin() {
+    let mut bench = Bench::new(2);
+    assert_eq!(bench.fires("a", -61), Err(NotBegun::TooLate));
+    assert_eq!(bench.record(), JobRecord::default());
+    assert_eq!(bench.fires("a", -60), Ok(1));
+    bench.pass(TTL + 1);
+    assert_eq!(bench.fires("b", -60), Err(NotBegun::TooLate), "a second attempt would be too late");
+    let fence = bench.record_fence();
+    assert_eq!(bench.done("a", fence), Verdict::Ok);
+    assert_eq!(bench.fires("b", -60), Err(NotBegun::Done), "what is known of it is told for longer");
+}
+
+fn a_fire_time_far_ahead_leaves_nothing_behind() {
+    let mut bench = Bench::new(1);
+    assert_eq!(bench.fires("a", 6), Err(NotBegun::TooEarly));
+    assert_eq!(bench.record(), JobRecord::default());
+    assert_eq!(bench.fires("a", 5), Ok(1));
+}
+
+#[test]
+fn a_fire_time_is_backed_up_or_left_out_while_work_runs() {
+    let mut bench = Bench::new(2);
+    assert_eq!(bench.fires("a", 0), Ok(1));
+    assert!(matches!(bench.begin("b").verdict, Verdict::Held { .. }), "it is a backup");
+    assert_eq!(bench.fires("b", 1), Err(NotBegun::Running));
+    bench.fire_time = bench.fire_time.map(|fire_time| FireTime { waits: true, ..fire_time });
+    assert!(matches!(bench.begin("b").verdict, Verdict::Held { .. }), "it waits");
+    // An attempt that is given back lets the same fire time begin again; one that waits for its delay makes no later one wait.
+    assert_eq!(bench.give_back("a"), Verdict::Ok);
+    assert_eq!(bench.fires("a", 0), Ok(1));
+    let fence = bench.record_fence();
+    assert_eq!(bench.fail("a", fence, 600_000), Verdict::Ok);
+    assert!(matches!(bench.begin("b").verdict, Verdict::Later { .. }));
+    assert_eq!(bench.fires("b", 1), Ok(1));
+    assert!(rival("b")(&bench.done("a", fence)), "a later fire time has begun");
+}
+
+#[test]
+fn a_lock_that_is_kept_for_a_waiter_is_free_for_a_later_fire_time_soon() {
+    let mut bench = Bench::new(1);
+    let key = bench.keys.lock().to_owned();
+    bench.state.put(&key, Value::Text("claim b:c1:1 x".into()), T, Some(200));
+    bench.fire_time = Some(FireTime { at_ms: T / 1_000, late_ms: LATE_MS, waits: false });
+    assert!(matches!(bench.begin("a").verdict, Verdict::Held { .. }));
+    bench.pass(201);
+    assert_eq!(bench.fires("a", 0), Ok(1));
 }
 
 #[test]

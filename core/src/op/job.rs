@@ -12,6 +12,24 @@ pub struct Terms {
     pub max_attempts: u32,
     /// For how long a job that is done, dead or forgotten keeps its record, milliseconds.
     pub keep_ms: u64,
+    /// For a job that runs once per fire time: which one.
+    pub fire_time: Option<FireTime>,
+}
+
+/// A fire time of a schedule. The job begins anew with each one that is later than all before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FireTime {
+    /// The time for which the scheduler planned it, milliseconds since the epoch.
+    pub at_ms: u64,
+    /// How long ago that may be by the server's clock, milliseconds.
+    pub late_ms: u64,
+    /// Whether it waits while the work of an earlier fire time runs. Else it is left out.
+    pub waits: bool,
+}
+
+impl FireTime {
+    /// How far ahead of the server's clock it may be, milliseconds. One clock that is years ahead must not stop a schedule.
+    pub const MAX_AHEAD_MS: u64 = 300_000;
 }
 
 /// How an attempt ends.
@@ -44,11 +62,46 @@ pub struct AttemptNumber {
     pub max: u16,
 }
 
-/// A job that is over: no further attempt begins.
+/// Why no attempt begins, however long the worker waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotBegun {
+    /// The job is done.
+    Done,
+    /// The job is dead: its last attempt failed, or died.
+    Dead,
+    /// A worker runs it, and this one is no backup.
+    Running,
+    /// A later fire time has begun.
+    Missed,
+    /// The fire time is too long ago.
+    TooLate,
+    /// The fire time is too far ahead.
+    TooEarly,
+}
+
+impl NotBegun {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Done, Self::Dead, Self::Running, Self::Missed, Self::TooLate, Self::TooEarly];
+
+    /// The word in the server's answer.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Dead => "dead",
+            Self::Running => "running",
+            Self::Missed => "missed",
+            Self::TooLate => "too_late",
+            Self::TooEarly => "too_early",
+        }
+    }
+}
+
+/// A job of which no attempt begins for whoever asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobEnd {
-    /// Whether the job is dead: its last attempt failed, or died. Else it is done.
-    pub is_dead: bool,
+    /// Why.
+    pub why: NotBegun,
     /// The result of a job that is done, or the last error of a dead one.
     pub text: String,
     /// How many attempts began.
@@ -57,6 +110,8 @@ pub struct JobEnd {
     pub max_attempts: u32,
     /// The owner value of the last attempt.
     pub by: String,
+    /// The server's clock, microseconds since the epoch.
+    pub time_us: u64,
 }
 
 /// What a job's record says, and the holder of its lock.
@@ -78,6 +133,8 @@ pub struct JobRecord {
     pub result: String,
     /// When the next attempt may begin, by the server's clock in milliseconds; 0 for at once.
     pub not_before_ms: u64,
+    /// The latest fire time that has begun, milliseconds since the epoch; 0 for a job without any.
+    pub fire_time_ms: u64,
     /// The value of the lock's key, if there is one.
     pub holder: Option<String>,
     /// How long the lock's key remains.

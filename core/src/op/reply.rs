@@ -52,7 +52,7 @@ pub enum Verdict {
         /// How long the key remains.
         remaining: Remaining,
     },
-    /// Acquire: the job is done or dead, and no attempt begins.
+    /// Acquire: no attempt of the job begins for whoever asks. It is done or dead, or its fire time is over.
     Over(Box<JobEnd>),
     /// Acquire: the job's next attempt may not begin yet.
     Later {

@@ -15,6 +15,8 @@ pub enum Place {
     Acquire,
     /// A job, which takes the options of its lock, too.
     Job,
+    /// A job that runs once per fire time, which takes the options of its lock, too.
+    Once,
     /// The begin of an attempt, which takes no option of a job.
     Begin,
     /// The failure of an attempt.
@@ -26,6 +28,9 @@ const LOCK: [&str; 5] = ["ttl", "wait", "renew", "max_hold", "fair"];
 
 /// The options of a job in every language, besides those of its lock.
 const JOB: [&str; 3] = ["max_attempts", "retry_delay", "keep"];
+
+/// The options of a job that runs once per fire time, in every language, besides those of its lock.
+const ONCE: [&str; 6] = ["at", "every", "late", "overlap", "max_attempts", "retry_delay"];
 
 /// The options of a client in every language.
 const CLIENT: [&str; 10] = [
@@ -102,6 +107,17 @@ const FOREIGN_TO_JOBS: &[(&[&str], &str)] = &[
     ),
     (&["backoff", "delay"], "here it is {retry_delay}: it doubles with each attempt that failed, up to an hour"),
     (&["removeoncomplete", "retention", "keepresult"], "here it is {keep}: how long a job that is over is remembered"),
+    (
+        &["date", "time", "firetime", "scheduledtime", "scheduledat", "planned", "nominal"],
+        "here it is {at}, of once(): the time for which the scheduler planned this run",
+    ),
+    (&["interval", "period", "cron", "minutes"], "here it is {every}, of once(): how far the fire times are apart"),
+    (&["misfiregracetime", "misfire", "grace"], "here it is {late}, of once(): how long ago a fire time may be and still run"),
+    (
+        &["coalesce", "nooverlap", "maxinstances"],
+        "leave it out: missed fire times fall together, and {overlap} says what overlaps do",
+    ),
+    (&["lockatmostfor"], "here it is {ttl}: how long a dead worker blocks the next one"),
     (&["jobid", "id", "key", "idempotencykey"], "leave it out: the job's name is its identity"),
 ];
 
@@ -126,7 +142,7 @@ pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
     if let Some(text) = elsewhere(&asked, place, language) {
         return text;
     }
-    let known = if place == Place::Job { FOREIGN_TO_JOBS } else { &[] };
+    let known = if matches!(place, Place::Job | Place::Once) { FOREIGN_TO_JOBS } else { &[] };
     if let Some((_, said)) = known.iter().chain(FOREIGN).find(|(words, _)| words.contains(&asked.as_str())) {
         return Text::new(said, []);
     }
@@ -144,10 +160,13 @@ fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
         Place::Lock if asked == "signal" && language == Language::Node => {
             Some(Text::new("give it to the acquire that it ends: {}", [Part::Words("lock.acquire({ signal })".into())]))
         }
-        Place::Job if asked == "signal" && language == Language::Node => {
+        Place::Job | Place::Once if asked == "signal" && language == Language::Node => {
             Some(Text::new("give it to what it ends: {}", [Part::Words("job.run(work, { signal })".into())]))
         }
-        Place::Lock | Place::Job => {
+        Place::Once if asked == "keep" => {
+            Some(Text::new("leave it out: what is known of a fire time is kept for a day longer than {late}", []))
+        }
+        Place::Lock | Place::Job | Place::Once => {
             named_here(&of_client(language)).map(|name| Text::new("{} is an option of the client", [name]))
         }
         Place::Acquire => {
@@ -167,6 +186,7 @@ fn options(place: Place, language: Language) -> Vec<&'static str> {
         Place::Acquire | Place::Begin if language == Language::Node => vec!["signal"],
         Place::Acquire | Place::Begin => Vec::new(),
         Place::Job => of_job(language),
+        Place::Once => [ONCE.to_vec(), of_lock(language)].concat(),
         Place::Fail => vec!["retry_in"],
     }
 }

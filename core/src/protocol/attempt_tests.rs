@@ -6,7 +6,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Code, LossReason};
 use crate::event::EventKind;
 use crate::name::{Keys, Kind};
-use crate::op::job::{AttemptNumber, Ending, JobEnd, Terms};
+use crate::op::job::{AttemptNumber, Ending, JobEnd, NotBegun, Terms};
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verb, Verdict};
 use crate::protocol::waiting::tests::{at, gone, ms, recipe};
 use crate::protocol::{Acquisition, Answered, Command, Input, Manner, Recipe, Tag};
@@ -23,7 +23,7 @@ impl Bench {
     fn started() -> Self {
         let recipe = recipe(1);
         let options = crate::options::LockOptions { renew: false, ..recipe.options };
-        let job = Some(Terms { max_attempts: 3, keep_ms: 60_000 });
+        let job = Some(Terms { max_attempts: 3, keep_ms: 60_000, fire_time: None });
         let keys = Arc::new(Keys::new(Kind::Job, "", "l", true).unwrap());
         let recipe = Recipe { keys, options, job, ..recipe };
         let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
@@ -174,8 +174,15 @@ fn an_end_without_an_answer_is_unknown_and_not_a_loss() {
 
 #[test]
 fn a_job_that_is_over_ends_the_wait_with_an_answer() {
-    for (is_dead, event) in [(false, EventKind::Done), (true, EventKind::Dead)] {
-        let end = JobEnd { is_dead, text: "x".into(), attempts: 2, max_attempts: 3, by: "w".into() };
+    for (why, event) in [
+        (NotBegun::Done, EventKind::Done),
+        (NotBegun::Dead, EventKind::Dead),
+        (NotBegun::Running, EventKind::Skipped),
+        (NotBegun::Missed, EventKind::Skipped),
+        (NotBegun::TooLate, EventKind::Skipped),
+        (NotBegun::TooEarly, EventKind::Skipped),
+    ] {
+        let end = JobEnd { why, text: "x".into(), attempts: 2, max_attempts: 3, by: "w".into(), time_us: 7 };
         let mut bench = Bench::started();
         bench.answer(at(1), Ok(reply(Verdict::Over(Box::new(end.clone())))));
         let answered = |command: &Command| matches!(command, Command::Acquired(Ok(Answered::Over(told))) if *told == end);

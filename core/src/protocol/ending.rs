@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::{Code, Error};
 use crate::event::{Event, EventKind};
-use crate::op::job::JobEnd;
+use crate::op::job::{JobEnd, NotBegun};
 use crate::protocol::Recipe;
 use crate::protocol::hold::Hold;
 
@@ -27,12 +27,19 @@ pub(super) fn cancelled(recipe: &Recipe, closed: bool, waited: Duration) -> Even
     event
 }
 
-/// The event of an acquire that found its job over, after a wait of `waited`.
+/// The event of an acquire that begins no attempt, after a wait of `waited`: its job is over, or its fire time is.
 pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> Event {
-    let mut event = Event::of(if end.is_dead { EventKind::Dead } else { EventKind::Done }, &recipe.keys);
-    (event.took, event.attempt) = (Some(waited), Some(end.attempts));
+    let (kind, message) = match end.why {
+        NotBegun::Done => (EventKind::Done, None),
+        NotBegun::Dead => (EventKind::Dead, Some(end.text.clone())),
+        NotBegun::Running | NotBegun::Missed | NotBegun::TooLate | NotBegun::TooEarly => {
+            (EventKind::Skipped, Some(end.why.as_str().to_owned()))
+        }
+    };
+    let mut event = Event::of(kind, &recipe.keys);
+    (event.took, event.attempt) = (Some(waited), Some(end.attempts).filter(|_| kind != EventKind::Skipped));
     event.rival = Some(end.by.clone()).filter(|by| !by.is_empty());
-    event.message = end.is_dead.then(|| end.text.clone());
+    event.message = message;
     event
 }
 

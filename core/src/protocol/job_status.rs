@@ -1,6 +1,6 @@
 //! Job status: what a job's record says to people, and whether it was reset. A job has one server.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Remaining, ServerError};
 use crate::op::job::JobRecord;
@@ -59,6 +59,8 @@ pub struct JobStatus {
     pub last_error: Option<String>,
     /// The result of a job that is done; `None` if it gave none.
     pub result: Option<String>,
+    /// The latest fire time that has begun, of a job that runs once per fire time.
+    pub fire_time: Option<SystemTime>,
 }
 
 impl JobStatus {
@@ -76,6 +78,7 @@ impl JobStatus {
         let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let has_died = record.state == "running" && state != JobState::Running;
         let died = || format!("attempt {} of {}: its worker died or lost the lease", record.attempts, record.max_attempts);
+        let time = |ms: u64| UNIX_EPOCH.checked_add(Duration::from_millis(ms)).filter(|_| ms > 0);
         let remaining = if let Remaining::For(left) = record.remaining { Some(left) } else { None };
         Self {
             state,
@@ -87,6 +90,7 @@ impl JobStatus {
             retry_in: (state == JobState::Retrying).then(|| record.retry_in(now_us)),
             last_error: if has_died { Some(died()) } else { text(&record.error) },
             result: text(&record.result),
+            fire_time: time(record.fire_time_ms),
         }
     }
 }

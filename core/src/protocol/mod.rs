@@ -34,6 +34,7 @@ mod tally;
 mod waiting;
 mod witness;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,8 +137,13 @@ impl Recipe {
     }
 
     /// The name of the local queue: waiters for a job and waiters for its lock alone don't try for each other.
-    pub(crate) fn line(&self) -> &str {
-        if self.job.is_some() { self.keys.record() } else { self.keys.lock() }
+    pub(crate) fn line(&self) -> Cow<'_, str> {
+        match self.job {
+            None => Cow::from(self.keys.lock()),
+            Some(Terms { fire_time: None, .. }) => Cow::from(self.keys.record()),
+            // A later fire time may be left out while the earlier one is waited for.
+            Some(Terms { fire_time: Some(fire_time), .. }) => format!("{}@{}", self.keys.record(), fire_time.at_ms).into(),
+        }
     }
 
     /// An operation on the lock.

@@ -72,7 +72,7 @@ impl LockActor {
             // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
             let adopts = recipe.adopt.is_some();
             let seat = |seat: Seat| if adopts { seat.may_try() } else { seat };
-            session.join_queue(recipe.line(), id, recipe.options.fair, |given| new(Some(seat(given))))
+            session.join_queue(&recipe.line(), id, recipe.options.fair, |given| new(Some(seat(given))))
         } else {
             let actor = new(None);
             session.registry.insert(id, &actor);
@@ -293,8 +293,8 @@ impl LockActor {
             Command::NotNotified(why) => self.session.warn_unpublished(&self.recipe.keys, &why),
             Command::WaitsLong { since } => self.notice_own_hold(since),
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
-            Command::Yield => self.session.let_others_try(self.recipe.line(), self.id),
-            Command::Quit(reason) => self.session.leave_queue(self.recipe.line(), self.id, reason),
+            Command::Yield => self.session.let_others_try(&self.recipe.line(), self.id),
+            Command::Quit(reason) => self.session.leave_queue(&self.recipe.line(), self.id, reason),
             Command::Emit(event) => {
                 self.session.emit(&event);
                 self.notice_self_wait(&event);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::clock::Tick;
@@ -148,8 +149,13 @@ impl LocalQueues {
             let waiters = &self.queues.get(line)?.waiters;
             waiters.iter().find(|(_, slot)| is_meant(slot)).map(|(waiter, _)| *waiter)
         };
-        // Waiters for a job stand in the same queue on the servers, and in one of their own here.
-        find(hinted.lock).or_else(|| find(&name::record_of(hinted.lock)))
+        // Waiters for a job stand in the same queue on the servers, and in queues of their own here: one for each fire time.
+        find(hinted.lock).or_else(|| {
+            let record = name::record_of(hinted.lock);
+            let from = (Bound::Included(&*record), Bound::Unbounded);
+            let of_job = self.queues.range::<str, _>(from).take_while(|(line, _)| line.starts_with(&record));
+            of_job.map(|(line, _)| line).find_map(|line| find(line))
+        })
     }
 
     /// Whether a notice to a waiter that has left is to be passed on to the next one: once in a claim window for each server and

@@ -53,6 +53,18 @@ fn lines_of_different_locks_have_nothing_to_do_with_each_other() {
 }
 
 #[test]
+fn a_hint_names_the_lock_and_finds_a_waiter_for_its_job_or_for_a_fire_time() {
+    let mut queues = queues();
+    let record = crate::name::record_of(LOCK);
+    let lines = [LOCK.to_owned(), record.clone(), format!("{record}@60000"), format!("{record}@120000"), "orders:43".to_owned()];
+    let seats: Vec<_> = lines.iter().zip(1..).map(|(line, waiter)| queues.join(line, waiter, false)).collect();
+    for (seat, waiter) in seats.iter().zip(1..) {
+        let hinted = Hinted { hint: Hint::Free, fair: false, number: seat.slot.number, lock: LOCK };
+        assert_eq!(queues.find(&hinted), Some(waiter).filter(|waiter| *waiter < 5));
+    }
+}
+
+#[test]
 fn waiters_share_one_place_and_fair_ones_have_one_each() {
     let mut queues = queues();
     let seats: Vec<_> = [false, true, false, true].iter().zip(1..).map(|(fair, n)| queues.join(LOCK, n, *fair)).collect();

@@ -8,7 +8,7 @@ import { Client, LockError, safeName } from 'locktender'
 
 import { certificate } from '../support/checkout.mjs'
 import { mismatch, spelled, Variables } from './matching.mjs'
-import { describe, ended, look, show, statusOf } from './seen.mjs'
+import { describe, ended, look, outcomeOf, show, statusOf } from './seen.mjs'
 
 /** How long something that is certain to happen may take. */
 const PATIENCE_MS = 20_000
@@ -52,6 +52,7 @@ export class Scene {
   #clients = new Map()
   #holds = new Map()
   #later = new Map()
+  #start = Date.now()
 
   constructor(played, place, name) {
     this.#case = played
@@ -118,7 +119,10 @@ export class Scene {
   }
 
   #job(step) {
-    return this.#client(step).job(...this.#recipe(step.job))
+    if (!step.once) return this.#client(step).job(...this.#recipe(step.job))
+    const [name, { atMs, atEpochMs, ...options }] = this.#recipe(step.once)
+    const at = atMs === undefined ? atEpochMs : new Date(this.#start + atMs)
+    return this.#client(step).once(name, { ...options, ...(at === undefined ? {} : { at }) })
   }
 
   /** Keeps the hold; a job that is done has none. */
@@ -183,7 +187,7 @@ export class Scene {
         return step.returns
       }
       try {
-        return await this.#job(step).run(work)
+        return outcomeOf(await this.#job(step).run(work))
       } catch (error) {
         if (error instanceof BodyError) return { error: 'BODY', message: error.message }
         throw error
@@ -199,7 +203,7 @@ export class Scene {
 
     give_back: async (step) => void (await this.#held(step).giveBack()),
 
-    status: async (step) => statusOf(await this.#job(step).status()),
+    status: async (step) => statusOf(await this.#job(step).status(), this.#start),
 
     reset: async (step) => ({ reset: await this.#job(step).reset() }),
 

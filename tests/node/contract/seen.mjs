@@ -17,7 +17,11 @@ export function look(held) {
   return { ...seen, number: held.number, max_attempts: held.maxAttempts, is_last: held.isLast }
 }
 
-export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, remainingMs, retryInMs, lastError, result }) {
+export function outcomeOf({ ran, why, result, attempts, lastError }) {
+  return { ran, why, result, attempts, last_error: lastError }
+}
+
+export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, remainingMs, retryInMs, lastError, result, fireTime }, start) {
   return {
     state,
     attempts,
@@ -28,6 +32,7 @@ export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, rem
     retry_in_ms: retryInMs,
     last_error: lastError,
     result,
+    fire_time_ms: fireTime && fireTime.getTime() - start,
   }
 }
 

@@ -3,8 +3,8 @@
 import { tracingChannel } from 'node:diagnostics_channel'
 
 import { Redis } from 'ioredis'
-import { Client, configure, job, JobDeadError, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { Attempt, ClientOptions, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Lock, LockEvent, LockInfo, LockOptions, LossReason, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
+import { Client, configure, job, JobDeadError, lock, LockError, LockLostError, once, tryWithLock, UnavailableError, withLock } from 'locktender'
+import type { Attempt, ClientOptions, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, OnceOptions, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -61,7 +61,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const terms: JobOptions = { maxAttempts: 5, retryDelayMs: maybe, keepMs: 86_400_000, ttlMs: 1_000, waitMs: 0, renew: true, fair: false }
   const mail: Job = client.job('mail:7', terms)
   const done: JobOutcome = await mail.run(async (attempt) => ({ sent: attempt.number, last: attempt.isLast }), { signal })
-  same<[typeof done.state, typeof done.ran, typeof done.attempts, typeof done.result], ['done', boolean, number, unknown]>(true)
+  same<[typeof done.why, typeof done.ran, typeof done.attempts, typeof done.result], [NotRun | null, boolean, number, unknown]>(true)
   await mail.run(() => undefined)
   const attempt: Attempt | null = await mail.begin({ signal })
   try {
@@ -76,6 +76,12 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   same<[typeof state, typeof maxAttempts, typeof lastError], [JobState, number | null, string | null]>(true)
   same<boolean, Awaited<ReturnType<typeof mail.reset>>>(true)
   await job('mail:7', { maxAttempts: 1 }).run((own) => own.fence)
+
+  const schedule: OnceOptions = { at: new Date(), everyMs: 60_000, lateMs: maybe, overlap: 'wait', maxAttempts: 2, ttlMs: 1_000 }
+  const nightly: Job = client.once('nightly', schedule)
+  await nightly.run((own) => own.fence)
+  same<Date | null, Awaited<ReturnType<typeof nightly.status>>['fireTime']>(true)
+  await once('nightly', { at: Date.now() }).run(() => undefined)
 
   client.on('dead', ({ attempt: number, message }) => [number satisfies number | null, message])
   client.on('lost', (event: LockEvent) => event.reason satisfies LossReason | null)

@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Awaitable
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from locktender import Client, LockError, safe_name
@@ -62,6 +63,8 @@ class Scene:
         self._holds: dict[str, Any] = {}
         self._later: dict[str, Future[Any] | asyncio.Task[Any]] = {}
         self._threads = ThreadPoolExecutor(4)
+        # In whole milliseconds.
+        self._start = datetime.fromtimestamp(int(time.time() * 1e3) / 1e3, timezone.utc)
         self._variables = Variables()
         for key, value in {"name": name, "ca": certificate("ca.pem"), "pid": os.getpid(), "host": platform.node()}.items():
             self._variables.set(key, value if key == "name" else str(value))
@@ -125,8 +128,16 @@ class Scene:
         return self._client(step).lock(wanted.get("name", self._variables.fill("$name")), **options(wanted))
 
     def _job(self, step: dict[str, Any]) -> Any:
-        wanted = step.get("job", {})
-        return self._client(step).job(wanted.get("name", self._variables.fill("$name")), **options(wanted))
+        wanted = dict(step.get("once", step.get("job", {})))
+        name = wanted.get("name", self._variables.fill("$name"))
+        client = self._client(step)
+        if "once" not in step:
+            return client.job(name, **options(wanted))
+        if "at_ms" in wanted:
+            wanted["at"] = self._start + timedelta(milliseconds=wanted.pop("at_ms"))
+        if "at_epoch_ms" in wanted:
+            wanted["at"] = wanted.pop("at_epoch_ms") / 1e3
+        return client.once(name, **options(wanted))
 
     def _keep(self, step: dict[str, Any], held: Any) -> dict[str, Any]:
         if held is None:
@@ -185,7 +196,7 @@ class Scene:
         await self._done(self._held(step), "give_back")
 
     async def _do_status(self, step: dict[str, Any]) -> dict[str, Any]:
-        return status(await self._done(self._job(step), "status"))
+        return status(await self._done(self._job(step), "status"), self._start)
 
     async def _do_reset(self, step: dict[str, Any]) -> dict[str, Any]:
         return {"reset": await self._done(self._job(step), "reset")}

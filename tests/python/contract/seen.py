@@ -1,5 +1,6 @@
 """Seen values: the results of a step, in the form of the cases."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from locktender import LockError
@@ -42,13 +43,14 @@ def show(info: Any) -> dict[str, Any]:
 
 
 def outcome(outcome: Any) -> dict[str, Any]:
-    return {name: getattr(outcome, name) for name in ("state", "ran", "result", "attempts")}
+    return {name: getattr(outcome, name) for name in ("ran", "why", "result", "attempts", "last_error")}
 
 
-def status(status: Any) -> dict[str, Any]:
+def status(status: Any, start: datetime) -> dict[str, Any]:
     seen = {name: getattr(status, name) for name in ("state", "attempts", "max_attempts", "worker", "last_error", "result")}
     for name in ("began_ago", "remaining", "retry_in"):
         seen[f"{name}_ms"] = left(getattr(status, name), False)
+    seen["fire_time_ms"] = status.fire_time and (status.fire_time - start) / timedelta(milliseconds=1)
     return seen
 
 

@@ -5,12 +5,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Job, JobOutcome};
+use super::{Job, JobOutcome, NotRun};
 use crate::api::call::Call;
 use crate::api::held::Held;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::io::doer::at_home;
-use crate::op::job::{AttemptNumber, Ending};
+use crate::op::job::{AttemptNumber, Ending, FireTime};
 use crate::options::{check_span, wire_millis};
 use crate::protocol::Input;
 use crate::session::caller::{Acquired, Caller};
@@ -31,7 +31,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 pub enum Begun {
     /// The attempt: the work is this worker's.
     Attempt(Attempt),
-    /// The job is done: its outcome.
+    /// The job is done, or nothing is to run for its fire time: its outcome.
     Over(JobOutcome),
 }
 
@@ -76,17 +76,21 @@ pub struct Attempt {
 }
 
 impl Job {
-    pub(super) fn begun(&self, acquired: Acquired) -> Result<Begun, Error> {
+    pub(super) fn begun(&self, acquired: Result<Acquired, Error>, fire_time: Option<FireTime>) -> Result<Begun, Error> {
         let unexpected = || Error::internal(Some(self.name()), "an attempt began without a number");
         match acquired {
-            Acquired::Held(held) => {
+            Ok(Acquired::Held(held)) => {
                 let number = held.grant.attempt.ok_or_else(unexpected)?;
-                let (retry_delay, keep) = (self.retry_delay, self.keep);
+                let (retry_delay, keep) = (self.retry_delay, self.kept_for());
                 Ok(Begun::Attempt(Attempt { held, number, retry_delay, keep }))
             }
-            Acquired::Over(end) if end.is_dead => Err(Error::job_dead(self.name(), end.attempts, end.text)),
-            Acquired::Over(end) => Ok(Begun::Over(JobOutcome::found(end))),
-            Acquired::Busy => Err(unexpected()),
+            Ok(Acquired::Over(end)) => JobOutcome::found(self.name(), end, fire_time).map(Begun::Over),
+            Ok(Acquired::Busy) => Err(unexpected()),
+            // It was a backup to the end of its wait.
+            Err(error) if error.code() == Code::AcquireTimeout && fire_time.is_some() => {
+                Ok(Begun::Over(JobOutcome::not_run(NotRun::Running)))
+            }
+            Err(error) => Err(error),
         }
     }
 }

@@ -1,26 +1,20 @@
 //! Options of a job: those of its lock, and its own.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::Job;
-use crate::op::job::Terms;
-use crate::options::{LockOverrides, Wait, wire_millis};
+use super::schedule::{KEPT_BEYOND_LATE, Overlap, Schedule};
+use crate::options::{LockOverrides, Wait};
 
 impl Job {
     fn with_lock(self, set: impl FnOnce(crate::Lock) -> crate::Lock) -> Self {
         Self { lock: set(self.lock), ..self }
     }
 
-    fn with_terms(mut self) -> Self {
-        let terms = Terms { max_attempts: self.max_attempts, keep_ms: wire_millis(self.keep) };
-        self.lock = self.lock.of_job(terms);
-        self
-    }
-
     /// How many attempts may begin before the job is dead.
     ///
-    /// Default 3, at least 1. The first worker that asks fixes it for the job; a client that names another number gets a warning
-    /// event.
+    /// Default 3, and 1 for a job of [`Client::once`](crate::Client::once); at least 1. The first worker that asks fixes it for the
+    /// job; a client that names another number gets a warning event.
     ///
     /// ```
     /// # use locktender::Code;
@@ -33,7 +27,7 @@ impl Job {
     #[must_use]
     pub fn max_attempts(mut self, max_attempts: u32) -> Self {
         self.max_attempts = max_attempts;
-        self.with_terms()
+        self
     }
 
     /// How long after a failed attempt the next one may begin: twice as long after each further one, up to an hour.
@@ -47,11 +41,11 @@ impl Job {
 
     /// For how long a job that is done or dead is remembered. A worker that asks later runs it again.
     ///
-    /// Default 24 h; from 1 s to 366 days.
+    /// Default 24 h; from 1 s to 366 days. With a fire time it is at least a day longer than [`late`](Job::late).
     #[must_use]
     pub fn keep(mut self, keep: Duration) -> Self {
         self.keep = keep;
-        self.with_terms()
+        self
     }
 
     /// How long the lease of an attempt lives without a renewal, and so how long a dead worker blocks the next one:
@@ -98,5 +92,78 @@ impl Job {
     #[must_use]
     pub fn settings(self, settings: LockOverrides) -> Self {
         self.with_lock(|lock| lock.settings(settings))
+    }
+}
+
+/// Options of a job that runs once per fire time. Each of them makes any job one: as [`Client::once`](crate::Client::once).
+impl Job {
+    fn scheduled(mut self, set: impl FnOnce(&mut Schedule)) -> Self {
+        set(self.schedule.get_or_insert_default());
+        self
+    }
+
+    /// The fire time: the time for which the scheduler planned this run, not the time at which it begins.
+    ///
+    /// Clocks of different machines then don't matter: each names the same time. Default: the time of the call by this machine's
+    /// clock, rounded down to a multiple of [`every`](Job::every). From the year 2000 on; at most 5 minutes ahead of the server.
+    ///
+    /// ```
+    /// # use std::time::{Duration, SystemTime};
+    /// # use locktender::NotRun;
+    /// # let client = locktender::Client::open("memory://docs-job-at")?;
+    /// # let planned = SystemTime::now();
+    /// let run = |planned| client.once("nightly").at(planned).run_blocking(|_| Ok::<_, String>(()));
+    /// assert!(run(planned)?.ran);
+    /// assert_eq!(run(planned)?.why, Some(NotRun::Done));
+    /// assert_eq!(run(planned - Duration::from_secs(60))?.why, Some(NotRun::Missed));
+    /// # Ok::<(), locktender::JobError<String>>(())
+    /// ```
+    #[must_use]
+    pub fn at(self, fire_time: SystemTime) -> Self {
+        self.scheduled(|schedule| schedule.at = Some(fire_time))
+    }
+
+    /// How far fire times are apart, without [`at`](Job::at): the time of a call is rounded down to a multiple of it, counted from
+    /// 1970-01-01 00:00 UTC.
+    ///
+    /// A timer that fires up to a second too early still counts for the time that was meant. Default 60 s; from 1 s to 366 days.
+    #[must_use]
+    pub fn every(self, every: Duration) -> Self {
+        self.scheduled(|schedule| schedule.every = every)
+    }
+
+    /// How long ago a fire time may be, by the server's clock, and still run. Its record is kept for a day longer.
+    ///
+    /// Default 24 h; from 1 s to 366 days.
+    #[must_use]
+    pub fn late(self, late: Duration) -> Self {
+        self.scheduled(|schedule| schedule.late = late)
+    }
+
+    /// What a fire time does while the work of an earlier one still runs. Default [`Overlap::Skip`].
+    #[must_use]
+    pub fn overlap(self, overlap: Overlap) -> Self {
+        self.scheduled(|schedule| schedule.overlap = overlap)
+    }
+
+    /// For how long the job's record is kept.
+    pub(super) fn kept_for(&self) -> Duration {
+        let least = self.schedule.map_or(Duration::ZERO, |schedule| schedule.late + KEPT_BEYOND_LATE);
+        self.keep.max(least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_forgets_can_not_run_any_more() {
+        let client = crate::Client::open("memory://kept-beyond-late").unwrap();
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        assert_eq!(client.job("x").kept_for(), hours(24));
+        assert_eq!(client.once("x").kept_for(), hours(48));
+        assert_eq!(client.once("x").late(hours(1)).kept_for(), hours(25));
+        assert_eq!(client.once("x").late(hours(1)).keep, hours(24));
     }
 }

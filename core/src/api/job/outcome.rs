@@ -2,32 +2,79 @@
 
 use std::fmt;
 
+use crate::api::job::schedule::too_early;
 use crate::error::Error;
-use crate::op::job::JobEnd;
-use crate::protocol::JobState;
+use crate::op::job::{FireTime, JobEnd, NotBegun};
 
-/// The outcome of a job that is done.
+/// The outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobOutcome {
-    /// The job's state: [`JobState::Done`].
-    pub state: JobState,
-    /// Whether this call ran the work. If not, the job was done before, or by another worker meanwhile.
+    /// Whether this call ran the work, which is done.
     pub ran: bool,
-    /// What the work gave; `None` if that was nothing.
+    /// Why this call did not run the work; `None` if it did.
+    pub why: Option<NotRun>,
+    /// What the work gave, in this call or in an earlier one; `None` if that was nothing.
     pub result: Option<String>,
-    /// How many attempts there were.
+    /// How many attempts there were, of a job that is done or dead; else 0.
     pub attempts: u32,
+    /// What the last attempt said, of a job that is dead.
+    pub last_error: Option<String>,
+}
+
+/// Why a call did not run a job's work. A job without a fire time has only the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotRun {
+    /// The job was done before, or by another worker meanwhile; for this fire time, if it has one.
+    Done,
+    /// The last attempt for this fire time failed, or its worker died.
+    Dead,
+    /// A worker runs it, or still the work of an earlier fire time.
+    Running,
+    /// A later fire time has begun. Fire times never run out of order; those that are missed fall together.
+    Missed,
+    /// The fire time is longer ago than [`late`](crate::Job::late).
+    TooLate,
+}
+
+impl NotRun {
+    /// The reason's name, the same in every language.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Dead => "dead",
+            Self::Running => "running",
+            Self::Missed => "missed",
+            Self::TooLate => "too_late",
+        }
+    }
 }
 
 impl JobOutcome {
     pub(super) fn ran(attempts: u32, result: Option<String>) -> Self {
-        Self { state: JobState::Done, ran: true, result, attempts }
+        Self { ran: true, why: None, result, attempts, last_error: None }
     }
 
-    pub(super) fn found(end: JobEnd) -> Self {
-        let result = Some(end.text).filter(|text| !text.is_empty());
-        Self { state: JobState::Done, ran: false, result, attempts: end.attempts }
+    pub(super) fn not_run(why: NotRun) -> Self {
+        Self { ran: false, why: Some(why), result: None, attempts: 0, last_error: None }
+    }
+
+    /// The outcome for whoever began no attempt of the job `name`.
+    pub(super) fn found(name: &str, end: JobEnd, fire_time: Option<FireTime>) -> Result<Self, Error> {
+        let JobEnd { why, text, attempts, time_us, .. } = end;
+        Ok(match (why, fire_time) {
+            (NotBegun::Dead, None) => return Err(Error::job_dead(name, attempts, text)),
+            (NotBegun::TooEarly, fire_time) => return Err(too_early(fire_time, time_us)),
+            (NotBegun::Done, _) => {
+                Self { result: Some(text).filter(|text| !text.is_empty()), attempts, ..Self::not_run(NotRun::Done) }
+            }
+            (NotBegun::Dead, _) => Self { attempts, last_error: Some(text), ..Self::not_run(NotRun::Dead) },
+            (NotBegun::Running, _) => Self::not_run(NotRun::Running),
+            (NotBegun::Missed, _) => Self::not_run(NotRun::Missed),
+            (NotBegun::TooLate, _) => Self::not_run(NotRun::TooLate),
+        })
     }
 }
 

@@ -1,30 +1,41 @@
 -- Begins an attempt of a job: takes its lock as acquire does, and counts the attempt.
 --
 -- KEYS     lock, fence, queue, marker, record
--- ARGV     those of acquire; behind them, at the end: how many attempts are allowed, how long the record is kept (ms)
+-- ARGV     those of acquire; behind them, at the end: how many attempts are allowed, how long the record is kept (ms),
+--          '', or of a job that runs once per fire time: the fire time (ms), how old it may be (ms), and 'w' if it waits while an
+--          earlier one's work runs, else 's', with a blank between them
 -- returns  {'vote', time (µs), fence, owner, remaining (ms), rank or nil, arrival or nil, number of the attempt, attempts allowed}
 --          {'done', time, 0, result, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'dead', time, 0, last error, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'later', time, fence, last error, ms until the next attempt, and if the waiter stands in line: its rank, its arrival}
+--          and of a fire time, in the form of 'done': {'missed', …} a later one has begun; {'too_late', …}; {'too_early', …};
+--          {'running', …} a worker runs it, or an earlier one's work, and this request is not for a backup
 --          else as acquire
 -- always   the attempts allowed are those of the first request; a request that comes twice counts once;
---          without a vote only an attempt that died is noted: the last one makes the job dead
+--          without a vote only an attempt that died is noted: the last one makes the job dead;
+--          a fire time that is later than all before begins the record anew, and no earlier one begins any more
 
+local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
 local keep, allowed = table.remove(ARGV), table.remove(ARGV)
 local single_server, proposal = not ARGV[9], ARGV[3]
-local state, attempts, by, not_before, last_error
+local state, attempts, by, not_before, last_error, is_anew
 
 local function noted(...)
   redis.call('HSET', KEYS[5], ...)
 end
 
--- The end of the script for whoever asks for a job that is over. The other waiters hear of it, too.
+-- The end of the script for whoever can't begin an attempt.
+local function not_begun(now, word, text)
+  return { word, now, 0, text, attempts, false, false, tonumber(allowed), by }
+end
+
+-- The same if the job is over. The other waiters hear of it, too.
 local function over(now, word, text, entry)
   if redis.call('EXISTS', KEYS[3]) == 1 then
     redis.pcall('ZREM', KEYS[3], entry)
     wake_many(now)
   end
-  return { word, now, 0, text, attempts, false, false, tonumber(allowed), by }
+  return not_begun(now, word, text)
 end
 
 local function acquire()

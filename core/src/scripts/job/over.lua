@@ -1,11 +1,38 @@
 -- Stands before the part of acquire that looks whether the lock is free: no attempt of a job that is over begins.
 
-local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'not_before')
+local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'not_before', 'fire_time')
 if record.err then
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[5]).ok .. ' at ' .. KEYS[5], -2 }
 end
+local ours = allowed
 state, attempts, allowed, by = record[1], tonumber(record[2] or 0) or 0, record[3] or allowed, record[4] or ''
 not_before = tonumber(record[5] or 0) or 0
+if at then
+  local fire_time, last, now_ms = tonumber(at), tonumber(record[6] or 0) or 0, math.floor(now / 1000)
+  if fire_time > now_ms + 300000 then
+    return not_begun(now, 'too_early', '')
+  elseif fire_time < last then
+    return over(now, 'missed', '', entry)
+  end
+  is_anew = fire_time > last
+  if is_anew or not (state == 'done' or state == 'dead') then
+    if fire_time + late < now_ms then
+      return not_begun(now, 'too_late', '')
+    end
+    local is_backup = mode == 'w'
+    if not is_anew then
+      is_backup = tonumber(allowed) > 1
+    end
+    local value = not is_backup and redis.pcall('GETRANGE', KEYS[1], 0, math.max(1024, #ARGV[1]))
+    -- A lock that is kept for a waiter is free soon.
+    if type(value) == 'string' and value ~= '' and value ~= ARGV[1] and string.sub(value, 1, 6) ~= 'claim ' then
+      return not_begun(now, 'running', '')
+    end
+  end
+  if is_anew then
+    state, attempts, allowed, by, not_before = false, 0, ours, '', 0
+  end
+end
 if state == 'done' or state == 'dead' then
   return over(now, state, redis.call('HGET', KEYS[5], state == 'done' and 'result' or 'error') or '', entry)
 end

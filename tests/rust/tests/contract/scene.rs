@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use locktender::{Attempt, Begun, Client, Error, Event, Held, Job, JobError, Lock, LockOptions, safe_name};
 use locktender_tests::{RealServer, certificate};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::matching::{Variables, mismatch};
 use crate::place::{self, Place};
 use crate::seen::{describe, look, look_at, ms, outcome, plain, show, status};
-use crate::wanted::{client_options, duration, lock_settings};
+use crate::wanted::{client_options, duration, lock_settings, now, scheduled};
 
 /// How long something that is certain to happen may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -75,6 +75,8 @@ pub struct Scene<'a> {
     clients: HashMap<String, (Client, Kinds)>,
     holds: HashMap<String, Hold>,
     later: HashMap<String, Receiver<Result<Got, Error>>>,
+    /// The begin of the case, in whole milliseconds.
+    start: SystemTime,
 }
 
 impl<'a> Scene<'a> {
@@ -84,7 +86,7 @@ impl<'a> Scene<'a> {
         variables.set("ca", certificate("ca.pem").to_str().unwrap());
         variables.set("pid", std::process::id().to_string());
         variables.set("host", rustix::system::uname().nodename().to_str().unwrap());
-        Self { place, case, variables, clients: HashMap::new(), holds: HashMap::new(), later: HashMap::new() }
+        Self { place, case, variables, clients: HashMap::new(), holds: HashMap::new(), later: HashMap::new(), start: now() }
     }
 
     /// Plays every step; the first that sees something else than it expects ends the case.
@@ -139,7 +141,7 @@ impl<'a> Scene<'a> {
                 let result = pending.recv_timeout(PATIENCE).map_err(|_| "the acquire goes on".to_owned())?;
                 result.map(|got| self.keep_if_any(&keep, got))
             }
-            "begin" => match self.job(&client, &filled["job"]) {
+            "begin" => match self.job(&client, &filled) {
                 Ok(job) if filled["later"].is_string() => {
                     let (sender, receiver) = channel();
                     let _detached = job.begin().then(move |result| drop(sender.send(result.map(begun))));
@@ -148,7 +150,7 @@ impl<'a> Scene<'a> {
                 }
                 job => job.and_then(|job| job.begin_blocking()).map(|result| self.keep_if_any(&keep, begun(result))),
             },
-            "run" => match self.job(&client, &filled["job"]) {
+            "run" => match self.job(&client, &filled) {
                 Ok(job) => self.run(&job, step, &keep)?,
                 Err(error) => Err(error),
             },
@@ -163,8 +165,8 @@ impl<'a> Scene<'a> {
                     .map(|()| json!({}))
             }
             "give_back" => attempt().give_back().wait().map(|()| json!({})),
-            "status" => self.job(&client, &filled["job"]).and_then(|job| job.status_blocking()).map(|found| status(&found)),
-            "reset" => self.job(&client, &filled["job"]).and_then(|job| job.reset_blocking()).map(|reset| json!({ "reset": reset })),
+            "status" => self.job(&client, &filled).and_then(|job| job.status_blocking()).map(|found| status(&found, self.start)),
+            "reset" => self.job(&client, &filled).and_then(|job| job.reset_blocking()).map(|reset| json!({ "reset": reset })),
             "acquire" => self.lock(&client, &filled["lock"]).and_then(|lock| lock.acquire_blocking()).map(|held| self.keep(&keep, Hold::Lock(held))),
             "try_acquire" => {
                 let tried = self.lock(&client, &filled["lock"]).and_then(|lock| lock.try_acquire_blocking());
@@ -256,12 +258,15 @@ impl<'a> Scene<'a> {
         Ok(self.client(client)?.lock(name).settings(lock_settings(wanted)?))
     }
 
-    fn job(&mut self, client: &str, wanted: &Value) -> Result<Job, Error> {
+    fn job(&mut self, client: &str, step: &Value) -> Result<Job, Error> {
+        let (wanted, is_once) = (step.get("once").unwrap_or(&step["job"]), step["once"].is_object());
         let name = match &wanted["name"] {
             Value::String(name) => name.clone(),
             _ => self.variables.fill(&"$name".into()).as_str().unwrap().to_owned(),
         };
-        let mut job = self.client(client)?.job(name).settings(lock_settings(wanted)?);
+        let client = self.client(client)?;
+        let job = if is_once { client.once(name) } else { client.job(name) };
+        let mut job = scheduled(job, wanted, self.start)?.settings(lock_settings(wanted)?);
         if let Some(max_attempts) = wanted["max_attempts"].as_u64() {
             job = job.max_attempts(u32::try_from(max_attempts).unwrap());
         }

@@ -1,9 +1,9 @@
 //! Seen values: the results of a step, as JSON.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use locktender::error::Remaining;
-use locktender::{Attempt, Error, Held, JobOutcome, JobStatus, LockInfo};
+use locktender::{Attempt, Error, Held, JobOutcome, JobStatus, LockInfo, NotRun};
 use locktender_tests::Reply;
 use serde_json::{Value, json};
 
@@ -32,15 +32,21 @@ fn result(text: Option<&String>) -> Value {
 
 pub fn outcome(outcome: &JobOutcome) -> Value {
     json!({
-        "state": outcome.state.as_str(), "ran": outcome.ran, "result": result(outcome.result.as_ref()), "attempts": outcome.attempts,
+        "ran": outcome.ran, "why": outcome.why.map(NotRun::as_str), "result": result(outcome.result.as_ref()),
+        "attempts": outcome.attempts, "last_error": outcome.last_error,
     })
 }
 
-pub fn status(status: &JobStatus) -> Value {
+pub fn status(status: &JobStatus, start: SystemTime) -> Value {
+    let since_start = |time: SystemTime| match time.duration_since(start) {
+        Ok(later) => ms(later),
+        Err(earlier) => -ms(earlier.duration()),
+    };
     json!({
         "state": status.state.as_str(), "attempts": status.attempts, "max_attempts": status.max_attempts, "worker": status.worker,
         "began_ago_ms": status.began_ago.map(ms), "remaining_ms": status.remaining.map(ms),
         "retry_in_ms": status.retry_in.map(ms), "last_error": status.last_error, "result": result(status.result.as_ref()),
+        "fire_time_ms": status.fire_time.map(since_start),
     })
 }
 

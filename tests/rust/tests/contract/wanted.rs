@@ -1,10 +1,10 @@
 //! Wanted options: options in the form of a case.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktender::host::LockOverrides;
 use locktender::host::milliseconds;
-use locktender::{ClientOptions, Error, Wait};
+use locktender::{ClientOptions, Error, Job, Overlap, Wait};
 use serde_json::Value;
 
 pub fn duration(wanted: &Value, key: &str) -> Result<Option<Duration>, Error> {
@@ -31,6 +31,30 @@ pub fn lock_settings(wanted: &Value) -> Result<LockOverrides, Error> {
     settings.max_hold = duration(wanted, "max_hold_ms")?.map(Some);
     settings.fair = wanted["fair"].as_bool();
     Ok(settings)
+}
+
+/// The time in whole milliseconds.
+pub fn now() -> SystemTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    UNIX_EPOCH + Duration::from_secs(since.as_secs()) + Duration::from_millis(since.subsec_millis().into())
+}
+
+/// The job with the options of a schedule, whose fire time counts from `start`.
+pub fn scheduled(mut job: Job, wanted: &Value, start: SystemTime) -> Result<Job, Error> {
+    if let Some(ms) = wanted["at_ms"].as_i64() {
+        let span = Duration::from_millis(ms.unsigned_abs());
+        job = job.at(if ms < 0 { start - span } else { start + span });
+    }
+    if let Some(ms) = wanted["at_epoch_ms"].as_u64() {
+        job = job.at(UNIX_EPOCH + Duration::from_millis(ms));
+    }
+    if let Some(every) = duration(wanted, "every_ms")? {
+        job = job.every(every);
+    }
+    if let Some(late) = duration(wanted, "late_ms")? {
+        job = job.late(late);
+    }
+    Ok(if wanted["overlap"] == "wait" { job.overlap(Overlap::Wait) } else { job })
 }
 
 pub fn client_options(wanted: &Value, options: &mut ClientOptions) -> Result<(), Error> {

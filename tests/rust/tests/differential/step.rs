@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
-use locktender::op::job::{Ending, Terms};
+use locktender::op::job::{Ending, FireTime, Terms};
 use locktender::op::{Adoption, LockOp, Op, Place, QuorumConfig, Verb};
 
 /// One thing that happens.
@@ -63,6 +63,8 @@ pub(crate) struct Steps {
     keys: Vec<Arc<Keys>>,
     /// The same names, as those of jobs.
     jobs: Vec<Arc<Keys>>,
+    /// The job of the last operation on one.
+    job: usize,
 }
 
 impl Steps {
@@ -70,7 +72,7 @@ impl Steps {
         let keys = |kind| -> Vec<Arc<Keys>> {
             locks.iter().map(|(name, servers)| Arc::new(Keys::new(kind, "", name, *servers == 1).unwrap())).collect()
         };
-        Self { rng: Rng::with_seed(seed), keys: keys(Kind::Exclusive), jobs: keys(Kind::Job) }
+        Self { rng: Rng::with_seed(seed), keys: keys(Kind::Exclusive), jobs: keys(Kind::Job), job: 0 }
     }
 
     /// The side keys and the lock keys of all locks but that of `step`, if it is an operation of the library.
@@ -91,7 +93,11 @@ impl Steps {
 
     /// An operation on a job, or on the lock of one.
     fn job_op(&mut self, now_us: u64, fences: &[u64]) -> Op {
-        let keys = self.jobs[self.rng.usize(..self.jobs.len())].clone();
+        // Often the one before: attempts follow each other.
+        if self.rng.bool() {
+            self.job = self.rng.usize(..self.jobs.len());
+        }
+        let keys = self.jobs[self.job].clone();
         // Mostly the same one: an attempt is ended by whoever began it.
         let owner: Arc<str> = self.pick(&[OWNERS[0], OWNERS[0], OWNERS[0], OWNERS[1], OWNERS[2]]).into();
         let any_fence = self.fence(now_us, fences);
@@ -103,7 +109,8 @@ impl Steps {
                 let quorum_config = if self.rng.u8(..3) == 0 { self.quorum_config() } else { None };
                 let place = (self.rng.u8(..3) > 0).then(|| self.place(now_us));
                 let fair = place.as_ref().is_some_and(|place| place.entry.starts_with('f'));
-                let job = Some(Terms { max_attempts: self.pick(&[1, 2, 3]), keep_ms: self.pick(&TTLS) });
+                let (max_attempts, keep_ms) = (self.pick(&[1, 2, 3]), self.pick(&TTLS));
+                let job = Some(Terms { max_attempts, keep_ms, fire_time: self.fire_time(now_us) });
                 Verb::Acquire { ttl_ms, proposal: self.proposal(now_us, fences), adopt: None, fair, place, quorum_config, job }
             }
             40..75 => {
@@ -121,6 +128,14 @@ impl Steps {
         };
         let by = if matches!(verb, Verb::Reset | Verb::JobStatus) { "".into() } else { owner };
         Op::Lock(LockOp { keys, by, verb })
+    }
+
+    /// A fire time, of a third of the jobs: in the past or the future, and some of them often.
+    fn fire_time(&mut self, now_us: u64) -> Option<FireTime> {
+        let minutes: i64 = self.pick(&[-90, -10, -1, 0, 0, 0, 0, 1, 9]);
+        let at_ms = (now_us / 1_000).saturating_add_signed(minutes * 60_000) / 60_000 * 60_000;
+        let fire_time = FireTime { at_ms, late_ms: self.pick(&[60_000, 3_600_000]), waits: self.rng.bool() };
+        (self.rng.u8(..3) == 0).then_some(fire_time)
     }
 
     fn op(&mut self, now_us: u64, fences: &[u64]) -> Op {

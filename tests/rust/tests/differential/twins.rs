@@ -316,6 +316,9 @@ fn timeless(reply: &Reply) -> (Reply, Remaining) {
 
 /// A verdict without its data.
 fn name(verdict: &Verdict) -> String {
+    if let Verdict::Over(end) = verdict {
+        return end.why.as_str().to_owned();
+    }
     format!("{verdict:?}").split(' ').next().unwrap_or_default().to_owned()
 }
 

@@ -7,7 +7,7 @@ use redis::Value;
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::machine::SHOWN_BYTES;
-use crate::op::job::{AttemptNumber, JobEnd, JobRecord};
+use crate::op::job::{AttemptNumber, JobEnd, JobRecord, NotBegun};
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
@@ -36,14 +36,16 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
         Value::SimpleString(text) => Some(text),
         other => return Err(unreadable(op, &other)),
     };
+    let begins_attempt = matches!(op.verb(), Some(Verb::Acquire { job: Some(_), .. }));
+    let why = text(&tag).and_then(not_begun).filter(|_| begins_attempt);
     let verdict = match (text(&tag), op.verb()) {
-        (Some(word @ ("done" | "dead")), Some(Verb::Acquire { job: Some(_), .. })) => {
+        _ if why.is_some() => why.map(|why| {
             let count = |value| small(count(value).unwrap_or_default());
             let by = text(&ninth).unwrap_or_default().to_owned();
             let (attempts, max_attempts) = (small(remaining.unsigned_abs()), count(&eighth));
             let text = fourth.unwrap_or_default();
-            Some(Verdict::Over(Box::new(JobEnd { is_dead: word == "dead", text, attempts, max_attempts, by })))
-        }
+            Verdict::Over(Box::new(JobEnd { why, text, attempts, max_attempts, by, time_us }))
+        }),
         (Some("record"), Some(Verb::JobStatus)) => record(&seventh, fourth, left(remaining)),
         (Some(word), _) => verdict(op, word, fourth, remaining),
         (None, _) => None,
@@ -57,6 +59,11 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
         _ => None,
     };
     Ok(Reply { queued: queued(op, sixth, seventh), attempt, ..Reply::new(verdict, time_us, fence) })
+}
+
+/// The reason of this word why no attempt begins.
+fn not_begun(word: &str) -> Option<NotBegun> {
+    NotBegun::ALL.into_iter().find(|why| why.as_str() == word)
 }
 
 /// The record of a job, in the order in which its script lists the fields.
@@ -73,6 +80,7 @@ fn record(fields: &Value, holder: Option<String>, remaining: Remaining) -> Optio
         error: text(5),
         result: text(6),
         not_before_ms: number(7),
+        fire_time_ms: number(8),
         holder,
         remaining,
     })))
@@ -161,7 +169,6 @@ pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
         // An acquire that finds its own value votes; a release deletes it.
         (Some(Verb::Acquire { .. }), "held" | "no")
         | (Some(Verb::Release { .. } | Verb::Leave { .. } | Verb::EndAttempt { .. }), "no") => is_ours,
-        (Some(Verb::Acquire { .. }), "done" | "dead" | "later") => false,
         _ => false,
     }
 }

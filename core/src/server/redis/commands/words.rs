@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::machine::{self, UNKNOWN_RUN_ID};
 use crate::name::Keys;
-use crate::op::job::Ending;
+use crate::op::job::{Ending, FireTime};
 use crate::op::{LockOp, Op, QuorumConfig, Verb};
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::rights;
@@ -169,6 +169,13 @@ impl<'a> Words<'a> {
                 }
                 if let Some(terms) = job {
                     command.number(terms.max_attempts).number(terms.keep_ms);
+                    match terms.fire_time {
+                        Some(FireTime { at_ms, late_ms, waits }) => {
+                            let mode = if waits { 'w' } else { 's' };
+                            command.0.push(Word::Made(format!("{at_ms} {late_ms} {mode}")));
+                        }
+                        None => _ = command.text(""),
+                    }
                 }
             }
             Verb::Confirm { fence } => {

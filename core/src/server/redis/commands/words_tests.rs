@@ -2,7 +2,7 @@ use redis::Value;
 
 use super::*;
 use crate::name::Kind;
-use crate::op::job::Terms;
+use crate::op::job::{FireTime, Terms};
 use crate::op::{Adoption, Place};
 use crate::server::redis::commands::greeting::Era;
 
@@ -84,7 +84,8 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
     let job = Arc::new(Keys::new(Kind::Job, "", "k", true).unwrap());
     let five = ["5", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:job"];
     let begin = {
-        let (job, adopt, place) = (Some(Terms { max_attempts: 3, keep_ms: 60 }), None, None);
+        let fire_time = Some(FireTime { at_ms: 70, late_ms: 80, waits: true });
+        let (job, adopt, place) = (Some(Terms { max_attempts: 3, keep_ms: 60, fire_time }), None, None);
         let verb =
             Verb::Acquire { ttl_ms: 10, proposal: TIME.parse().unwrap(), adopt, fair: false, place, quorum_config: None, job };
         Op::Lock(LockOp { keys: Arc::new(Keys::new(Kind::Job, "", "k", true).unwrap()), by: owner.clone(), verb })
@@ -135,7 +136,7 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         (Op::inspect(keys.clone()), four.to_vec()),
         (Op::on_nobodys_behalf(job.clone(), Verb::JobStatus), five.to_vec()),
         (Op::on_nobodys_behalf(job.clone(), Verb::Reset), five.to_vec()),
-        (begin, [&five[..], &["me", "10", TIME, "90000010", "3", "60"]].concat()),
+        (begin, [&five[..], &["me", "10", TIME, "90000010", "3", "60", "70 80 w"]].concat()),
         (
             end(Ending::Done { result: "[1]".into(), keep_ms: 60 }),
             [&five[..], &["me", "done", "9", "60", "[1]", "b:c:1"]].concat(),

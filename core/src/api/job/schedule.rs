@@ -1,0 +1,118 @@
+//! Schedule: the fire times of a job that runs once for each.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::clock::{micros, millis, wall_micros};
+use crate::error::Error;
+use crate::op::job::FireTime;
+use crate::options::{check_span, wire_millis};
+use crate::wording::Text;
+
+/// How much longer than a fire time may be late its record is kept: so forgetting it can't make anything run twice.
+pub(super) const KEPT_BEYOND_LATE: Duration = Duration::from_secs(24 * 3600);
+
+/// The years in which a fire time may lie: from 2000 to 9999. An earlier one is probably a number in another unit.
+const FIRE_TIMES: std::ops::Range<u64> = 946_684_800_000..253_402_300_800_000;
+
+/// What a fire time does while the work of an earlier one still runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Overlap {
+    /// It is left out.
+    #[default]
+    Skip,
+    /// It waits, as long as the job's [`wait`](crate::Job::wait) says.
+    Wait,
+}
+
+/// When a job runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Schedule {
+    /// `None`: now, rounded.
+    pub(super) at: Option<SystemTime>,
+    pub(super) every: Duration,
+    pub(super) late: Duration,
+    pub(super) overlap: Overlap,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        let (every, late) = (Duration::from_secs(60), Duration::from_secs(24 * 3600));
+        Self { at: None, every, late, overlap: Overlap::Skip }
+    }
+}
+
+impl Schedule {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        check_schedule(self.at, Some(self.every), Some(self.late))
+    }
+
+    /// The fire time that is meant now.
+    pub(super) fn fire_time(&self) -> FireTime {
+        let at_ms = match self.at {
+            Some(at) => since_epoch(at),
+            None => rounded(wall_micros(), micros(self.every)) / 1_000,
+        };
+        FireTime { at_ms, late_ms: wire_millis(self.late), waits: self.overlap == Overlap::Wait }
+    }
+}
+
+/// Refuses options of a schedule that are out of their bounds.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, as of [`Job::validate`](crate::Job::validate).
+pub fn check_schedule(at: Option<SystemTime>, every: Option<Duration>, late: Option<Duration>) -> Result<(), Error> {
+    every.map_or(Ok(()), |every| check_span("every", every))?;
+    late.map_or(Ok(()), |late| check_span("late", late))?;
+    match at.map(since_epoch).filter(|at_ms| !FIRE_TIMES.contains(at_ms)) {
+        Some(at_ms) => {
+            let why = Text::new("must be a time from the year 2000 on; as a number it counts the {units} since 1970", []);
+            Err(Error::invalid_time("at", Duration::from_millis(at_ms), why))
+        }
+        None => Ok(()),
+    }
+}
+
+fn since_epoch(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).map_or(0, millis)
+}
+
+/// A time rounded down to a multiple of `every`, both in microseconds. A timer may fire a little too early: up to a second, or a tenth
+/// of a short `every`, counts for the next multiple.
+fn rounded(now_us: u64, every_us: u64) -> u64 {
+    let early = (every_us / 10).min(1_000_000);
+    (now_us + early) / every_us * every_us
+}
+
+/// The refusal of a fire time that the server, whose clock shows `time_us`, finds too far ahead.
+pub(super) fn too_early(fire_time: Option<FireTime>, time_us: u64) -> Error {
+    let shown = |at_us| humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(at_us)).to_string();
+    let at_us = fire_time.map_or(0, |fire_time| fire_time.at_ms.saturating_mul(1_000));
+    let why = format!(
+        "is {} s ahead of the server, whose clock shows {}; at most {} s are accepted, so that one wrong clock can't stop a schedule",
+        at_us.saturating_sub(time_us) / 1_000_000,
+        shown(time_us),
+        FireTime::MAX_AHEAD_MS / 1_000
+    );
+    Error::invalid("at", shown(at_us), why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_rounded_to_the_fire_time_that_was_meant() {
+        let minute = 60_000_000;
+        for (now, every, expected) in [
+            (10 * minute, minute, 10 * minute),
+            (10 * minute + 300_000, minute, 10 * minute),
+            (11 * minute - 1_000_001, minute, 10 * minute),
+            (11 * minute - 1_000_000, minute, 11 * minute),
+            (10 * minute + 59_000, 1_000_000, 10 * minute),
+            (10 * minute + 899_999, 1_000_000, 10 * minute),
+            (10 * minute + 900_000, 1_000_000, 10 * minute + 1_000_000),
+        ] {
+            assert_eq!(rounded(now, every), expected, "{now} of {every}");
+        }
+    }
+}
