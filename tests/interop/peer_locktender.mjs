@@ -51,6 +51,10 @@ const answers = {
     }
     return { done }
   },
+  async fire({ name, at_ms: at, file }) {
+    const { why } = await client.once(name, { at }).run(async ({ fence }) => appendFileSync(file, `${at} ${fence}\n`))
+    return { why }
+  },
   async turn({ name, file, fair, who }) {
     const fence = await client.withLock(name, { ttlMs: 60_000, fair }, async (held) => {
       appendFileSync(file, `${who}\n`)

@@ -39,6 +39,8 @@ class Peer:
                 return self._turn(asked["name"], Path(asked["file"]), asked["fair"], asked["who"])
             case "work":
                 return self._work(asked["names"], Path(asked["file"]), asked["max_attempts"], asked["ms"])
+            case "fire":
+                return self._fire(asked["name"], asked["at_ms"], Path(asked["file"]))
             case "count":
                 return self._count(asked["name"], Path(asked["file"]), asked["times"])
         return shown(self._held)
@@ -58,6 +60,13 @@ class Peer:
                 self._client.job(name, max_attempts=max_attempts, ttl=0.3, wait=0.1).run(work)
                 done += 1
         return {"done": done}
+
+    def _fire(self, name: str, at_ms: int, file: Path) -> dict[str, Any]:
+        def work(attempt: Attempt) -> None:
+            with file.open("a") as lines:
+                lines.write(f"{at_ms} {attempt.fence}\n")
+
+        return {"why": self._client.once(name, at=at_ms / 1e3).run(work).why}
 
     def _inspect(self, name: str) -> dict[str, Any]:
         info = self._client.lock(name).inspect()

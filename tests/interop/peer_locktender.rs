@@ -8,10 +8,10 @@
 )]
 
 use std::io::Write as _;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 use std::{env, fs, io, thread};
 
-use locktender::{Client, Code, Error, Held, JobError, Outcome};
+use locktender::{Client, Code, Error, Held, JobError, NotRun, Outcome};
 use serde_json::{Value, json};
 
 fn main() {
@@ -52,6 +52,7 @@ impl Peer {
                 let max_attempts = u32::try_from(asked["max_attempts"].as_u64().unwrap()).unwrap();
                 return self.work(asked["names"].as_array().unwrap(), text("file"), max_attempts, span("ms"));
             }
+            "fire" => return self.fire(text("name"), asked["at_ms"].as_u64().unwrap(), text("file")),
             "count" => return self.count(text("name"), text("file"), asked["times"].as_u64().unwrap()),
             other => panic!("asked to {other}"),
         }
@@ -82,6 +83,20 @@ impl Peer {
             }
         }
         Ok(json!({ "done": done }))
+    }
+
+    fn fire(&self, name: &str, at_ms: u64, file: &str) -> Result<Value, Error> {
+        let job = self.client.once(name).at(UNIX_EPOCH + Duration::from_millis(at_ms));
+        let outcome = job.run_blocking(|attempt| {
+            let mut lines = fs::OpenOptions::new().append(true).create(true).open(file).unwrap();
+            lines.write_all(format!("{at_ms} {}\n", attempt.fence()).as_bytes()).unwrap();
+            Ok::<_, String>(())
+        });
+        match outcome {
+            Ok(outcome) => Ok(json!({ "why": outcome.why.map(NotRun::as_str) })),
+            Err(JobError::Lock(error)) => Err(error),
+            Err(other) => panic!("{other}"),
+        }
     }
 
     fn inspect(&self, name: &str) -> Result<Value, Error> {
