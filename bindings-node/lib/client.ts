@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 
 import type * as native from '../native/index.js'
+import { Election } from './election.js'
 import { InvalidArgumentError, valueOf, type ServerError } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
 import { during, Held } from './held.js'
@@ -9,6 +10,7 @@ import { Job, type MadeJob } from './job.js'
 import { Lock, type Made } from './lock.js'
 import {
   clientOptions,
+  electionOptions,
   flag,
   jobOptions,
   onceOptions,
@@ -219,6 +221,27 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     const job = Client.makeJob(this, known, own, 'once')
     suspect(this.#native, known, own, Client.prototype.once)
     return new Job(known, () => job)
+  }
+
+  /**
+   * The election `name`: one leader of any number of candidates. Its name is that of a lock, which is held while somebody leads. No
+   * I/O. The options are those of a lock: `ttlMs` is how long a leader that dies blocks the next one, `waitMs` how long a campaign
+   * waits. Those that aren't given are the client's. Throws `InvalidArgumentError` for a bad name or option.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const leadership = await client.elect('scheduler', { ttlMs: 5_000 }).campaign()
+   * console.log(leadership.term > 0)   // true
+   * await leadership.resign()
+   * ```
+   */
+  elect(name: string, options?: LockOptions): Election {
+    const own = electionOptions(options)
+    this.#hear()
+    const made = valueOf(this.#native.elect(text('name', name), own))
+    suspect(this.#native, name, own, Client.prototype.elect)
+    return new Election(name, { native: made, client: this })
   }
 
   /**

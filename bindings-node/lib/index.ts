@@ -1,6 +1,8 @@
 export { Client } from './client.js'
 export type { AdoptOptions, Body, Ran, ServerReport, WithLockOptions } from './client.js'
 export { configure, job, lock, once, tryWithLock, withLock } from './default.js'
+export { Election, Leadership } from './election.js'
+export type { LeaderWork } from './election.js'
 export {
   AcquireTimeoutError,
   ClosedError,

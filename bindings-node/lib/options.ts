@@ -121,7 +121,7 @@ export interface ClientOptions extends LockOptions {
   tlsKey?: string | undefined
 }
 
-/** Ends an acquire, or the begin of an attempt: it rejects with the signal's reason, and leaves no key. */
+/** Ends an acquire, the begin of an attempt, or a campaign: it rejects with the signal's reason, and leaves no key. */
 export interface AcquireOptions {
   /** The signal that ends it. Default none. */
   signal?: AbortSignal | undefined
@@ -278,6 +278,11 @@ export function onceOptions(options: unknown): native.JobOptions {
 }
 
 /** @internal */
+export function electionOptions(options: unknown): native.LockOptions {
+  return checked('election', options, lockKinds)
+}
+
+/** @internal */
 export function failOptions(options: unknown): { retryInMs?: number } {
   return checked('fail', options, { retryInMs: 'number' })
 }
@@ -313,8 +318,8 @@ function isAbortSignal(value: unknown): value is AbortSignal {
   return 'aborted' in value && 'addEventListener' in value && typeof value.addEventListener === 'function'
 }
 
-/** The signal of the options of an acquire, or of the begin of an attempt, that takes nothing else. @internal */
-export function onlySignal(options: AcquireOptions | undefined, place: 'acquire' | 'begin' = 'acquire'): AbortSignal | undefined {
+/** The signal of the options of an acquire, the begin of an attempt or a campaign, that takes nothing else. @internal */
+export function onlySignal(options: AcquireOptions | undefined, place: 'acquire' | 'begin' | 'campaign' = 'acquire'): AbortSignal | undefined {
   checked(place, options, {}, ['signal'])
   return signalOf(options)
 }

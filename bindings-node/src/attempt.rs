@@ -33,6 +33,6 @@ impl CompletionQueue {
 fn attempt(hold: &Hold) -> napi::Result<&Attempt> {
     match hold {
         Hold::Attempt(attempt) => Ok(attempt),
-        Hold::Lock(held) => Err(napi::Error::from_reason(format!("the hold of {:?} is no attempt", held.name()))),
+        _ => Err(napi::Error::from_reason(format!("the hold of {:?} is no attempt", hold.name()))),
     }
 }

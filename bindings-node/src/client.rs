@@ -12,6 +12,7 @@ use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function
 use napi::{Env, Result};
 use napi_derive::napi;
 
+use crate::election::Election;
 use crate::error::{Failure, ms};
 use crate::event::{Forward, LockEvent};
 use crate::hold::Hold;
@@ -101,6 +102,11 @@ impl CompletionQueue {
                 let fence = held.fence();
                 self.queue.keep_hold(id, Hold::Lock(*held));
                 (Kind::Held, id, fence as f64)
+            }
+            Item::Settled(id, Ok(Value::Led(leadership))) => {
+                let term = leadership.term();
+                self.queue.keep_hold(id, Hold::Leadership(*leadership));
+                (Kind::Held, id, term as f64)
             }
             Item::Settled(id, Ok(Value::Begun(begun))) => match *begun {
                 Begun::Attempt(attempt) => {
@@ -231,6 +237,11 @@ impl Client {
     #[napi]
     pub fn once(&self, name: String, options: JobOptions) -> Either<Job, Failure> {
         Job::make(self.core.once(name), &options, &self.queue)
+    }
+
+    #[napi]
+    pub fn elect(&self, name: String, options: LockOptions) -> Either<Election, Failure> {
+        Election::make(self.core.elect(name), &options, &self.queue)
     }
 
     /// The lock whose acquire adopts the hold of a `handOver` text.

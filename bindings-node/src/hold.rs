@@ -1,13 +1,14 @@
-//! A hold: of a lock, or an attempt of a job.
+//! A hold: of a lock, an attempt of a job, or a term of a leader.
 
 use std::ops::Deref;
 
-use locktender::{Attempt, Held};
+use locktender::{Attempt, Held, Leadership};
 
-/// A hold of JavaScript's: of a lock, or an attempt of a job.
+/// A hold of JavaScript's: of a lock, an attempt of a job, or a term of a leader.
 pub(crate) enum Hold {
     Lock(Held),
     Attempt(Attempt),
+    Leadership(Leadership),
 }
 
 impl Deref for Hold {
@@ -17,6 +18,7 @@ impl Deref for Hold {
         match self {
             Self::Lock(held) => held,
             Self::Attempt(attempt) => attempt,
+            Self::Leadership(leadership) => leadership,
         }
     }
 }

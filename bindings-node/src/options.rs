@@ -16,6 +16,8 @@ pub enum OptionPlace {
     Once,
     Begin,
     Fail,
+    Election,
+    Campaign,
 }
 
 /// The answer for the unknown option `name`.
@@ -29,6 +31,8 @@ pub fn instead_of(name: String, place: OptionPlace) -> String {
         OptionPlace::Once => Place::Once,
         OptionPlace::Begin => Place::Begin,
         OptionPlace::Fail => Place::Fail,
+        OptionPlace::Election => Place::Election,
+        OptionPlace::Campaign => Place::Campaign,
     };
     locktender::host::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use locktender::host::Driver;
 use locktender::host::sync::Mutex;
-use locktender::{Begun, Call, Cancel, Client, Error, Event, Held, JobStatus, LockInfo, Loss, Release, ServerReport};
+use locktender::{Begun, Call, Cancel, Client, Error, Event, Held, JobStatus, Leadership, LockInfo, Loss, Release, ServerReport};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
@@ -43,6 +43,7 @@ pub(crate) enum Value {
     Closed,
     Held(Box<Held>),
     Begun(Box<Begun>),
+    Led(Box<Leadership>),
     Released(Release),
     Info(LockInfo),
     Status(Box<JobStatus>),
@@ -51,6 +52,13 @@ pub(crate) enum Value {
     Reports(Vec<ServerReport>),
     /// The end of a hold: its loss, or none.
     Ended(Option<Error>),
+}
+
+impl Value {
+    /// The term of a leader, if there is one.
+    pub(crate) fn led(leadership: Option<Leadership>) -> Self {
+        leadership.map_or(Self::Nothing, |leadership| Self::Led(Box::new(leadership)))
+    }
 }
 
 pub(crate) struct Queue {

@@ -140,7 +140,7 @@ impl AsyncHeld {
     }
 
     /// Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Held.release`.
-    fn release(slf: &Bound<'_, Self>) -> Operation {
+    pub(crate) fn release(slf: &Bound<'_, Self>) -> Operation {
         Self::operation(slf, "release", locktender::Held::release, |py, release| {
             Ok(Py::new(py, Release::from(release))?.into_any())
         })

@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyType};
 use crate::arguments::{switch, text};
 use crate::async_held::AsyncHeld;
 use crate::clients::{self, Callback};
+use crate::election::Election;
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
 use crate::guarded::{Guarded, Refer};
@@ -240,6 +241,21 @@ impl Client {
     #[pyo3(signature = (name, **options), text_signature = None)]
     fn once(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
         Job::new(Some(slf), name, options, true)
+    }
+
+    #[doc = with_lock_options!("elect($self, name, *")]
+    /// The election ``name``: one leader of any number of candidates. No I/O.
+    ///
+    /// The options are those of :meth:`lock`. ``ttl`` is how long a leader that dies blocks the next one, ``wait`` how long a campaign
+    /// waits while another one leads; :meth:`Election.lead` waits for ever unless ``wait`` is given here.
+    ///
+    ///     with client.elect("scheduler", ttl=5).campaign() as leadership:
+    ///         print("leads in term", leadership.term)
+    ///
+    /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
+    #[pyo3(signature = (name, **options), text_signature = None)]
+    fn elect(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Election> {
+        Election::new(slf, name, options)
     }
 
     #[doc = with_lock_options!("adopt($self, ticket, *, or_acquire=False")]

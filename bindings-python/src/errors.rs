@@ -26,7 +26,7 @@ mod class {
     import_exception!(locktender.errors, InternalError);
 }
 
-pub(crate) use class::{LockError, NotHeldError};
+pub(crate) use class::{LockError, LockLostError, NotHeldError};
 
 fn class_of(py: Python<'_>, code: Code) -> Bound<'_, PyType> {
     match code {

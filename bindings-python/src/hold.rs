@@ -17,10 +17,11 @@ use crate::losses::Watched;
 use crate::options::OnLost;
 use crate::{context, frames, own};
 
-/// The core's hold: of a lock, or an attempt of a job.
+/// The core's hold: of a lock, an attempt of a job, or a term of a leader.
 pub(crate) enum Core {
     Lock(locktender::Held),
     Attempt(locktender::Attempt),
+    Leadership(locktender::Leadership),
 }
 
 impl Deref for Core {
@@ -30,6 +31,7 @@ impl Deref for Core {
         match self {
             Self::Lock(held) => held,
             Self::Attempt(attempt) => attempt,
+            Self::Leadership(leadership) => leadership,
         }
     }
 }

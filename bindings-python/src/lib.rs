@@ -2,7 +2,7 @@
 //!
 //! | what | where |
 //! | --- | --- |
-//! | the classes | `client`, `lock`, `held` and `async_held` (what both have is `hold`), `values`; `job`, `attempt`, `job_values` |
+//! | the classes | `client`, `lock`, `held` and `async_held` (what both have is `hold`), `values`; `job`, `attempt`, `job_values`; `election`, `leadership` |
 //! | what users give | `arguments`, `options`, `parts`, `name`; `default` is the client behind the module's own `lock()`; `signatures` show it |
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
@@ -33,6 +33,7 @@ mod clock;
 mod context;
 mod default;
 mod delivery;
+mod election;
 mod entries;
 mod errors;
 mod events;
@@ -45,6 +46,7 @@ mod held;
 mod hold;
 mod job;
 mod job_values;
+mod leadership;
 mod lock;
 mod losses;
 mod name;
@@ -73,11 +75,13 @@ mod _native {
         clock::Clock,
         default::{configure, job, lock, once},
         delivery::next_events,
+        election::{Election, Leading},
         exit::{close_all, forked},
         held::Held,
         hold::BaseHeld,
         job::{AroundAttempt, Job},
         job_values::{JobOutcome, JobStatus},
+        leadership::{AsyncLeadership, Leadership},
         lock::Lock,
         name::safe_name,
         own::use_helpers,

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+pub use crate::api::election::Leading;
 pub use crate::api::job::schedule::check_schedule;
 use crate::api::job::terms::check_terms;
 use crate::error::Error;

@@ -75,6 +75,7 @@ mod wording;
 
 pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
 pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
+pub use api::{Election, LeadError, Leadership};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::safe_name;

@@ -55,6 +55,18 @@ const answers = {
     const { why } = await client.once(name, { at }).run(async ({ fence }) => appendFileSync(file, `${at} ${fence}\n`))
     return { why }
   },
+  async lead({ name, ttl_ms: ttlMs, file }) {
+    await client.elect(name, { ttlMs }).lead(async (leadership) => {
+      const { term, signal } = leadership
+      for (;;) {
+        const before = process.hrtime.bigint()
+        leadership.check()
+        const after = process.hrtime.bigint()
+        appendFileSync(file, `${process.pid} ${term} ${before} ${after}\n`)
+        await setTimeout(5, undefined, { signal })
+      }
+    })
+  },
   async turn({ name, file, fair, who }) {
     const fence = await client.withLock(name, { ttlMs: 60_000, fair }, async (held) => {
       appendFileSync(file, `${who}\n`)

@@ -1,13 +1,14 @@
 """A peer that uses locktender in Python; README.md lists its commands."""
 
 import json
+import os
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from locktender import AcquireTimeoutError, Attempt, Client, Held, LockError, LockLostError
+from locktender import AcquireTimeoutError, Attempt, Client, Held, Leadership, LockError, LockLostError
 
 
 def shown(held: Held | None) -> dict[str, Any]:
@@ -41,6 +42,8 @@ class Peer:
                 return self._work(asked["names"], Path(asked["file"]), asked["max_attempts"], asked["ms"])
             case "fire":
                 return self._fire(asked["name"], asked["at_ms"], Path(asked["file"]))
+            case "lead":
+                self._lead(asked["name"], asked["ttl_ms"], Path(asked["file"]))
             case "count":
                 return self._count(asked["name"], Path(asked["file"]), asked["times"])
         return shown(self._held)
@@ -67,6 +70,18 @@ class Peer:
                 lines.write(f"{at_ms} {attempt.fence}\n")
 
         return {"why": self._client.once(name, at=at_ms / 1e3).run(work).why}
+
+    def _lead(self, name: str, ttl_ms: int, file: Path) -> None:
+        def work(leadership: Leadership) -> None:
+            while True:
+                before = time.monotonic_ns()
+                leadership.check()
+                after = time.monotonic_ns()
+                with file.open("a") as lines:
+                    lines.write(f"{os.getpid()} {leadership.term} {before} {after}\n")
+                time.sleep(0.005)
+
+        self._client.elect(name, ttl=ttl_ms / 1e3).lead(work)
 
     def _inspect(self, name: str) -> dict[str, Any]:
         info = self._client.lock(name).inspect()

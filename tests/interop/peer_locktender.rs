@@ -11,7 +11,8 @@ use std::io::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 use std::{env, fs, io, thread};
 
-use locktender::{Client, Code, Error, Held, JobError, NotRun, Outcome};
+use locktender::{Client, Code, Error, Held, JobError, LeadError, NotRun, Outcome};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 fn main() {
@@ -53,6 +54,7 @@ impl Peer {
                 return self.work(asked["names"].as_array().unwrap(), text("file"), max_attempts, span("ms"));
             }
             "fire" => return self.fire(text("name"), asked["at_ms"].as_u64().unwrap(), text("file")),
+            "lead" => return self.lead(text("name"), span("ttl_ms"), text("file")),
             "count" => return self.count(text("name"), text("file"), asked["times"].as_u64().unwrap()),
             other => panic!("asked to {other}"),
         }
@@ -96,6 +98,27 @@ impl Peer {
             Ok(outcome) => Ok(json!({ "why": outcome.why.map(NotRun::as_str) })),
             Err(JobError::Lock(error)) => Err(error),
             Err(other) => panic!("{other}"),
+        }
+    }
+
+    fn lead(&self, name: &str, ttl: Duration, file: &str) -> Result<Value, Error> {
+        let clock = || {
+            let now = clock_gettime(ClockId::Monotonic);
+            now.tv_sec * 1_000_000_000 + now.tv_nsec
+        };
+        let led = self.client.elect(name).ttl(ttl).lead_blocking(|leadership| {
+            loop {
+                let before = clock();
+                leadership.check()?;
+                let (pid, term, after) = (std::process::id(), leadership.term(), clock());
+                let mut lines = fs::OpenOptions::new().append(true).open(file).unwrap();
+                lines.write_all(format!("{pid} {term} {before} {after}\n").as_bytes()).unwrap();
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        match led {
+            Err(LeadError::Lock(error) | LeadError::Failed(error)) => Err(error),
+            other => panic!("it is never stopped: {other:?}"),
         }
     }
 

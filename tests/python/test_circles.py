@@ -52,7 +52,7 @@ def test_no_python_module_leads_back_to_itself():
 
 
 KINDS = [
-    ("bindings-python", [{"lock", "client", "default", "job"}]),  # a lock or a job without a client is the default client's
+    ("bindings-python", [{"lock", "client", "default", "job", "election"}]),  # a client makes them, and without one it is the default client
     ("bindings-node", []),
 ]
 

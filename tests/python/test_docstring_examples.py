@@ -30,7 +30,7 @@ def needs_one(dotted):
     """A verb, but no twin for asyncio, nor what only says where the verb is."""
     node, kind = DOCUMENTED[dotted], dotted.partition(".")[0]
     is_verb = isinstance(node, ast.FunctionDef) and not node.decorator_list
-    return is_verb and not dotted.endswith("_async") and kind not in ("AsyncHeld", "AsyncAttempt") and "Not here" not in ast.get_docstring(node)
+    return is_verb and not dotted.endswith("_async") and kind not in ("AsyncHeld", "AsyncAttempt", "AsyncLeadership") and "Not here" not in ast.get_docstring(node)
 
 
 def test_every_verb_has_an_example():
@@ -65,12 +65,16 @@ def program(url, text):
         "send": lambda attempt: {"sent": 3},
         "send_async": sent,
         "Attempt": locktender.Attempt,
+        "schedule": lambda leadership: given["election"].stop(),
+        "schedule_async": sent,
         "work_a_little": lambda: given.get("stop", stop).set(),
     }
     if "held." in text and "held =" not in text and "as held" not in text:
         given["held"] = client.lock("orders").acquire()
     if text.startswith("attempt."):
         given["attempt"] = client.job("mail").begin()
+    if text.startswith("leadership."):
+        given["leadership"] = client.elect("scheduler").campaign()
     if text.startswith("clock."):
         given["clock"] = Clock()
     if "ticket)" in text:

@@ -10,6 +10,12 @@ from typing import Any
 from typing_extensions import Unpack
 
 from ._native_client import Client as Client, _ClientOptions, _Servers
+from ._native_election import (
+    AsyncLeadership as AsyncLeadership,
+    Election as Election,
+    Leadership as Leadership,
+    _Leading as _Leading,
+)
 from ._native_held import AsyncHeld as AsyncHeld, Held as Held, _BaseHeld as _BaseHeld
 from ._native_job import (
     AsyncAttempt as AsyncAttempt,
@@ -34,14 +40,17 @@ from ._native_values import (
 __all__ = [
     "AsyncAttempt",
     "AsyncHeld",
+    "AsyncLeadership",
     "Attempt",
     "Client",
     "Clock",
+    "Election",
     "Event",
     "Held",
     "Job",
     "JobOutcome",
     "JobStatus",
+    "Leadership",
     "Lock",
     "LockInfo",
     "Loss",
@@ -53,6 +62,7 @@ __all__ = [
     "_Around",
     "_AroundAttempt",
     "_BaseHeld",
+    "_Leading",
     "__version__",
     "_close_all",
     "_forked",

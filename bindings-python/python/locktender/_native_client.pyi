@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, final, type_check_only
 
 from typing_extensions import Unpack
 
+from ._native_election import Election
 from ._native_held import AsyncHeld, Held
 from ._native_job import Job
 from ._native_lock import Lock
@@ -174,6 +175,18 @@ class Client:
             As with :meth:`lock`.
 
                 outcome = client.once("nightly").run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
+
+        Raises :exc:`InvalidArgumentError` for a wrong option or name.
+        """
+
+    def elect(self, name: str, **options: Unpack[_LockOptions]) -> Election:
+        """The election ``name``: one leader of any number of candidates. No I/O.
+
+        The options are those of :meth:`lock`. ``ttl`` is how long a leader that dies blocks the next one, ``wait`` how long a campaign
+        waits while another one leads; :meth:`Election.lead` waits for ever unless ``wait`` is given here.
+
+            with client.elect("scheduler", ttl=5).campaign() as leadership:
+                print("leads in term", leadership.term)
 
         Raises :exc:`InvalidArgumentError` for a wrong option or name.
         """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._green import Hub
-    from ._native import Client, Job, JobOutcome, Lock, Loss
+    from ._native import Client, Election, Job, JobOutcome, Lock, Loss
     from .errors import LockError
 
 
@@ -43,6 +43,18 @@ def run_job_async(
 ) -> Coroutine[Any, Any, JobOutcome]:
     from . import _job
     return _job.run_async(job, work, args, kwargs or {})
+
+
+def lead(election: Election, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
+    from . import _election
+    _election.lead(election, work, args, kwargs or {})
+
+
+def lead_async(
+    election: Election, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None
+) -> Coroutine[Any, Any, None]:
+    from . import _election
+    return _election.lead_async(election, work, args, kwargs or {})
 
 
 def encoded(result: object) -> str:

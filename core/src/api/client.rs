@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 pub(crate) use self::inner::Inner;
 use crate::api::call::Call;
+use crate::api::election::Election;
 use crate::api::held::Held;
 use crate::api::job::Job;
 use crate::api::lock::Lock;
@@ -85,6 +86,20 @@ impl Client {
     /// ```
     pub fn once(&self, name: impl Into<String>) -> Job {
         Job::once(self.lock(name))
+    }
+
+    /// The election `name`, with the client's options: one leader of any number of candidates. No I/O.
+    ///
+    /// Its name is that of a lock: while somebody leads, [`Client::lock`] of the same name is held.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-client-elect")?;
+    /// let leadership = client.elect("scheduler").campaign_blocking()?;
+    /// assert!(leadership.is_valid());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn elect(&self, name: impl Into<String>) -> Election {
+        Election::new(self.lock(name))
     }
 
     /// Takes a lock over from another process, by the ticket that its [`Held::hand_over`] gave.

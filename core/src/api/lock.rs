@@ -128,6 +128,11 @@ impl Lock {
         prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
     }
 
+    /// The lock whose acquires wait for ever, unless an option of its own says otherwise: the client's default doesn't count.
+    pub(super) fn waits_forever_unless_told(self) -> Self {
+        if self.settings.wait.is_some() { self } else { self.wait(Wait::Forever) }
+    }
+
     pub(super) fn keys(&self) -> Result<(Arc<Session>, Arc<Keys>), Error> {
         let (session, prepared) = self.session()?;
         Ok((session, Arc::clone(&prepared.keys)))

@@ -6,6 +6,7 @@
 pub(crate) mod builder;
 pub(crate) mod call;
 pub(crate) mod client;
+pub(crate) mod election;
 pub(crate) mod held;
 pub(crate) mod job;
 pub(crate) mod lock;
@@ -15,6 +16,7 @@ pub(crate) mod urls;
 pub use builder::ClientBuilder;
 pub use call::{Call, Cancel};
 pub use client::Client;
+pub use election::{Election, LeadError, Leadership};
 pub use held::Held;
 pub use job::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
 pub use lock::{Lock, WithError};

@@ -21,6 +21,10 @@ pub enum Place {
     Begin,
     /// The failure of an attempt.
     Fail,
+    /// An election, which takes the options of its lock.
+    Election,
+    /// A campaign, which takes no option of an election.
+    Campaign,
 }
 
 /// The options of a lock in every language.
@@ -166,7 +170,11 @@ fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
         Place::Once if asked == "keep" => {
             Some(Text::new("leave it out: what is known of a fire time is kept for a day longer than {late}", []))
         }
-        Place::Lock | Place::Job | Place::Once => {
+        Place::Election if asked == "signal" && language == Language::Node => {
+            let calls = "election.campaign({ signal }), election.lead(work, { signal })";
+            Some(Text::new("give it to what it ends: {}", [Part::Words(calls.into())]))
+        }
+        Place::Lock | Place::Job | Place::Once | Place::Election => {
             named_here(&of_client(language)).map(|name| Text::new("{} is an option of the client", [name]))
         }
         Place::Acquire => {
@@ -175,6 +183,9 @@ fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
         Place::Begin => {
             named_here(&of_job(language)).map(|name| Text::new("{} is an option of the job: give it to job()", [name]))
         }
+        Place::Campaign => {
+            named_here(&of_lock(language)).map(|name| Text::new("{} is an option of the election: give it to elect()", [name]))
+        }
         Place::Fail => None,
     }
 }
@@ -182,9 +193,9 @@ fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
 fn options(place: Place, language: Language) -> Vec<&'static str> {
     match place {
         Place::Client => [of_client(language), of_lock(language)].concat(),
-        Place::Lock => of_lock(language),
-        Place::Acquire | Place::Begin if language == Language::Node => vec!["signal"],
-        Place::Acquire | Place::Begin => Vec::new(),
+        Place::Lock | Place::Election => of_lock(language),
+        Place::Acquire | Place::Begin | Place::Campaign if language == Language::Node => vec!["signal"],
+        Place::Acquire | Place::Begin | Place::Campaign => Vec::new(),
         Place::Job => of_job(language),
         Place::Once => [ONCE.to_vec(), of_lock(language)].concat(),
         Place::Fail => vec!["retry_in"],
@@ -328,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_option_of_a_job_is_answered_with_those_of_a_job() {
+    fn an_unknown_option_of_a_job_or_an_election_is_answered_with_its_own() {
         for (name, place, answer) in [
             ("retries", Place::Job, "here it is maxAttempts"),
             ("retryDelay", Place::Job, "did you mean retryDelayMs?"),
@@ -343,6 +354,9 @@ mod tests {
             ("ttlMs", Place::Begin, "ttlMs is an option of the job"),
             ("retryIn", Place::Fail, "did you mean retryInMs?"),
             ("colour", Place::Fail, "there are retryInMs"),
+            ("waitMs", Place::Campaign, "waitMs is an option of the election: give it to elect()"),
+            ("signal", Place::Election, "election.lead(work, { signal })"),
+            ("prefix", Place::Election, "prefix is an option of the client"),
         ] {
             let said = said(name, place, Language::Node);
             assert!(said.contains(answer), "{name}: {said}");

@@ -15,7 +15,7 @@ const PATIENCE_MS = 20_000
 
 /** The steps that open a client, if there is none yet. */
 const USES_A_CLIENT = new Set([
-  'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset',
+  'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset', 'campaign', 'try_campaign', 'lead',
 ])
 
 /** What a body throws that is told to. */
@@ -85,7 +85,7 @@ export class Scene {
   async #act(step) {
     try {
       if (USES_A_CLIENT.has(step.do)) await this.#acquainted(step)
-      return (await this.#verbs[step.do]({ ...this.#variables.fill(step), steps: step.steps })) ?? {}
+      return (await this.#verbs[step.do]({ ...this.#variables.fill(step), steps: step.steps, terms: step.terms })) ?? {}
     } catch (error) {
       if (error instanceof LockError) return describe(error)
       throw error
@@ -123,6 +123,10 @@ export class Scene {
     const [name, { atMs, atEpochMs, ...options }] = this.#recipe(step.once)
     const at = atMs === undefined ? atEpochMs : new Date(this.#start + atMs)
     return this.#client(step).once(name, { ...options, ...(at === undefined ? {} : { at }) })
+  }
+
+  #election(step) {
+    return this.#client(step).elect(...this.#recipe(step.election))
   }
 
   /** Keeps the hold; a job that is done has none. */
@@ -178,6 +182,34 @@ export class Scene {
     },
 
     begin: async (step) => await this.#get(step, this.#job(step).begin()),
+
+    campaign: async (step) => await this.#get(step, this.#election(step).campaign()),
+
+    try_campaign: async (step) => {
+      const leadership = await this.#election(step).tryCampaign()
+      return leadership ? this.#keep(step, leadership) : { busy: true }
+    },
+
+    lead: async (step) => {
+      const [stop, terms] = [new AbortController(), [...step.terms]]
+      const work = async (leadership) => {
+        const term = terms.shift()
+        this.#keep(term, leadership)
+        await this.#steps(term.steps)
+        if (terms.length === 0 && !term.raises) stop.abort()
+        if (term.checks) leadership.check()
+        if (term.raises) throw new BodyError(term.raises)
+      }
+      try {
+        return await this.#election(step).lead(work, { signal: stop.signal })
+      } catch (error) {
+        if (error === stop.signal.reason) return { stopped: true }
+        if (error instanceof BodyError) return { error: 'BODY', message: error.message }
+        throw error
+      }
+    },
+
+    resign: async (step) => ended(await this.#held(step).resign()),
 
     run: async (step) => {
       const work = async (attempt) => {

@@ -13,6 +13,7 @@ export function look(held) {
   }
   const { name, owner, fence } = held
   const seen = { name, owner, fence, remaining_ms: held.remainingMs(), valid: held.isValid(), check }
+  if (held instanceof locktender.Leadership) return { ...seen, term: held.term }
   if (!(held instanceof locktender.Attempt)) return seen
   return { ...seen, number: held.number, max_attempts: held.maxAttempts, is_last: held.isLast }
 }

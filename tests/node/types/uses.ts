@@ -4,7 +4,7 @@ import { tracingChannel } from 'node:diagnostics_channel'
 
 import { Redis } from 'ioredis'
 import { Client, configure, job, JobDeadError, lock, LockError, LockLostError, once, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { Attempt, ClientOptions, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, OnceOptions, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
+import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, OnceOptions, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -82,6 +82,13 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   await nightly.run((own) => own.fence)
   same<Date | null, Awaited<ReturnType<typeof nightly.status>>['fireTime']>(true)
   await once('nightly', { at: Date.now() }).run(() => undefined)
+
+  const election: Election = client.elect('scheduler', { ttlMs: 5_000, waitMs: maybe })
+  const leadership: Leadership = await election.campaign({ signal })
+  same<[typeof leadership.term, Awaited<ReturnType<typeof leadership.resign>>], [number, Release]>(true)
+  leadership satisfies Held
+  same<Leadership | null, Awaited<ReturnType<typeof election.tryCampaign>>>(true)
+  if (maybe === 0) return await election.lead(async ({ term, signal: own }) => [term, own.aborted], { signal })
 
   client.on('dead', ({ attempt: number, message }) => [number satisfies number | null, message])
   client.on('lost', (event: LockEvent) => event.reason satisfies LossReason | null)

@@ -94,7 +94,7 @@ class Scene:
 
     async def _act(self, step: dict[str, Any]) -> dict[str, Any]:
         act = getattr(self, "_do_" + step["do"])
-        seen: dict[str, Any] | None = await act({**self._variables.fill(step), "steps": step.get("steps")})
+        seen: dict[str, Any] | None = await act({**self._variables.fill(step), **{key: step.get(key) for key in ("steps", "terms")}})
         return seen or {}
 
     async def _done(self, of: Any, verb: str, *arguments: Any, **keywords: Any) -> Any:
@@ -139,6 +139,9 @@ class Scene:
             wanted["at"] = wanted.pop("at_epoch_ms") / 1e3
         return client.once(name, **options(wanted))
 
+    def _election(self, step: dict[str, Any]) -> Any:
+        return self._client(step).elect(self._variables.fill("$name"), **options(step.get("election", {})))
+
     def _keep(self, step: dict[str, Any], held: Any) -> dict[str, Any]:
         if held is None:
             return {"done": True}
@@ -169,6 +172,43 @@ class Scene:
 
     async def _do_begin(self, step: dict[str, Any]) -> dict[str, Any] | None:
         return await self._begin(step, self._job(step), "begin")
+
+    async def _do_campaign(self, step: dict[str, Any]) -> dict[str, Any] | None:
+        return await self._begin(step, self._election(step), "campaign")
+
+    async def _do_try_campaign(self, step: dict[str, Any]) -> dict[str, Any]:
+        leadership = await self._done(self._election(step), "try_campaign")
+        return {"busy": True} if leadership is None else self._keep(step, leadership)
+
+    async def _do_lead(self, step: dict[str, Any]) -> dict[str, Any]:
+        election, terms = self._election(step), iter(step["terms"])
+        left = len(step["terms"])
+
+        async def work(leadership: Any) -> None:
+            nonlocal left
+            term = next(terms)
+            left -= 1
+            self._keep(term, leadership)
+            if not left:
+                election.stop()
+            assert leadership.stopping == (not left)
+            await self._steps(term["steps"])
+            if term.get("checks"):
+                leadership.check()
+            if error := term.get("raises"):
+                raise BodyError(error)
+
+        try:
+            if self._asynchronous:
+                await election.lead_async(work)
+            else:
+                election.lead(lambda leadership: driven(work(leadership)))
+        except BodyError as error:
+            return {"error": "BODY", "message": str(error)}
+        return {"stopped": True}
+
+    async def _do_resign(self, step: dict[str, Any]) -> dict[str, Any]:
+        return ended(await self._done(self._held(step), "resign"))
 
     async def _do_run(self, step: dict[str, Any]) -> dict[str, Any]:
         job = self._job(step)

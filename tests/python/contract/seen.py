@@ -15,7 +15,7 @@ def look(held: Any) -> dict[str, Any]:
         check = held.check()
     except LockError as error:
         check = error.code
-    numbers = {name: getattr(held, name) for name in ("number", "max_attempts", "is_last") if hasattr(held, name)}
+    numbers = {name: getattr(held, name) for name in ("number", "max_attempts", "is_last", "term") if hasattr(held, name)}
     return {
         **numbers,
         "name": held.name,

@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use locktender::{Attempt, Begun, Client, Error, Event, Held, Job, JobError, Lock, LockOptions, safe_name};
+use locktender::{
+    Attempt, Begun, Client, Election, Error, Event, Held, Job, JobError, LeadError, Leadership, Lock, LockOptions, Release,
+    safe_name,
+};
 use locktender_tests::{RealServer, certificate};
 use serde_json::{Value, json};
 
 use crate::matching::{Variables, mismatch};
 use crate::place::{self, Place};
-use crate::seen::{describe, look, look_at, ms, outcome, plain, show, status};
+use crate::seen::{describe, look, look_at, look_at_term, ms, outcome, plain, show, status};
 use crate::wanted::{client_options, duration, lock_settings, now, scheduled};
 
 /// How long something that is certain to happen may take.
@@ -24,6 +27,7 @@ type Kinds = Arc<Mutex<Vec<&'static str>>>;
 enum Hold {
     Lock(Held),
     Attempt(Attempt),
+    Leadership(Leadership),
 }
 
 impl Hold {
@@ -31,6 +35,7 @@ impl Hold {
         match self {
             Self::Lock(held) => Body::Lock(held),
             Self::Attempt(attempt) => Body::Attempt(attempt),
+            Self::Leadership(leadership) => Body::Leadership(leadership),
         }
     }
 }
@@ -40,6 +45,7 @@ impl Hold {
 enum Body<'a> {
     Lock(&'a Held),
     Attempt(&'a Attempt),
+    Leadership(&'a Leadership),
 }
 
 impl<'a> Body<'a> {
@@ -47,6 +53,14 @@ impl<'a> Body<'a> {
         match self {
             Self::Lock(held) => held,
             Self::Attempt(attempt) => attempt,
+            Self::Leadership(leadership) => leadership,
+        }
+    }
+
+    fn resign(self) -> Result<Release, Error> {
+        match self {
+            Self::Leadership(leadership) => leadership.resign_blocking(),
+            _ => panic!("this hold is no leadership"),
         }
     }
 
@@ -54,6 +68,7 @@ impl<'a> Body<'a> {
         match self {
             Self::Lock(held) => look(held),
             Self::Attempt(attempt) => look_at(attempt),
+            Self::Leadership(leadership) => look_at_term(leadership),
         }
     }
 }
@@ -154,6 +169,28 @@ impl<'a> Scene<'a> {
                 Ok(job) => self.run(&job, step, &keep)?,
                 Err(error) => Err(error),
             },
+            "campaign" => match self.election(&client, &filled["election"]) {
+                Ok(election) if filled["later"].is_string() => {
+                    let (sender, receiver) = channel();
+                    let led =
+                        move |result: Result<Leadership, Error>| drop(sender.send(result.map(|led| Some(Hold::Leadership(led)))));
+                    let _detached = election.campaign().then(led);
+                    self.later.insert(text("later", ""), receiver);
+                    Ok(json!({}))
+                }
+                election => election
+                    .and_then(|election| election.campaign_blocking())
+                    .map(|leadership| self.keep(&keep, Hold::Leadership(leadership))),
+            },
+            "try_campaign" => {
+                let tried = self.election(&client, &filled["election"]).and_then(|election| election.try_campaign_blocking());
+                tried.map(|led| led.map_or(json!({ "busy": true }), |led| self.keep(&keep, Hold::Leadership(led))))
+            }
+            "lead" => match self.election(&client, &filled["election"]) {
+                Ok(election) => self.lead(&election, step["terms"].as_array().unwrap())?,
+                Err(error) => Err(error),
+            },
+            "resign" => found().resign().map(|release| released(&release)),
             "done" => attempt().done(filled["result"].to_string()).wait().map(|()| json!({})),
             "fail" => {
                 let message = text("message", "");
@@ -167,7 +204,10 @@ impl<'a> Scene<'a> {
             "give_back" => attempt().give_back().wait().map(|()| json!({})),
             "status" => self.job(&client, &filled).and_then(|job| job.status_blocking()).map(|found| status(&found, self.start)),
             "reset" => self.job(&client, &filled).and_then(|job| job.reset_blocking()).map(|reset| json!({ "reset": reset })),
-            "acquire" => self.lock(&client, &filled["lock"]).and_then(|lock| lock.acquire_blocking()).map(|held| self.keep(&keep, Hold::Lock(held))),
+            "acquire" => self
+                .lock(&client, &filled["lock"])
+                .and_then(|lock| lock.acquire_blocking())
+                .map(|held| self.keep(&keep, Hold::Lock(held))),
             "try_acquire" => {
                 let tried = self.lock(&client, &filled["lock"]).and_then(|lock| lock.try_acquire_blocking());
                 tried.map(|held| held.map_or(json!({ "busy": true }), |held| self.keep(&keep, Hold::Lock(held))))
@@ -192,18 +232,19 @@ impl<'a> Scene<'a> {
                 let held = hold();
                 duration(&filled, "by_ms").and_then(|by| held.extend_by(by.unwrap()).wait()).map(|()| look(held))
             }
-            "release" => hold().release().wait().map(|release| {
-                json!({ "outcome": release.outcome.as_str(), "rival": release.rival, "rival_fence": release.rival_fence, "overrun_ms": ms(release.overrun) })
-            }),
+            "release" => hold().release().wait().map(|release| released(&release)),
             "leave" => hold().leave().wait().map(|()| json!({})),
             "look" => Ok(found().seen()),
             "hand_over" => hold().hand_over().map(|ticket| {
                 self.variables.set(&keep, ticket.clone());
                 json!({ "ticket": ticket })
             }),
-            "inspect" => self.lock(&client, &filled["lock"]).and_then(|lock| lock.inspect_blocking()).map(|info| show(info.as_ref())),
+            "inspect" => {
+                self.lock(&client, &filled["lock"]).and_then(|lock| lock.inspect_blocking()).map(|info| show(info.as_ref()))
+            }
             "wait_lost" => match hold().lost().wait_for(PATIENCE) {
-                Some(lost) => lost.map(|loss| json!({ "reason": loss.reason.as_str(), "rival": loss.rival, "rival_fence": loss.rival_fence })),
+                Some(lost) => lost
+                    .map(|loss| json!({ "reason": loss.reason.as_str(), "rival": loss.rival, "rival_fence": loss.rival_fence })),
                 None => return Err("the lock is not lost".into()),
             },
             "wait_free" => self.lock(&client, &filled["lock"]).and_then(|lock| wait_free(&lock, &self.place.servers)),
@@ -276,6 +317,11 @@ impl<'a> Scene<'a> {
         Ok(if let Some(keep) = duration(wanted, "keep_ms")? { job.keep(keep) } else { job })
     }
 
+    fn election(&mut self, client: &str, wanted: &Value) -> Result<Election, Error> {
+        let name = self.variables.fill(&"$name".into()).as_str().unwrap().to_owned();
+        Ok(self.client(client)?.elect(name).settings(lock_settings(wanted)?))
+    }
+
     fn keep_if_any(&mut self, name: &str, got: Got) -> Value {
         got.map_or(json!({ "done": true }), |hold| self.keep(name, hold))
     }
@@ -307,6 +353,32 @@ impl<'a> Scene<'a> {
             Ok(found) => Ok(outcome(&found)),
             Err(JobError::Failed(error)) => Ok(json!({ "error": "BODY", "message": error })),
             Err(JobError::Lock(error)) => Err(error),
+            Err(other) => panic!("{other}"),
+        })
+    }
+
+    /// Leads, and plays the steps of a term each time; stops in the last one.
+    fn lead(&mut self, election: &Election, terms: &[Value]) -> Result<Result<Value, Error>, String> {
+        let (mut inside, mut rest) = (Ok(()), terms.iter());
+        let result = election.lead_blocking(|leadership| {
+            let term = rest.next().expect("a term more than the case has");
+            let keep = term["as"].as_str().unwrap();
+            self.variables.set(&format!("{keep}.owner"), leadership.owner());
+            self.variables.set(&format!("{keep}.fence"), leadership.fence());
+            inside = self.steps(&term["steps"], Some(Body::Leadership(leadership)));
+            if rest.len() == 0 || inside.is_err() {
+                election.stop();
+            }
+            if term["checks"] == true {
+                leadership.check().map_err(|error| error.to_string())?;
+            }
+            term["raises"].as_str().map_or(Ok(()), |error| Err(error.to_owned()))
+        });
+        inside?;
+        Ok(match result {
+            Ok(()) => Ok(json!({ "stopped": true })),
+            Err(LeadError::Failed(error)) => Ok(json!({ "error": "BODY", "message": error })),
+            Err(LeadError::Lock(error)) => Err(error),
             Err(other) => panic!("{other}"),
         })
     }
@@ -376,4 +448,11 @@ fn wait_for_events(kinds: &Kinds, wanted: &[Value]) -> Value {
         assert!(Instant::now() < until, "the events were {seen:?}, not {wanted:?}");
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+fn released(release: &Release) -> Value {
+    json!({
+        "outcome": release.outcome.as_str(), "rival": release.rival, "rival_fence": release.rival_fence,
+        "overrun_ms": ms(release.overrun),
+    })
 }

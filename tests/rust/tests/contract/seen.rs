@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use locktender::error::Remaining;
-use locktender::{Attempt, Error, Held, JobOutcome, JobStatus, LockInfo, NotRun};
+use locktender::{Attempt, Error, Held, JobOutcome, JobStatus, Leadership, LockInfo, NotRun};
 use locktender_tests::Reply;
 use serde_json::{Value, json};
 
@@ -22,6 +22,12 @@ pub fn look_at(attempt: &Attempt) -> Value {
     let mut seen = look(attempt);
     (seen["number"], seen["max_attempts"]) = (attempt.number().into(), attempt.max_attempts().into());
     seen["is_last"] = attempt.is_last().into();
+    seen
+}
+
+pub fn look_at_term(leadership: &Leadership) -> Value {
+    let mut seen = look(leadership);
+    seen["term"] = leadership.term().into();
     seen
 }
 

@@ -1,0 +1,208 @@
+import type * as native from '../native/index.js'
+import { InvalidArgumentError, LockLostError, valueOf } from './errors.js'
+import { Held, type Release } from './held.js'
+import { onlySignal, type AcquireOptions } from './options.js'
+import { outcomeUnless, resultOf, type Granted } from './queue.js'
+import { traced } from './tracing.js'
+
+/** The work of a leader. */
+export type LeaderWork = (leadership: Leadership) => unknown
+
+/**
+ * One term of a leader: a `Held` with a number that only rises.
+ *
+ * @example
+ * ```js
+ * const leadership = await new Client('memory://example').elect('scheduler').campaign()
+ * const row = { total: 7, fence: leadership.term }   // the database refuses a row with a smaller fence
+ * await leadership.resign()
+ * ```
+ */
+export class Leadership extends Held {
+  readonly #stop: AbortSignal | undefined
+  #either: AbortSignal | undefined
+
+  /** @internal */
+  constructor(name: string, client: object, granted: Granted, stop?: AbortSignal) {
+    super(name, client, granted)
+    this.#stop = stop
+  }
+
+  /**
+   * The term: the `fence`, larger than every earlier leader's. Send it with all that the leader does, and let the receiver refuse a
+   * smaller one: a leader may be late.
+   */
+  get term(): number {
+    return this.fence
+  }
+
+  /**
+   * A signal that is aborted when the term is lost, as that of a `Held`. In the work of `lead` it is also aborted when the `signal` of
+   * `lead` is: the work should end.
+   *
+   * @example
+   * ```js
+   * const leadership = await new Client('memory://example').elect('scheduler').campaign()
+   * const answer = await fetch('data:,paid', { signal: leadership.signal })   // ends at once if the term is lost
+   * await leadership.resign()
+   * ```
+   */
+  override get signal(): AbortSignal {
+    const lost = super.signal
+    if (!this.#stop) return lost
+    return (this.#either ??= AbortSignal.any([lost, this.#stop]))
+  }
+
+  /**
+   * Ends the term, and tells the next candidate: `release`.
+   *
+   * @example
+   * ```js
+   * const leadership = await new Client('memory://example').elect('scheduler').campaign()
+   * const { outcome } = await leadership.resign()
+   * console.log(outcome)   // released
+   * ```
+   */
+  resign(): Promise<Release> {
+    return this.release()
+  }
+
+  /** Whether this is the loss of the term, or of a call that the loss has ended. @internal */
+  isLoss(error: unknown): boolean {
+    return this.cancelled(error) || (error instanceof LockLostError && error.lockName === this.name)
+  }
+}
+
+/** The core's election, and the client that it keeps alive. @internal */
+export interface MadeElection {
+  readonly native: native.Election
+  readonly client: object
+}
+
+/**
+ * An election, as a name and options: any number of candidates, of which one leads. It does no I/O by itself.
+ *
+ * It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
+ * leads at once. If it dies, the next one leads when its `ttlMs` has passed. Two leaders are never valid at the same time, and each term
+ * is larger than all earlier ones. The README says under which assumptions. It works with one server and with a quorum.
+ *
+ * @example
+ * ```js
+ * const stop = new AbortController()   // stop.abort() where the process is told to end
+ * const election = new Client('memory://example').elect('scheduler')
+ * const led = election.lead(async ({ term, signal }) => {
+ *   console.log(term > 0, signal.aborted)   // true false
+ *   stop.abort()
+ * }, { signal: stop.signal })
+ * await led.catch((reason) => console.log(reason.name))   // AbortError
+ * ```
+ */
+export class Election {
+  readonly #made: MadeElection
+  /** The name, without the client's prefix. */
+  readonly name: string
+
+  /** @internal */
+  constructor(name: string, made: MadeElection) {
+    this.name = name
+    this.#made = made
+  }
+
+  /**
+   * Campaigns: waits at most `waitMs` while another candidate leads, and then leads. Aborting `signal` ends the wait, and rejects with
+   * the signal's reason. After the campaign the signal has no effect.
+   *
+   * Rejects as the `acquire` of a lock.
+   *
+   * @example
+   * ```js
+   * const leadership = await new Client('memory://example').elect('scheduler').campaign({ signal: AbortSignal.timeout(5_000) })
+   * console.log(leadership.isValid())   // true
+   * await leadership.resign()
+   * ```
+   */
+  async campaign(options?: AcquireOptions): Promise<Leadership> {
+    const signal = onlySignal(options, 'campaign')
+    return await this.#led(signal, () => this.#made.native.campaign()) as Leadership
+  }
+
+  /**
+   * Tries once to lead: `null` if another candidate leads. Rejects as the `tryAcquire` of a lock.
+   *
+   * @example
+   * ```js
+   * const election = new Client('memory://example').elect('scheduler')
+   * const leadership = await election.tryCampaign()
+   * console.log(await election.tryCampaign())   // null
+   * await leadership?.resign()
+   * ```
+   */
+  async tryCampaign(options?: AcquireOptions): Promise<Leadership | null> {
+    const signal = onlySignal(options, 'campaign')
+    return await this.#led(signal, () => this.#made.native.tryCampaign())
+  }
+
+  #led(signal: AbortSignal | undefined, start: () => number, stop?: AbortSignal): Promise<Leadership | null> {
+    return traced('acquire', this.name, async () => {
+      const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, start))
+      return granted ? new Leadership(this.name, this.#made.client, granted, stop) : null
+    })
+  }
+
+  /**
+   * Leads again and again: campaigns, calls `work` as the leader, resigns when it has ended, and campaigns again. It never resolves:
+   * aborting `signal` ends it, and rejects with the signal's reason.
+   *
+   * - A campaign waits as long as it takes, unless the election has a `waitMs` of its own. It goes on while the servers can't be
+   *   reached.
+   * - `leadership.signal` is aborted if the term is lost, and if `signal` is aborted. Nothing else can stop `work`: it has to end.
+   *   `lead` resigns only when `work` has ended, and calls no `work` before that.
+   * - `work` returns, or throws because the term was lost: the next campaign begins. What else it throws comes back.
+   *
+   * Rejects as `campaign`, but never with `UnavailableError`, and with `AcquireTimeoutError` only if the election has a `waitMs` of its
+   * own. Rejects with `InvalidArgumentError` while another call leads by this election.
+   *
+   * @example
+   * ```js
+   * const [stop, election] = [new AbortController(), new Client('memory://example').elect('scheduler')]
+   * const led = election.lead(async ({ term, signal }) => {
+   *   const answer = await fetch(`data:,term ${term > 0}`, { signal })   // ends at once if the term is lost
+   *   console.log(await answer.text())   // term true
+   *   stop.abort('enough')
+   * }, { signal: stop.signal })
+   * await led.catch((reason) => console.log(reason))   // enough
+   * ```
+   */
+  async lead(work: LeaderWork, options?: AcquireOptions): Promise<never> {
+    if (typeof work !== 'function') throw InvalidArgumentError.of('work', work, 'must be a function')
+    const signal = onlySignal(options, 'campaign')
+    const leading = valueOf(this.#made.native.leading())
+    try {
+      for (;;) {
+        const leadership = (await this.#led(signal, () => leading.next(), signal)) as Leadership
+        await term(leadership, work, signal)
+      }
+    } finally {
+      leading.end()
+    }
+  }
+}
+
+/** One term: calls `work`, and resigns when it has ended. Throws what ends leading. */
+async function term(leadership: Leadership, work: LeaderWork, stop: AbortSignal | undefined): Promise<void> {
+  try {
+    // It may have been aborted since the grant.
+    stop?.throwIfAborted()
+    await work(leadership)
+  } catch (error) {
+    const isLoss = leadership.isLoss(error)
+    await leadership.leave().catch(() => undefined)
+    stop?.throwIfAborted()
+    if (isLoss) return
+    throw error
+  }
+  await leadership.leave().catch((error: unknown) => {
+    if (!leadership.isLoss(error)) throw error
+  })
+  stop?.throwIfAborted()
+}

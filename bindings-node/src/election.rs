@@ -1,0 +1,77 @@
+//! An election: the recipe for terms of a leader.
+
+use std::sync::Arc;
+
+use locktender::host;
+use napi::Env;
+use napi::bindgen_prelude::Either;
+use napi_derive::napi;
+
+use crate::error::Failure;
+use crate::options::LockOptions;
+use crate::queue::{Queue, Value};
+
+/// See `Election` in lib/election.ts.
+#[napi]
+pub struct Election {
+    core: locktender::Election,
+    queue: Arc<Queue>,
+}
+
+#[napi]
+impl Election {
+    pub(crate) fn make(election: locktender::Election, options: &LockOptions, queue: &Arc<Queue>) -> Either<Self, Failure> {
+        let checked = options.settings().and_then(|settings| {
+            let election = election.settings(settings);
+            election.validate()?;
+            Ok(election)
+        });
+        match checked {
+            Ok(core) => Either::A(Self { core, queue: Arc::clone(queue) }),
+            Err(error) => Either::B(error.into()),
+        }
+    }
+
+    #[napi]
+    pub fn campaign(&self, env: Env) -> i64 {
+        self.queue.call(&env, Ok(self.core.campaign()), |leadership| Value::led(Some(leadership)))
+    }
+
+    #[napi]
+    pub fn try_campaign(&self, env: Env) -> i64 {
+        self.queue.call(&env, Ok(self.core.try_campaign()), Value::led)
+    }
+
+    /// Begins to lead, unless another call leads by this election.
+    #[napi]
+    pub fn leading(&self) -> Either<Leading, Failure> {
+        match self.core.leading() {
+            Ok(core) => Either::A(Leading { core: Some(core), queue: Arc::clone(&self.queue) }),
+            Err(error) => Either::B(error.into()),
+        }
+    }
+}
+
+/// One call of `lead`: it asks for one term after the other.
+#[napi]
+pub struct Leading {
+    core: Option<host::Leading>,
+    queue: Arc<Queue>,
+}
+
+#[napi]
+impl Leading {
+    /// Campaigns for the next term.
+    #[napi]
+    pub fn next(&self, env: Env) -> napi::Result<i64> {
+        let ended = || napi::Error::from_reason("this call of lead has ended");
+        let call = self.core.as_ref().map(host::Leading::next).ok_or_else(ended)?;
+        Ok(self.queue.call(&env, Ok(call), Value::led))
+    }
+
+    /// Lets another call lead.
+    #[napi]
+    pub fn end(&mut self) {
+        self.core = None;
+    }
+}

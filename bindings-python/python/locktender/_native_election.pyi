@@ -1,0 +1,151 @@
+"""Stub of :mod:`locktender._native`: the election and its leaders."""
+
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, final
+
+from ._native_held import AsyncHeld, Held
+from ._native_values import Release
+
+_P = ParamSpec("_P")
+
+@final
+class Leadership(Held):
+    """One term of a leader: a :class:`Held` with a number that only rises. Made by :meth:`Election.campaign`.
+
+        with client.elect("scheduler").campaign() as leadership:
+            write(row, fence=leadership.term)
+    """
+
+    @property
+    def term(self) -> int:
+        """The term: the fence, larger than every earlier leader's. Send it with all that the leader does, and let who gets it refuse a
+        smaller one: a leader may be late.
+        """
+
+    @property
+    def stopping(self) -> bool:
+        """Whether :meth:`Election.stop` was called, so that the work should return soon. The term goes on until then."""
+
+    def resign(self) -> Release:
+        """Ends the term, and tells the next candidate: :meth:`Held.release`.
+
+            leadership.resign()
+
+        Raises what :meth:`Held.release` raises.
+        """
+
+    def __enter__(self) -> Leadership: ...
+
+@final
+class AsyncLeadership(AsyncHeld):
+    """One term of a leader, under asyncio. As :class:`Leadership`; what waits is a coroutine.
+
+    In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHeld`.
+    """
+
+    @property
+    def term(self) -> int:
+        """The term: the fence, larger than every earlier leader's. See :attr:`Leadership.term`."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether :meth:`Election.stop` was called. See :attr:`Leadership.stopping`."""
+
+    def resign(self) -> Coroutine[Any, Any, Release]:
+        """Ends the term, and tells the next candidate. See :meth:`Leadership.resign`."""
+
+    def __aenter__(self) -> Coroutine[Any, Any, AsyncLeadership]: ...
+    def _is_loss(self, error: BaseException) -> bool: ...
+
+@final
+class Election:
+    """An election: any number of candidates, of which one leads. Made by :meth:`Client.elect`; does no I/O by itself.
+
+    It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
+    leads at once; if it dies, the next one leads when its ``ttl`` has passed. Two leaders are never valid at the same time, and each
+    term is larger than all earlier ones; the README says under which assumptions. It works with one server and with a quorum.
+
+        election = client.elect("scheduler")
+        election.lead(schedule)                       # schedule(leadership), again and again, until election.stop()
+        await election.lead_async(schedule_async)     # of an `async def`, until the task is cancelled
+        with election.campaign() as leadership: ...   # one term by hand
+    """
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+    def campaign(self) -> Leadership:
+        """Campaigns: waits at most ``wait`` while another one leads, and then leads.
+
+            with client.elect("scheduler").campaign() as leadership:
+                print("leads in term", leadership.term)
+
+        Raises what :meth:`Lock.acquire` raises.
+        """
+
+    def campaign_async(self) -> Coroutine[Any, Any, AsyncLeadership]:
+        """:meth:`campaign`, under asyncio. Cancelling the task gives the campaign up."""
+
+    def try_campaign(self) -> Leadership | None:
+        """Tries once to lead: ``None`` if another one leads. Raises what :meth:`Lock.try_acquire` raises.
+
+            if leadership := client.elect("scheduler").try_campaign():
+                with leadership: ...
+        """
+
+    def try_campaign_async(self) -> Coroutine[Any, Any, AsyncLeadership | None]:
+        """:meth:`try_campaign`, under asyncio."""
+
+    def lead(self, work: Callable[Concatenate[Leadership, _P], object], /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        """Leads again and again: campaigns, calls ``work(leadership, *args, **kwargs)`` as the leader, resigns when it has returned, and
+        campaigns again, until :meth:`stop`.
+
+        A campaign waits as long as it takes, unless the election has a ``wait`` of its own; it goes on while the servers can't be
+        reached. A loss can't stop ``work`` here: it calls ``leadership.check()`` before each step, whose :exc:`LockLostError` ends the
+        term and not the call. What else ``work`` raises comes back, after the leader has resigned. It resigns only when ``work`` has
+        ended, and calls no ``work`` before that.
+
+            def schedule(leadership):
+                while not leadership.stopping:
+                    leadership.check()
+                    work_a_little()
+                    election.stop()     # from any thread
+
+            election = client.elect("scheduler")
+            election.lead(schedule)
+
+        Raises what :meth:`campaign` raises, but :exc:`UnavailableError`; :exc:`AcquireTimeoutError` only if the election has a ``wait``
+        of its own. :exc:`InvalidArgumentError` while another call leads by this election.
+        """
+
+    def lead_async(
+        self,
+        work: Callable[Concatenate[AsyncLeadership, _P], Coroutine[Any, Any, object]],
+        /,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> Coroutine[Any, Any, None]:
+        """:meth:`lead`, under asyncio: ``work`` is an ``async def``. A loss of the term cancels it, unless ``on_lost`` says otherwise.
+        Cancelling the task cancels ``work``, and resigns when it has ended.
+        """
+
+    def stop(self) -> None:
+        """Ends :meth:`lead` and :meth:`lead_async`, from any thread, and for good: a call that begins later returns at once.
+
+            election = client.elect("scheduler")
+            election.stop()
+
+        A campaign is given up. Work that runs goes on; ``leadership.stopping`` tells it to return. The call returns after it.
+        """
+
+@final
+class _Leading:
+    def __new__(cls, election: Election) -> _Leading: ...
+    def __enter__(self) -> Leadership | None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> bool: ...
+    def _next_async(self) -> Coroutine[Any, Any, AsyncLeadership | None]: ...
+    def _end(self) -> None: ...

@@ -1,0 +1,268 @@
+//! `Election`: a name and options; a campaign gives a `Leadership`, or an `AsyncLeadership`.
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::client::Client;
+use crate::errors::raised;
+use crate::guarded::Guarded;
+use crate::held::Held;
+use crate::leadership::{AsyncLeadership, Leadership};
+use crate::lock::checked;
+use crate::operation::Operation;
+use crate::options::LockChoice;
+use crate::{context, own, waiting};
+
+/// An election: any number of candidates, of which one leads. Made by :meth:`Client.elect`; does no I/O by itself.
+///
+/// It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
+/// leads at once; if it dies, the next one leads when its ``ttl`` has passed. Two leaders are never valid at the same time, and each
+/// term is larger than all earlier ones; the README says under which assumptions. It works with one server and with a quorum.
+///
+///     election = client.elect("scheduler")
+///     election.lead(schedule)                       # schedule(leadership), again and again, until election.stop()
+///     await election.lead_async(schedule_async)     # of an `async def`, until the task is cancelled
+///     with election.campaign() as leadership: ...   # one term by hand
+#[pyclass(module = "locktender", frozen, weakref)]
+pub(crate) struct Election {
+    client: Py<Client>,
+    core: locktender::Election,
+    choice: LockChoice,
+}
+
+impl Election {
+    pub(crate) fn new(client: Py<Client>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let py = name.py();
+        let choice = LockChoice::parse_for_election(py, options)?;
+        let name = checked(name, Some(client.get().core()), &choice)?;
+        if let Some(suspicion) = choice.suspicion() {
+            own::call(py, |own| &own.warn, (&client, &name, suspicion))?;
+        }
+        let core = client.get().core().elect(name).settings(choice.settings.clone());
+        raised(py, core.validate())?;
+        Ok(Self { client, core, choice })
+    }
+
+    /// The core's election, for this caller.
+    fn core(&self, py: Python<'_>) -> PyResult<locktender::Election> {
+        self.client.get().listen(py)?;
+        Ok(self.core.clone().caller(context::current(py)?))
+    }
+
+    /// The handle for a thread.
+    fn leadership(&self, py: Python<'_>, leadership: locktender::Leadership) -> PyResult<Py<Leadership>> {
+        let on_lost = self.client.get().on_lost(py, self.choice.on_lost.as_ref());
+        Leadership::new(py, self.client.clone_ref(py).into_any(), leadership, on_lost)
+    }
+
+    /// The handle for a task.
+    fn async_leadership(&self, py: Python<'_>, leadership: Option<locktender::Leadership>) -> PyResult<Py<PyAny>> {
+        let Some(leadership) = leadership else { return Ok(py.None()) };
+        let on_lost = self.client.get().on_lost(py, self.choice.on_lost.as_ref());
+        Ok(AsyncLeadership::new(py, self.client.clone_ref(py).into_any(), leadership, on_lost)?.into_any())
+    }
+}
+
+#[pymethods]
+impl Election {
+    /// The name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.core.name()
+    }
+
+    /// Campaigns: waits at most ``wait`` while another one leads, and then leads.
+    ///
+    ///     with client.elect("scheduler").campaign() as leadership:
+    ///         print("leads in term", leadership.term)
+    ///
+    /// Raises what :meth:`Lock.acquire` raises.
+    fn campaign(&self, py: Python<'_>) -> PyResult<Py<Leadership>> {
+        let leadership = waiting::block_unless_looping(py, self.core.name(), self.core(py)?.campaign())?;
+        self.leadership(py, leadership)
+    }
+
+    /// :meth:`campaign`, under asyncio. Cancelling the task gives the campaign up.
+    fn campaign_async(slf: &Bound<'_, Self>) -> Operation {
+        let (election, kept) = (slf.clone().unbind(), slf.clone().unbind());
+        Operation::new(
+            "campaign_async",
+            move |py| Ok(election.get().core(py)?.campaign()),
+            move |py, leadership| kept.get().async_leadership(py, Some(leadership)),
+        )
+    }
+
+    /// Tries once to lead: ``None`` if another one leads. Raises what :meth:`Lock.try_acquire` raises.
+    ///
+    ///     if leadership := client.elect("scheduler").try_campaign():
+    ///         with leadership: ...
+    fn try_campaign(&self, py: Python<'_>) -> PyResult<Option<Py<Leadership>>> {
+        let leadership = waiting::block(py, self.core(py)?.try_campaign())?;
+        leadership.map(|leadership| self.leadership(py, leadership)).transpose()
+    }
+
+    /// :meth:`try_campaign`, under asyncio.
+    fn try_campaign_async(slf: &Bound<'_, Self>) -> Operation {
+        let (election, kept) = (slf.clone().unbind(), slf.clone().unbind());
+        Operation::new(
+            "try_campaign_async",
+            move |py| Ok(election.get().core(py)?.try_campaign()),
+            move |py, leadership| kept.get().async_leadership(py, leadership),
+        )
+    }
+
+    /// Leads again and again: campaigns, calls ``work(leadership, *args, **kwargs)`` as the leader, resigns when it has returned, and
+    /// campaigns again, until :meth:`stop`.
+    ///
+    /// A campaign waits as long as it takes, unless the election has a ``wait`` of its own; it goes on while the servers can't be
+    /// reached. A loss can't stop ``work`` here: it calls ``leadership.check()`` before each step, whose :exc:`LockLostError` ends the
+    /// term and not the call. What else ``work`` raises comes back, after the leader has resigned. It resigns only when ``work`` has
+    /// ended, and calls no ``work`` before that.
+    ///
+    ///     def schedule(leadership):
+    ///         while not leadership.stopping:
+    ///             leadership.check()
+    ///             work_a_little()
+    ///             election.stop()     # from any thread
+    ///
+    ///     election = client.elect("scheduler")
+    ///     election.lead(schedule)
+    ///
+    /// Raises what :meth:`campaign` raises, but :exc:`UnavailableError`; :exc:`AcquireTimeoutError` only if the election has a ``wait``
+    /// of its own. :exc:`InvalidArgumentError` while another call leads by this election.
+    #[pyo3(signature = (work, /, *args, **kwargs))]
+    fn lead(
+        slf: &Bound<'_, Self>,
+        work: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        own::call(slf.py(), |own| &own.lead, (slf, work, args, kwargs)).map(drop)
+    }
+
+    /// :meth:`lead`, under asyncio: ``work`` is an ``async def``. A loss of the term cancels it, unless ``on_lost`` says otherwise.
+    /// Cancelling the task cancels ``work``, and resigns when it has ended.
+    #[pyo3(signature = (work, /, *args, **kwargs))]
+    fn lead_async(
+        slf: &Bound<'_, Self>,
+        work: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        Ok(own::call(slf.py(), |own| &own.lead_async, (slf, work, args, kwargs))?.unbind())
+    }
+
+    /// Ends :meth:`lead` and :meth:`lead_async`, from any thread, and for good: a call that begins later returns at once.
+    ///
+    ///     election = client.elect("scheduler")
+    ///     election.stop()
+    ///
+    /// A campaign is given up. Work that runs goes on; ``leadership.stopping`` tells it to return. The call returns after it.
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.core.stop());
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
+        self.choice.on_lost.as_ref().map_or(Ok(()), |on_lost| on_lost.traverse(&visit))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<locktender.Election {:?}>", self.core.name())
+    }
+}
+
+/// One call of `lead`. As a context manager it is one term after the other. It is native for the reason of `around`.
+#[pyclass(module = "locktender._native", name = "_Leading", frozen)]
+pub(crate) struct Leading {
+    election: Py<Election>,
+    core: Guarded<Option<locktender::host::Leading>>,
+    term: Guarded<Option<Py<Leadership>>>,
+}
+
+impl Leading {
+    fn next(&self, py: Python<'_>) -> PyResult<locktender::Call<Option<locktender::Leadership>>> {
+        self.election.get().client.get().listen(py)?;
+        let ended = || pyo3::exceptions::PyRuntimeError::new_err("this call of lead() has ended");
+        self.core.with(|core| core.as_ref().map(locktender::host::Leading::next)).ok_or_else(ended)
+    }
+}
+
+#[pymethods]
+impl Leading {
+    #[new]
+    fn new(py: Python<'_>, election: Py<Election>) -> PyResult<Self> {
+        let core = raised(py, election.get().core(py)?.leading())?;
+        Ok(Self { election, core: Guarded::new(Some(core)), term: Guarded::default() })
+    }
+
+    /// The next term; `None` once the election is stopped.
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Option<Py<Leadership>>> {
+        let election = self.election.get();
+        loop {
+            let call = self.next(py)?;
+            let Some(leadership) = waiting::block_unless_looping(py, election.core.name(), call)? else { return Ok(None) };
+            let leadership = election.leadership(py, leadership)?;
+            match held(leadership.bind(py)).get().begin(py) {
+                Ok(_) => {
+                    drop(self.term.replace(Some(leadership.clone_ref(py))));
+                    return Ok(Some(leadership));
+                }
+                // This thread stood still for longer than the ttl.
+                Err(error) if leadership.get().is_loss(error.value(py).as_any())? => (),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Ends the term, and swallows its loss.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Py<PyAny>,
+        error: Option<Bound<'_, PyAny>>,
+        _traceback: Py<PyAny>,
+    ) -> PyResult<bool> {
+        let Some(term) = self.term.take() else { return Ok(false) };
+        let by_loss = error.as_ref().map_or(Ok(false), |error| term.get().is_loss(error))?;
+        match held(term.bind(py)).get().leave(py, error) {
+            Err(left) if !term.get().is_loss(left.value(py).as_any())? => Err(left),
+            _ => Ok(by_loss),
+        }
+    }
+
+    /// `__enter__`, under asyncio.
+    fn _next_async(slf: &Bound<'_, Self>) -> Operation {
+        let (leading, kept) = (slf.clone().unbind(), slf.clone().unbind());
+        Operation::new(
+            "lead_async",
+            move |py| leading.get().next(py),
+            move |py, leadership| kept.get().election.get().async_leadership(py, leadership),
+        )
+    }
+
+    /// Lets another call lead.
+    fn _end(&self, py: Python<'_>) {
+        let core = self.core.take();
+        py.detach(|| drop(core));
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.election)?;
+        self.term.traverse(|term| visit.call(term))
+    }
+}
+
+impl Drop for Leading {
+    fn drop(&mut self) {
+        // Entered and never left: an interrupt came first, and no work runs.
+        if let Some(term) = self.term.get_mut().take() {
+            term.get().give_back_unused();
+        }
+    }
+}
+
+fn held<'py>(leadership: &Bound<'py, Leadership>) -> Bound<'py, Held> {
+    leadership.as_super().clone()
+}

@@ -1,0 +1,134 @@
+//! `Leadership` and `AsyncLeadership`: one term of a leader, for code that blocks and for code under asyncio.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::async_held::AsyncHeld;
+use crate::errors::LockLostError;
+use crate::held::Held;
+use crate::hold::{Core, Hold};
+use crate::operation::Operation;
+use crate::options::OnLost;
+use crate::values::Release;
+use crate::waiting;
+
+impl Hold {
+    fn leadership(&self) -> PyResult<&locktender::Leadership> {
+        match &self.core {
+            Core::Leadership(leadership) => Ok(leadership),
+            Core::Lock(_) | Core::Attempt(_) => Err(PyTypeError::new_err("this hold is no leadership")),
+        }
+    }
+
+    /// Whether this error is the loss of this lock, also after its release.
+    fn is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if !error.is_instance_of::<LockLostError>() {
+            return Ok(false);
+        }
+        Ok(error.getattr(intern!(error.py(), "lock_name"))?.extract::<String>().is_ok_and(|name| name == self.core.name()))
+    }
+}
+
+/// One term of a leader: a :class:`Held` with a number that only rises. Made by :meth:`Election.campaign`.
+///
+///     with client.elect("scheduler").campaign() as leadership:
+///         write(row, fence=leadership.term)
+#[pyclass(module = "locktender", extends = Held, frozen, weakref)]
+pub(crate) struct Leadership {
+    hold: Arc<Hold>,
+}
+
+impl Leadership {
+    pub(crate) fn new(
+        py: Python<'_>,
+        client: Py<PyAny>,
+        leadership: locktender::Leadership,
+        on_lost: Option<OnLost>,
+    ) -> PyResult<Py<Self>> {
+        let hold = Arc::new(Hold::new(py, Core::Leadership(leadership), on_lost)?);
+        Py::new(py, Held::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
+    }
+
+    /// See [`Hold::give_back`].
+    pub(crate) fn give_back_unused(&self) {
+        self.hold.give_back();
+    }
+
+    /// See [`Hold::is_loss`].
+    pub(crate) fn is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.hold.is_loss(error)
+    }
+}
+
+#[pymethods]
+impl Leadership {
+    /// The term: the fence, larger than every earlier leader's. Send it with all that the leader does, and let who gets it refuse a
+    /// smaller one: a leader may be late.
+    #[getter]
+    fn term(&self) -> u64 {
+        self.hold.core.fence()
+    }
+
+    /// Whether :meth:`Election.stop` was called, so that the work should return soon. The term goes on until then.
+    #[getter]
+    fn stopping(&self) -> PyResult<bool> {
+        self.hold.leadership().map(locktender::Leadership::is_stopping)
+    }
+
+    /// Ends the term, and tells the next candidate: :meth:`Held.release`.
+    ///
+    ///     leadership.resign()
+    ///
+    /// Raises what :meth:`Held.release` raises.
+    fn resign(&self, py: Python<'_>) -> PyResult<Release> {
+        waiting::block(py, self.hold.core.release()).map(Release::from)
+    }
+}
+
+/// One term of a leader, under asyncio. As :class:`Leadership`; what waits is a coroutine.
+///
+/// In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHeld`.
+#[pyclass(module = "locktender", extends = AsyncHeld, frozen, weakref)]
+pub(crate) struct AsyncLeadership {
+    hold: Arc<Hold>,
+}
+
+impl AsyncLeadership {
+    pub(crate) fn new(
+        py: Python<'_>,
+        client: Py<PyAny>,
+        leadership: locktender::Leadership,
+        on_lost: Option<OnLost>,
+    ) -> PyResult<Py<Self>> {
+        let cancels = matches!(on_lost, None | Some(OnLost::Cancel));
+        let hold = Arc::new(Hold::new(py, Core::Leadership(leadership), on_lost)?);
+        Py::new(py, AsyncHeld::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
+    }
+}
+
+#[pymethods]
+impl AsyncLeadership {
+    /// The term: the fence, larger than every earlier leader's. See :attr:`Leadership.term`.
+    #[getter]
+    fn term(&self) -> u64 {
+        self.hold.core.fence()
+    }
+
+    /// Whether :meth:`Election.stop` was called. See :attr:`Leadership.stopping`.
+    #[getter]
+    fn stopping(&self) -> PyResult<bool> {
+        self.hold.leadership().map(locktender::Leadership::is_stopping)
+    }
+
+    /// Ends the term, and tells the next candidate. See :meth:`Leadership.resign`.
+    fn resign(slf: &Bound<'_, Self>) -> Operation {
+        AsyncHeld::release(slf.as_super())
+    }
+
+    fn _is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.hold.is_loss(error)
+    }
+}

@@ -1,0 +1,224 @@
+//! Election: one leader of any number of candidates, and another one when it resigns or dies.
+
+mod blocking;
+mod lead_error;
+mod leadership;
+mod leading;
+mod options;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+pub use self::lead_error::LeadError;
+pub use self::leadership::Leadership;
+use self::leading::Candidate;
+pub use self::leading::Leading;
+use crate::api::call::Call;
+use crate::api::lock::Lock;
+use crate::error::Error;
+use crate::options::LockOptions;
+use crate::session::caller::{Acquired, Acquirer};
+
+/// An election, as a name and options: any number of candidates, of which one leads.
+///
+/// It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
+/// leads at once; if it dies, the next one leads when its ttl has passed. Two leaders are never valid at the same time, and each term
+/// is larger than all earlier ones; the README says under which assumptions. It works with one server and with a quorum.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// # use locktender::LeadError;
+/// # let client = locktender::Client::open("memory://docs-election").unwrap();
+/// let election = client.elect("scheduler");
+/// election.lead(async |leadership| {
+///     println!("leads in term {}", leadership.term()); // dropped at its next await if the term is lost
+///     election.stop(); // else it would campaign again
+///     Ok::<_, std::io::Error>(())
+/// }).await?;
+/// # Ok::<(), LeadError<std::io::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Election {
+    lock: Lock,
+    candidate: Arc<Candidate>,
+}
+
+impl Election {
+    pub(super) fn new(lock: Lock) -> Self {
+        Self { lock, candidate: Arc::default() }
+    }
+
+    /// The name, without the client's prefix.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.lock.name()
+    }
+
+    /// The options of the election's lock, checked, with the client's defaults filled in. No I/O.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-election-validate")?;
+    /// assert!(client.elect("scheduler").validate()?.renew);
+    /// assert_eq!(client.elect("scheduler").ttl(Duration::ZERO).validate().unwrap_err().argument(), Some("ttl"));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
+    pub fn validate(&self) -> Result<&LockOptions, Error> {
+        self.lock.validate()
+    }
+
+    /// Campaigns: waits at most [`wait`](Election::wait) while another one leads, and then leads.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-campaign").unwrap();
+    /// let leadership = client.elect("scheduler").campaign().await?;
+    /// println!("leads in term {}", leadership.term());
+    /// leadership.resign().await?;
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`](crate::Lock::acquire).
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`](crate::Lock::acquire). `ACQUIRE_TIMEOUT`: another one led for all of [`wait`](Election::wait).
+    pub fn campaign(&self) -> Call<Leadership> {
+        let candidate = Arc::clone(&self.candidate);
+        self.lock.begin(false, None, move |responder| {
+            Acquirer::Begin(Box::new(move |acquired| {
+                let leadership = acquired.and_then(|acquired| match acquired {
+                    Acquired::Held(held) => Ok(candidate.leadership(held)),
+                    Acquired::Busy | Acquired::Over(_) => Err(Error::internal(None, "a campaign ended without a leader")),
+                });
+                responder.respond(leadership);
+            }))
+        })
+    }
+
+    /// Tries once to lead: `None` if another one leads.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-try-campaign").unwrap();
+    /// let leadership = client.elect("scheduler").try_campaign().await?.expect("nobody leads");
+    /// assert!(client.elect("scheduler").try_campaign().await?.is_none());
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`](crate::Lock::acquire).
+    ///
+    /// # Errors
+    /// As [`Lock::try_acquire`](crate::Lock::try_acquire).
+    pub fn try_campaign(&self) -> Call<Option<Leadership>> {
+        let candidate = Arc::clone(&self.candidate);
+        self.lock.begin(true, None, move |responder| {
+            Acquirer::Begin(Box::new(move |acquired| {
+                responder.respond(acquired.map(|acquired| match acquired {
+                    Acquired::Held(held) => Some(candidate.leadership(held)),
+                    Acquired::Busy | Acquired::Over(_) => None,
+                }));
+            }))
+        })
+    }
+
+    /// Leads again and again: campaigns, runs `work` as the leader, resigns when it has ended, and campaigns again.
+    ///
+    /// * A campaign waits as long as it takes, unless the election has a [`wait`](Election::wait) of its own. It goes on while the
+    ///   servers can't be reached.
+    /// * `work` gives `Ok`, or the term is lost, which drops it: the next campaign begins. `work` gives `Err`: so does this call.
+    /// * It resigns only when `work` has ended, and begins no `work` before that.
+    /// * [`Election::stop`] ends it, and so does dropping its future.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use locktender::LeadError;
+    /// # let client = locktender::Client::open("memory://docs-lead").unwrap();
+    /// let ended = client.elect("scheduler").lead(async |_| Err("the disk is full")).await;
+    /// assert!(matches!(ended, Err(LeadError::Failed("the disk is full"))));
+    /// # });
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops `work`, and resigns in the background.
+    ///
+    /// # Errors
+    /// * [`LeadError::Failed`]: with the error of `work`.
+    /// * [`LeadError::Lock`]: as [`Election::campaign`], without `UNAVAILABLE`. `INVALID_ARGUMENT` while another call leads by this
+    ///   election or a clone of it.
+    pub async fn lead<E>(&self, mut work: impl AsyncFnMut(&Leadership) -> Result<(), E>) -> Result<(), LeadError<E>> {
+        let leading = self.leading()?;
+        while let Some(leadership) = leading.next().await? {
+            self.lock.enter(&leadership);
+            let result = unless_lost(&leadership, work(&leadership)).await;
+            // Whether the term was lost doesn't matter any more: the next one is another.
+            let _ = leadership.leave().await;
+            if let Some(Err(error)) = result {
+                return Err(LeadError::Failed(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends [`Election::lead`] and its blocking twin, from any thread, and for good: a call that begins later ends at once.
+    ///
+    /// A campaign is given up. Work that runs goes on; [`Leadership::is_stopping`] tells it to return. The call ends after it.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-election-stop")?;
+    /// # let leader = client.elect("scheduler").campaign_blocking()?;
+    /// let election = client.elect("scheduler");
+    /// let thread = std::thread::spawn({
+    ///     let election = election.clone();
+    ///     move || election.lead_blocking(|_| Ok::<_, String>(()))
+    /// });
+    /// election.stop();
+    /// thread.join().unwrap().unwrap();
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn stop(&self) {
+        self.candidate.stop();
+    }
+
+    /// Begins to lead, for a binding that calls the work itself.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, as [`Election::lead`].
+    #[doc(hidden)]
+    pub fn leading(&self) -> Result<Leading, Error> {
+        Leading::begin(self.lock.clone().waits_forever_unless_told(), Arc::clone(&self.candidate))
+    }
+}
+
+/// The result of the work, or `None` if the term was lost before.
+async fn unless_lost<T>(leadership: &Leadership, work: impl Future<Output = T>) -> Option<T> {
+    let (mut work, mut lost) = (pin!(work), pin!(leadership.lost()));
+    poll_fn(|context| {
+        // A loss comes first: work that is lost must not go one step further.
+        if lost.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        work.as_mut().poll(context).map(Some)
+    })
+    .await
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Election").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "election/tests.rs"]
+mod tests;

@@ -1,0 +1,103 @@
+//! Leadership: one term of a leader.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::api::call::Call;
+use crate::api::held::Held;
+use crate::error::Error;
+use crate::protocol::Release;
+
+/// One term of a leader: a [`Held`] with a number that only rises.
+///
+/// Dropping it resigns, in the background.
+pub struct Leadership {
+    held: Held,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Leadership {
+    pub(super) fn new(held: Held, stopping: Arc<AtomicBool>) -> Self {
+        Self { held, stopping }
+    }
+
+    /// The term: the [`fence`](Held::fence), larger than every earlier leader's. Send it with all that the leader does, and let who
+    /// gets it refuse a smaller one: a leader may be late.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-leadership-term")?;
+    /// let election = client.elect("scheduler");
+    /// let first = election.campaign_blocking()?;
+    /// first.resign_blocking()?;
+    /// assert!(election.campaign_blocking()?.term() > first.term());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn term(&self) -> u64 {
+        self.held.fence()
+    }
+
+    /// Ends the term, and tells the next candidate: [`Held::release`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use locktender::Outcome;
+    /// # let client = locktender::Client::open("memory://docs-leadership-resign").unwrap();
+    /// let leadership = client.elect("scheduler").campaign().await?;
+    /// assert_eq!(leadership.resign().await?.outcome, Outcome::Released);
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Held::release`].
+    ///
+    /// # Errors
+    /// As [`Held::release`].
+    pub fn resign(&self) -> Call<Release> {
+        self.held.release()
+    }
+
+    /// [`Leadership::resign`], blocking this thread.
+    ///
+    /// # Errors
+    /// As [`Leadership::resign`].
+    pub fn resign_blocking(&self) -> Result<Release, Error> {
+        self.resign().wait()
+    }
+
+    /// Whether [`Election::stop`](crate::Election::stop) was called, so that the work of [`Election::lead`](crate::Election::lead) or
+    /// its blocking twin should return soon. The term goes on until then.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-leadership-is-stopping")?;
+    /// let election = client.elect("scheduler");
+    /// election.lead_blocking(|leadership| {
+    ///     while leadership.is_valid() && !leadership.is_stopping() {
+    ///         election.stop(); // from any thread
+    ///     }
+    ///     Ok::<_, String>(())
+    /// })?;
+    /// # Ok::<(), locktender::LeadError<String>>(())
+    /// ```
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+}
+
+impl Deref for Leadership {
+    type Target = Held;
+
+    fn deref(&self) -> &Held {
+        &self.held
+    }
+}
+
+impl fmt::Debug for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leadership").field("held", &self.held).field("stopping", &self.is_stopping()).finish()
+    }
+}

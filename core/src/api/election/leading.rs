@@ -1,0 +1,164 @@
+//! Leading: one call of `lead` from its begin to its end. It asks for one term after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::leadership::Leadership;
+use crate::api::call::{Call, Cancel, Responder};
+use crate::api::held::Held;
+use crate::api::lock::Lock;
+use crate::clock::Tick;
+use crate::entropy;
+use crate::error::{Code, Error};
+use crate::io::runtime::Runtime;
+use crate::io::timers::Alarm;
+use crate::sync::Mutex;
+use crate::wait;
+use crate::wording::Text;
+
+/// How many failures count for the pause after an outage: it is the longest one.
+const MANY: u32 = 99;
+
+/// What the clones of an election share: whether one of them leads, and its campaign.
+#[derive(Default)]
+pub(super) struct Candidate {
+    stopping: Arc<AtomicBool>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    leads: bool,
+    campaign: Option<Campaign>,
+    /// The number of the last acquire.
+    tries: u64,
+}
+
+/// A campaign under way. An outage of the servers doesn't end it.
+struct Campaign {
+    lock: Lock,
+    responder: Responder<Option<Leadership>>,
+    cancel: Cancel,
+}
+
+impl Candidate {
+    pub(super) fn leadership(&self, held: Held) -> Leadership {
+        Leadership::new(held, Arc::clone(&self.stopping))
+    }
+
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.give_up();
+    }
+
+    /// Ends the campaign without a term.
+    fn give_up(&self) {
+        let campaign = self.state.lock().campaign.take();
+        if let Some(campaign) = campaign {
+            campaign.cancel.cancel();
+            campaign.responder.respond(Ok(None));
+        }
+    }
+
+    fn begin(self: &Arc<Self>, lock: Lock, responder: Responder<Option<Leadership>>) {
+        self.state.lock().campaign = Some(Campaign { lock, responder, cancel: Cancel::default() });
+        // `stop` may have come before there was a campaign.
+        if self.stopping.load(Ordering::SeqCst) { self.give_up() } else { self.ask() }
+    }
+
+    /// Acquires the lock for the campaign under way.
+    fn ask(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        state.tries += 1;
+        let number = state.tries;
+        let Some(call) = state.campaign.as_ref().map(|campaign| campaign.lock.acquire()) else { return };
+        drop(state);
+        let candidate = Arc::clone(self);
+        let cancel = call.then(move |acquired| candidate.hear(acquired));
+        let mut state = self.state.lock();
+        let is_last = state.tries == number;
+        match &mut state.campaign {
+            Some(campaign) if is_last => campaign.cancel = cancel,
+            Some(_) => (),
+            // It was given up meanwhile; of one that ended this changes nothing.
+            None => {
+                drop(state);
+                cancel.cancel();
+            }
+        }
+    }
+
+    fn hear(self: &Arc<Self>, acquired: Result<Held, Error>) {
+        let is_outage = acquired.as_ref().is_err_and(|error| error.code() == Code::Unavailable);
+        if is_outage && self.state.lock().campaign.is_some() {
+            match Runtime::current() {
+                Ok(runtime) => {
+                    let at = wait::after_failure(Tick::now(), MANY, &mut fastrand::Rng::with_seed(entropy::draw()));
+                    let alarm = Arc::downgrade(self);
+                    return runtime.set_alarm(at, runtime.next_id(), alarm);
+                }
+                Err(error) => return self.end_campaign(Err(error)),
+            }
+        }
+        self.end_campaign(acquired);
+    }
+
+    fn end_campaign(&self, acquired: Result<Held, Error>) {
+        let campaign = self.state.lock().campaign.take();
+        // Without a campaign the lock comes too late, and is given back.
+        if let Some(campaign) = campaign {
+            campaign.responder.respond(acquired.map(|held| Some(self.leadership(held))));
+        }
+    }
+}
+
+impl Alarm for Candidate {
+    fn ring(self: Arc<Self>) {
+        self.ask();
+    }
+}
+
+/// One call of [`Election::lead`](crate::Election::lead), for a binding that calls the work itself. Its end lets another call lead.
+#[doc(hidden)]
+pub struct Leading {
+    lock: Lock,
+    candidate: Arc<Candidate>,
+}
+
+impl Leading {
+    /// Leading begins, by a lock that waits as long as a campaign may take.
+    pub(super) fn begin(lock: Lock, candidate: Arc<Candidate>) -> Result<Self, Error> {
+        lock.validate()?;
+        let mut state = candidate.state.lock();
+        if state.leads {
+            let why = Text::new("this election leads already: one call of {lead}() at a time; stop that one first", []);
+            return Err(Error::invalid("lead", lock.name(), why));
+        }
+        state.leads = true;
+        drop(state);
+        Ok(Self { lock, candidate })
+    }
+
+    /// Campaigns for the next term: as long as it takes, also while the servers can't be reached. `None` after
+    /// [`Election::stop`](crate::Election::stop).
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`](crate::Lock::acquire).
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`](crate::Lock::acquire), without `UNAVAILABLE`; `ACQUIRE_TIMEOUT` only if the election has an own `wait`.
+    pub fn next(&self) -> Call<Option<Leadership>> {
+        let (lock, candidate) = (self.lock.clone(), Arc::clone(&self.candidate));
+        Call::new(move |responder| {
+            candidate.begin(lock, responder);
+            Some(Box::new(move || candidate.give_up()))
+        })
+    }
+}
+
+impl Drop for Leading {
+    fn drop(&mut self) {
+        self.candidate.give_up();
+        self.candidate.state.lock().leads = false;
+    }
+}
