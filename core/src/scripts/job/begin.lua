@@ -4,7 +4,8 @@
 -- ARGV     those of acquire; behind them, at the end: how many attempts are allowed, how long the record is kept (ms),
 --          '', or of a job that runs once per fire time: the fire time (ms), how old it may be (ms), and 'w' if it waits while an
 --          earlier one's work runs, else 's', with a blank between them
--- returns  {'vote', time (µs), fence, owner, remaining (ms), rank or nil, arrival or nil, number of the attempt, attempts allowed}
+-- returns  time (µs)                                          the first attempt has begun, and the vote is the proposal
+--          {'vote', time (µs), fence, owner, remaining (ms), rank or nil, arrival or nil, number of the attempt, attempts allowed}
 --          {'done', time, 0, result, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'dead', time, 0, last error, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'later', time, fence, last error, ms until the next attempt, and if the waiter stands in line: its rank, its arrival}

@@ -7,7 +7,7 @@ use redis::Value;
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::machine::SHOWN_BYTES;
-use crate::op::job::{AttemptNumber, JobEnd, JobRecord, NotBegun};
+use crate::op::job::{AttemptNumber, Ending, JobEnd, JobRecord, NotBegun};
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::refusal;
@@ -52,10 +52,7 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     };
     let Some(verdict) = verdict else { return Err(unreadable(op, &tag)) };
     let attempt = match (&verdict, count(&eighth), count(&ninth)) {
-        (Verdict::Vote, Some(number), Some(max)) => {
-            let small = |count| u16::try_from(count).unwrap_or(u16::MAX);
-            Some(AttemptNumber { number: small(number), max: small(max) })
-        }
+        (Verdict::Vote, Some(number), Some(max)) => Some(AttemptNumber { number: few(number), max: few(max) }),
         _ => None,
     };
     Ok(Reply { queued: queued(op, sixth, seventh), attempt, ..Reply::new(verdict, time_us, fence) })
@@ -86,6 +83,10 @@ fn record(fields: &Value, holder: Option<String>, remaining: Remaining) -> Optio
     })))
 }
 
+fn few(count: u64) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
+}
+
 fn small(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
@@ -104,10 +105,13 @@ fn left(ms: i64) -> Remaining {
 fn done(op: &Op, number: i64) -> Answer {
     let size = number.unsigned_abs();
     Ok(match (op.verb(), number) {
-        (Some(Verb::Acquire { proposal, .. }), 0 | 2..) => Reply::new(Verdict::Vote, size, *proposal),
+        (Some(Verb::Acquire { proposal, job, .. }), 0 | 2..) => {
+            let attempt = job.map(|terms| AttemptNumber { number: 1, max: few(terms.max_attempts.into()) });
+            Reply { attempt, ..Reply::new(Verdict::Vote, size, *proposal) }
+        }
         (Some(Verb::Extend { fence, .. }), ..-1) => Reply::new(Verdict::Ok, size, *fence),
         (Some(Verb::Extend { fence, lock_only: true, .. }), -1) => Reply::new(Verdict::Ok, 0, *fence),
-        (Some(Verb::Release { .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
+        (Some(Verb::Release { .. } | Verb::EndAttempt { ending: Ending::Done { .. }, .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
         _ => return Err(unreadable(op, &Value::Int(number))),
     })
 }

@@ -4,6 +4,7 @@ use redis::RedisError;
 
 use super::*;
 use crate::name::{Keys, Kind};
+use crate::op::job::Terms;
 use crate::server::redis::commands::refusal::failure;
 
 fn keys() -> Arc<Keys> {
@@ -15,19 +16,17 @@ fn release() -> Op {
 }
 
 fn acquire() -> Op {
-    Op::Lock(LockOp {
-        keys: keys(),
-        by: "me".into(),
-        verb: Verb::Acquire {
-            ttl_ms: 10_000,
-            proposal: 7,
-            adopt: None,
-            fair: false,
-            place: None,
-            quorum_config: None,
-            job: None,
-        },
-    })
+    begin(None)
+}
+
+fn begin(job: Option<Terms>) -> Op {
+    let (adopt, place) = (None, None);
+    let verb = Verb::Acquire { ttl_ms: 10_000, proposal: 7, adopt, fair: false, place, quorum_config: None, job };
+    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb })
+}
+
+fn end(ending: Ending) -> Op {
+    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::EndAttempt { ending, fence: 7, leave: None } })
 }
 
 fn extend(lock_only: bool) -> Op {
@@ -70,11 +69,17 @@ fn a_number_says_what_was_done() {
     let Op::Lock(LockOp { keys, verb: Verb::Acquire { .. }, .. }) = acquire() else { unreachable!() };
     let inspect = Op::inspect(keys);
     let time = i64::try_from(TIME).unwrap();
+    let terms = Terms { max_attempts: 3, keep_ms: 60, fire_time: None };
+    let first = Reply { attempt: Some(AttemptNumber { number: 1, max: 3 }), ..Reply::new(Verdict::Vote, TIME, 7) };
     for (op, number, expected) in [
         (acquire(), time, Some(Reply::new(Verdict::Vote, TIME, 7))),
         (acquire(), 0, Some(Reply::new(Verdict::Vote, 0, 7))),
         (acquire(), 1, None),
         (acquire(), -time, None),
+        (begin(Some(terms)), time, Some(first)),
+        (end(Ending::Done { result: "".into(), keep_ms: 60 }), 1, Some(Reply::new(Verdict::Ok, 0, 0))),
+        (end(Ending::Done { result: "".into(), keep_ms: 60 }), time, None),
+        (end(Ending::GivenBack), 1, None),
         (extend(false), -time, Some(Reply::new(Verdict::Ok, TIME, 9))),
         (extend(false), -1, None),
         (extend(false), time, None),

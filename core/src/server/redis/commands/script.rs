@@ -91,12 +91,11 @@ static RELEASE: Script = script!("#!lua flags=allow-oom\n": "exclusive/release.l
 static INSPECT: Script = script!("": "exclusive/inspect.lua" "exclusive/seen.lua" "exclusive/inspected.lua");
 
 static JOB_BEGIN: Script = script!(
-    "#!lua\n": "queue.lua" "job/tell.lua" "job/begin.lua" "exclusive/acquire_marker.lua" "job/over.lua"
+    "#!lua\n": "job/begin_new.lua" "queue.lua" "job/tell.lua" "job/begin.lua" "exclusive/acquire_marker.lua" "job/over.lua"
     "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_vote.lua" "job/begun.lua"
 );
 static JOB_EXTEND: Script = script!("#!lua flags=allow-oom\n": "job/extend.lua" "exclusive/extend.lua");
-static JOB_END: Script =
-    script!("#!lua flags=allow-oom\n": "queue.lua" "job/tell.lua" "job/end.lua" "job/found.lua" "job/ended.lua");
+static JOB_END: Script = script!("#!lua flags=allow-oom\n": "job/end_done.lua" "queue.lua" "job/tell.lua" "job/end.lua" "job/found.lua" "job/ended.lua");
 static JOB_RESET: Script = script!("#!lua flags=allow-oom\n": "queue.lua" "job/reset.lua" "job/found.lua" "job/forgotten.lua");
 static JOB_STATUS: Script = script!("": "job/status.lua" "exclusive/seen.lua" "job/shown.lua");
 
