@@ -20,6 +20,8 @@ export interface Release {
   readonly rivalFence: number | null
   /** The time from the end of validity to the release, by this machine's clock; 0 if the release came first. */
   readonly overrunMs: number
+  /** With `released`: the time for which nobody else gets the lock, because of its `minHoldMs`; else 0. */
+  readonly keptMs: number
 }
 
 /** The grip on a hold in the core. It is garbage together with its `Held`. */

@@ -32,6 +32,16 @@ export interface LockOptions {
    * may be faster than a waiter, but no waiter starves. It is refused on a quorum.
    */
   fair?: boolean | undefined
+  /**
+   * The time for which nobody else gets the lock, counted from the grant, also after an earlier release: that keeps the key for the
+   * rest. Default none; at most 24 h, on a quorum at most `maxTtlMs`. A job has none.
+   */
+  minHoldMs?: number | undefined
+  /**
+   * The time for which the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once.
+   * Default none; at most 24 h, on a quorum with the ttl at most `maxTtlMs`.
+   */
+  graceMs?: number | undefined
 }
 
 /**
@@ -138,6 +148,8 @@ const lockKinds: Record<keyof LockOptions, Kind> = {
   renew: 'boolean',
   maxHoldMs: 'number',
   fair: 'boolean',
+  minHoldMs: 'number',
+  graceMs: 'number',
 }
 
 const jobKinds: Record<keyof JobOptions, Kind> = {

@@ -116,7 +116,7 @@ impl CompletionQueue {
                 }
                 Begun::Over(outcome) => rich.with(Kind::Resolved, id, JobOutcome::from(outcome))?,
             },
-            Item::Settled(id, Ok(Value::Released(release))) if release.outcome == Outcome::Released => {
+            Item::Settled(id, Ok(Value::Released(release))) if release.outcome == Outcome::Released && release.kept.is_zero() => {
                 (Kind::Released, id, ms(release.overrun))
             }
             Item::Settled(id, Ok(Value::Released(release))) => rich.with(Kind::Resolved, id, Release::from(release))?,

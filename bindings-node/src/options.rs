@@ -51,6 +51,8 @@ pub struct LockOptions {
     pub renew: Option<bool>,
     pub max_hold_ms: Option<f64>,
     pub fair: Option<bool>,
+    pub min_hold_ms: Option<f64>,
+    pub grace_ms: Option<f64>,
 }
 
 impl LockOptions {
@@ -61,6 +63,8 @@ impl LockOptions {
         settings.renew = self.renew;
         settings.max_hold = self.max_hold_ms.map(max_hold).transpose()?;
         settings.fair = self.fair;
+        settings.min_hold = self.min_hold_ms.map(|span| milliseconds("minHoldMs", span)).transpose()?;
+        settings.grace = self.grace_ms.map(|span| milliseconds("graceMs", span)).transpose()?;
         Ok(settings)
     }
 }
@@ -88,6 +92,8 @@ pub struct JobOptions {
     pub renew: Option<bool>,
     pub max_hold_ms: Option<f64>,
     pub fair: Option<bool>,
+    pub min_hold_ms: Option<f64>,
+    pub grace_ms: Option<f64>,
 }
 
 impl JobOptions {
@@ -118,8 +124,9 @@ impl JobOptions {
             Some("wait") => job.overlap(Overlap::Wait),
             Some(other) => return Err(Error::invalid("overlap", other, "must be 'skip' or 'wait'".to_owned())),
         };
-        let &Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, .. } = self;
-        Ok(job.settings(LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair }.settings()?))
+        let &Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, .. } = self;
+        let lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms };
+        Ok(job.settings(lock.settings()?))
     }
 }
 
@@ -148,6 +155,8 @@ pub struct ClientOptions {
     pub renew: Option<bool>,
     pub max_hold_ms: Option<f64>,
     pub fair: Option<bool>,
+    pub min_hold_ms: Option<f64>,
+    pub grace_ms: Option<f64>,
 }
 
 impl ClientOptions {
@@ -165,8 +174,9 @@ impl ClientOptions {
         base.prefix = self.prefix.unwrap_or(base.prefix);
         base.app = self.app.or(base.app);
         (base.tls_ca, base.tls_cert, base.tls_key) = (self.tls_ca, self.tls_cert, self.tls_key);
-        let Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, .. } = self;
-        base.lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair }.settings()?.over(&base.lock)?;
+        let Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, .. } = self;
+        let lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms };
+        base.lock = lock.settings()?.over(&base.lock)?;
         Ok(base)
     }
 }

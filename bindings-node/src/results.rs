@@ -41,13 +41,14 @@ pub(crate) struct Release {
     pub rival: Option<String>,
     pub rival_fence: Option<f64>,
     pub overrun_ms: f64,
+    pub kept_ms: f64,
 }
 
 impl From<locktender::Release> for Release {
     fn from(release: locktender::Release) -> Self {
-        let locktender::Release { outcome, rival, rival_fence, overrun, .. } = release;
+        let locktender::Release { outcome, rival, rival_fence, overrun, kept, .. } = release;
         let rival_fence = rival_fence.map(|fence| fence as f64);
-        Self { outcome: outcome.as_str().to_owned(), rival, rival_fence, overrun_ms: ms(overrun) }
+        Self { outcome: outcome.as_str().to_owned(), rival, rival_fence, overrun_ms: ms(overrun), kept_ms: ms(kept) }
     }
 }
 

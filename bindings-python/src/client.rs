@@ -56,7 +56,7 @@ use crate::{context, own, waiting};
 ///     ``max_ttl``, and holds that it lacks are written there again. All clients of the server need it, with the same ``max_ttl``.
 /// ``tls_ca``, ``tls_cert``, ``tls_key``
 ///     PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
-/// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
+/// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``on_lost``
 ///     Defaults for this client's locks, see :meth:`lock`.
 /// ``on_event``
 ///     Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
@@ -173,6 +173,11 @@ impl Client {
     /// ``fair``
     ///     Whether waiters get the lock strictly in their order, in every process, if all of them are fair. Default
     ///     false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
+    /// ``min_hold``
+    ///     How long nobody else gets the lock, counted from the grant, also after an earlier release: that keeps the key for the rest. Default
+    ///     none.
+    /// ``grace``
+    ///     How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once. Default none.
     /// ``on_lost``
     ///     What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"flag"`` leaves it
     ///     alone. A callable leaves it alone, too, and is called with the :exc:`LockLostError`, at once, on a thread of its own: so
@@ -200,7 +205,7 @@ impl Client {
     ///     How long after a failed attempt the next one may begin: twice as long after each further one, up to an hour. Default none.
     /// ``keep``
     ///     For how long a job that is done or dead is remembered: a worker that asks later runs it again. Default 24 h.
-    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
+    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``on_lost``
     ///     As with :meth:`lock`. ``ttl`` is how long a dead worker blocks the next one, ``wait`` how long this worker waits as a backup.
     ///
     ///         outcome = client.job("mail:2026-11-21", max_attempts=5).run(lambda attempt: {"sent": 3})
@@ -232,7 +237,7 @@ impl Client {
     ///     ``"skip"``.
     /// ``max_attempts``, ``retry_delay``
     ///     As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
-    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``on_lost``
+    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``on_lost``
     ///     As with :meth:`lock`.
     ///
     ///         outcome = client.once("nightly").run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00

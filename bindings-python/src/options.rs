@@ -89,12 +89,14 @@ impl LockChoice {
         match option {
             "wait" if !given => self.settings.wait = Some(Wait::Forever),
             "max_hold" if !given => self.settings.max_hold = Some(None),
-            "ttl" | "renew" | "fair" | "on_lost" if !given => (),
+            "ttl" | "renew" | "fair" | "min_hold" | "grace" | "on_lost" if !given => (),
             "ttl" => self.settings.ttl = Some(seconds(option, value)?),
             "wait" => self.settings.wait = Some(Wait::For(seconds(option, value)?)),
             "renew" => self.settings.renew = Some(switch(option, value)?),
             "max_hold" => self.settings.max_hold = Some(Some(seconds(option, value)?)),
             "fair" => self.settings.fair = Some(switch(option, value)?),
+            "min_hold" => self.settings.min_hold = Some(seconds(option, value)?),
+            "grace" => self.settings.grace = Some(seconds(option, value)?),
             "on_lost" => self.on_lost = Some(on_lost(value)?),
             _ => return Ok(false),
         }

@@ -22,19 +22,22 @@ pub(crate) struct Release {
     rival_fence: Option<u64>,
     /// How many seconds after the end of its validity it was given back, by our clock.
     overrun: f64,
+    /// With ``released``: for how many seconds nobody else gets the lock, because of its ``min_hold``.
+    kept: f64,
 }
 
 impl From<locktender::Release> for Release {
     fn from(release: locktender::Release) -> Self {
-        let locktender::Release { outcome, rival, rival_fence, overrun, .. } = release;
-        Self { outcome: outcome.as_str(), rival, rival_fence, overrun: overrun.as_secs_f64() }
+        let locktender::Release { outcome, rival, rival_fence, overrun, kept, .. } = release;
+        let (overrun, kept) = (overrun.as_secs_f64(), kept.as_secs_f64());
+        Self { outcome: outcome.as_str(), rival, rival_fence, overrun, kept }
     }
 }
 
 #[pymethods]
 impl Release {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["outcome", "rival", "rival_fence", "overrun"])
+        shown(slf, &["outcome", "rival", "rival_fence", "overrun", "kept"])
     }
 }
 

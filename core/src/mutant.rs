@@ -273,6 +273,10 @@ mod planted {
         LeaseDecides,
         /// The release of a lost hold takes back its attempt.
         LostAttemptGivenBack,
+        /// The holder believes in the grace, too.
+        GraceBelieved,
+        /// A lock is kept after its release with the value of its owner.
+        KeptForItsOwner,
         /// The work of a fire time begins again when it is asked for again.
         FireTimeBeginsTwice,
         /// A fire time begins after a later one.

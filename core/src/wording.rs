@@ -16,10 +16,12 @@ pub enum Language {
 }
 
 /// The options that are times: in Node their names end in `Ms`.
-const TIMES: [&str; 10] = [
+const TIMES: [&str; 14] = [
     "ttl",
     "wait",
     "max_hold",
+    "min_hold",
+    "grace",
     "connect_timeout",
     "response_timeout",
     "unavailable_after",
@@ -27,6 +29,8 @@ const TIMES: [&str; 10] = [
     "retry_delay",
     "retry_in",
     "keep",
+    "every",
+    "late",
 ];
 
 impl Language {

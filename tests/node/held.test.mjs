@@ -47,7 +47,7 @@ test('without renew it ends with its ttl', async (t) => {
   await until(() => held.signal.aborted, 1_000)
   assert.equal(held.signal.reason.reason, 'expired')
   await until(async () => !(await server.command('EXISTS', t.name)))
-  assert.deepEqual({ ...(await held.release()), overrunMs: 0 }, { outcome: 'expired', rival: null, rivalFence: null, overrunMs: 0 })
+  assert.deepEqual({ ...(await held.release()), overrunMs: 0 }, { outcome: 'expired', rival: null, rivalFence: null, overrunMs: 0, keptMs: 0 })
 })
 
 test('extend makes at least so much remain, and never shortens', async (t) => {
@@ -93,7 +93,7 @@ test('times that are none are refused by extend and extendBy', async (t) => {
 
 test('a second release, and all else afterwards, says that nothing is held', async (t) => {
   const held = await client.lock(t.name).acquire()
-  assert.deepEqual(await held.release(), { outcome: 'released', rival: null, rivalFence: null, overrunMs: 0 })
+  assert.deepEqual(await held.release(), { outcome: 'released', rival: null, rivalFence: null, overrunMs: 0, keptMs: 0 })
   for (const call of [() => held.release(), () => held.extend(), () => held.extendBy(1)]) await assert.rejects(call(), NotHeldError)
   assert.throws(() => held.handOver(), NotHeldError)
 })

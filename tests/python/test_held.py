@@ -63,7 +63,7 @@ def test_max_hold_ends_it(client, name):
 
 def test_a_second_release_is_refused(each_client, name):
     held = each_client.lock(name).acquire()
-    assert repr(held.release()) == "Release(outcome='released', rival=None, rival_fence=None, overrun=0.0)"
+    assert repr(held.release()) == "Release(outcome='released', rival=None, rival_fence=None, overrun=0.0, kept=0.0)"
     with pytest.raises(NotHeldError) as caught:
         held.release()
     assert (caught.value.code, caught.value.lock_name) == ("NOT_HELD", name)

@@ -18,6 +18,8 @@ class _LockOptions(TypedDict, total=False):
     renew: bool | None
     max_hold: _Seconds | None
     fair: bool | None
+    min_hold: _Seconds | None
+    grace: _Seconds | None
     on_lost: _OnLost | None
 
 @type_check_only

@@ -24,6 +24,10 @@ class Release:
     def overrun(self) -> float:
         """How many seconds after the end of its validity it was given back, by our clock."""
 
+    @property
+    def kept(self) -> float:
+        """With ``released``: for how many seconds nobody else gets the lock, because of its ``min_hold``."""
+
 @final
 class Loss:
     """How a lock was lost. The fields are those of :exc:`LockLostError`."""

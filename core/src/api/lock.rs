@@ -105,12 +105,28 @@ impl Lock {
     fn prepared(&self) -> Result<&Prepared, Error> {
         let prepare = || {
             let base = &self.client.options;
-            let options = self.settings.over(&base.lock)?;
+            let mut options = self.settings.over(&base.lock)?;
             let quorum_config = self.client.quorum_config();
             if quorum_config.is_some() && wire_millis(options.ttl) > millis(base.max_ttl) {
                 let why =
                     Text::new("on a quorum a {ttl} is at most the client's {max_ttl}, which is {}", [Part::Time(base.max_ttl)]);
                 return Err(Error::invalid_time("ttl", options.ttl, why));
+            }
+            if self.kind == Kind::Job {
+                if self.settings.min_hold.is_some_and(|min_hold| !min_hold.is_zero()) {
+                    let why = Text::new("a job has none: it is done or not, and {keep} says how long that is remembered", []);
+                    return Err(Error::invalid_time("min_hold", options.min_hold, why));
+                }
+                options.min_hold = Duration::ZERO;
+            }
+            let longest = base.max_ttl;
+            if quorum_config.is_some() && wire_millis(options.ttl.saturating_add(options.grace)) > millis(longest) {
+                let why = "on a quorum a {ttl} and its {grace} are together at most the client's {max_ttl}, which is {}";
+                return Err(Error::invalid_time("grace", options.grace, Text::new(why, [Part::Time(longest)])));
+            }
+            if quorum_config.is_some() && wire_millis(options.min_hold) > millis(longest) {
+                let why = Text::new("on a quorum it is at most the client's {max_ttl}, which is {}", [Part::Time(longest)]);
+                return Err(Error::invalid_time("min_hold", options.min_hold, why));
             }
             if quorum_config.is_some_and(|config| config.servers > 1) && options.fair {
                 let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out";

@@ -11,7 +11,7 @@ use super::{fence, queue};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::holder::{claim, is_claim};
+use crate::op::holder::{claim, is_claim, kept};
 use crate::op::{Adoption, LockOp, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
 
 /// The arguments of an acquire.
@@ -90,7 +90,9 @@ impl Rules for Exclusive {
             }
             Verb::Extend { ttl_ms, fence, .. } => extend(state, keys, by, *ttl_ms, *fence, now_us),
             Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
-            Verb::Release { leave, single_server } => release(state, keys, by, leave.as_deref(), *single_server, now_us),
+            Verb::Release { leave, single_server, kept_ms } => {
+                release(state, keys, (by, leave.as_deref()), *single_server, *kept_ms, now_us)
+            }
             Verb::Leave { single_server } => leave(state, keys, by, *single_server, now_us),
             // Only a job has a record.
             Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
@@ -211,7 +213,14 @@ fn heal(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u6
     Reply::new(Verdict::Ok, now_us, fence)
 }
 
-fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option<&str>, single_server: bool, now_us: u64) -> Reply {
+fn release(
+    state: &mut State,
+    keys: &Keys,
+    (owner, leave): (&str, Option<&str>),
+    single_server: bool,
+    kept_ms: u64,
+    now_us: u64,
+) -> Reply {
     if let Some(entry) = leave {
         queue::leave(state, keys, entry, now_us);
     }
@@ -224,6 +233,12 @@ fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option<&str>, sin
             Some(entry) => pass_on(state, keys, entry, found, single_server),
             None => found.no(),
         };
+    }
+    if kept_ms > 0 {
+        let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
+        state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
+        queue::tell_later(state, keys, kept_ms, now_us);
+        return Reply::new(Verdict::Ok, now_us, 0);
     }
     let nobody_waits = leave.is_none() && fence::shows_no_waiters(state, keys.fence(), now_us);
     state.remove(keys.lock());

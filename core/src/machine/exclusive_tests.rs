@@ -70,8 +70,13 @@ impl Bench {
         self.apply(&Op::Lock(LockOp {
             keys: self.keys.clone(),
             by: owner.into(),
-            verb: Verb::Release { leave: None, single_server: true },
+            verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 },
         }))
+    }
+
+    fn release_and_keep(&mut self, owner: &str, kept_ms: u64) -> Reply {
+        let verb = Verb::Release { leave: None, single_server: true, kept_ms };
+        self.apply(&Op::Lock(LockOp { keys: self.keys.clone(), by: owner.into(), verb }))
     }
 
     fn inspect(&mut self) -> Reply {
@@ -124,6 +129,36 @@ fn a_held_lock_teaches_the_fence_the_holder_and_what_remains() {
     let before = bench.keys_now();
     assert_eq!(bench.acquire("b", T), Reply::new(Verdict::Held { holder: "a".into(), remaining: ms(6_000) }, bench.now_us, T));
     assert_eq!(bench.keys_now(), before);
+}
+
+fn a_lock_that_is_kept_after_its_release_is_nobodys_until_then() {
+    let mut bench = Bench::new();
+    let fence = bench.acquire("a", T).fence;
+    let kept = |left| Verdict::Held { holder: "kept a".into(), remaining: ms(left) };
+    let no = Verdict::No { holder: Some("kept a".into()), remaining: ms(30_000) };
+    assert_eq!(bench.release_and_keep("b", 30_000).verdict, Verdict::No { holder: Some("a".into()), remaining: ms(TTL) });
+    assert_eq!(bench.release_and_keep("a", 30_000), Reply::new(Verdict::Ok, T, 0));
+    // A late renewal of its owner doesn't find it, nor does anybody else.
+    assert_eq!(bench.renew("a", TTL, fence).verdict, no);
+    assert_eq!(bench.release("a").verdict, no);
+    assert_eq!(bench.acquire("b", T).verdict, kept(30_000));
+    assert_eq!(bench.acquire("a", T).verdict, kept(30_000));
+    bench.pass(29_999);
+    assert_eq!(bench.acquire("b", T).verdict, kept(1));
+    bench.pass(2);
+    assert!(bench.acquire("b", bench.now_us).fence > fence);
+}
+
+#[test]
+fn a_kept_lock() {
+    a_lock_that_is_kept_after_its_release_is_nobodys_until_then();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_lock_that_is_kept_for_its_owner_is_noticed() {
+    use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::KeptForItsOwner, a_lock_that_is_kept_after_its_release_is_nobodys_until_then);
 }
 
 #[test]

@@ -95,7 +95,7 @@ impl Bench {
         self.apply(&Op::Lock(LockOp {
             keys: self.keys.clone(),
             by: owner.into(),
-            verb: Verb::Release { leave: None, single_server },
+            verb: Verb::Release { leave: None, single_server, kept_ms: 0 },
         }))
     }
 

@@ -49,6 +49,8 @@ impl Mutant {
         Self::OlderAttemptEnds,
         Self::LeaseDecides,
         Self::LostAttemptGivenBack,
+        Self::GraceBelieved,
+        Self::KeptForItsOwner,
         Self::FireTimeBeginsTwice,
         Self::EarlierFireTimeBegins,
         Self::LateFireTimeBegins,

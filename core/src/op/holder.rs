@@ -6,6 +6,12 @@ const CLAIM: &str = "claim ";
 /// The beginning of a value that keeps the lock for a while after its release.
 pub(crate) const KEPT: &str = "kept ";
 
+/// The value of the lock's key while the lock is kept after the release by `owner`: none that a late request of the owner finds.
+#[must_use]
+pub fn kept(owner: &str) -> String {
+    format!("{KEPT}{owner}")
+}
+
 /// The value of the lock's key while the lock is kept for the waiter `entry`.
 #[must_use]
 pub fn claim(entry: &str) -> String {

@@ -103,6 +103,8 @@ pub enum Verb {
         leave: Option<Arc<str>>,
         /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
         single_server: bool,
+        /// For how long the lock is kept from everybody, instead of being free; milliseconds.
+        kept_ms: u64,
     },
     /// Take a waiter out of the queue. If it was told of a release, the next one is told instead.
     Leave {
@@ -195,7 +197,7 @@ impl Op {
             _ => return None,
         };
         let verb = match keys.kind() {
-            Kind::Exclusive => Verb::Release { leave, single_server },
+            Kind::Exclusive => Verb::Release { leave, single_server, kept_ms: 0 },
             Kind::Job => Verb::EndAttempt { ending: Ending::GivenBack, fence: 0, leave },
         };
         Some(Self::Lock(LockOp { keys: Arc::clone(keys), by: Arc::clone(by), verb }))

@@ -46,6 +46,7 @@ impl From<Duration> for Wait {
 /// let defaults = LockOptions::default();
 /// assert_eq!((defaults.ttl.as_secs(), defaults.wait, defaults.renew), (10, Wait::Forever, true));
 /// assert_eq!((defaults.max_hold, defaults.fair), (None, false));
+/// assert!(defaults.min_hold.is_zero() && defaults.grace.is_zero());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -63,11 +64,25 @@ pub struct LockOptions {
     /// Default false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum, whose servers can't agree on
     /// who is first.
     pub fair: bool,
+    /// How long the lock is kept from everybody else, counted from the grant, also after an earlier release. Default none; at most
+    /// 24 h, on a quorum at most [`max_ttl`](ClientOptions::max_ttl).
+    pub min_hold: Duration,
+    /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. Default none; at most 24 h, on a quorum
+    /// with the ttl at most [`max_ttl`](ClientOptions::max_ttl).
+    pub grace: Duration,
 }
 
 impl Default for LockOptions {
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(10), wait: Wait::Forever, renew: true, max_hold: None, fair: false }
+        Self {
+            ttl: Duration::from_secs(10),
+            wait: Wait::Forever,
+            renew: true,
+            max_hold: None,
+            fair: false,
+            min_hold: Duration::ZERO,
+            grace: Duration::ZERO,
+        }
     }
 }
 
@@ -85,6 +100,10 @@ pub struct LockOverrides {
     pub max_hold: Option<Option<Duration>>,
     /// See [`LockOptions::fair`].
     pub fair: Option<bool>,
+    /// See [`LockOptions::min_hold`].
+    pub min_hold: Option<Duration>,
+    /// See [`LockOptions::grace`].
+    pub grace: Option<Duration>,
 }
 
 impl LockOverrides {
@@ -96,6 +115,8 @@ impl LockOverrides {
             renew: self.renew.or(others.renew),
             max_hold: self.max_hold.or(others.max_hold),
             fair: self.fair.or(others.fair),
+            min_hold: self.min_hold.or(others.min_hold),
+            grace: self.grace.or(others.grace),
         }
     }
 
@@ -111,6 +132,8 @@ impl LockOverrides {
             renew: self.renew.unwrap_or(base.renew),
             max_hold: self.max_hold.unwrap_or(base.max_hold),
             fair: self.fair.unwrap_or(base.fair),
+            min_hold: self.min_hold.unwrap_or(base.min_hold),
+            grace: self.grace.unwrap_or(base.grace),
         };
         merged.check()?;
         Ok(merged)
@@ -120,6 +143,8 @@ impl LockOverrides {
 impl LockOptions {
     fn check(&self) -> Result<(), Error> {
         check_span("ttl", self.ttl)?;
+        check_span("min_hold", self.min_hold)?;
+        check_span("grace", self.grace)?;
         if let Wait::For(span) = self.wait {
             check_span("wait", span)?;
         }

@@ -23,6 +23,7 @@ const MAX_SPAN: Duration = Duration::from_secs(366 * 24 * 3600);
 fn bounds(option: &str) -> (Duration, Duration) {
     match plain(option).as_str() {
         "ttl" | "maxttl" => (MIN_TTL, MAX_TTL),
+        "minhold" | "grace" => (Duration::ZERO, MAX_TTL),
         "maxhold" => (MIN_TTL, MAX_SPAN),
         "keep" | "every" | "late" => (MIN_KEEP, MAX_SPAN),
         "retrydelay" | "retryin" => (Duration::ZERO, Duration::from_secs(3600)),

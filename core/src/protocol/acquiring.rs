@@ -182,7 +182,7 @@ impl Acquiring {
             let place = self.waiting.place(server);
             stays |= place.as_ref().is_some_and(|place| place.stays);
             let verb = Verb::Acquire {
-                ttl_ms: wire_millis(ttl),
+                ttl_ms: wire_millis(recipe.key_ttl()),
                 proposal: now.proposal(servers).max(self.last_fence + 1),
                 adopt: recipe.adopt.clone(),
                 fair: recipe.options.fair,

@@ -17,7 +17,9 @@ pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<D
         Amount::Own => recipe.options.ttl,
         Amount::To(span) => {
             check_span("ttl", span)?;
-            if let Some(quorum_config) = recipe.quorum_config.filter(|config| wire_millis(span) > config.max_ttl_ms) {
+            if let Some(quorum_config) =
+                recipe.quorum_config.filter(|config| wire_millis(recipe.key_span(span)) > config.max_ttl_ms)
+            {
                 let bound = Part::Time(Duration::from_millis(quorum_config.max_ttl_ms));
                 let why = Text::new("on a quorum no more than the client's {max_ttl} may remain, which is {}", [bound]);
                 return Err(Error::invalid_time("ttl", span, why));
@@ -26,7 +28,9 @@ pub(super) fn reach(recipe: &Recipe, amount: Amount, left: Duration) -> Result<D
         }
         Amount::By(more) => {
             let span = validity::asking_for(left.saturating_add(more));
-            let longest = recipe.quorum_config.map_or(MAX_TTL, |config| Duration::from_millis(config.max_ttl_ms));
+            let longest = recipe
+                .quorum_config
+                .map_or(MAX_TTL, |config| Duration::from_millis(config.max_ttl_ms).saturating_sub(recipe.options.grace));
             if span > longest {
                 let text = match recipe.quorum_config {
                     Some(_) => {

@@ -41,7 +41,10 @@ impl Hold {
         if overtakes && !mutant!(HealOvertakes) {
             return;
         }
-        let op = recipe.op(Arc::clone(&self.round.owner), Verb::Heal { ttl_ms: wire_millis(confirmed.span), fence: self.fence });
+        let op = recipe.op(
+            Arc::clone(&self.round.owner),
+            Verb::Heal { ttl_ms: wire_millis(recipe.key_span(confirmed.span)), fence: self.fence },
+        );
         self.unsure_until[server] = if mutant!(HealForgotten) { Tick::default() } else { Tick::NEVER };
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
         out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
@@ -64,9 +67,13 @@ impl Hold {
         }
         let Some(missed) = self.extensions.end_current() else { return };
         let left = self.validity_end.since(now);
-        let op = recipe.op(Arc::clone(&self.round.owner), Verb::Heal { ttl_ms: wire_millis(missed.span), fence: self.fence });
+        let op = recipe.op(
+            Arc::clone(&self.round.owner),
+            Verb::Heal { ttl_ms: wire_millis(recipe.key_span(missed.span)), fence: self.fence },
+        );
         self.unsure_until[0] = Tick::NEVER;
-        self.kept_until = self.kept_until.max(now.after(missed.span)).max(self.validity_end.after(missed.span));
+        let key_span = recipe.key_span(missed.span);
+        self.kept_until = self.kept_until.max(now.after(key_span)).max(self.validity_end.after(key_span));
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
         out.push(Command::Send { server: 0, tag, request: Request::new(op, self.validity_end) });
         // Without an answer an extension shows whether the key was written.

@@ -61,7 +61,7 @@ pub(super) struct Hold {
 
 impl Hold {
     pub(super) fn begin(recipe: &Recipe, round: Round, fence: u64, now: Tick, out: &mut Vec<Command>) -> Self {
-        let ttl = recipe.options.ttl;
+        let ttl = if mutant!(GraceBelieved) { recipe.key_ttl() } else { recipe.options.ttl };
         let max_hold = recipe.options.max_hold.filter(|_| !mutant!(MaxHoldIgnored));
         let hold_end = max_hold.map_or(Tick::NEVER, |span| now.after(span));
         let validity_end = validity::end(if mutant!(GrantValidFromReply) { now } else { round.sent }, ttl);
@@ -76,7 +76,7 @@ impl Hold {
         let unsure = |server: usize| if round.is_unsure(server) { now.after(STRAGGLER) } else { Tick::default() };
         let mut hold = Self {
             fence,
-            kept_until: now.after(ttl),
+            kept_until: now.after(recipe.key_ttl()),
             unsure_until: (0..recipe.servers.len()).map(unsure).collect(),
             fence_end: FenceEnd::of_grant(round.sent),
             timeouts: 0,
@@ -257,13 +257,16 @@ impl Hold {
         // Three tries of equal length fit into the remaining time: ever shorter tries would never see a slow answer.
         let share = self.validity_end.since(now) / 3u32.saturating_sub(self.timeouts).max(1);
         let timeout = share.max(least_pause(recipe)).min(recipe.response_timeout);
-        self.kept_until = self.kept_until.max(now.after(span)).max(self.validity_end.after(span));
+        let key_span = recipe.key_span(span);
+        self.kept_until = self.kept_until.max(now.after(key_span)).max(self.validity_end.after(key_span));
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         // On a single server nobody else gets a fence while the lock is ours. So the fence only has to live long enough.
-        let lock_only = recipe.servers.len() == 1 && self.fence_end.is_behind(now.after(span));
+        let lock_only = recipe.servers.len() == 1 && self.fence_end.is_behind(now.after(key_span));
         let timed = !self.round.readings[0].is_some_and(|reading| reading.is_fresh(now));
-        let op = recipe
-            .op(Arc::clone(&self.round.owner), Verb::Extend { ttl_ms: wire_millis(span), fence: self.fence, lock_only, timed });
+        let op = recipe.op(
+            Arc::clone(&self.round.owner),
+            Verb::Extend { ttl_ms: wire_millis(key_span), fence: self.fence, lock_only, timed },
+        );
         let request = Request::new(op, self.validity_end);
         out.extend((0..recipe.servers.len()).map(|server| Command::Send { server, tag, request: request.clone() }));
         let extension = Extension::new(*rounds, now, span, now.after(timeout), recipe.quorum());

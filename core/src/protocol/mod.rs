@@ -20,6 +20,8 @@ mod hold;
 mod inspection;
 mod job_status;
 mod jump;
+#[cfg(test)]
+mod key_span_tests;
 mod outage;
 #[cfg(test)]
 mod place_tests;
@@ -56,7 +58,7 @@ use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::job::{AttemptNumber, Ending, JobEnd, Terms};
 use crate::op::{Adoption, Answer, LockOp, Op, QuorumConfig, Verb};
-use crate::options::{LockOptions, Wait};
+use crate::options::{LockOptions, Wait, wire_millis};
 use crate::owner::Signature;
 use crate::server::Request;
 use crate::wait::{Hint, LeaveReason, Role};
@@ -136,6 +138,16 @@ impl Recipe {
         self.keys.name()
     }
 
+    /// The time to live of the key behind a grant: longer than the holder believes in.
+    pub(crate) fn key_ttl(&self) -> Duration {
+        self.key_span(self.options.ttl).max(self.options.min_hold)
+    }
+
+    /// What shall remain of the key, if `span` shall remain of the hold.
+    pub(crate) fn key_span(&self, span: Duration) -> Duration {
+        span.saturating_add(self.options.grace)
+    }
+
     /// The name of the local queue: waiters for a job and waiters for its lock alone don't try for each other.
     pub(crate) fn line(&self) -> Cow<'_, str> {
         match self.job {
@@ -163,9 +175,10 @@ pub struct Tag {
     pub sent: Tick,
 }
 
-/// The operation that deletes `owner`'s key, and takes the waiter `leaves` out of the queue.
-fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>) -> Op {
-    recipe.op(owner, Verb::Release { leave: leaves, single_server: recipe.servers.len() == 1 })
+/// The operation that deletes `owner`'s key, and takes the waiter `leaves` out of the queue. The lock is kept for `kept` more.
+fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>, kept: Duration) -> Op {
+    let (single_server, kept_ms) = (recipe.servers.len() == 1, wire_millis(kept));
+    recipe.op(owner, Verb::Release { leave: leaves, single_server, kept_ms })
 }
 
 /// The command that takes a waiter out of a server's queue. Its answer doesn't matter: without it, the client soon counts as dead

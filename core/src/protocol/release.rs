@@ -42,12 +42,14 @@ pub struct Release {
     pub rival_fence: Option<u64>,
     /// The time from the end of validity to the first request of the release, by this machine's clock.
     pub overrun: Duration,
+    /// With [`Outcome::Released`]: for how long nobody else gets the lock, because of its [`min_hold`](crate::Lock::min_hold).
+    pub kept: Duration,
 }
 
 impl Release {
     /// The release of a lock that was ours.
-    pub(super) const fn ours(overrun: Duration) -> Self {
-        Self { outcome: Outcome::Released, rival: None, rival_fence: None, overrun }
+    pub(super) const fn ours(overrun: Duration, kept: Duration) -> Self {
+        Self { outcome: Outcome::Released, rival: None, rival_fence: None, overrun, kept }
     }
 
     /// The release after a loss. A rival that the loss showed stays true, even if no server shows it any more.

@@ -51,7 +51,8 @@ impl Releasing {
         let not_held = || Error::not_held(recipe.name(), "it is being released");
         out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
         let ends = self.ending.clone().map(|ending| (ending, hold.fence));
-        let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None, ends };
+        let keeps_until = hold.granted.after(recipe.options.min_hold);
+        let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None, ends, keeps_until };
         let until = Some(hold.validity_end);
         let mut removal = Removal::begin(recipe, value, now, until, hold.kept_until(), |server| hold.concern(server, now), out);
         removal.await_writes(recipe, |server| hold.is_writing(server), now);
@@ -157,7 +158,7 @@ impl Released {
 
 /// The outcome for the end of a body whose lock was released before.
 pub(super) fn nothing_to_do() -> Release {
-    Release::ours(Duration::ZERO)
+    Release::ours(Duration::ZERO, Duration::ZERO)
 }
 
 #[cfg(test)]

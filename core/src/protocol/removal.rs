@@ -52,6 +52,8 @@ pub(super) struct Value {
     pub(super) leaves: Option<Arc<str>>,
     /// How the attempt ends that has this value, and its fence, of a job.
     pub(super) ends: Option<(Ending, u64)>,
+    /// Until when nobody else may get the lock.
+    pub(super) keeps_until: Tick,
 }
 
 /// One value being deleted on N servers, until all answered or `deadline`.
@@ -61,6 +63,9 @@ pub(super) struct Removal {
     owner: Arc<str>,
     pub(super) leaves: Option<Arc<str>>,
     ends: Option<(Ending, u64)>,
+    keeps_until: Tick,
+    /// For how long the first request keeps the lock.
+    kept: Duration,
     quorum: Quorum,
     /// Whether this is the undo of a round, not the release of a hold.
     undoes: bool,
@@ -96,6 +101,8 @@ impl Removal {
             owner: value.owner,
             leaves: value.leaves,
             ends: value.ends,
+            keeps_until: value.keeps_until,
+            kept: value.keeps_until.since(now),
             quorum: recipe.quorum(),
             undoes: validity_end.is_none(),
             within_validity: validity_end.is_none_or(|end| now < end),
@@ -123,7 +130,7 @@ impl Removal {
 
     /// Moves the deadline: a key that was written until now expires after its ttl.
     fn prolong(&mut self, recipe: &Recipe, now: Tick) {
-        self.deadline = self.deadline.max(now.after(recipe.options.ttl));
+        self.deadline = self.deadline.max(now.after(recipe.key_ttl()));
         if self.ends.is_some() {
             // The end of an attempt is noted also when the key has expired. Its caller hears before that there was no answer.
             self.deadline = self.deadline.max(now.after(recipe.unavailable_after + recipe.response_timeout));
@@ -152,7 +159,7 @@ impl Removal {
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
         self.servers[server] = Progress::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
-        let op = self.request(recipe);
+        let op = self.request(recipe, now);
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         // A request without a connection fails by then with the reason, before its caller gives up or another request takes
         // another way.
@@ -160,11 +167,11 @@ impl Removal {
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(heard_by)) });
     }
 
-    fn request(&self, recipe: &Recipe) -> Op {
+    fn request(&self, recipe: &Recipe, now: Tick) -> Op {
         let (owner, leave) = (Arc::clone(&self.owner), self.leaves.clone());
         match &self.ends {
             Some((ending, fence)) => recipe.op(owner, Verb::EndAttempt { ending: ending.clone(), fence: *fence, leave }),
-            None => release(recipe, owner, leave),
+            None => release(recipe, owner, leave, self.keeps_until.since(now)),
         }
     }
 
@@ -315,7 +322,7 @@ impl Removal {
         let count = |is: fn(&Progress) -> bool| self.servers.iter().filter(|progress| is(progress)).count();
         let deleted = count(|progress| matches!(progress, Progress::Deleted));
         if deleted >= self.quorum.needed() {
-            return Some(Release::ours(self.overrun));
+            return Some(Release::ours(self.overrun, self.kept));
         }
         let against = count(|progress| matches!(progress, Progress::Gone | Progress::Taken(_) | Progress::Unneeded));
         if !self.quorum.blocked_by(against) {
@@ -330,7 +337,7 @@ impl Removal {
         }
         let taken = count(|progress| matches!(progress, Progress::Taken(_))) > 0 || proves(later);
         let outcome = if taken { Outcome::Taken } else { Outcome::Expired };
-        Some(Release { outcome, rival, rival_fence: None, overrun: self.overrun })
+        Some(Release { outcome, rival, rival_fence: None, overrun: self.overrun, kept: Duration::ZERO })
     }
 
     /// The errors of the servers that have not answered.

@@ -186,7 +186,7 @@ impl Round {
 
     /// A request to take our value off a server whose vote is above the fence.
     pub(super) fn release(&self, recipe: &Recipe, server: usize, now: Tick) -> Command {
-        let op = release(recipe, Arc::clone(&self.owner), None);
+        let op = release(recipe, Arc::clone(&self.owner), None, Duration::ZERO);
         let tag = Tag { round: self.number, step: Step::Release, sent: now };
         Command::Send { server, tag, request: Request::new(op, now.after(recipe.options.ttl)) }
     }
@@ -216,7 +216,13 @@ impl Round {
             _ => Concern::None,
         };
         let ends = recipe.job.map(|_| (Ending::GivenBack, 0));
-        let value = Value { round: self.number, owner: Arc::clone(&self.owner), leaves: leaves.clone(), ends };
+        let value = Value {
+            round: self.number,
+            owner: Arc::clone(&self.owner),
+            leaves: leaves.clone(),
+            ends,
+            keeps_until: Tick::default(),
+        };
         let mut removal = Removal::begin(recipe, value, now, None, now, concern, out);
         removal.await_writes(recipe, |server| self.ballot.is_pending(server), now);
         removals.push(removal);

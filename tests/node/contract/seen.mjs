@@ -43,8 +43,8 @@ export function show(info) {
   return { free: false, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters, queue }
 }
 
-export function ended({ outcome, rival, rivalFence, overrunMs }) {
-  return { outcome, rival, rival_fence: rivalFence, overrun_ms: overrunMs }
+export function ended({ outcome, rival, rivalFence, overrunMs, keptMs }) {
+  return { outcome, rival, rival_fence: rivalFence, overrun_ms: overrunMs, kept_ms: keptMs }
 }
 
 export function describe(error) {

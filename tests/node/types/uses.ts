@@ -42,9 +42,9 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   await held.extend()
   await held.extend(maybe)
   await held.extendBy(500)
-  const { outcome, rival, rivalFence, overrunMs }: Release = await held.release()
+  const { outcome, rival, rivalFence, overrunMs, keptMs }: Release = await held.release()
   same<typeof outcome, 'released' | 'expired' | 'taken'>(true)
-  same<[typeof rival, typeof rivalFence, typeof overrunMs], [string | null, number | null, number]>(true)
+  same<[typeof rival, typeof rivalFence, typeof overrunMs, typeof keptMs], [string | null, number | null, number, number]>(true)
   const adopted: Held = await client.adopt(held.handOver(), { ttlMs: 1_000, orAcquire: true, signal })
   adopted.isValid() && adopted.remainingMs().toFixed()
 

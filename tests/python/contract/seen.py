@@ -55,7 +55,7 @@ def status(status: Any, start: datetime) -> dict[str, Any]:
 
 
 def ended(release: Any) -> dict[str, Any]:
-    return {"outcome": release.outcome, "rival": release.rival, "rival_fence": release.rival_fence, "overrun_ms": release.overrun * 1e3}
+    return {"outcome": release.outcome, "rival": release.rival, "rival_fence": release.rival_fence, "overrun_ms": release.overrun * 1e3, "kept_ms": release.kept * 1e3}
 
 
 def describe(error: LockError) -> dict[str, Any]:

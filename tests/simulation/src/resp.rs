@@ -55,7 +55,11 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
                 verb: Verb::Extend { ttl_ms, fence, lock_only: true, timed: true },
             }),
             Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::clone(&owner), verb: Verb::Heal { ttl_ms, fence } }),
-            Op::Lock(LockOp { keys: Arc::clone(&keys), by: owner, verb: Verb::Release { leave: None, single_server: true } }),
+            Op::Lock(LockOp {
+                keys: Arc::clone(&keys),
+                by: owner,
+                verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 },
+            }),
             Op::inspect(keys),
             Op::Greet { quorum_config },
             Op::Trust { quorum_config: QuorumConfig { servers: 1, max_ttl_ms: 1 } },
@@ -134,7 +138,11 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
         }
         "release" => {
             let leave = Some(text(1)).filter(|leave| !leave.is_empty()).map(Arc::from);
-            Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Release { leave, single_server: text(2) != "1" } })
+            Op::Lock(LockOp {
+                keys: keys()?,
+                by: owner(),
+                verb: Verb::Release { leave, single_server: text(2) != "1", kept_ms: 0 },
+            })
         }
         "inspect" => Op::inspect(keys()?),
         "greet" => Op::Greet { quorum_config: quorum_config(0) },

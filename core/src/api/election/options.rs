@@ -43,6 +43,12 @@ impl Election {
         self.with_lock(|lock| lock.fair(fair))
     }
 
+    /// How long the key outlives a term that was lost: [`Lock::grace`](crate::Lock::grace).
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        self.with_lock(|lock| lock.grace(grace))
+    }
+
     /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
     #[must_use]
     pub fn caller(self, task: u64) -> Self {

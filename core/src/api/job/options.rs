@@ -81,6 +81,12 @@ impl Job {
         self.with_lock(|lock| lock.fair(fair))
     }
 
+    /// How long the lease's key outlives a lease that was lost: [`Lock::grace`](crate::Lock::grace).
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        self.with_lock(|lock| lock.grace(grace))
+    }
+
     /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
     #[must_use]
     pub fn caller(self, task: u64) -> Self {

@@ -95,6 +95,46 @@ impl Lock {
         self.set(|settings| settings.fair = Some(fair))
     }
 
+    /// How long nobody else gets the lock, counted from the grant, whatever becomes of the hold.
+    ///
+    /// A release before that keeps the key, with a value of its own, for the rest; [`Release::kept`](crate::Release::kept) says so. So
+    /// a short job that clocks start at slightly different times runs once. Default none; at most 24 h, on a quorum at most the
+    /// client's [`max_ttl`](crate::ClientBuilder::max_ttl). A job has none.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-min-hold")?;
+    /// let nightly = client.lock("nightly").min_hold(Duration::from_secs(30));
+    /// let release = nightly.acquire_blocking()?.release().wait()?;
+    /// assert!(release.kept > Duration::from_secs(20));
+    /// assert!(nightly.try_acquire_blocking()?.is_none());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn min_hold(self, min_hold: Duration) -> Self {
+        self.set(|settings| settings.min_hold = Some(min_hold))
+    }
+
+    /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once.
+    ///
+    /// It gives work that was notified of the loss, or hangs, a time to end. It is no guarantee, and for resources that can't compare
+    /// [fences](crate::Held::fence). A worker that dies blocks others for the ttl and the grace. Default none; at most 24 h, on a quorum
+    /// with the ttl at most the client's [`max_ttl`](crate::ClientBuilder::max_ttl).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-grace")?;
+    /// let lock = client.lock("nightly").ttl(Duration::from_millis(50)).renew(false).grace(Duration::from_secs(30));
+    /// let held = lock.acquire_blocking()?;
+    /// assert!(held.ended_blocking()?.is_some());
+    /// assert!(lock.try_acquire_blocking()?.is_none());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        self.set(|settings| settings.grace = Some(grace))
+    }
+
     /// Several options at once; an option that is `None` keeps its value.
     #[doc(hidden)]
     #[must_use]

@@ -1,10 +1,11 @@
 -- Deletes our lock, and tells the next waiter. The fence stays.
 --
 -- KEYS     lock, fence, queue, marker
--- ARGV     owner, the waiter that leaves the queue, whether it is a server of a quorum (1): a single one says who is next;
+-- ARGV     owner, the waiter that leaves the queue, whether it is a server of a quorum (1): a single one says who is next,
+--          how long the lock is kept from everybody (ms), instead of being free;
 --          what there is none of is '', or left out at the end
 -- returns  1                                                   deleted, and nobody waits
---          {'ok', time (µs), 0, nil, -2}                       deleted
+--          {'ok', time (µs), 0, nil, -2}                       deleted, or kept: the lock then has a value of its own
 --          {'no', time, fence, holder or nil, remaining (ms)}  the lock is not ours; the holder's first 1,024 bytes
 --          {'conflict', time, fence, what was found, -2}       the lock key is no string
 --          and after the first two, if the next waiter could not be told: the error
@@ -15,7 +16,7 @@
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 
 -- The short way: without the mark behind the fence, a 'q', nobody waits.
-if found[1] == ARGV[1] and (ARGV[2] or '') == '' and found[2] and string.byte(found[2], -1) ~= 113 then
+if found[1] == ARGV[1] and (ARGV[2] or '') == '' and not ARGV[4] and found[2] and string.byte(found[2], -1) ~= 113 then
   redis.call('DEL', KEYS[1])
   return 1
 end

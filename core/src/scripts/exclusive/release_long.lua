@@ -20,9 +20,14 @@ if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'conflict', now, fence or 0, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
 local freed = owned or leaves ~= '' and holder == 'claim ' .. leaves
+local kept = owned and ARGV[4]
 if freed then
   redis.call('DEL', KEYS[1])
   holder = false
+end
+if kept then
+  -- Behind DEL it isn't refused for lack of memory.
+  redis.call('SET', KEYS[1], 'kept ' .. ARGV[1], 'PX', kept)
 end
 
 local reply
@@ -32,7 +37,12 @@ else
   reply = { 'no', now, fence or 0, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
 end
 if (freed or leaves ~= '' and not holder) and redis.call('EXISTS', KEYS[3]) == 1 then
-  local _, _, _, wake = queue()
-  reply[6] = wake(now, ARGV[3] ~= '1', false)
+  local first, _, _, wake, tell = queue()
+  if kept then
+    local head, client = first(now)
+    reply[6] = head and tell(head, client, 'next', kept) or nil
+  else
+    reply[6] = wake(now, ARGV[3] ~= '1', false)
+  end
 end
 return reply

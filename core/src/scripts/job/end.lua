@@ -5,12 +5,12 @@
 --          done: how long the record is kept (ms); failed: when the next attempt may begin (ms),
 --          done: the result; failed: the error, the waiter that leaves the queue;
 --          what there is none of is '', or left out at the end
--- returns  1                                                   done, and nobody waits
---          {'ok', time (µs), 0, nil, -2}                       noted; back: the lock was ours
+-- returns  {'ok', time (µs), 0, nil, -2}                       noted; back: the lock was ours;
+--                                                              done, if nobody waits: the time is 0
 --          {'no', time, fence, holder or nil, remaining (ms)}  a later attempt has begun, or the job is over; who holds the lock,
 --                                                              or began that attempt
 --          {'conflict', time, fence, what was found, -2}       a key holds what it shouldn't
---          and after the second and the third, if the next waiter could not be told: the error
+--          and after the first two, if the next waiter could not be told: the error
 -- always   only the attempt of this owner and this fence is ended, whether or not its lease has ended;
 --          only our own lock is deleted, or what is kept for the waiter that leaves
 

@@ -10,7 +10,7 @@ if ARGV[2] == 'done' and not ARGV[6] then
       redis.call('DEL', KEYS[1])
       redis.call('HSET', KEYS[5], 'state', 'done', 'result', ARGV[5] or '')
       redis.call('PEXPIRE', KEYS[5], ARGV[4])
-      return 1
+      return { 'ok', 0, 0, false, -2 }
     end
   end
 end

@@ -39,7 +39,7 @@ fn extend(owner: &str) -> Op {
 }
 
 fn release(owner: &str) -> Op {
-    Op::Lock(LockOp { keys: keys(), by: owner.into(), verb: Verb::Release { leave: None, single_server: true } })
+    Op::Lock(LockOp { keys: keys(), by: owner.into(), verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 } })
 }
 
 fn submit(server: &ScriptedServer, op: Op) -> Receiver<Answer> {

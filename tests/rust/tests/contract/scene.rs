@@ -453,6 +453,6 @@ fn wait_for_events(kinds: &Kinds, wanted: &[Value]) -> Value {
 fn released(release: &Release) -> Value {
     json!({
         "outcome": release.outcome.as_str(), "rival": release.rival, "rival_fence": release.rival_fence,
-        "overrun_ms": ms(release.overrun),
+        "overrun_ms": ms(release.overrun), "kept_ms": ms(release.kept),
     })
 }

@@ -29,6 +29,8 @@ pub fn lock_settings(wanted: &Value) -> Result<LockOverrides, Error> {
         if wanted["wait_ms"] == "forever" { Some(Wait::Forever) } else { duration(wanted, "wait_ms")?.map(Wait::For) };
     settings.renew = wanted["renew"].as_bool();
     settings.max_hold = duration(wanted, "max_hold_ms")?.map(Some);
+    settings.min_hold = duration(wanted, "min_hold_ms")?;
+    settings.grace = duration(wanted, "grace_ms")?;
     settings.fair = wanted["fair"].as_bool();
     Ok(settings)
 }

@@ -57,14 +57,14 @@ impl Steps {
             Step::Op(Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
                 by: Arc::clone(&owner),
-                verb: Verb::Release { leave: None, single_server: true },
+                verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 },
             })),
             // The first waiter of the queue is told, in full if nobody cuts it.
             Step::Put(keys.lock().to_owned(), owner.to_string(), None),
             Step::Op(Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
                 by: Arc::clone(&owner),
-                verb: Verb::Release { leave: None, single_server: false },
+                verb: Verb::Release { leave: None, single_server: false, kept_ms: 0 },
             })),
             acquire(None, &place),
         ];
@@ -93,7 +93,7 @@ impl Steps {
             Step::Op(Op::Lock(LockOp {
                 keys: keys.clone(),
                 by: owner.clone(),
-                verb: Verb::Release { leave: None, single_server: true },
+                verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 },
             }))
         };
         let acquire = |waiter: &str| {

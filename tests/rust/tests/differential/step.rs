@@ -94,7 +94,7 @@ impl Steps {
     /// An operation on a job, or on the lock of one.
     fn job_op(&mut self, now_us: u64, fences: &[u64]) -> Op {
         // Often the one before: attempts follow each other.
-        if self.rng.bool() {
+        if self.rng.u8(..4) == 0 {
             self.job = self.rng.usize(..self.jobs.len());
         }
         let keys = self.jobs[self.job].clone();
@@ -122,7 +122,7 @@ impl Steps {
                 Verb::EndAttempt { ending, fence, leave }
             }
             75..80 => Verb::Extend { ttl_ms, fence, lock_only: self.rng.bool(), timed: true },
-            80..85 => Verb::Release { leave, single_server: true },
+            80..85 => Verb::Release { leave, single_server: true, kept_ms: self.pick(&[0, 0, 30_000]) },
             85..92 => Verb::Reset,
             _ => Verb::JobStatus,
         };
@@ -130,12 +130,12 @@ impl Steps {
         Op::Lock(LockOp { keys, by, verb })
     }
 
-    /// A fire time, of a third of the jobs: in the past or the future, and some of them often.
+    /// A fire time, of a quarter of the jobs: in the past or the future, and some of them often.
     fn fire_time(&mut self, now_us: u64) -> Option<FireTime> {
         let minutes: i64 = self.pick(&[-90, -10, -1, 0, 0, 0, 0, 1, 9]);
         let at_ms = (now_us / 1_000).saturating_add_signed(minutes * 60_000) / 60_000 * 60_000;
         let fire_time = FireTime { at_ms, late_ms: self.pick(&[60_000, 3_600_000]), waits: self.rng.bool() };
-        (self.rng.u8(..3) == 0).then_some(fire_time)
+        (self.rng.u8(..4) == 0).then_some(fire_time)
     }
 
     fn op(&mut self, now_us: u64, fences: &[u64]) -> Op {
@@ -176,7 +176,11 @@ impl Steps {
             62..74 => Op::Lock(LockOp { keys, by: owner, verb: Verb::Heal { ttl_ms, fence } }),
             74..86 => {
                 let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
-                Op::Lock(LockOp { keys, by: owner, verb: Verb::Release { leave, single_server: self.rng.bool() } })
+                Op::Lock(LockOp {
+                    keys,
+                    by: owner,
+                    verb: Verb::Release { leave, single_server: self.rng.bool(), kept_ms: self.pick(&[0, 0, 30_000]) },
+                })
             }
             86..88 => {
                 Op::Lock(LockOp { keys, by: self.pick(&WAITERS).into(), verb: Verb::Leave { single_server: self.rng.bool() } })

@@ -259,5 +259,5 @@ pub fn extend(name: &str, owner: &str, fence: u64) -> Op {
 }
 
 pub fn release(name: &str, owner: &str) -> Op {
-    Op::Lock(LockOp { keys: keys(name), by: owner.into(), verb: Verb::Release { leave: None, single_server: true } })
+    Op::Lock(LockOp { keys: keys(name), by: owner.into(), verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 } })
 }

@@ -4,7 +4,7 @@ use redis::RedisError;
 
 use super::*;
 use crate::name::{Keys, Kind};
-use crate::op::job::Terms;
+use crate::op::job::{Ending, Terms};
 use crate::server::redis::commands::refusal::failure;
 
 fn keys() -> Arc<Keys> {
@@ -12,7 +12,7 @@ fn keys() -> Arc<Keys> {
 }
 
 fn release() -> Op {
-    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::Release { leave: None, single_server: true } })
+    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 } })
 }
 
 fn acquire() -> Op {
@@ -25,8 +25,9 @@ fn begin(job: Option<Terms>) -> Op {
     Op::Lock(LockOp { keys: keys(), by: "me".into(), verb })
 }
 
-fn end(ending: Ending) -> Op {
-    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::EndAttempt { ending, fence: 7, leave: None } })
+fn end() -> Op {
+    let verb = Verb::EndAttempt { ending: Ending::GivenBack, fence: 7, leave: None };
+    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb })
 }
 
 fn extend(lock_only: bool) -> Op {
@@ -77,9 +78,8 @@ fn a_number_says_what_was_done() {
         (acquire(), 1, None),
         (acquire(), -time, None),
         (begin(Some(terms)), time, Some(first)),
-        (end(Ending::Done { result: "".into(), keep_ms: 60 }), 1, Some(Reply::new(Verdict::Ok, 0, 0))),
-        (end(Ending::Done { result: "".into(), keep_ms: 60 }), time, None),
-        (end(Ending::GivenBack), 1, None),
+        (end(), 1, None),
+        (end(), time, None),
         (extend(false), -time, Some(Reply::new(Verdict::Ok, TIME, 9))),
         (extend(false), -1, None),
         (extend(false), time, None),

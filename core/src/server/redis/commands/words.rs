@@ -190,9 +190,13 @@ impl<'a> Words<'a> {
             Verb::Extend { ttl_ms, fence, .. } | Verb::Heal { ttl_ms, fence } => {
                 command.keys(keys).text(by).number(*ttl_ms).number(*fence);
             }
-            Verb::Release { leave, single_server } => {
+            Verb::Release { leave, single_server, kept_ms: 0 } => {
                 command.keys(keys).text(by);
                 command.leaving(leave.as_deref(), *single_server);
+            }
+            Verb::Release { leave, single_server, kept_ms } => {
+                command.keys(keys).text(by).text(leave.as_deref().unwrap_or_default());
+                command.count(u64::from(!single_server)).number(*kept_ms);
             }
             // A waiter that leaves has no hold: its own name is no owner.
             Verb::Leave { single_server } => {

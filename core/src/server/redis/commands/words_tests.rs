@@ -118,14 +118,18 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
             [&four[..], &["me", "10", "9"]].concat(),
         ),
         (
-            Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Release { leave: None, single_server: true } }),
+            Op::Lock(LockOp {
+                keys: keys.clone(),
+                by: owner.clone(),
+                verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 },
+            }),
             [&four[..], &["me"]].concat(),
         ),
         (
             Op::Lock(LockOp {
                 keys: keys.clone(),
                 by: owner.clone(),
-                verb: Verb::Release { leave: Some("b:c:1".into()), single_server: false },
+                verb: Verb::Release { leave: Some("b:c:1".into()), single_server: false, kept_ms: 0 },
             }),
             [&four[..], &["me", "b:c:1", "1"]].concat(),
         ),
