@@ -1,18 +1,21 @@
-// The README's JavaScript: it runs unchanged.
+// The JavaScript of the README and of docs/cron.md: it runs unchanged.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import test from 'node:test'
 import { promisify } from 'node:util'
 
 import { root } from './support/checkout.mjs'
-import { sharedServer } from './support/server.mjs'
+import { startServer } from './support/server.mjs'
 
-const readme = readFileSync(path.join(root, 'README.md'), 'utf8')
-const blocks = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map((match) => match[1])
+/** Each page, and what its block prints. */
+const pages = {
+  'README.md': /^writing with fence \d+\n\{ ran: true, value: 'filled' \}\ntrue null tidied\nwriting with fence \d+\n$/,
+  'docs/cron.md': /^tidying with fence \d+\ntrue null \{ tidied: 3 \}\n$/,
+}
 
 /** Runs a block as a module of its own, in the checkout, where `locktender` is this package. */
 function run(block, url) {
@@ -21,20 +24,18 @@ function run(block, url) {
   return promisify(execFile)(process.execPath, ['--input-type=module', '--eval', block], options)
 }
 
-after(async () => (await sharedServer()).close())
+for (const [page, says] of Object.entries(pages)) {
+  const text = readFileSync(path.join(root, page), 'utf8')
+  const [block, ...others] = [...text.matchAll(/^```js\n(.*?)^```$/gms)].map((match) => match[1])
+  assert.deepEqual(others, [], `${page}: only one block is run here`)
 
-test('the README has the JavaScript that is run here', () => {
-  assert.equal(blocks.length, 1)
-})
-
-for (const [number, block] of blocks.entries()) {
-  test(`block ${number} runs as pasted`, async () => {
-    const { stdout, stderr } = await run(block, (await sharedServer()).url)
+  test(`the block of ${page} runs as pasted`, async (t) => {
+    const { stdout, stderr } = await run(block, (await startServer(t)).url)
     assert.equal(stderr, '')
-    assert.match(stdout, /^writing with fence \d+\n\{ ran: true, value: 'done' \}\nwriting with fence \d+\n$/)
+    assert.match(stdout, says)
   })
 
-  test(`block ${number} runs without a server`, async () => {
+  test(`the block of ${page} runs without a server`, async () => {
     const { stderr } = await run(block, `memory://${randomUUID()}`)
     assert.equal(stderr, '')
   })

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 
 import pytest
 
@@ -28,8 +29,12 @@ RUN_BY = {
 }
 
 FIRST, *_ = PASTED = [
-    block for page in (README, Page("docs/observability.md")) for block in page.blocks() if block.language == "python"
+    block
+    for page in (README, Page("docs/observability.md"), Page("docs/cron.md"))
+    for block in page.blocks()
+    if block.language == "python"
 ]
+NAMES = ["first", "asyncio", "events", "cron"]
 
 
 def run(block: Block, url: str) -> subprocess.CompletedProcess[str]:
@@ -42,10 +47,10 @@ def run(block: Block, url: str) -> subprocess.CompletedProcess[str]:
 def test_every_block_of_the_readme_is_run_by_some_test() -> None:
     languages = {block.language for block in README.blocks()}
     assert languages == set(RUN_BY)
-    assert len(PASTED) == 3, "two in the README, one in docs/observability.md"
+    assert len(PASTED) == len(NAMES), "two in the README, one in docs/observability.md, one in docs/cron.md"
 
 
-@pytest.mark.parametrize("block", PASTED, ids=["first", "asyncio", "events"])
+@pytest.mark.parametrize("block", PASTED, ids=NAMES)
 def test_python_runs_as_pasted(block: Block, server: RealServer) -> None:
     finished = run(block, server.url)
     # What logging shows goes to stderr, and is the point of that block.
@@ -53,17 +58,16 @@ def test_python_runs_as_pasted(block: Block, server: RealServer) -> None:
     assert (finished.returncode, errors) == (0, [])
 
 
-@pytest.mark.parametrize("block", PASTED, ids=["first", "asyncio", "events"])
+@pytest.mark.parametrize("block", PASTED, ids=NAMES)
 def test_python_runs_without_a_server(block: Block) -> None:
     finished = run(block, f"memory://{uuid.uuid4().hex}")
     assert finished.returncode == 0, finished.stderr
 
 
-def test_the_first_example_shows_a_fence(server: RealServer) -> None:
-    finished = run(FIRST, server.url)
-    writing, nightly = finished.stdout.splitlines()
-    assert int(writing.removeprefix("writing with fence ")) > 0
-    assert nightly == "running the nightly job"
+def test_the_first_example_shows_a_fence_and_runs_once_per_fire_time(servers: Callable[[], RealServer]) -> None:
+    said = run(FIRST, servers().url).stdout.splitlines()
+    assert int(said[0].removeprefix("writing with fence ")) > 0
+    assert said[1:] == ["filling the cache", "True None {'tidied': 3}"]
 
 
 def test_the_fencing_line_refuses_a_late_holder() -> None:
