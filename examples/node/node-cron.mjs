@@ -1,38 +1,16 @@
-// A scheduled job that one of several replicas runs each time: a coordinator of node-cron takes the lock.
+// A task that one of several replicas runs at each fire time: node-cron starts it in each, and `once` compares the planned times.
+// LOCKTENDER_URL=redis://localhost node node-cron.mjs     (in two terminals; the clocks of two machines may differ)
+
 import cron from 'node-cron'
 import { Client } from 'locktender'
 
-/**
- * Elects the runner of each scheduled time by a lock. It isn't given back when the job is done but handed to nobody, so that it ends
- * with its ttl: a replica whose clock is a little behind must not find it free again.
- */
-class LockCoordinator {
-  #client
+const client = new Client()
+const last = Math.ceil(Date.now() / 1_000) * 1_000 + 2_000
 
-  constructor(client) {
-    this.#client = client
-  }
+const task = cron.schedule('* * * * * *', async ({ date }) => {    // date: the time for which node-cron planned this run
+  const { ran, why } = await client.once('example:node-cron', { at: date }).run(async (attempt) => attempt.fence)
+  console.log(`${date.toISOString()} ${ran ? 'ran' : `left out: ${why}`}`)
+  if (date >= last) await task.destroy()
+}, { suppressMissedWarning: true })                             // a machine that was busy for a second is no problem here
 
-  async shouldRun(key, ttlMs) {
-    const held = await this.#client.lock(`cron:${key}`, { ttlMs: Math.max(ttlMs, 1_000), renew: false }).tryAcquire()
-    held?.handOver()                                           // from now on neither release nor close() frees it
-    return held !== null
-  }
-}
-
-const client = new Client()                                    // LOCKTENDER_URL
-let runs = 0
-const names = ['replica 1', 'replica 2', 'replica 3']          // in a real service each is a separate process
-const tasks = names.map((name) =>
-  cron.schedule('* * * * * *', () => { runs += 1; console.log(`${name} runs the job`) }, {
-    name: 'report',
-    distributed: true,
-    suppressMissedWarning: true,                               // a machine that was busy for a second is no problem here
-    runCoordinator: new LockCoordinator(client),
-  }))
-
-await new Promise((resolve) => setTimeout(resolve, 3_500))
-await Promise.all(tasks.map((task) => task.destroy()))
-console.log(`${runs} runs`)                                    // 3 or 4: one a second, not three
-await client.close()
-if (runs < 1 || runs > 4) process.exitCode = 1
+task.on('task:destroyed', () => client.close())

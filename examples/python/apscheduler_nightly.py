@@ -1,34 +1,30 @@
-"""A nightly job that one of several replicas runs: APScheduler starts it in each replica, and the lock admits one."""
+"""A task that one of several replicas runs at each fire time: APScheduler starts it in each, and ``once`` admits one.
 
-import threading
+python apscheduler_nightly.py      # in two terminals; the clocks of two machines may differ
+"""
+
 import time
-from datetime import datetime
 
 from apscheduler.schedulers.background import BackgroundScheduler
-from locktender import Client
+from locktender import Attempt, Client
 
 client = Client()
-done = threading.Barrier(3)
+# APScheduler 3 doesn't tell a function its planned time: it is now, rounded. For a task at 02:00 a minute is right, the default.
+nightly = client.once("example:nightly", every=1)
 
 
-@client.lock("example:nightly", ttl=10).skip
-def nightly(replica: str) -> str:
-    # As long as clocks may differ. Otherwise a late replica would find the lock free and run the job a second time.
-    time.sleep(1)
-    return f"{replica} ran the nightly job"
+def tidy(attempt: Attempt) -> str:
+    return f"{nightly.status().fire_time}"  # the result, also for the other replicas
 
 
-def fire(replica: str) -> None:
-    print(nightly(replica) or f"{replica} left it to another", flush=True)
-    done.wait()
+def fire() -> None:
+    outcome = nightly.run(tidy)
+    print(f"{outcome.result} {'ran' if outcome.ran else f'left out: {outcome.why}'}", flush=True)
 
 
-now = datetime.now()
-replicas = [BackgroundScheduler() for _ in range(2)]
-for number, scheduler in enumerate(replicas, 1):
-    scheduler.add_job(fire, "date", run_date=now, args=[f"replica {number}"], misfire_grace_time=60)
-    scheduler.start()
-done.wait()
-for scheduler in replicas:
-    scheduler.shutdown()
+scheduler = BackgroundScheduler()
+scheduler.add_job(fire, "cron", second="*", misfire_grace_time=60, coalesce=True)
+scheduler.start()
+time.sleep(3)  # the work of the service
+scheduler.shutdown()
 client.close()
