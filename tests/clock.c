@@ -1,5 +1,5 @@
-// A wall clock that a test can set, for a server or another process that is started with LD_PRELOAD: it is ahead of the machine's by the number of
-// microseconds at the start of the file LOCKTENDER_CLOCK. Monotonic clocks go on as they are.
+// A wall clock that a test can set, for a server or another process that is started with LD_PRELOAD: it is ahead of the machine's by
+// the number of microseconds at the start of the file LOCKTENDER_CLOCK, at least 0. Monotonic clocks go on as they are.
 //
 //     cc -shared -fPIC -o clock.so tests/clock.c
 
