@@ -73,6 +73,62 @@ export class Leadership extends Held {
   }
 }
 
+/** The leader that an observer saw. */
+export interface Leader {
+  /** The owner value. A person can read in it which program leads. */
+  readonly owner: string
+  /** The term: its fence. */
+  readonly term: number
+  /** The time at which the leader asked for its term, by its own clock (RFC 3339). */
+  readonly since: string | null
+  /** The time for which its term remained on the servers at the look, without a renewal; `null` if its key has no expiry. */
+  readonly remainingMs: number | null
+}
+
+/** What an observer saw. */
+export interface Observation {
+  /** The leader; `null` if nobody leads, or if that is unknown. */
+  readonly leader: Leader | null
+  /**
+   * Whether the servers didn't show who leads: no majority of them agrees, or too few can be reached. The last leader may still lead.
+   */
+  readonly unknown: boolean
+}
+
+/** An observer: its `return` ends the `next` under way, too. */
+class Observer implements AsyncIterableIterator<Observation> {
+  // The client is only kept alive.
+  readonly #kept: { readonly native: native.Observer; readonly client: object }
+  readonly #over = new AbortController()
+  readonly #signal: AbortSignal
+
+  constructor(made: MadeElection, signal: AbortSignal | undefined) {
+    this.#kept = { native: made.native.observe(), client: made.client }
+    this.#signal = signal ? AbortSignal.any([signal, this.#over.signal]) : this.#over.signal
+  }
+
+  async next(): Promise<IteratorResult<Observation, undefined>> {
+    try {
+      if (!this.#over.signal.aborted) {
+        const seen = await outcomeUnless(this.#signal, () => this.#kept.native.next())
+        return { done: false, value: resultOf<Observation>(seen) }
+      }
+    } catch (error) {
+      if (!this.#over.signal.aborted) throw error
+    }
+    return await this.return()
+  }
+
+  return(): Promise<IteratorResult<Observation, undefined>> {
+    this.#over.abort()
+    return Promise.resolve({ done: true, value: undefined })
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+}
+
 /** The core's election, and the client that it keeps alive. @internal */
 export interface MadeElection {
   readonly native: native.Election
@@ -147,6 +203,32 @@ export class Election {
       const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, start))
       return granted ? new Leadership(this.name, this.#made.client, granted, stop) : null
     })
+  }
+
+  /**
+   * Observes who leads: the leader now, and then each change that the observer sees. It never ends by itself: `break` ends it, and
+   * aborting `signal` rejects with the signal's reason.
+   *
+   * It looks at the servers when the leader's term would end there, and once a second. It looks only while it is asked for the next
+   * observation, and misses what comes and goes between two looks. Terms never go back. An observer decides nothing: what it gave may
+   * be over. Who acts for the leader sends its `term` along, and the resource refuses a smaller one.
+   *
+   * Rejects with `DeniedError`, `KeyConflictError`, `InvalidArgumentError` or `ClosedError`. Servers that can't be reached are no error,
+   * but `unknown`.
+   *
+   * @example
+   * ```js
+   * const election = new Client('memory://example').elect('scheduler')
+   * const leadership = await election.campaign()
+   * for await (const { leader } of election.observe()) {
+   *   console.log(leader.term === leadership.term)   // true
+   *   break
+   * }
+   * await leadership.resign()
+   * ```
+   */
+  observe(options?: AcquireOptions): AsyncIterableIterator<Observation> {
+    return new Observer(this.#made, onlySignal(options, 'campaign'))
   }
 
   /**

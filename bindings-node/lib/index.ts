@@ -2,7 +2,7 @@ export { Client } from './client.js'
 export type { AdoptOptions, Body, Ran, ServerReport, WithLockOptions } from './client.js'
 export { configure, job, lock, once, tryWithLock, withLock } from './default.js'
 export { Election, Leadership } from './election.js'
-export type { LeaderWork } from './election.js'
+export type { Leader, LeaderWork, Observation } from './election.js'
 export {
   AcquireTimeoutError,
   ClosedError,

@@ -19,6 +19,7 @@ use crate::hold::Hold;
 use crate::host::Host;
 use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
 use crate::lock::Lock;
+use crate::observer::Observation;
 use crate::options::{ClientOptions, JobOptions, LockOptions};
 use crate::queue::{Item, Queue, Value};
 use crate::results::{LockInfo, Release, ServerReport};
@@ -121,6 +122,7 @@ impl CompletionQueue {
             }
             Item::Settled(id, Ok(Value::Released(release))) => rich.with(Kind::Resolved, id, Release::from(release))?,
             Item::Settled(id, Ok(Value::Info(info))) => rich.with(Kind::Resolved, id, LockInfo::from(info))?,
+            Item::Settled(id, Ok(Value::Observed(seen))) => rich.with(Kind::Resolved, id, Observation::from(*seen))?,
             Item::Settled(id, Ok(Value::Status(status))) => rich.with(Kind::Resolved, id, JobStatus::from(*status))?,
             Item::Settled(id, Ok(Value::Reset(reset))) => rich.with(Kind::Resolved, id, reset)?,
             Item::Settled(id, Ok(Value::Reports(reports))) => {

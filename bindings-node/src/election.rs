@@ -8,6 +8,7 @@ use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::error::Failure;
+use crate::observer::Observer;
 use crate::options::LockOptions;
 use crate::queue::{Queue, Value};
 
@@ -40,6 +41,11 @@ impl Election {
     #[napi]
     pub fn try_campaign(&self, env: Env) -> i64 {
         self.queue.call(&env, Ok(self.core.try_campaign()), Value::led)
+    }
+
+    #[napi]
+    pub fn observe(&self) -> Observer {
+        Observer::new(self.core.observe(), &self.queue)
     }
 
     /// Begins to lead, unless another call leads by this election.

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use locktender::host::Driver;
 use locktender::host::sync::Mutex;
-use locktender::{Begun, Call, Cancel, Client, Error, Event, Held, JobStatus, Leadership, LockInfo, Loss, Release, ServerReport};
+use locktender::{
+    Begun, Call, Cancel, Client, Error, Event, Held, JobStatus, Leadership, LockInfo, Loss, Observation, Release, ServerReport,
+};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
@@ -44,6 +46,7 @@ pub(crate) enum Value {
     Held(Box<Held>),
     Begun(Box<Begun>),
     Led(Box<Leadership>),
+    Observed(Box<Observation>),
     Released(Release),
     Info(LockInfo),
     Status(Box<JobStatus>),

@@ -10,6 +10,7 @@ use crate::guarded::Guarded;
 use crate::held::Held;
 use crate::leadership::{AsyncLeadership, Leadership};
 use crate::lock::checked;
+use crate::observer::Observer;
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::{context, own, waiting};
@@ -161,6 +162,18 @@ impl Election {
     /// A campaign is given up. Work that runs goes on; ``leadership.stopping`` tells it to return. The call returns after it.
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.core.stop());
+    }
+
+    /// Observes who leads: the leader now, and then each change. No I/O before the first step.
+    ///
+    ///     for observation in client.elect("scheduler").observe():
+    ///         if observation.leader:
+    ///             print("led in term", observation.leader.term)
+    ///         break
+    ///
+    /// ``async for`` takes it, too. An observer decides nothing: who acts for the leader sends its ``term`` along.
+    fn observe(&self, py: Python<'_>) -> Observer {
+        Observer::new(self.client.clone_ref(py).into_any(), self.core.observe())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -2,7 +2,7 @@
 //!
 //! | what | where |
 //! | --- | --- |
-//! | the classes | `client`, `lock`, `held` and `async_held` (what both have is `hold`), `values`; `job`, `attempt`, `job_values`; `election`, `leadership` |
+//! | the classes | `client`, `lock`, `held` and `async_held` (what both have is `hold`), `values`; `job`, `attempt`, `job_values`; `election`, `leadership`, `observer` |
 //! | what users give | `arguments`, `options`, `parts`, `name`; `default` is the client behind the module's own `lock()`; `signatures` show it |
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
@@ -50,6 +50,7 @@ mod leadership;
 mod lock;
 mod losses;
 mod name;
+mod observer;
 mod operation;
 mod options;
 mod own;
@@ -84,6 +85,7 @@ mod _native {
         leadership::{AsyncLeadership, Leadership},
         lock::Lock,
         name::safe_name,
+        observer::{Leader, Observation, Observer},
         own::use_helpers,
         scripted::{ScriptedServer, Seen},
         values::{Event, LockInfo, Loss, OwnerFields, Release, ServerReport},

@@ -75,14 +75,14 @@ mod wording;
 
 pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
 pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
-pub use api::{Election, LeadError, Leadership};
+pub use api::{Election, LeadError, Leadership, Observer};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::safe_name;
 pub use op::FailureKind;
 pub use options::{ClientOptions, Failover, LockOptions, Wait};
 pub use owner::OwnerFields;
-pub use protocol::{JobState, JobStatus, LockInfo, Outcome, Release, ServerReport};
+pub use protocol::{JobState, JobStatus, Leader, LockInfo, Observation, Outcome, Release, ServerReport};
 
 /// The Rust code of the README, compiled.
 #[cfg(doctest)]

@@ -123,6 +123,8 @@ mod planted {
         LateGrant,
         /// A confirmation that fails makes an acquire without an answer a refused one.
         ConfirmationSettlesAcquire,
+        /// An observer of an election believes a term that is smaller than one that it saw.
+        ObserverGoesBack,
         /// A vote that comes after the grant is taken back.
         LateVoteReleased,
         /// A failed round is not undone where its acquire has not been answered, and its late success stays.

@@ -84,3 +84,22 @@ test('what is no work is refused, and so are the options of an election in the w
   await assert.rejects(client.elect(t.name).campaign({ waitMs: 5 }), /waitMs is an option of the election: give it to elect\(\)/)
   assert.throws(() => client.elect(t.name, { signal: AbortSignal.abort() }), /election\.lead\(work, \{ signal \}\)/)
 })
+
+test('an observer ends by a break, by return, and by its signal', async (t) => {
+  const leadership = await client.elect(t.name).campaign()
+  for await (const { leader, unknown } of client.elect(t.name).observe()) {
+    assert.deepEqual([leader.owner, leader.term, unknown], [leadership.owner, leadership.term, false])
+    break
+  }
+  const returned = client.elect(t.name).observe()
+  await returned.next()
+  const waiting = returned.next()
+  assert.deepEqual(await returned.return(), { done: true, value: undefined })
+  assert.deepEqual(await waiting, { done: true, value: undefined })
+  assert.deepEqual(await returned.next(), { done: true, value: undefined })
+  const stop = new AbortController()
+  await assert.rejects(async () => {
+    for await (const _ of client.elect(t.name).observe({ signal: stop.signal })) stop.abort('enough')
+  }, (error) => error === 'enough')
+  await leadership.resign()
+})

@@ -155,3 +155,38 @@ def test_what_is_no_work_is_refused(client: Client):
     with pytest.raises(InvalidArgumentError, match=r"use lead\(\)"):
         asyncio.run(election.lead_async(lambda leadership: None))
     assert client.lock("x").inspect() is None
+
+
+def test_an_observer_is_an_iterator_for_threads_and_for_tasks(client: Client):
+    leadership = client.elect("x").campaign()
+    observer = client.elect("x").observe()
+    assert iter(observer) is observer
+    for observation in observer:
+        assert observation.leader and observation.leader.owner == leadership.owner
+        break
+    leadership.resign()
+    assert next(observer).leader is None
+
+    async def main():
+        async with await client.elect("x").campaign_async() as leadership:
+            async for observation in client.elect("x").observe():
+                assert observation.leader and observation.leader.term == leadership.term
+                assert f"term={leadership.term}" in repr(observation)
+                break
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_observer_goes_on_where_it_was(client: Client):
+    async def main():
+        observer = client.elect("x").observe()
+        assert (await anext(observer)).leader is None
+        waiting = asyncio.ensure_future(anext(observer))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        async with await client.elect("x").campaign_async() as leadership:
+            assert (await anext(observer)).leader.term == leadership.term
+
+    asyncio.run(main())

@@ -13,7 +13,10 @@ from ._native_client import Client as Client, _ClientOptions, _Servers
 from ._native_election import (
     AsyncLeadership as AsyncLeadership,
     Election as Election,
+    Leader as Leader,
     Leadership as Leadership,
+    Observation as Observation,
+    Observer as Observer,
     _Leading as _Leading,
 )
 from ._native_held import AsyncHeld as AsyncHeld, Held as Held, _BaseHeld as _BaseHeld
@@ -50,10 +53,13 @@ __all__ = [
     "Job",
     "JobOutcome",
     "JobStatus",
+    "Leader",
     "Leadership",
     "Lock",
     "LockInfo",
     "Loss",
+    "Observation",
+    "Observer",
     "OwnerFields",
     "Release",
     "ScriptedServer",

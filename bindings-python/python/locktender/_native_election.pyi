@@ -59,6 +59,64 @@ class AsyncLeadership(AsyncHeld):
     def _is_loss(self, error: BaseException) -> bool: ...
 
 @final
+class Leader:
+    """The leader that an observer saw."""
+
+    @property
+    def owner(self) -> str:
+        """The owner value. A person can read in it which program leads."""
+
+    @property
+    def term(self) -> int:
+        """The term: its fence."""
+
+    @property
+    def since(self) -> str | None:
+        """When the leader asked for its term, by its own clock (RFC 3339)."""
+
+    @property
+    def remaining(self) -> float | None:
+        """How many seconds its term remained on the servers at the look, if nothing renews it; ``None`` if its key has no expiry."""
+
+@final
+class Observation:
+    """What an observer saw."""
+
+    @property
+    def leader(self) -> Leader | None:
+        """The leader; ``None`` if nobody leads, or if that is unknown."""
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the servers didn't show who leads: no majority of them agrees, or too few can be reached. The last leader may still
+        lead.
+        """
+
+@final
+class Observer:
+    """An observer of an election: it gives the leader now, and then each change that it sees. Made by :meth:`Election.observe`; an
+    iterator for ``for`` and for ``async for``, which never ends by itself.
+
+        for observation in client.elect("scheduler").observe():
+            print(observation.leader)
+            break
+
+    It looks at the servers when the leader's term would end there, and once a second. It looks only while it is asked for the next
+    observation, and misses what comes and goes between two looks. Terms never go back.
+
+    An observer decides nothing: what it gave may be over. Who acts for the leader sends its ``term`` along, and the resource refuses a
+    smaller one.
+
+    Raises :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`. Servers that can't be reached
+    are no error, but ``observation.unknown``.
+    """
+
+    def __iter__(self) -> Observer: ...
+    def __next__(self) -> Observation: ...
+    def __aiter__(self) -> Observer: ...
+    def __anext__(self) -> Coroutine[Any, Any, Observation]: ...
+
+@final
 class Election:
     """An election: any number of candidates, of which one leads. Made by :meth:`Client.elect`; does no I/O by itself.
 
@@ -138,6 +196,17 @@ class Election:
             election.stop()
 
         A campaign is given up. Work that runs goes on; ``leadership.stopping`` tells it to return. The call returns after it.
+        """
+
+    def observe(self) -> Observer:
+        """Observes who leads: the leader now, and then each change. No I/O before the first step.
+
+            for observation in client.elect("scheduler").observe():
+                if observation.leader:
+                    print("led in term", observation.leader.term)
+                break
+
+        ``async for`` takes it, too. An observer decides nothing: who acts for the leader sends its ``term`` along.
         """
 
 @final

@@ -4,6 +4,7 @@ mod blocking;
 mod lead_error;
 mod leadership;
 mod leading;
+mod observer;
 mod options;
 
 use std::fmt;
@@ -16,6 +17,7 @@ pub use self::lead_error::LeadError;
 pub use self::leadership::Leadership;
 use self::leading::Candidate;
 pub use self::leading::Leading;
+pub use self::observer::Observer;
 use crate::api::call::Call;
 use crate::api::lock::Lock;
 use crate::error::Error;
@@ -188,6 +190,21 @@ impl Election {
     /// ```
     pub fn stop(&self) {
         self.candidate.stop();
+    }
+
+    /// Observes who leads: the leader now, and then each change. No I/O before [`Observer::next`].
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-election-observe")?;
+    /// let leadership = client.elect("scheduler").campaign_blocking()?;
+    /// let mut observer = client.elect("scheduler").observe(); // in any process
+    /// let leader = observer.next_blocking()?.leader.expect("somebody leads");
+    /// assert_eq!((leader.term, leader.owner.as_str()), (leadership.term(), leadership.owner()));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    #[must_use]
+    pub fn observe(&self) -> Observer {
+        Observer::new(self.lock.clone())
     }
 
     /// Begins to lead, for a binding that calls the work itself.

@@ -16,7 +16,7 @@ use crate::clock::millis;
 use crate::error::Error;
 use crate::name::{Keys, Kind};
 use crate::op::job::Terms;
-use crate::op::{Adoption, Op};
+use crate::op::{Adoption, Answer, Op};
 use crate::options::{LockOptions, LockOverrides, Wait, wire_millis};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::session::Session;
@@ -41,6 +41,9 @@ pub struct Lock {
     /// The same while no servers are named: then there may be several, which allows less.
     early: OnceLock<Result<Prepared, Error>>,
 }
+
+/// What the servers' answers mean, for the lock of this name on these servers; `None` while there is no result.
+type Judge<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
 
 #[derive(Clone)]
 struct Prepared {
@@ -318,6 +321,11 @@ impl Lock {
     /// # Errors
     /// `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
     pub fn inspect(&self) -> Call<Option<LockInfo>> {
+        self.look(inspect)
+    }
+
+    /// Looks at the lock on every server. `judge` gives the result of the answers so far, if there is one.
+    pub(super) fn look<T: Send + 'static>(&self, judge: Judge<T>) -> Call<T> {
         let lock = self.for_a_call();
         Call::new(move |responder| {
             match lock.session() {
@@ -325,8 +333,7 @@ impl Lock {
                     let op = Op::inspect(Arc::clone(&prepared.keys));
                     let (name, servers) = (lock.name.clone(), Arc::clone(&session.addresses));
                     let timeout = session.response_timeout();
-                    let judge = move |answers: &[_]| inspect(&name, &servers, answers);
-                    AskAll::begin(&session, &[op], timeout, judge, responder);
+                    AskAll::begin(&session, &[op], timeout, move |answers| judge(&name, &servers, answers), responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }

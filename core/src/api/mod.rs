@@ -16,7 +16,7 @@ pub(crate) mod urls;
 pub use builder::ClientBuilder;
 pub use call::{Call, Cancel};
 pub use client::Client;
-pub use election::{Election, LeadError, Leadership};
+pub use election::{Election, LeadError, Leadership, Observer};
 pub use held::Held;
 pub use job::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
 pub use lock::{Lock, WithError};

@@ -63,5 +63,6 @@ impl Mutant {
         Self::PlaceExpiresWithKey,
         Self::HoldersPlaceExpiresWithKey,
         Self::ConfirmationSettlesAcquire,
+        Self::ObserverGoesBack,
     ];
 }

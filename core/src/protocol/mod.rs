@@ -22,6 +22,7 @@ mod job_status;
 mod jump;
 #[cfg(test)]
 mod key_span_tests;
+mod observing;
 mod outage;
 #[cfg(test)]
 mod place_tests;
@@ -47,6 +48,8 @@ pub use job_status::{JobState, JobStatus};
 pub(crate) use job_status::{job_reset, job_status};
 pub use jump::Jump;
 pub(crate) use jump::Jumps;
+pub use observing::{Leader, Observation};
+pub(crate) use observing::{Observing, observe};
 pub use release::{Outcome, Release};
 pub use server_report::{Reports, ServerReport, trusted};
 

@@ -8,14 +8,14 @@ import { Client, LockError, safeName } from 'locktender'
 
 import { certificate } from '../support/checkout.mjs'
 import { mismatch, spelled, Variables } from './matching.mjs'
-import { describe, ended, look, outcomeOf, show, statusOf } from './seen.mjs'
+import { describe, ended, look, observed, outcomeOf, show, statusOf } from './seen.mjs'
 
 /** How long something that is certain to happen may take. */
 const PATIENCE_MS = 20_000
 
 /** The steps that open a client, if there is none yet. */
 const USES_A_CLIENT = new Set([
-  'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset', 'campaign', 'try_campaign', 'lead',
+  'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset', 'campaign', 'try_campaign', 'lead', 'observe',
 ])
 
 /** What a body throws that is told to. */
@@ -53,6 +53,7 @@ export class Scene {
   #holds = new Map()
   #later = new Map()
   #start = Date.now()
+  #observers = new Map()
 
   constructor(played, place, name) {
     this.#case = played
@@ -207,6 +208,12 @@ export class Scene {
         if (error instanceof BodyError) return { error: 'BODY', message: error.message }
         throw error
       }
+    },
+
+    observe: async (step) => {
+      if (!step.of) this.#observers.set(step.as, this.#election(step).observe())
+      const { value } = await this.#observers.get(step.of ?? step.as).next()
+      return observed(value)
     },
 
     resign: async (step) => ended(await this.#held(step).resign()),

@@ -43,6 +43,12 @@ export function show(info) {
   return { free: false, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters, queue }
 }
 
+export function observed({ leader, unknown }) {
+  if (!leader) return { leader, unknown }
+  const { owner, term, since, remainingMs } = leader
+  return { leader: { owner, term, since, remaining_ms: remainingMs ?? 'forever' }, unknown }
+}
+
 export function ended({ outcome, rival, rivalFence, overrunMs, keptMs }) {
   return { outcome, rival, rival_fence: rivalFence, overrun_ms: overrunMs, kept_ms: keptMs }
 }

@@ -4,7 +4,7 @@ import { tracingChannel } from 'node:diagnostics_channel'
 
 import { Redis } from 'ioredis'
 import { Client, configure, job, JobDeadError, lock, LockError, LockLostError, once, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, OnceOptions, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
+import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, OnceOptions, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -88,6 +88,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   same<[typeof leadership.term, Awaited<ReturnType<typeof leadership.resign>>], [number, Release]>(true)
   leadership satisfies Held
   same<Leadership | null, Awaited<ReturnType<typeof election.tryCampaign>>>(true)
+  for await (const { leader, unknown } of election.observe({ signal })) same<[typeof leader, typeof unknown], [Leader | null, boolean]>(true)
   if (maybe === 0) return await election.lead(async ({ term, signal: own }) => [term, own.aborted], { signal })
 
   client.on('dead', ({ attempt: number, message }) => [number satisfies number | null, message])

@@ -10,12 +10,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from locktender import Client, LockError, safe_name
+from locktender import Client, LockError, Observer, safe_name
 from support.checkout import certificate
 
 from .matching import Variables, mismatch
 from .place import Place
-from .seen import describe, ended, look, outcome, show, status
+from .seen import describe, ended, look, observed, outcome, show, status
 
 # How long something that is certain to happen may take, in seconds.
 PATIENCE = 20.0
@@ -61,6 +61,7 @@ class Scene:
         self._clients: dict[str, Client] = {}
         self._kinds: dict[str, list[str]] = {}
         self._holds: dict[str, Any] = {}
+        self._observers: dict[str, Observer] = {}
         self._later: dict[str, Future[Any] | asyncio.Task[Any]] = {}
         self._threads = ThreadPoolExecutor(4)
         # In whole milliseconds.
@@ -206,6 +207,12 @@ class Scene:
         except BodyError as error:
             return {"error": "BODY", "message": str(error)}
         return {"stopped": True}
+
+    async def _do_observe(self, step: dict[str, Any]) -> dict[str, Any]:
+        if "of" not in step:
+            self._observers[step["as"]] = self._election(step).observe()
+        observer = self._observers[step.get("of") or step["as"]]
+        return observed(await anext(observer) if self._asynchronous else next(observer))
 
     async def _do_resign(self, step: dict[str, Any]) -> dict[str, Any]:
         return ended(await self._done(self._held(step), "resign"))

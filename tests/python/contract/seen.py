@@ -54,6 +54,13 @@ def status(status: Any, start: datetime) -> dict[str, Any]:
     return seen
 
 
+def observed(seen: Any) -> dict[str, Any]:
+    leader = seen.leader and {name: getattr(seen.leader, name) for name in ("owner", "term", "since")}
+    if leader:
+        leader["remaining_ms"] = left(seen.leader.remaining, seen.leader.remaining is None)
+    return {"leader": leader, "unknown": seen.unknown}
+
+
 def ended(release: Any) -> dict[str, Any]:
     return {"outcome": release.outcome, "rival": release.rival, "rival_fence": release.rival_fence, "overrun_ms": release.overrun * 1e3, "kept_ms": release.kept * 1e3}
 

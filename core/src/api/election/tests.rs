@@ -156,6 +156,39 @@ fn leading_waits_for_ever_unless_the_election_itself_says_how_long() {
 }
 
 #[test]
+fn an_observer_sees_the_leader_and_each_change_and_ends_with_its_client() {
+    let client = client("observer");
+    let election = client.elect("x");
+    let mut observer = election.observe();
+    let nobody = observer.next_blocking().unwrap();
+    assert_eq!((nobody.leader, nobody.unknown), (None, false));
+    let leadership = election.campaign_blocking().unwrap();
+    let leader = observer.next_blocking().unwrap().leader.expect("somebody leads");
+    assert_eq!((leader.term, &*leader.owner), (leadership.term(), leadership.owner()));
+    assert!(leader.since.is_some() && leader.remaining <= Some(ms(10_000)));
+    let mut given_up = observer.next();
+    assert!(given_up.wait_for(Duration::ZERO).is_none());
+    let waiting = observer.next();
+    drop(given_up);
+    leadership.resign_blocking().unwrap();
+    assert_eq!(waiting.wait().unwrap().leader, None);
+    let mut waiting = observer.next();
+    assert!(waiting.wait_for(Duration::ZERO).is_none());
+    client.close_blocking().unwrap();
+    assert_eq!(waiting.wait().unwrap_err().code(), Code::Closed);
+}
+
+#[test]
+fn an_observer_sees_the_end_of_a_leader_that_dies_when_its_term_ends() {
+    let client = client("death");
+    let leadership = client.elect("x").ttl(ms(300)).renew(false).campaign_blocking().unwrap();
+    let mut observer = client.elect("x").observe();
+    assert_eq!(observer.next_blocking().unwrap().leader.map(|leader| leader.term), Some(leadership.term()));
+    assert_eq!(observer.next_blocking().unwrap().leader, None);
+    assert!(!leadership.is_valid());
+}
+
+#[test]
 fn a_closed_client_ends_leading() {
     let client = client("closed");
     let ended = client.elect("x").lead_blocking(|_| {

@@ -7,15 +7,15 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use locktender::{
-    Attempt, Begun, Client, Election, Error, Event, Held, Job, JobError, LeadError, Leadership, Lock, LockOptions, Release,
-    safe_name,
+    Attempt, Begun, Client, Election, Error, Event, Held, Job, JobError, LeadError, Leadership, Lock, LockOptions, Observer,
+    Release, safe_name,
 };
 use locktender_tests::{RealServer, certificate};
 use serde_json::{Value, json};
 
 use crate::matching::{Variables, mismatch};
 use crate::place::{self, Place};
-use crate::seen::{describe, look, look_at, look_at_term, ms, outcome, plain, show, status};
+use crate::seen::{describe, look, look_at, look_at_term, ms, observed, outcome, plain, show, status};
 use crate::wanted::{client_options, duration, lock_settings, now, scheduled};
 
 /// How long something that is certain to happen may take.
@@ -92,6 +92,7 @@ pub struct Scene<'a> {
     later: HashMap<String, Receiver<Result<Got, Error>>>,
     /// The begin of the case, in whole milliseconds.
     start: SystemTime,
+    observers: HashMap<String, Observer>,
 }
 
 impl<'a> Scene<'a> {
@@ -101,7 +102,16 @@ impl<'a> Scene<'a> {
         variables.set("ca", certificate("ca.pem").to_str().unwrap());
         variables.set("pid", std::process::id().to_string());
         variables.set("host", rustix::system::uname().nodename().to_str().unwrap());
-        Self { place, case, variables, clients: HashMap::new(), holds: HashMap::new(), later: HashMap::new(), start: now() }
+        Self {
+            place,
+            case,
+            variables,
+            clients: HashMap::new(),
+            holds: HashMap::new(),
+            later: HashMap::new(),
+            observers: HashMap::new(),
+            start: now(),
+        }
     }
 
     /// Plays every step; the first that sees something else than it expects ends the case.
@@ -190,6 +200,16 @@ impl<'a> Scene<'a> {
                 Ok(election) => self.lead(&election, step["terms"].as_array().unwrap())?,
                 Err(error) => Err(error),
             },
+            "observe" if filled["of"].is_string() => {
+                let observer = self.observers.get_mut(&text("of", "")).expect("there is no such observer");
+                observer.next_blocking().map(|seen| observed(&seen))
+            }
+            "observe" => self.election(&client, &filled["election"]).and_then(|election| {
+                let mut observer = election.observe();
+                let seen = observer.next_blocking();
+                self.observers.insert(keep, observer);
+                seen.map(|seen| observed(&seen))
+            }),
             "resign" => found().resign().map(|release| released(&release)),
             "done" => attempt().done(filled["result"].to_string()).wait().map(|()| json!({})),
             "fail" => {

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use locktender::error::Remaining;
-use locktender::{Attempt, Error, Held, JobOutcome, JobStatus, Leadership, LockInfo, NotRun};
+use locktender::{Attempt, Error, Held, JobOutcome, JobStatus, Leadership, LockInfo, NotRun, Observation};
 use locktender_tests::Reply;
 use serde_json::{Value, json};
 
@@ -54,6 +54,14 @@ pub fn status(status: &JobStatus, start: SystemTime) -> Value {
         "retry_in_ms": status.retry_in.map(ms), "last_error": status.last_error, "result": result(status.result.as_ref()),
         "fire_time_ms": status.fire_time.map(since_start),
     })
+}
+
+pub fn observed(seen: &Observation) -> Value {
+    let leader = seen.leader.as_ref().map(|leader| {
+        let remaining = leader.remaining.map_or_else(|| "forever".into(), |left| json!(ms(left)));
+        json!({ "owner": leader.owner, "term": leader.term, "since": leader.since, "remaining_ms": remaining })
+    });
+    json!({ "leader": leader, "unknown": seen.unknown })
 }
 
 fn left(remaining: Remaining) -> Value {

@@ -1,0 +1,56 @@
+//! An observer of an election, and what it sees.
+
+use std::sync::Arc;
+
+use napi::Env;
+use napi_derive::napi;
+
+use crate::error::ms;
+use crate::queue::{Queue, Value};
+
+/// See `Election.observe` in lib/election.ts.
+#[napi]
+pub struct Observer {
+    core: locktender::Observer,
+    queue: Arc<Queue>,
+}
+
+#[napi]
+impl Observer {
+    pub(crate) fn new(core: locktender::Observer, queue: &Arc<Queue>) -> Self {
+        Self { core, queue: Arc::clone(queue) }
+    }
+
+    #[napi]
+    pub fn next(&self, env: Env) -> i64 {
+        self.queue.call(&env, Ok(self.core.observe()), |seen| Value::Observed(Box::new(seen)))
+    }
+}
+
+/// What an observer saw.
+#[napi(object, object_from_js = false, use_nullable = true)]
+pub(crate) struct Observation {
+    pub leader: Option<Leader>,
+    pub unknown: bool,
+}
+
+/// The leader that an observer saw.
+#[napi(object, object_from_js = false, use_nullable = true)]
+pub(crate) struct Leader {
+    pub owner: String,
+    pub term: f64,
+    pub since: Option<String>,
+    pub remaining_ms: Option<f64>,
+}
+
+impl From<locktender::Observation> for Observation {
+    fn from(seen: locktender::Observation) -> Self {
+        let leader = |leader: locktender::Leader| Leader {
+            owner: leader.owner,
+            term: leader.term as f64,
+            since: leader.since,
+            remaining_ms: leader.remaining.map(ms),
+        };
+        Self { leader: seen.leader.map(leader), unknown: seen.unknown }
+    }
+}

@@ -1,0 +1,107 @@
+//! `Observer`: who leads now, and each change; for `for` and for `async for`.
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::operation::Operation;
+use crate::values::shown;
+use crate::waiting;
+
+/// The leader that an observer saw.
+#[pyclass(module = "locktender", frozen, get_all)]
+pub(crate) struct Leader {
+    /// The owner value. A person can read in it which program leads.
+    owner: String,
+    /// The term: its fence.
+    term: u64,
+    /// When the leader asked for its term, by its own clock (RFC 3339).
+    since: Option<String>,
+    /// How many seconds its term remained on the servers at the look, if nothing renews it; ``None`` if its key has no expiry.
+    remaining: Option<f64>,
+}
+
+#[pymethods]
+impl Leader {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["owner", "term", "since", "remaining"])
+    }
+}
+
+/// What an observer saw.
+#[pyclass(module = "locktender", frozen, get_all)]
+pub(crate) struct Observation {
+    /// The leader; ``None`` if nobody leads, or if that is unknown.
+    leader: Option<Py<Leader>>,
+    /// Whether the servers didn't show who leads: no majority of them agrees, or too few can be reached. The last leader may still
+    /// lead.
+    unknown: bool,
+}
+
+impl Observation {
+    fn new(py: Python<'_>, seen: locktender::Observation) -> PyResult<Self> {
+        let leader = |leader: locktender::Leader| {
+            let locktender::Leader { owner, term, since, remaining, .. } = leader;
+            Py::new(py, Leader { owner, term, since, remaining: remaining.map(|left| left.as_secs_f64()) })
+        };
+        Ok(Self { leader: seen.leader.map(leader).transpose()?, unknown: seen.unknown })
+    }
+}
+
+#[pymethods]
+impl Observation {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["leader", "unknown"])
+    }
+}
+
+/// An observer of an election: it gives the leader now, and then each change that it sees. Made by :meth:`Election.observe`; an
+/// iterator for ``for`` and for ``async for``, which never ends by itself.
+///
+///     for observation in client.elect("scheduler").observe():
+///         print(observation.leader)
+///         break
+///
+/// It looks at the servers when the leader's term would end there, and once a second. It looks only while it is asked for the next
+/// observation, and misses what comes and goes between two looks. Terms never go back.
+///
+/// An observer decides nothing: what it gave may be over. Who acts for the leader sends its ``term`` along, and the resource refuses a
+/// smaller one.
+///
+/// Raises :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`. Servers that can't be reached
+/// are no error, but ``observation.unknown``.
+#[pyclass(module = "locktender", frozen)]
+pub(crate) struct Observer {
+    /// Only kept alive.
+    client: Py<PyAny>,
+    core: locktender::Observer,
+}
+
+impl Observer {
+    pub(crate) fn new(client: Py<PyAny>, core: locktender::Observer) -> Self {
+        Self { client, core }
+    }
+}
+
+#[pymethods]
+impl Observer {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Observation> {
+        Observation::new(py, waiting::block(py, self.core.observe())?)
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(slf: Py<Self>) -> Operation {
+        let convert = |py: Python<'_>, seen| Ok(Py::new(py, Observation::new(py, seen)?)?.into_any());
+        Operation::new("__anext__", move |_| Ok(slf.get().core.observe()), convert)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
+    }
+}

@@ -1,0 +1,230 @@
+//! Observing: who leads, by what the servers show, and when to look again.
+
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::error::{Code, Error, Remaining};
+use crate::mutant::mutant;
+use crate::op::{Answer, Reply, Verdict};
+use crate::owner::OwnerFields;
+use crate::protocol::{Quorum, inspect};
+
+/// The longest pause between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The pause after a look that did not show who leads: a new leader is about to be confirmed, or servers can't be reached.
+const UNSURE: Duration = Duration::from_millis(200);
+
+/// The leader that an observer saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Leader {
+    /// The owner value. A person can read in it which program leads; see [`OwnerFields`](crate::OwnerFields).
+    pub owner: String,
+    /// The term: its fence.
+    pub term: u64,
+    /// The time at which the leader asked for its term, by its own clock (RFC 3339).
+    pub since: Option<String>,
+    /// How long its term remained on the servers at the look, if nothing renews it; `None` if its key has no expiry.
+    pub remaining: Option<Duration>,
+}
+
+/// What an observer saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Observation {
+    /// The leader; `None` if nobody leads, or if that is unknown.
+    pub leader: Option<Leader>,
+    /// Whether the servers didn't show who leads: no majority of them agrees, or too few can be reached. The last leader may still
+    /// lead.
+    pub unknown: bool,
+}
+
+impl Observation {
+    const NOBODY: Self = Self { leader: None, unknown: false };
+    const UNKNOWN: Self = Self { leader: None, unknown: true };
+
+    fn shows_the_same_as(&self, other: &Self) -> bool {
+        let leader = |seen: &Self| seen.leader.as_ref().map(|leader| (leader.term, leader.owner.clone()));
+        self.unknown == other.unknown && leader(self) == leader(other)
+    }
+}
+
+/// What the servers show; `None` while a majority could still answer. A leader is one that a majority shows with one term: before
+/// its confirmation the servers' votes differ.
+pub(crate) fn observe(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Option<Result<Observation, Error>> {
+    let quorum = Quorum::of(answers.len());
+    let shown: Vec<_> = answers.iter().filter_map(|answer| shown(answer.as_ref()?.as_ref().ok()?)).collect();
+    let count = |leader: Option<(&str, u64)>| {
+        shown.iter().filter(|other| other.as_ref().map(|leader| (&*leader.owner, leader.term)) == leader).count()
+    };
+    let majority = shown.iter().flatten().filter(|leader| count(Some((&leader.owner, leader.term))) >= quorum.needed());
+    if let Some(leader) = majority.max_by_key(|leader| leader.remaining.unwrap_or(Duration::MAX)) {
+        return Some(Ok(Observation { leader: Some(leader.clone()), unknown: false }));
+    }
+    if count(None) >= quorum.needed() {
+        return Some(Ok(Observation::NOBODY));
+    }
+    if answers.iter().any(Option::is_none) {
+        return None;
+    }
+    match inspect(name, servers, answers) {
+        Some(Err(error)) if error.code() != Code::Unavailable => Some(Err(error)),
+        _ => Some(Ok(Observation::UNKNOWN)),
+    }
+}
+
+/// The leader that a server shows, or none; `None` if its answer shows neither. What another library holds is no leader.
+fn shown(reply: &Reply) -> Option<Option<Leader>> {
+    let Verdict::Seen { holder, remaining } = &reply.verdict else { return None };
+    Some(holder.as_deref().and_then(|owner| {
+        let remaining = if let Remaining::For(left) = remaining { Some(*left) } else { None };
+        Some(Leader { owner: owner.to_owned(), term: reply.fence, since: OwnerFields::parse(owner)?.at, remaining })
+    }))
+}
+
+/// An observer's memory.
+#[derive(Debug, Default)]
+pub(crate) struct Observing {
+    last: Option<Observation>,
+    /// The largest term so far.
+    term: u64,
+    next_look: Tick,
+}
+
+impl Observing {
+    /// The time of the next look.
+    pub(crate) fn next_look(&self) -> Tick {
+        self.next_look
+    }
+
+    /// Takes what a look showed, and gives it if that is news.
+    pub(crate) fn take(&mut self, seen: Observation, now: Tick) -> Option<Observation> {
+        // The server rounds to whole milliseconds: one more, and the key is surely gone.
+        let ends = seen.leader.as_ref().and_then(|leader| leader.remaining).map(|left| left + Duration::from_millis(1));
+        self.next_look = now.after(if seen.unknown { UNSURE } else { ends.map_or(LOOK, |ends| ends.min(LOOK)) });
+        if let Some(leader) = &seen.leader {
+            if leader.term < self.term && !mutant!(ObserverGoesBack) {
+                return None;
+            }
+            self.term = leader.term;
+        }
+        if self.last.as_ref().is_some_and(|last| last.shows_the_same_as(&seen)) {
+            return None;
+        }
+        self.last = Some(seen.clone());
+        Some(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{Failure, FailureKind};
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn owner(id: &str) -> String {
+        format!("host=h pid=1 at=2026-11-25T12:00:00Z id={id}")
+    }
+
+    fn reply(holder: Option<String>, fence: u64) -> Option<Answer> {
+        let remaining = if holder.is_some() { Remaining::For(ms(300)) } else { Remaining::Gone };
+        Some(Ok(Reply::new(Verdict::Seen { holder, remaining }, 0, fence)))
+    }
+
+    fn leads(id: &str, term: u64) -> Option<Answer> {
+        reply(Some(owner(id)), term)
+    }
+
+    fn failed(kind: FailureKind) -> Option<Answer> {
+        Some(Err(Failure::unknown(kind, "no")))
+    }
+
+    fn seen(leader: Option<(&str, u64)>, unknown: bool) -> Observation {
+        let leader = leader.map(|(id, term)| Leader {
+            owner: owner(id),
+            term,
+            since: Some("2026-11-25T12:00:00Z".into()),
+            remaining: Some(ms(300)),
+        });
+        Observation { leader, unknown }
+    }
+
+    #[test]
+    fn a_leader_is_one_that_a_majority_shows_in_one_term() {
+        let nobody = || reply(None, 5);
+        let foreign = || reply(Some("somebody".into()), 5);
+        let claim = || reply(Some("claim b:1:1 x".into()), 5);
+        let down = || failed(FailureKind::Timeout);
+        for (answers, expected) in [
+            (vec![leads("a", 7)], Some(seen(Some(("a", 7)), false))),
+            (vec![nobody()], Some(seen(None, false))),
+            (vec![foreign()], Some(seen(None, false))),
+            (vec![claim()], Some(seen(None, false))),
+            (vec![down()], Some(seen(None, true))),
+            (vec![leads("a", 7), None, None], None),
+            (vec![leads("a", 7), leads("a", 7), None], Some(seen(Some(("a", 7)), false))),
+            (vec![leads("a", 7), down(), leads("a", 7)], Some(seen(Some(("a", 7)), false))),
+            // Not confirmed yet: the votes differ.
+            (vec![leads("a", 7), leads("a", 6), None], None),
+            (vec![leads("a", 7), leads("a", 6), leads("b", 7)], Some(seen(None, true))),
+            (vec![leads("a", 7), leads("b", 8), nobody()], Some(seen(None, true))),
+            (vec![leads("a", 7), nobody(), nobody()], Some(seen(None, false))),
+            (vec![leads("a", 7), nobody(), None], None),
+            (vec![leads("a", 7), down(), down()], Some(seen(None, true))),
+        ] {
+            let servers = vec![String::new(); answers.len()];
+            assert_eq!(observe("x", &servers, &answers).map(Result::unwrap), expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_look_can_change_is_an_error() {
+        let conflict = Some(Ok(Reply::new(Verdict::Conflict { found: "list".into() }, 0, 0)));
+        for (answer, code) in [(failed(FailureKind::Denied), Code::Denied), (conflict, Code::KeyConflict)] {
+            assert_eq!(observe("x", &["s".to_owned()], &[answer]).unwrap().unwrap_err().code(), code);
+        }
+    }
+
+    #[test]
+    fn only_news_is_told_and_terms_never_go_back() {
+        let mut observing = Observing::default();
+        for (seen, is_news) in [
+            (seen(Some(("a", 7)), false), true),
+            (seen(Some(("a", 7)), false), false),
+            (seen(None, true), true),
+            (seen(None, true), false),
+            (seen(Some(("a", 7)), false), true),
+            (seen(None, false), true),
+            (seen(Some(("b", 9)), false), true),
+            (seen(Some(("a", 7)), false), false),
+            (seen(Some(("b", 9)), false), false),
+        ] {
+            assert_eq!(observing.take(seen.clone(), Tick::default()), is_news.then_some(seen));
+        }
+    }
+
+    #[test]
+    fn the_next_look_is_at_the_end_of_the_term_and_within_a_second() {
+        let (mut observing, now) = (Observing::default(), Tick::default());
+        assert_eq!(observing.next_look(), now);
+        let mut long = seen(Some(("a", 7)), false);
+        long.leader.as_mut().unwrap().remaining = Some(ms(9_000));
+        for (seen, pause) in
+            [(seen(Some(("a", 7)), false), 301), (long, 1_000), (seen(None, false), 1_000), (seen(None, true), 200)]
+        {
+            observing.take(seen, now);
+            assert_eq!(observing.next_look(), now.after(ms(pause)));
+        }
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn the_planted_bug_is_noticed() {
+        use crate::mutant::{Mutant, assert_noticed};
+        assert_noticed(Mutant::ObserverGoesBack, only_news_is_told_and_terms_never_go_back);
+    }
+}
