@@ -3,10 +3,12 @@
 import os
 import random
 import signal
+import threading
 from collections import defaultdict
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from locktender import Client, ClosedError
 from peers import Peer
 from support.observe import PATIENCE, until
 from support.server import RealServer
@@ -33,7 +35,16 @@ def test_one_leads_at_a_time_however_often_leaders_are_killed_or_paused(server: 
     def last() -> Line | None:
         return max(lines(), key=lambda line: line.term, default=None)
 
+    observed: list[int] = []
+
+    def observe(client: Client) -> None:
+        with suppress(ClosedError):
+            observed.extend(seen.leader.term for seen in client.elect(name).observe() if seen.leader)
+
     with ExitStack() as stack:
+        client = stack.enter_context(Client(server.url))
+        observer = threading.Thread(target=observe, args=(client,))
+        observer.start()
         candidates: dict[int, Peer] = {}
 
         def start(language: str) -> None:
@@ -61,10 +72,14 @@ def test_one_leads_at_a_time_however_often_leaders_are_killed_or_paused(server: 
                 # Somebody else may lead now; it goes on in the middle of its work.
                 os.kill(pid, signal.SIGCONT)
 
+        client.close()
+        observer.join(PATIENCE)
     terms = defaultdict(list)
     for line in lines():
         terms[line.term].append(line)
     assert len(terms) > 5 and {candidate.library for candidate in candidates.values()} == set(LANGUAGES)
+    # An observer may miss a leader, but sees no older one again.
+    assert observed and observed == sorted(observed)
     # A term is one leader's. It was valid from its first line to its last one, and no other term was valid meanwhile.
     spans = []
     for term, led in sorted(terms.items()):

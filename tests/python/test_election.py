@@ -1,6 +1,7 @@
 """Elections in Python: what the contract can't say, because only Python has it."""
 
 import asyncio
+import os
 import threading
 
 import pytest
@@ -51,6 +52,31 @@ def test_stop_from_another_thread_ends_a_campaign_or_waits_for_the_work(client: 
     goes_on.set()
     leads.join(PATIENCE)
     assert not leads.is_alive() and client.lock("x").inspect() is None
+
+
+def test_a_forked_child_may_lead_while_its_parent_does(client: Client):
+    election, begun, goes_on = client.elect("x"), threading.Event(), threading.Event()
+
+    def work(leadership):
+        begun.set()
+        assert goes_on.wait(PATIENCE) and leadership.is_valid() and not leadership.stopping
+        election.stop()
+
+    leads = threading.Thread(target=election.lead, args=(work,))
+    leads.start()
+    assert begun.wait(PATIENCE)
+    child = os.fork()
+    if child == 0:
+        try:
+            # A server in memory is another one here.
+            election.lead(lambda leadership: election.stop())
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    goes_on.set()
+    leads.join(PATIENCE)
+    assert not leads.is_alive()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])

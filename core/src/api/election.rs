@@ -22,6 +22,7 @@ use crate::api::call::Call;
 use crate::api::lock::Lock;
 use crate::error::Error;
 use crate::options::LockOptions;
+use crate::process::PerProcess;
 use crate::session::caller::{Acquired, Acquirer};
 
 /// An election, as a name and options: any number of candidates, of which one leads.
@@ -46,12 +47,17 @@ use crate::session::caller::{Acquired, Acquirer};
 #[derive(Clone)]
 pub struct Election {
     lock: Lock,
-    candidate: Arc<Candidate>,
+    /// A forked child begins anew: its parent leads on.
+    candidate: Arc<PerProcess<Candidate>>,
 }
 
 impl Election {
     pub(super) fn new(lock: Lock) -> Self {
-        Self { lock, candidate: Arc::default() }
+        Self { lock, candidate: Arc::new(PerProcess::new()) }
+    }
+
+    fn candidate(&self) -> Arc<Candidate> {
+        self.candidate.get_or_make(Candidate::default)
     }
 
     /// The name, without the client's prefix.
@@ -94,7 +100,7 @@ impl Election {
     /// # Errors
     /// As [`Lock::acquire`](crate::Lock::acquire). `ACQUIRE_TIMEOUT`: another one led for all of [`wait`](Election::wait).
     pub fn campaign(&self) -> Call<Leadership> {
-        let candidate = Arc::clone(&self.candidate);
+        let candidate = self.candidate();
         self.lock.begin(false, None, move |responder| {
             Acquirer::Begin(Box::new(move |acquired| {
                 let leadership = acquired.and_then(|acquired| match acquired {
@@ -123,7 +129,7 @@ impl Election {
     /// # Errors
     /// As [`Lock::try_acquire`](crate::Lock::try_acquire).
     pub fn try_campaign(&self) -> Call<Option<Leadership>> {
-        let candidate = Arc::clone(&self.candidate);
+        let candidate = self.candidate();
         self.lock.begin(true, None, move |responder| {
             Acquirer::Begin(Box::new(move |acquired| {
                 responder.respond(acquired.map(|acquired| match acquired {
@@ -189,7 +195,7 @@ impl Election {
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn stop(&self) {
-        self.candidate.stop();
+        self.candidate().stop();
     }
 
     /// Observes who leads: the leader now, and then each change. No I/O before [`Observer::next`].
@@ -213,7 +219,7 @@ impl Election {
     /// `INVALID_ARGUMENT`, as [`Election::lead`].
     #[doc(hidden)]
     pub fn leading(&self) -> Result<Leading, Error> {
-        Leading::begin(self.lock.clone().waits_forever_unless_told(), Arc::clone(&self.candidate))
+        Leading::begin(self.lock.clone().waits_forever_unless_told(), self.candidate())
     }
 }
 

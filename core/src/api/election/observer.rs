@@ -9,6 +9,7 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
+use crate::process::PerProcess;
 use crate::protocol::{Observation, Observing, observe};
 use crate::sync::Mutex;
 
@@ -21,7 +22,7 @@ use crate::sync::Mutex;
 /// smaller one.
 pub struct Observer {
     lock: Lock,
-    looks: Arc<Looks>,
+    looks: PerProcess<Looks>,
 }
 
 #[derive(Default)]
@@ -49,7 +50,7 @@ struct Waiting {
 
 impl Observer {
     pub(super) fn new(lock: Lock) -> Self {
-        Self { lock, looks: Arc::default() }
+        Self { lock, looks: PerProcess::new() }
     }
 
     /// Gives the leader now, at the first call, and then each change.
@@ -88,7 +89,7 @@ impl Observer {
     /// [`Observer::next`], for a language whose handles are shared. A second call at the same time ends the first one.
     #[doc(hidden)]
     pub fn observe(&self) -> Call<Observation> {
-        let (lock, looks) = (self.lock.clone(), Arc::clone(&self.looks));
+        let (lock, looks) = (self.lock.clone(), self.looks.get_or_make(Looks::default));
         Call::new(move |responder| {
             let number = looks.wait_for_news(lock, responder);
             Some(Box::new(move || looks.give_up(number)))
