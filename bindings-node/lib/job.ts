@@ -187,9 +187,10 @@ export interface MadeJob {
  * @example
  * ```js
  * const job = new Client('memory://example').job('mail:2026-11-21', { maxAttempts: 5 })
- * console.log(await job.run(async () => ({ sent: 3 })))   // { ran: true, why: null, result: { sent: 3 }, attempts: 1, lastError: null }
- * const { ran, result } = await job.run(async () => 'not called')
- * console.log(ran, result)   // false { sent: 3 }
+ * const first = await job.run(async () => ({ sent: 3 }))
+ * console.log(first.ran, first.result)   // true { sent: 3 }
+ * const { ran, why, result } = await job.run(async () => 'not called')
+ * console.log(ran, why, result)   // false done { sent: 3 }
  * ```
  */
 export class Job {
@@ -210,8 +211,8 @@ export class Job {
 
   /**
    * Begins an attempt, as soon as no other worker runs the job and its retry delay has passed. Waits for that at most `waitMs`.
-   * Returns `null` if the job is done, or becomes done meanwhile, or nothing is to run for its fire time. Aborting `signal` ends the wait, and rejects with the signal's reason.
-   * After the begin the signal has no effect. `run` does all of that around a function.
+   * Returns `null` if the job is done, or becomes done meanwhile, or nothing is to run for its fire time. Aborting `signal` ends the
+   * wait, and rejects with the signal's reason. After the begin the signal has no effect. `run` does all of that around a function.
    *
    * Rejects with `JobDeadError` if the job is dead; with `AcquireTimeoutError` if another worker ran it for all of `waitMs`, or the
    * next attempt may not begin yet; otherwise as the `acquire` of a lock.

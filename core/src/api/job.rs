@@ -132,9 +132,9 @@ impl Job {
     /// * `ACQUIRE_TIMEOUT`: another worker ran the job for all of [`wait`](Job::wait), or the next attempt may not begin yet.
     /// * `INVALID_ARGUMENT`: an option is wrong, or the client has several servers; a fire time is more than 5 minutes ahead of the
     ///   server's clock.
+    /// * Otherwise as [`Lock::acquire`].
     ///
     /// A job that runs once per fire time has neither of the first two: it says them in its outcome.
-    /// * Otherwise as [`Lock::acquire`].
     pub fn begin(&self) -> Call<Begun> {
         if let Err(error) = self.validate() {
             return Call::ready(Err(error));

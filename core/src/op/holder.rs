@@ -18,6 +18,12 @@ pub fn claim(entry: &str) -> String {
     format!("{CLAIM}{entry}")
 }
 
+/// Whether the value of a lock's key keeps the lock after a release: it has no holder.
+#[must_use]
+pub fn is_kept(value: &str) -> bool {
+    value.starts_with(KEPT)
+}
+
 /// Whether the value of a lock's key is a claim: the lock has no holder, and is kept for a waiter.
 #[must_use]
 pub fn is_claim(value: &str) -> bool {

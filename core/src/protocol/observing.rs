@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Code, Error, Remaining};
 use crate::mutant::mutant;
+use crate::op::holder::is_kept;
 use crate::op::{Answer, Reply, Verdict};
 use crate::owner::OwnerFields;
 use crate::protocol::{Quorum, inspect};
@@ -77,7 +78,8 @@ pub(crate) fn observe(name: &str, servers: &[String], answers: &[Option<Answer>]
 /// The leader that a server shows, or none; `None` if its answer shows neither. What another library holds is no leader.
 fn shown(reply: &Reply) -> Option<Option<Leader>> {
     let Verdict::Seen { holder, remaining } = &reply.verdict else { return None };
-    Some(holder.as_deref().and_then(|owner| {
+    // A lock that is kept after a release has no holder.
+    Some(holder.as_deref().filter(|owner| !is_kept(owner)).and_then(|owner| {
         let remaining = if let Remaining::For(left) = remaining { Some(*left) } else { None };
         Some(Leader { owner: owner.to_owned(), term: reply.fence, since: OwnerFields::parse(owner)?.at, remaining })
     }))
@@ -164,6 +166,7 @@ mod tests {
             (vec![nobody()], Some(seen(None, false))),
             (vec![foreign()], Some(seen(None, false))),
             (vec![claim()], Some(seen(None, false))),
+            (vec![reply(Some(format!("kept {}", owner("a"))), 7)], Some(seen(None, false))),
             (vec![down()], Some(seen(None, true))),
             (vec![leads("a", 7), None, None], None),
             (vec![leads("a", 7), leads("a", 7), None], Some(seen(Some(("a", 7)), false))),

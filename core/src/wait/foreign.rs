@@ -1,12 +1,12 @@
 //! Foreign holders: they use another library, and announce no release.
 
-use crate::op::holder::{KEPT, is_claim};
+use crate::op::holder::{is_claim, is_kept};
 use crate::owner::Fields;
 
 /// Whether the holder with this value uses another library, which announces no release. An owner value of this library ends in
 /// `id=…`. A lock that is kept for a waiter, or after a release, had a holder of this library.
 pub(crate) fn is_foreign(holder: &str) -> bool {
-    !is_claim(holder) && !holder.starts_with(KEPT) && Fields::parse(holder).get("id").is_none()
+    !is_claim(holder) && !is_kept(holder) && Fields::parse(holder).get("id").is_none()
 }
 
 #[cfg(test)]
