@@ -38,7 +38,7 @@ export class Leadership extends Held {
 
   /**
    * A signal that is aborted when the term is lost, as that of a `Held`. In the work of `lead` it is also aborted when the `signal` of
-   * `lead` is: the work should end.
+   * `lead` is: the work should end. A wait for it keeps no process alive.
    *
    * @example
    * ```js

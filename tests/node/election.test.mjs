@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Client, Held, InvalidArgumentError, Leadership, LockLostError } from 'locktender'
 
@@ -44,7 +45,8 @@ test('a loss ends the work by its signal, and the next work begins in a larger t
   const led = client.elect(t.name, { ttlMs: 50, renew: false }).lead(async ({ term, signal }) => {
     terms.push(term)
     if (terms.length === 2) return stop.abort('enough')
-    await untilAborted(signal)
+    // A wait for the signal alone keeps no process alive.
+    await sleep(PATIENCE_MS, undefined, { signal })
   }, { signal: stop.signal })
   await assert.rejects(led, (error) => error === 'enough')
   assert.ok(terms.length === 2 && terms[1] > terms[0], terms)
