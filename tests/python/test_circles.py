@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import locktender
@@ -26,8 +27,11 @@ def imported(tree):
 
 
 def rust_modules(sources):
-    """The modules beside `lib.rs`, and those each names."""
-    texts = {path.stem: re.sub("//.*", "", path.read_text()) for path in sources.glob("*.rs") if path.stem != "lib"}
+    """The modules beside `lib.rs`, and those each names, in its file or in those of its folder."""
+    texts = defaultdict(str)
+    for path in sources.rglob("*.rs"):
+        texts[path.relative_to(sources).parts[0].removesuffix(".rs")] += re.sub("//.*", "", path.read_text())
+    del texts["lib"]
     listed = {stem: re.findall(r"crate::(?:(\w+)|\{([^}]*)\})", text) for stem, text in texts.items()}
     named = {stem: set(re.findall(r"\w+", " ".join(map(" ".join, pairs)))) for stem, pairs in listed.items()}
     return {stem: names & texts.keys() - {stem} for stem, names in named.items()}

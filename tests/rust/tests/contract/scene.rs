@@ -1,87 +1,28 @@
 //! A scene: one case while it is played.
 
+mod hold;
+mod work;
+
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use locktender::{
-    Attempt, Begun, Client, Election, Error, Event, Held, Job, JobError, LeadError, Leadership, Lock, LockOptions, Observer,
-    Release, safe_name,
-};
+use locktender::{Client, Election, Error, Event, Job, Leadership, Lock, LockOptions, Observer, Release, safe_name};
 use locktender_tests::{RealServer, certificate};
 use serde_json::{Value, json};
 
+use self::hold::{Body, Got, Hold, begun};
 use crate::matching::{Variables, mismatch};
 use crate::place::{self, Place};
-use crate::seen::{describe, look, look_at, look_at_term, ms, observed, outcome, plain, show, status};
+use crate::seen::{describe, look, ms, observed, plain, show, status};
 use crate::wanted::{client_options, duration, lock_settings, now, scheduled};
 
 /// How long something that is certain to happen may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Kinds = Arc<Mutex<Vec<&'static str>>>;
-
-/// A hold that a case keeps.
-enum Hold {
-    Lock(Held),
-    Attempt(Attempt),
-    Leadership(Leadership),
-}
-
-impl Hold {
-    fn as_body(&self) -> Body<'_> {
-        match self {
-            Self::Lock(held) => Body::Lock(held),
-            Self::Attempt(attempt) => Body::Attempt(attempt),
-            Self::Leadership(leadership) => Body::Leadership(leadership),
-        }
-    }
-}
-
-/// The hold under which the steps of a body run.
-#[derive(Clone, Copy)]
-enum Body<'a> {
-    Lock(&'a Held),
-    Attempt(&'a Attempt),
-    Leadership(&'a Leadership),
-}
-
-impl<'a> Body<'a> {
-    fn held(self) -> &'a Held {
-        match self {
-            Self::Lock(held) => held,
-            Self::Attempt(attempt) => attempt,
-            Self::Leadership(leadership) => leadership,
-        }
-    }
-
-    fn resign(self) -> Result<Release, Error> {
-        match self {
-            Self::Leadership(leadership) => leadership.resign_blocking(),
-            _ => panic!("this hold is no leadership"),
-        }
-    }
-
-    fn seen(self) -> Value {
-        match self {
-            Self::Lock(held) => look(held),
-            Self::Attempt(attempt) => look_at(attempt),
-            Self::Leadership(leadership) => look_at_term(leadership),
-        }
-    }
-}
-
-/// The result of an acquire, or of a begin: `None` if the job is done.
-type Got = Option<Hold>;
-
-fn begun(begun: Begun) -> Got {
-    if let Begun::Attempt(attempt) = begun { Some(Hold::Attempt(attempt)) } else { None }
-}
-
-/// The work of a job as a case says it: what it gives, or why it fails.
-type Work = Result<Option<String>, String>;
 
 pub struct Scene<'a> {
     place: Place,
@@ -353,73 +294,6 @@ impl<'a> Scene<'a> {
         let seen = hold.as_body().seen();
         self.holds.insert(name.into(), hold);
         seen
-    }
-
-    /// Runs a job whose work is to play the steps.
-    fn run(&mut self, job: &Job, step: &Value, keep: &str) -> Result<Result<Value, Error>, String> {
-        let mut inside = Ok(());
-        let work = |attempt: &Attempt| -> Work {
-            self.variables.set(&format!("{keep}.owner"), attempt.owner());
-            self.variables.set(&format!("{keep}.fence"), attempt.fence());
-            inside = self.steps(&step["steps"], Some(Body::Attempt(attempt)));
-            match step["raises"].as_str() {
-                Some(error) => Err(error.to_owned()),
-                None => Ok(step.get("returns").map(Value::to_string)),
-            }
-        };
-        let result = job.run_blocking(work);
-        inside?;
-        Ok(match result {
-            Ok(found) => Ok(outcome(&found)),
-            Err(JobError::Failed(error)) => Ok(json!({ "error": "BODY", "message": error })),
-            Err(JobError::Lock(error)) => Err(error),
-            Err(other) => panic!("{other}"),
-        })
-    }
-
-    /// Leads, and plays the steps of a term each time; stops in the last one.
-    fn lead(&mut self, election: &Election, terms: &[Value]) -> Result<Result<Value, Error>, String> {
-        let (mut inside, mut rest) = (Ok(()), terms.iter());
-        let result = election.lead_blocking(|leadership| {
-            let term = rest.next().expect("a term more than the case has");
-            let keep = term["as"].as_str().unwrap();
-            self.variables.set(&format!("{keep}.owner"), leadership.owner());
-            self.variables.set(&format!("{keep}.fence"), leadership.fence());
-            inside = self.steps(&term["steps"], Some(Body::Leadership(leadership)));
-            if rest.len() == 0 || inside.is_err() {
-                election.stop();
-            }
-            if term["checks"] == true {
-                leadership.check().map_err(|error| error.to_string())?;
-            }
-            term["raises"].as_str().map_or(Ok(()), |error| Err(error.to_owned()))
-        });
-        inside?;
-        Ok(match result {
-            Ok(()) => Ok(json!({ "stopped": true })),
-            Err(LeadError::Failed(error)) => Ok(json!({ "error": "BODY", "message": error })),
-            Err(LeadError::Lock(error)) => Err(error),
-            Err(other) => panic!("{other}"),
-        })
-    }
-
-    fn body(&mut self, lock: &Lock, step: &Value, keep: &str) -> Result<Result<Value, Error>, String> {
-        let mut inside = Ok(());
-        let result = lock.with_blocking(|held| {
-            self.variables.set(&format!("{keep}.owner"), held.owner());
-            self.variables.set(&format!("{keep}.fence"), held.fence());
-            inside = self.steps(&step["steps"], Some(Body::Lock(held)));
-            step["returns"].clone()
-        });
-        inside?;
-        Ok(match result {
-            Ok(result) => Ok(json!({ "result": result })),
-            Err(failed) => {
-                let mut seen = describe(&failed.error);
-                seen["result"] = failed.result.unwrap_or_default();
-                Ok(seen)
-            }
-        })
     }
 
     /// Sends a command to every server, again until the reply is the one that is waited for; the last server's is seen, for

@@ -1,0 +1,78 @@
+//! Opening: how a client is made of what Python gives, and what the binding asks of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::Client;
+use crate::arguments::text;
+use crate::clients;
+use crate::errors::raised;
+use crate::events::{self, ClientSink};
+use crate::guarded::{Guarded, Refer};
+use crate::options::{ClientChoice, LockChoice, OnLost};
+use crate::parts::Parts;
+use crate::{context, own};
+
+impl Client {
+    /// A client of `servers`; without any of what the environment names.
+    pub(super) fn open(
+        py: Python<'_>,
+        servers: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let choice = ClientChoice::parse(py, options)?;
+        let parts = Parts::new(py, servers, options)?;
+        let number = clients::next_number();
+        let has_callback = Arc::new(AtomicBool::new(choice.on_event.is_some()));
+        let sink = ClientSink { number, has_callback: Arc::clone(&has_callback) };
+        let builder = parts.add_servers(py, locktender::Client::builder())?;
+        let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).build())?;
+        let (on_event, parts) = (Arc::new(Guarded::new(choice.on_event)), Guarded::new(Some(Arc::new(parts))));
+        let suspicion = choice.lock.suspicion();
+        let on_lost = Guarded::new(choice.lock.on_lost);
+        Ok(Self { core, number, name: choice.name, on_lost, suspicion, on_event, has_callback, parts })
+    }
+
+    /// Has the exit of the interpreter close the client, and makes its name known.
+    pub(super) fn enrol(client: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, own_client) = (client.py(), client.get());
+        if let Some(text) = &own_client.suspicion {
+            own::call(py, |own| &own.warn, (client, py.None(), text))?;
+        }
+        if let Some(name) = &own_client.name {
+            own::call(py, |own| &own.make_known, (name, client))?;
+        }
+        clients::enrol(own_client.number, own_client.core.clone(), Arc::clone(&own_client.on_event));
+        Ok(())
+    }
+
+    pub(crate) fn core(&self) -> &locktender::Client {
+        &self.core
+    }
+
+    /// What a loss does, unless it is `chosen` for the one lock.
+    pub(crate) fn on_lost(&self, py: Python<'_>, chosen: Option<&OnLost>) -> Option<OnLost> {
+        chosen.map_or_else(|| self.on_lost.get(py), |chosen| Some(chosen.refer(py)))
+    }
+
+    /// To be called before an acquire: whoever listens now hears of it.
+    pub(crate) fn listen(&self, py: Python<'_>) -> PyResult<()> {
+        events::refresh(py, self.has_callback.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn adoption(
+        slf: &Bound<'_, Self>,
+        ticket: &Bound<'_, PyAny>,
+        or_acquire: Option<bool>,
+        choice: &LockChoice,
+    ) -> PyResult<locktender::Lock> {
+        let (py, client) = (slf.py(), slf.get());
+        client.listen(py)?;
+        let lock = raised(py, client.core.adoption(&text("ticket", ticket)?))?;
+        let lock = if let Some(or_acquire) = or_acquire { lock.or_acquire(or_acquire) } else { lock };
+        Ok(lock.settings(choice.settings.clone()).caller(context::current(py)?))
+    }
+}
