@@ -8,6 +8,7 @@ from collections import defaultdict
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import pytest
 from locktender import Client, ClosedError
 from peers import Peer
 from support.observe import PATIENCE, until
@@ -23,7 +24,10 @@ class Line(tuple[int, int, int, int]):
     pid, term, before, after = (property(lambda self, at=at: self[at]) for at in range(4))
 
 
-def test_one_leads_at_a_time_however_often_leaders_are_killed_or_paused(server: RealServer, tmp_path: Path, name: str):
+@pytest.mark.parametrize(("each", "times"), [(1, 4), pytest.param(2, 60, marks=pytest.mark.long)], ids=["3 candidates", "6 candidates"])
+def test_one_leads_at_a_time_however_often_leaders_are_killed_or_paused(
+    server: RealServer, tmp_path: Path, name: str, each: int, times: int
+):
     file = tmp_path / "led"
     file.touch()
     chance = random.Random(7)
@@ -53,9 +57,9 @@ def test_one_leads_at_a_time_however_often_leaders_are_killed_or_paused(server: 
             candidates[peer.pid] = peer
             peer.send("lead", name=name, ttl_ms=TTL_MS, file=str(file))
 
-        for language in LANGUAGES:
+        for language in LANGUAGES * each:
             start(language)
-        for deed in ["kill", "pause"] * 4:
+        for deed in ["kill", "pause"] * times:
             leader = until(last, PATIENCE)
             assert leader
             # Somebody else now and then, who may have become the leader since.
@@ -77,7 +81,7 @@ def test_one_leads_at_a_time_however_often_leaders_are_killed_or_paused(server: 
     terms = defaultdict(list)
     for line in lines():
         terms[line.term].append(line)
-    assert len(terms) > 5 and {candidate.library for candidate in candidates.values()} == set(LANGUAGES)
+    assert 4 * len(terms) > 5 * times and {candidate.library for candidate in candidates.values()} == set(LANGUAGES)
     # An observer may miss a leader, but sees no older one again.
     assert observed and observed == sorted(observed)
     # A term is one leader's. It was valid from its first line to its last one, and no other term was valid meanwhile.
