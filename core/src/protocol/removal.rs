@@ -7,6 +7,7 @@ use crate::clock::Tick;
 use crate::error::ServerError;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
+use crate::op::holder::kept;
 use crate::op::job::Ending;
 use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verb, Verdict};
 use crate::protocol::release::{Outcome, Release};
@@ -247,6 +248,8 @@ impl Removal {
             Ok(_) if late => Progress::Again { at: now, unsure },
             // That the work is done is noted by the first request that says so, and by a repeated one again.
             Ok(reply) if (unsure || reply.repeated) && self.within_validity && !self.is_done() => Progress::Deleted,
+            // An earlier request of ours, whose answer was lost, keeps the lock.
+            Ok(reply) if reply.holder() == Some(&*kept(&self.owner)) => Progress::Deleted,
             // The key has a value that is no lock, and has no holder.
             Ok(Reply { verdict: Verdict::Conflict { .. }, .. }) => Progress::Taken(None),
             Ok(reply) => reply.rival().map_or(Progress::Gone, |rival| Progress::Taken(Some(rival.to_owned()))),

@@ -54,6 +54,8 @@ fn a_rival_is_who_has_the_lock_and_neither_a_waiter_nor_the_type_of_the_key() {
     for (found, outcome, rival) in [
         (no("claim f:c:1 host=h"), Outcome::Expired, None),
         (no("them"), Outcome::Taken, Some("them")),
+        (no("kept them"), Outcome::Taken, Some("kept them")),
+        (no("kept me"), Outcome::Released, None),
         (Verdict::Conflict { found: "list".into() }, Outcome::Taken, None),
     ] {
         let (recipe, mut out) = (recipe(1), Vec::new());
