@@ -8,6 +8,7 @@ import { during, Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Job, type MadeJob } from './job.js'
 import { Lock, type Made } from './lock.js'
+import { Metrics } from './metrics.js'
 import {
   clientOptions,
   electionOptions,
@@ -349,6 +350,21 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    */
   async report(): Promise<ServerReport[]> {
     return resultOf(await outcome(this.#native.report()))
+  }
+
+  /**
+   * What this client has counted since it was made, and what it holds and waits for now. It is always counted; reading it asks no
+   * server.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * await client.withLock('orders:42', async () => 'paid')
+   * console.log(client.metrics().value('locktender_acquires_total', { family: 'orders', end: 'acquired' }))   // 1
+   * ```
+   */
+  metrics(): Metrics {
+    return new Metrics(this.#native.metrics())
   }
 
   /**

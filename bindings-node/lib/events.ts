@@ -23,6 +23,7 @@ import { callGuest } from './guest.js'
  * - `expired`: the lock was released after its key had expired.
  * - `lost`: the hold was lost; see `reason`.
  * - `race`: an overlap is proved: a rival held the lock before this client released it.
+ * - `dropped`: the handle of a hold was dropped without a release: its key expires by itself.
  * - `done`: a job is done: this client's attempt did it (with its `owner`), or an earlier one (without).
  * - `retry`: an attempt of a job failed, and another one may follow; see `message`.
  * - `dead`: a job is dead: its last attempt failed or died; see `message`.
@@ -49,6 +50,7 @@ export type EventKind =
   | 'expired'
   | 'lost'
   | 'race'
+  | 'dropped'
   | 'done'
   | 'retry'
   | 'dead'
@@ -66,6 +68,10 @@ export interface LockEvent {
   readonly lockName: string | null
   /** The lock's whole key on the servers: the prefix and the name. */
   readonly key: string | null
+  /** What the lock is for. */
+  readonly lockKind: 'lock' | 'job' | 'once' | 'election' | null
+  /** The lock's family: see `LockOptions`. */
+  readonly family: string | null
   /** This client's owner value. */
   readonly owner: string | null
   /** The fence of this hold. */
@@ -77,10 +83,17 @@ export interface LockEvent {
   /** The reason why the lock was lost. */
   readonly reason: LossReason | null
   /**
-   * The wait of an acquire with any end, the duration of a released or handed-over hold, or the overrun of a race. For `woken` it
-   * is the time since the waiter was notified. In milliseconds.
+   * The wait of an acquire and the duration of a hold, with any end, or the round trip of a renewal or an extension. For `woken` it is
+   * the time since the waiter was notified. In milliseconds.
    */
   readonly tookMs: number | null
+  /**
+   * For `expired`, `lost` and `race`: how long after the end of its validity the hold was given back, or its loss was noticed. In
+   * milliseconds.
+   */
+  readonly overrunMs: number | null
+  /** For `renewed` and `extended`: the validity that was left when the confirmation came, in milliseconds. */
+  readonly remainingMs: number | null
   /** The number of waiters before this one, for `queued`. */
   readonly rank: number | null
   /** The number of the attempt, of a job. */
@@ -95,12 +108,14 @@ export interface LockEvent {
   readonly newEra: string | null
   /** One more sentence. */
   readonly message: string | null
+  /** When it happened, by this machine's clock: milliseconds since 1970. */
+  readonly atMs: number
 }
 
 /** The events of a client, by name: each kind, and `event` for all of them. */
 export type ClientEvents = { [Kind in EventKind]: [event: LockEvent] } & { event: [event: LockEvent] }
 
-const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'retry', 'dead', 'server_failed', 'failed_over', 'warning'] satisfies EventKind[]
+const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'dropped', 'retry', 'dead', 'server_failed', 'failed_over', 'warning'] satisfies EventKind[]
 
 /** Whether the core sends events of this name only if there are listeners: they cost every acquire some time. @internal */
 export function ofNormalLife(name: string): boolean {

@@ -42,6 +42,11 @@ export interface LockOptions {
    * Default none; at most 24 h, on a quorum with the ttl at most `maxTtlMs`.
    */
   graceMs?: number | undefined
+  /**
+   * The family under which metrics and events count the lock: 1 to 128 bytes of UTF-8. Default: the name up to its first colon. Choose
+   * few: a client counts 100 families, and all further ones together as `other`.
+   */
+  family?: string | undefined
 }
 
 /**
@@ -150,6 +155,7 @@ const lockKinds: Record<keyof LockOptions, Kind> = {
   fair: 'boolean',
   minHoldMs: 'number',
   graceMs: 'number',
+  family: 'string',
 }
 
 const jobKinds: Record<keyof JobOptions, Kind> = {

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use locktender::host::sync::Mutex;
 use locktender::server::Server;
@@ -19,6 +19,7 @@ use crate::hold::Hold;
 use crate::host::Host;
 use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
 use crate::lock::Lock;
+use crate::metrics::Metrics;
 use crate::observer::Observation;
 use crate::options::{ClientOptions, JobOptions, LockOptions};
 use crate::queue::{Item, Queue, Value};
@@ -131,9 +132,9 @@ impl CompletionQueue {
             Item::Settled(id, Ok(Value::Ended(loss))) => rich.with(Kind::Resolved, id, loss.map(Failure::from))?,
             Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
-            Item::Event(client, event) => {
+            Item::Event(client, event, at) => {
                 let self_wait = f64::from(u8::from(event.is_self_wait()));
-                let (kind, number, _) = rich.with(Kind::Event, client.into(), LockEvent::from(*event))?;
+                let (kind, number, _) = rich.with(Kind::Event, client.into(), LockEvent::new(*event, at))?;
                 (kind, number, self_wait)
             }
         })
@@ -158,6 +159,12 @@ impl CompletionQueue {
             Ok(client) => Either::A(client),
             Err(error) => Either::B(error.into()),
         }
+    }
+
+    /// The metrics of all clients.
+    #[napi]
+    pub fn metrics(&self) -> Metrics {
+        Metrics::from(self.queue.metrics())
     }
 
     /// Closes every client, and waits until they are closed: the environment ends.
@@ -197,13 +204,14 @@ pub struct Client {
 impl Client {
     fn open(queue: &Arc<Queue>, id: u32, servers: Vec<Source<'_>>, options: ClientOptions) -> std::result::Result<Self, Error> {
         let heard = Arc::new(AtomicBool::new(false));
-        let sink = Forward { queue: Arc::downgrade(queue), client: id, heard: Arc::clone(&heard) };
+        let dropped = Arc::<AtomicU64>::default();
+        let sink = Forward { queue: Arc::downgrade(queue), client: id, heard: Arc::clone(&heard), dropped: Arc::clone(&dropped) };
         let builder = locktender::Client::builder().options(options.over(locktender::ClientOptions::default())?);
         let builder = servers.into_iter().fold(builder, |builder, server| match server {
             Either::A(urls) => builder.urls(&urls),
             Either::B(scripted) => builder.server(Arc::clone(&scripted.core) as Arc<dyn Server>),
         });
-        let core = builder.sink(Arc::new(sink)).build()?;
+        let core = builder.sink(Arc::new(sink)).dropped_events(dropped).build()?;
         queue.enrol(id, core.clone());
         Ok(Self { core, queue: Arc::clone(queue), id, heard })
     }
@@ -262,6 +270,11 @@ impl Client {
     #[napi]
     pub fn report(&self, env: Env) -> i64 {
         self.queue.call(&env, Ok(self.core.report()), Value::Reports)
+    }
+
+    #[napi]
+    pub fn metrics(&self) -> Metrics {
+        Metrics::from(self.core.metrics())
     }
 
     #[napi]

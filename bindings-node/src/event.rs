@@ -1,27 +1,34 @@
 //! Events on their way to JavaScript.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use locktender::event::Level;
+use locktender::host::Point;
 use locktender::{Event, LossReason, Sink};
 use napi_derive::napi;
 
 use crate::error::ms;
-use crate::queue::{Item, Queue};
+use crate::queue::Queue;
 
 /// One event.
-#[napi(object, object_from_js = false, use_nullable = true)]
-pub(crate) struct LockEvent {
+#[napi(object, use_nullable = true)]
+pub struct LockEvent {
     pub kind: String,
     pub lock_name: Option<String>,
     pub key: Option<String>,
+    pub lock_kind: Option<String>,
+    pub family: Option<String>,
     pub owner: Option<String>,
     pub fence: Option<f64>,
     pub rival: Option<String>,
     pub rival_fence: Option<f64>,
     pub reason: Option<String>,
     pub took_ms: Option<f64>,
+    pub overrun_ms: Option<f64>,
+    pub remaining_ms: Option<f64>,
     pub rank: Option<f64>,
     pub attempt: Option<u32>,
     pub server: Option<String>,
@@ -29,20 +36,60 @@ pub(crate) struct LockEvent {
     pub old_era: Option<String>,
     pub new_era: Option<String>,
     pub message: Option<String>,
+    pub at_ms: f64,
 }
 
-impl From<Event> for LockEvent {
-    fn from(event: Event) -> Self {
+/// The event as one line of InfluxDB's line protocol.
+#[napi]
+pub fn line_protocol(event: LockEvent, tags: Vec<Vec<String>>) -> String {
+    let tags: Vec<_> = tags.iter().filter_map(|pair| Some((&**pair.first()?, &**pair.get(1)?))).collect();
+    let whole = |number: Option<f64>| number.map(|number| number as u64);
+    let time = |ms: Option<f64>| ms.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok());
+    let point = Point {
+        tags: &[
+            ("event", Some(&event.kind)),
+            ("family", event.family.as_deref()),
+            ("kind", event.lock_kind.as_deref()),
+            ("reason", event.reason.as_deref()),
+            ("server", event.server.as_deref()),
+        ],
+        texts: &[
+            ("lock", event.lock_name.as_deref()),
+            ("owner", event.owner.as_deref()),
+            ("rival", event.rival.as_deref()),
+            ("address", event.address.as_deref()),
+            ("old_era", event.old_era.as_deref()),
+            ("new_era", event.new_era.as_deref()),
+            ("message", Some(event.message.as_deref().unwrap_or(&event.kind))),
+        ],
+        numbers: &[
+            ("fence", whole(event.fence)),
+            ("rival_fence", whole(event.rival_fence)),
+            ("rank", whole(event.rank)),
+            ("attempt", event.attempt.map(u64::from)),
+        ],
+        times: &[("took", time(event.took_ms)), ("overrun", time(event.overrun_ms)), ("remaining", time(event.remaining_ms))],
+    };
+    point.line(&tags, UNIX_EPOCH + time(Some(event.at_ms)).unwrap_or_default())
+}
+
+impl LockEvent {
+    /// An event that happened at `at`.
+    pub(crate) fn new(event: Event, at: SystemTime) -> Self {
         Self {
             kind: event.kind.as_str().to_owned(),
-            lock_name: event.lock,
-            key: event.key,
-            owner: event.owner,
+            lock_name: event.lock.as_deref().map(str::to_owned),
+            key: event.key.as_deref().map(str::to_owned),
+            lock_kind: event.lock_kind.map(|kind| kind.as_str().to_owned()),
+            family: event.family.as_deref().map(str::to_owned),
+            owner: event.owner.as_deref().map(str::to_owned),
             fence: event.fence.map(|fence| fence as f64),
             rival: event.rival,
             rival_fence: event.rival_fence.map(|fence| fence as f64),
             reason: event.reason.map(LossReason::as_str).map(str::to_owned),
             took_ms: event.took.map(ms),
+            overrun_ms: event.overrun.map(ms),
+            remaining_ms: event.remaining.map(ms),
             rank: event.rank.map(|rank| rank as f64),
             attempt: event.attempt,
             server: event.server,
@@ -50,6 +97,7 @@ impl From<Event> for LockEvent {
             old_era: event.old_era,
             new_era: event.new_era,
             message: event.message,
+            at_ms: at.duration_since(UNIX_EPOCH).map_or(0.0, ms),
         }
     }
 }
@@ -59,13 +107,17 @@ pub(crate) struct Forward {
     pub(crate) queue: Weak<Queue>,
     pub(crate) client: u32,
     pub(crate) heard: Arc<AtomicBool>,
+    /// How many of its events were dropped, because the program was too far behind.
+    pub(crate) dropped: Arc<AtomicU64>,
 }
 
 impl Sink for Forward {
     fn event(&self, event: &Event) {
         let wanted = event.kind.level() >= Level::Warning || self.heard.load(Ordering::Relaxed);
-        if let Some(queue) = self.queue.upgrade().filter(|_| wanted) {
-            queue.push(Item::Event(self.client, Box::new(event.clone())));
+        if let Some(queue) = self.queue.upgrade().filter(|_| wanted)
+            && !queue.push_event(self.client, event)
+        {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

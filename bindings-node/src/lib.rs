@@ -14,6 +14,7 @@ mod hold;
 mod host;
 mod job;
 mod lock;
+mod metrics;
 mod observer;
 mod options;
 mod queue;

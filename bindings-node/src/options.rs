@@ -53,6 +53,7 @@ pub struct LockOptions {
     pub fair: Option<bool>,
     pub min_hold_ms: Option<f64>,
     pub grace_ms: Option<f64>,
+    pub family: Option<String>,
 }
 
 impl LockOptions {
@@ -65,6 +66,7 @@ impl LockOptions {
         settings.fair = self.fair;
         settings.min_hold = self.min_hold_ms.map(|span| milliseconds("minHoldMs", span)).transpose()?;
         settings.grace = self.grace_ms.map(|span| milliseconds("graceMs", span)).transpose()?;
+        settings.family = self.family.as_deref().map(Into::into);
         Ok(settings)
     }
 }
@@ -94,6 +96,7 @@ pub struct JobOptions {
     pub fair: Option<bool>,
     pub min_hold_ms: Option<f64>,
     pub grace_ms: Option<f64>,
+    pub family: Option<String>,
 }
 
 impl JobOptions {
@@ -125,7 +128,8 @@ impl JobOptions {
             Some(other) => return Err(Error::invalid("overlap", other, "must be 'skip' or 'wait'".to_owned())),
         };
         let &Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, .. } = self;
-        let lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms };
+        let family = self.family.clone();
+        let lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, family };
         Ok(job.settings(lock.settings()?))
     }
 }
@@ -157,6 +161,7 @@ pub struct ClientOptions {
     pub fair: Option<bool>,
     pub min_hold_ms: Option<f64>,
     pub grace_ms: Option<f64>,
+    pub family: Option<String>,
 }
 
 impl ClientOptions {
@@ -174,8 +179,8 @@ impl ClientOptions {
         base.prefix = self.prefix.unwrap_or(base.prefix);
         base.app = self.app.or(base.app);
         (base.tls_ca, base.tls_cert, base.tls_key) = (self.tls_ca, self.tls_cert, self.tls_key);
-        let Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, .. } = self;
-        let lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms };
+        let Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, family, .. } = self;
+        let lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, family };
         base.lock = lock.settings()?.over(&base.lock)?;
         Ok(base)
     }

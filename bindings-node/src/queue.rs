@@ -9,10 +9,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use locktender::host::Driver;
 use locktender::host::sync::Mutex;
+use locktender::metrics::Metrics;
 use locktender::{
     Begun, Call, Cancel, Client, Error, Event, Held, JobStatus, Leadership, LockInfo, Loss, Observation, Release, ServerReport,
 };
@@ -28,14 +29,17 @@ type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
 /// The longest time for which an exit waits for releases, for any number of slow clients.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The most events that wait. An application that is further behind loses the newest ones, and no result.
+const MOST_EVENTS: usize = 4096;
+
 /// An item of the queue.
 pub(crate) enum Item {
     /// A call ended.
     Settled(i64, Result<Value, Error>),
     /// The watched hold with this number ended, by this loss or without one.
     Ended(i64, Option<Error>),
-    /// An event of the client with this number.
-    Event(u32, Box<Event>),
+    /// An event of the client with this number, and when it happened.
+    Event(u32, Box<Event>, SystemTime),
 }
 
 /// The result of a call.
@@ -79,6 +83,8 @@ struct State {
     /// `None` once the environment is gone.
     wake: Option<Wake>,
     items: Vec<Item>,
+    /// How many of the items are events.
+    events: usize,
     /// Whether results are taken soon without a wake-up.
     attended: bool,
     /// Whether the environment is kept alive.
@@ -91,8 +97,15 @@ struct State {
 impl Queue {
     pub(crate) fn new(env: &Env, wake: &Function<'_, (), ()>) -> napi::Result<Arc<Self>> {
         let wake = wake.build_threadsafe_function().weak::<true>().build()?;
-        let state =
-            State { wake: Some(wake), items: Vec::new(), attended: false, kept: false, pending: HashMap::new(), last_id: 0 };
+        let state = State {
+            wake: Some(wake),
+            items: Vec::new(),
+            events: 0,
+            attended: false,
+            kept: false,
+            pending: HashMap::new(),
+            last_id: 0,
+        };
         let queue = Arc::new(Self {
             state: Mutex::new(state),
             hosted: AtomicBool::new(false),
@@ -202,6 +215,19 @@ impl Queue {
         }
     }
 
+    /// Puts an event into the queue, on any thread; false if there are too many already.
+    pub(crate) fn push_event(&self, client: u32, event: &Event) -> bool {
+        {
+            let mut state = self.state.lock();
+            if state.events >= MOST_EVENTS {
+                return false;
+            }
+            state.events += 1;
+        }
+        self.push(Item::Event(client, Box::new(event.clone()), SystemTime::now()));
+        true
+    }
+
     /// Puts an item into the queue, on any thread. After the environment's end the item is dropped.
     pub(crate) fn push(&self, item: Item) {
         let mut state = self.state.lock();
@@ -223,6 +249,7 @@ impl Queue {
         let mut state = self.state.lock();
         let items =
             if state.items.len() <= most { std::mem::take(&mut state.items) } else { state.items.drain(..most).collect() };
+        state.events -= items.iter().filter(|item| matches!(item, Item::Event(..))).count();
         let mut wanted = |item: &mut Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
             Item::Ended(..) | Item::Event(..) => true,
@@ -274,6 +301,12 @@ impl Queue {
     pub(crate) fn strike(&self, id: u32) {
         let struck = self.clients.lock().remove(&id);
         drop(struck);
+    }
+
+    /// The metrics of all clients.
+    pub(crate) fn metrics(&self) -> Metrics {
+        let clients: Vec<_> = self.clients.lock().values().cloned().collect();
+        Metrics::merged(clients.iter().map(Client::metrics))
     }
 
     /// Closes every client, which releases held locks, and waits until they are closed.

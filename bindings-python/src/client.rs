@@ -18,6 +18,7 @@ use crate::guarded::Guarded;
 use crate::held::Held;
 use crate::job::Job;
 use crate::lock::Lock;
+use crate::metrics::Metrics;
 use crate::operation::Operation;
 use crate::options::{LockChoice, OnLost};
 use crate::parts::Parts;
@@ -56,7 +57,7 @@ use crate::{own, waiting};
 ///     ``max_ttl``, and holds that it lacks are written there again. All clients of the server need it, with the same ``max_ttl``.
 /// ``tls_ca``, ``tls_cert``, ``tls_key``
 ///     PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
-/// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``on_lost``
+/// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``
 ///     Defaults for this client's locks, see :meth:`lock`.
 /// ``on_event``
 ///     Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
@@ -121,6 +122,9 @@ impl Client {
     ///     none.
     /// ``grace``
     ///     How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once. Default none.
+    /// ``family``
+    ///     The family under which metrics and events count the lock. Default: a decorator's template, else the name up to its first colon.
+    ///     Choose few: a client counts 100 families, and all further ones together as ``other``.
     /// ``on_lost``
     ///     What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"flag"`` leaves it
     ///     alone. A callable leaves it alone, too, and is called with the :exc:`LockLostError`, at once, on a thread of its own: so
@@ -148,7 +152,7 @@ impl Client {
     ///     How long after a failed attempt the next one may begin: twice as long after each further one, up to an hour. Default none.
     /// ``keep``
     ///     For how long a job that is done or dead is remembered: a worker that asks later runs it again. Default 24 h.
-    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``on_lost``
+    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
     ///     As with :meth:`lock`. ``ttl`` is how long a dead worker blocks the next one, ``wait`` how long this worker waits as a backup.
     ///
     ///         outcome = client.job("mail:2026-11-21", max_attempts=5).run(lambda attempt: {"sent": 3})
@@ -180,7 +184,7 @@ impl Client {
     ///     ``"skip"``.
     /// ``max_attempts``, ``retry_delay``
     ///     As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
-    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``on_lost``
+    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
     ///     As with :meth:`lock`.
     ///
     ///         outcome = client.once("nightly").run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
@@ -282,6 +286,15 @@ impl Client {
             Ok(reports.into_pyobject(py)?.into_any().unbind())
         };
         Operation::new("report_async", move |_| Ok(core.report()), listed)
+    }
+
+    /// What this client has counted since it was made, and what it holds and waits for now.
+    ///
+    ///     print(client.metrics().value("locktender_acquires_total", family="orders", end="acquired"))
+    ///
+    /// It is always counted; reading it asks no server. In a forked child it begins anew.
+    fn metrics(&self) -> Metrics {
+        Metrics { core: self.core.metrics() }
     }
 
     /// Closes the client: acquires under way raise :exc:`ClosedError`, held locks are lost (reason ``closed``) and released.

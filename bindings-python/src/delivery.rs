@@ -14,6 +14,6 @@ type Delivery = (Option<Py<PyAny>>, Py<PyAny>);
 pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
     let Some((lost, happened)) = events::next_batch(py) else { return Ok(None) };
     let lost = lost.into_iter().map(|(number, error)| Ok((losses::take(number), parts(py, &error)?)));
-    let event = |(number, event)| Ok((clients::callback(py, number), Py::new(py, Event::from(event))?.into_any()));
+    let event = |(number, event, at)| Ok((clients::callback(py, number), Py::new(py, Event::new(event, at))?.into_any()));
     lost.chain(happened.into_iter().map(event)).collect::<PyResult<_>>().map(Some)
 }

@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use locktender::event::Level;
 use locktender::host::{PerProcess, Process};
@@ -36,9 +36,17 @@ struct Queue {
     waiting: Awaited<Waiting>,
 }
 
+/// An event of the client with a number, and the counter of those that were dropped.
+struct Queued {
+    client: u64,
+    event: CoreEvent,
+    at: SystemTime,
+    dropped: Arc<AtomicU64>,
+}
+
 #[derive(Default)]
 struct Waiting {
-    events: VecDeque<(u64, CoreEvent)>,
+    events: VecDeque<Queued>,
     /// Losses, by the number of who wants to know. None of them is dropped.
     losses: Vec<(u64, Error)>,
     stopped: bool,
@@ -55,6 +63,8 @@ fn queue() -> Arc<Queue> {
 pub(crate) struct ClientSink {
     pub(crate) number: u64,
     pub(crate) has_callback: Arc<AtomicBool>,
+    /// How many of its events were dropped, because the program was too far behind.
+    pub(crate) dropped: Arc<AtomicU64>,
 }
 
 impl Sink for ClientSink {
@@ -63,26 +73,34 @@ impl Sink for ClientSink {
             return;
         }
         let queue = queue();
-        queue.waiting.with(|waiting| waiting.add(self.number, event));
+        queue.waiting.with(|waiting| waiting.add(self, event));
         queue.waiting.notify();
     }
 }
 
 impl Waiting {
-    fn add(&mut self, client: u64, event: &CoreEvent) {
+    fn add(&mut self, sink: &ClientSink, event: &CoreEvent) {
         if self.stopped {
             return;
         }
-        if self.events.len() == CAPACITY {
-            self.events.pop_front();
+        if self.events.len() == CAPACITY
+            && let Some(oldest) = self.events.pop_front()
+        {
+            oldest.dropped.fetch_add(1, Ordering::Relaxed);
         }
-        self.events.push_back((client, event.clone()));
+        self.events.push_back(Queued {
+            client: sink.number,
+            event: event.clone(),
+            at: SystemTime::now(),
+            dropped: Arc::clone(&sink.dropped),
+        });
     }
 
     /// All there are; nothing but the end ends the waiting without any.
     fn take(&mut self) -> Option<Batch> {
         let any = self.stopped || !self.events.is_empty() || !self.losses.is_empty();
-        any.then(|| (std::mem::take(&mut self.losses), std::mem::take(&mut self.events)))
+        let events = std::mem::take(&mut self.events).into_iter().map(|queued| (queued.client, queued.event, queued.at));
+        any.then(|| (std::mem::take(&mut self.losses), events.collect()))
     }
 }
 
@@ -150,8 +168,8 @@ fn level(py: Python<'_>, logger: &Py<PyAny>) -> PyResult<u8> {
     Ok(u8::try_from(level.clamp(0, 254)).unwrap_or(u8::MAX))
 }
 
-/// What is to be delivered: losses, by the number of who wants to know, and events, by their client's.
-pub(crate) type Batch = (Vec<(u64, Error)>, VecDeque<(u64, CoreEvent)>);
+/// What is to be delivered: losses, by the number of who wants to know, and events, by their client's, with their times.
+pub(crate) type Batch = (Vec<(u64, Error)>, Vec<(u64, CoreEvent, SystemTime)>);
 
 /// Waits for events; `None` once the interpreter ends and all were given.
 pub(crate) fn next_batch(py: Python<'_>) -> Option<Batch> {

@@ -235,10 +235,13 @@ impl Job {
     }
 
     /// The same job by another name.
-    fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (name, template=None))]
+    fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>, template: Option<&str>) -> PyResult<Self> {
         let client = self.client.as_ref().map(|client| client.clone_ref(py));
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
-        Ok(Self { client, name: text("name", name)?, choice: self.choice.refer(py), core: PyOnceLock::new(), options })
+        let mut choice = self.choice.refer(py);
+        choice.lock.count_under(template);
+        Ok(Self { client, name: text("name", name)?, choice, core: PyOnceLock::new(), options })
     }
 
     /// As :meth:`begin_async`; of a job that is done, its outcome.

@@ -7,7 +7,7 @@
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context` and `frames`; `around` for decorators; `body` of an `async with` |
-//! | the background | `events` and `losses`, given to Python by `delivery`; `clients`; `exit` and `visit`; `garbage` |
+//! | the background | `metrics`; `events` and `losses`, given to Python by `delivery`; `clients`; `exit` and `visit`; `garbage` |
 //! | what threads share | `guarded` |
 //! | the package's Python | `own`: nothing else of it is called from here |
 //! | for users' tests | `scripted`, `clock` |
@@ -49,6 +49,7 @@ mod job_values;
 mod leadership;
 mod lock;
 mod losses;
+mod metrics;
 mod name;
 mod observer;
 mod operation;
@@ -84,6 +85,7 @@ mod _native {
         job_values::{JobOutcome, JobStatus},
         leadership::{AsyncLeadership, Leadership},
         lock::Lock,
+        metrics::{Metric, Metrics, Sample, metrics},
         name::safe_name,
         observer::{Leader, Observation, Observer},
         own::use_helpers,

@@ -351,10 +351,12 @@ impl Lock {
     }
 
     /// The same lock by another name.
-    fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (name, template=None))]
+    fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>, template: Option<&str>) -> PyResult<Self> {
         let client = self.client.as_ref().map(|client| client.clone_ref(py));
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
-        let (name, choice) = (Name::Text(text("name", name)?), self.choice.refer(py));
+        let (name, mut choice) = (Name::Text(text("name", name)?), self.choice.refer(py));
+        choice.count_under(template);
         Ok(Self::made(client, name, choice, options, false))
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use locktender::host::Language;
-use locktender::host::{LockOverrides, Place, check_job, check_schedule, instead_of, suspicious};
+use locktender::host::{LockOverrides, Place, check_job, check_schedule, family, instead_of, suspicious};
 use locktender::{Client, ClientOptions, Failover, Job, LockOptions, Overlap, Wait};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -83,13 +83,18 @@ impl LockChoice {
         self.settings.ttl.and_then(|ttl| suspicious(ttl, Language::Python))
     }
 
+    /// Counts the locks of a decorator's template as one family, unless another is given.
+    pub(crate) fn count_under(&mut self, template: Option<&str>) {
+        self.settings.family = self.settings.family.take().or_else(|| template.map(family));
+    }
+
     /// Sets one option; false if there is none of that name.
     fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let given = !value.is_none();
         match option {
             "wait" if !given => self.settings.wait = Some(Wait::Forever),
             "max_hold" if !given => self.settings.max_hold = Some(None),
-            "ttl" | "renew" | "fair" | "min_hold" | "grace" | "on_lost" if !given => (),
+            "ttl" | "renew" | "fair" | "min_hold" | "grace" | "family" | "on_lost" if !given => (),
             "ttl" => self.settings.ttl = Some(seconds(option, value)?),
             "wait" => self.settings.wait = Some(Wait::For(seconds(option, value)?)),
             "renew" => self.settings.renew = Some(switch(option, value)?),
@@ -97,6 +102,7 @@ impl LockChoice {
             "fair" => self.settings.fair = Some(switch(option, value)?),
             "min_hold" => self.settings.min_hold = Some(seconds(option, value)?),
             "grace" => self.settings.grace = Some(seconds(option, value)?),
+            "family" => self.settings.family = Some(text(option, value)?.into()),
             "on_lost" => self.on_lost = Some(on_lost(value)?),
             _ => return Ok(false),
         }

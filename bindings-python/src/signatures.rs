@@ -3,7 +3,10 @@
 /// The signature that begins with `$first`, and has a lock's options at its end: what isn't given (`...`) is the client's.
 macro_rules! with_lock_options {
     ($first:literal) => {
-        concat!($first, ", ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., on_lost=...)\n--\n")
+        concat!(
+            $first,
+            ", ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., family=..., on_lost=...)\n--\n"
+        )
     };
 }
 
@@ -12,7 +15,7 @@ macro_rules! with_job_options {
     ($first:literal) => {
         concat!(
             $first,
-            ", max_attempts=3, retry_delay=0, keep=86400, ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., on_lost=...)\n--\n"
+            ", max_attempts=3, retry_delay=0, keep=86400, ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., family=..., on_lost=...)\n--\n"
         )
     };
 }
@@ -23,7 +26,7 @@ macro_rules! with_once_options {
         concat!(
             $first,
             ", at=None, every=60, late=86400, overlap='skip', max_attempts=1, retry_delay=0, ttl=..., wait=..., renew=..., ",
-            "max_hold=..., fair=..., min_hold=..., grace=..., on_lost=...)\n--\n"
+            "max_hold=..., fair=..., min_hold=..., grace=..., family=..., on_lost=...)\n--\n"
         )
     };
 }
@@ -36,7 +39,7 @@ macro_rules! with_client_options {
             ", name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, unavailable_after=None, max_ttl=None, ",
             "failover=None, ",
             "tls_ca=None, tls_cert=None, tls_key=None, on_event=None, log_holds=None, ",
-            "ttl=None, wait=None, renew=None, max_hold=None, fair=None, min_hold=None, grace=None, on_lost=None)\n--\n"
+            "ttl=None, wait=None, renew=None, max_hold=None, fair=None, min_hold=None, grace=None, family=None, on_lost=None)\n--\n"
         )
     };
 }

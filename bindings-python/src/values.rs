@@ -1,10 +1,14 @@
 //! Values: the plain results of operations.
 
-use locktender::LossReason;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use locktender::event::Event as CoreEvent;
+use locktender::{LockKind, LossReason};
 use pyo3::PyClass;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
+use crate::arguments::text;
 use crate::errors::seconds_left;
 use crate::events::level_of;
 
@@ -181,58 +185,97 @@ impl ServerReport {
 const SHOWN_OF_A_RIVAL: usize = 200;
 
 /// Something that happened to a lock or a server. Fields that don't apply are ``None``.
-#[pyclass(module = "locktender", frozen, get_all)]
+#[pyclass(module = "locktender", frozen)]
 pub(crate) struct Event {
     /// What happened.
+    #[pyo3(get)]
     kind: &'static str,
     /// As in ``logging``.
+    #[pyo3(get)]
     level: u8,
     /// The lock's name.
+    #[pyo3(get)]
     lock: Option<String>,
     /// The lock's whole key on the servers: the prefix and the name.
+    #[pyo3(get)]
     key: Option<String>,
+    /// What the lock is for: ``lock``, ``job``, ``once`` or ``election``.
+    #[pyo3(get)]
+    lock_kind: Option<&'static str>,
+    /// The lock's family: see :meth:`Client.lock`.
+    #[pyo3(get)]
+    family: Option<String>,
     /// Our owner value.
+    #[pyo3(get)]
     owner: Option<String>,
     /// Our fence.
+    #[pyo3(get)]
     fence: Option<u64>,
     /// The value of whoever holds the key instead.
+    #[pyo3(get)]
     rival: Option<String>,
     /// The fence of the latest hold that came between, if the servers show it.
+    #[pyo3(get)]
     rival_fence: Option<u64>,
     /// Why the lock was lost.
+    #[pyo3(get)]
     reason: Option<&'static str>,
-    /// How many seconds it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of
-    /// a race; for ``woken`` since the waiter was notified.
+    /// How many seconds it took: the wait of an acquire and the time of a hold, however they ended, the round trip of a renewal or an
+    /// extension; for ``woken`` since the waiter was notified.
+    #[pyo3(get)]
     took: Option<f64>,
+    /// For ``expired``, ``lost`` and ``race``: how many seconds after the end of its validity the hold was given back, or its loss was
+    /// noticed.
+    #[pyo3(get)]
+    overrun: Option<f64>,
+    /// For ``renewed`` and ``extended``: how many seconds of validity were left when the confirmation came.
+    #[pyo3(get)]
+    remaining: Option<f64>,
     /// How many wait before us, for ``queued``.
+    #[pyo3(get)]
     rank: Option<u64>,
     /// The number of the attempt, of a job.
+    #[pyo3(get)]
     attempt: Option<u32>,
     /// The server, for ``server_failed``, ``server_recovered`` and ``failed_over``.
+    #[pyo3(get)]
     server: Option<String>,
     /// The address of the node that answers now, for ``failed_over``.
+    #[pyo3(get)]
     address: Option<String>,
     /// The replication id of the node before, for ``failed_over``.
+    #[pyo3(get)]
     old_era: Option<String>,
     /// The replication id of the node that answers now, for ``failed_over``.
+    #[pyo3(get)]
     new_era: Option<String>,
     /// One sentence more.
+    #[pyo3(get)]
     message: Option<String>,
+    /// When it happened, by this machine's clock: seconds since 1970.
+    #[pyo3(get)]
+    at: f64,
+    core: CoreEvent,
 }
 
-impl From<CoreEvent> for Event {
-    fn from(event: CoreEvent) -> Self {
+impl Event {
+    pub(crate) fn new(event: CoreEvent, at: SystemTime) -> Self {
+        let core = event.clone();
         Self {
             kind: event.kind.as_str(),
             level: level_of(&event),
-            lock: event.lock,
-            key: event.key,
-            owner: event.owner,
+            lock: event.lock.as_deref().map(str::to_owned),
+            key: event.key.as_deref().map(str::to_owned),
+            lock_kind: event.lock_kind.map(LockKind::as_str),
+            family: event.family.as_deref().map(str::to_owned),
+            owner: event.owner.as_deref().map(str::to_owned),
             fence: event.fence,
             rival: event.rival,
             rival_fence: event.rival_fence,
             reason: event.reason.map(LossReason::as_str),
             took: event.took.map(|took| took.as_secs_f64()),
+            overrun: event.overrun.map(|overrun| overrun.as_secs_f64()),
+            remaining: event.remaining.map(|remaining| remaining.as_secs_f64()),
             rank: event.rank,
             attempt: event.attempt,
             server: event.server,
@@ -240,17 +283,34 @@ impl From<CoreEvent> for Event {
             old_era: event.old_era,
             new_era: event.new_era,
             message: event.message,
+            at: at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            core,
         }
     }
 }
 
 #[pymethods]
 impl Event {
+    /// The event as one line of InfluxDB's line protocol, with these tags besides its own: see :mod:`locktender.influxdb`.
+    ///
+    ///     client = Client("memory://example", on_event=lambda event: print(event.line_protocol(app="billing")))
+    #[pyo3(signature = (**tags))]
+    fn line_protocol(&self, tags: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+        let tags = tags.into_iter().flatten().map(|(name, value)| {
+            let name = text("tag", &name)?;
+            text(&name, &value).map(|value| (name, value))
+        });
+        let tags = tags.collect::<PyResult<Vec<_>>>()?;
+        let tags: Vec<_> = tags.iter().map(|(name, value)| (&**name, &**value)).collect();
+        Ok(self.core.line_protocol(&tags, UNIX_EPOCH + Duration::from_secs_f64(self.at)))
+    }
+
     /// One line for a log.
     fn __str__(&self) -> String {
         let mut line = self.kind.to_owned();
         let fence = self.fence.map(|fence| format!("{fence}"));
         let took = self.took.map(|took| format!("{took:.3}"));
+        let overrun = self.overrun.filter(|overrun| *overrun > 0.0).map(|overrun| format!("{overrun:.3}"));
         let quoted = |value: &Option<String>| value.as_ref().map(|value| format!("{value:?}"));
         // A lock's name is the application's own; a rival is whoever could write there.
         let rival = self.rival.as_ref().map(|rival| match rival.char_indices().nth(SHOWN_OF_A_RIVAL) {
@@ -259,9 +319,15 @@ impl Event {
         });
         let (key, server, rival) = (quoted(&self.key), quoted(&self.server), quoted(&rival));
         let address = quoted(&self.address);
-        for (name, value) in
-            [("key", key), ("fence", fence), ("took", took), ("server", server), ("address", address), ("rival", rival)]
-        {
+        for (name, value) in [
+            ("key", key),
+            ("fence", fence),
+            ("took", took),
+            ("overrun", overrun),
+            ("server", server),
+            ("address", address),
+            ("rival", rival),
+        ] {
             line.extend(value.map(|value| format!(" {name}={value}")));
         }
         let reason = self.reason.map(str::to_owned);
@@ -276,12 +342,16 @@ impl Event {
             "kind",
             "lock",
             "key",
+            "lock_kind",
+            "family",
             "owner",
             "fence",
             "rival",
             "rival_fence",
             "reason",
             "took",
+            "overrun",
+            "remaining",
             "rank",
             "attempt",
             "server",
@@ -289,6 +359,7 @@ impl Event {
             "old_era",
             "new_era",
             "message",
+            "at",
         ];
         shown(slf, &fields)
     }

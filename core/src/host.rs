@@ -3,14 +3,16 @@
 //!
 //! Methods that only bindings need are hidden methods of the public types: `Held::enter`, `Call::then_driven`, `Client::warn`, …
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::api::election::Leading;
 pub use crate::api::job::schedule::check_schedule;
 use crate::api::job::terms::check_terms;
 use crate::error::Error;
+pub use crate::event::line_protocol::Point;
 pub use crate::io::watch::{Driver, Watch};
-use crate::name::{Keys, Kind};
+use crate::name::{Keys, Kind, Label, LockKind};
 use crate::options::MIN_KEEP;
 pub use crate::options::{LockOverrides, Place, instead_of, milliseconds, seconds, suspicious};
 pub use crate::process::{PerProcess, Process};
@@ -22,6 +24,12 @@ pub use crate::wording::{Language, Text};
 /// `INVALID_ARGUMENT` if it can't be the name of a lock.
 pub fn check_name(name: &str) -> Result<(), Error> {
     Keys::new(Kind::Exclusive, "", name, true).map(|_| ())
+}
+
+/// The family of the locks that a template makes.
+#[must_use]
+pub fn family(template: &str) -> Arc<str> {
+    Label::new(LockKind::Lock, template).family
 }
 
 /// Refuses options of a job that are out of their bounds. One that wasn't given has its default.

@@ -57,6 +57,7 @@ pub mod host;
 pub mod internals;
 mod io;
 pub mod machine;
+pub mod metrics;
 mod mutant;
 mod name;
 pub mod op;
@@ -78,7 +79,7 @@ pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithErr
 pub use api::{Election, LeadError, Leadership, Observer};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
-pub use name::safe_name;
+pub use name::{LockKind, safe_name};
 pub use op::FailureKind;
 pub use options::{ClientOptions, Failover, LockOptions, Wait};
 pub use owner::OwnerFields;

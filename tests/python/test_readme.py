@@ -15,7 +15,8 @@ from support.page import OURS, Block, Page
 from support.server import RealServer
 
 README = Page("README.md")
-PAGES = [README, *(Page(f"docs/{path.name}") for path in sorted((ROOT / "docs").glob("*.md"))), Page("CONTRIBUTING.md"), Page("CHANGELOG.md")]
+PAGES = [README, *(Page(f"docs/{path.name}") for path in sorted((ROOT / "docs").glob("*.md")))]
+PAGES += map(Page, ("CONTRIBUTING.md", "CHANGELOG.md", "examples/dashboards/README.md"))
 
 LIBRARY = (ROOT / "core/src/lib.rs").read_text()
 
@@ -34,7 +35,7 @@ FIRST, *_ = PASTED = [
     for block in page.blocks()
     if block.language == "python"
 ]
-NAMES = ["first", "asyncio", "events", "cron"]
+NAMES = ["first", "asyncio", "events", "metrics", "points", "cron"]
 
 
 def run(block: Block, url: str) -> subprocess.CompletedProcess[str]:
@@ -47,7 +48,7 @@ def run(block: Block, url: str) -> subprocess.CompletedProcess[str]:
 def test_every_block_of_the_readme_is_run_by_some_test() -> None:
     languages = {block.language for block in README.blocks()}
     assert languages == set(RUN_BY)
-    assert len(PASTED) == len(NAMES), "two in the README, one in docs/observability.md, one in docs/cron.md"
+    assert len(PASTED) == len(NAMES), "two in the README, three in docs/observability.md, one in docs/cron.md"
 
 
 @pytest.mark.parametrize("block", PASTED, ids=NAMES)
@@ -101,7 +102,7 @@ def test_the_promise_reads_the_same_everywhere() -> None:
         assert readme == guarantees
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.path.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Page) -> None:
     for link in page.links():
         if link.startswith(("http://", "https://")) and not link.startswith(OURS):
@@ -118,7 +119,7 @@ def test_the_readme_s_links_lead_somewhere_on_pypi_too() -> None:
     assert [link for link in README.links() if not link.startswith(("https://", "#"))] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.path.relative_to(ROOT)))
 def test_every_block_says_its_language(page: Page) -> None:
     assert all(block.language for block in page.blocks())
 

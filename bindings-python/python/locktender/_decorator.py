@@ -88,7 +88,7 @@ def _around_coroutine(
 class _Named(Protocol):
     """A lock, or a job."""
 
-    def _named(self, name: str) -> Any: ...
+    def _named(self, name: str, template: str | None = None) -> Any: ...
 
 
 _N = TypeVar("_N", bound=_Named)
@@ -111,7 +111,7 @@ def namer(lock: _N, name: str | Callable[..., str], function: Callable[..., Any]
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         try:
-            other: _N = lock._named(name.format_map(bound.arguments))
+            other: _N = lock._named(name.format_map(bound.arguments), name)
             return other
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise InvalidArgumentError(f"name: the template {name!r} can't be filled for this call: {error}") from error

@@ -29,6 +29,7 @@ from ._native_job import (
     _AroundAttempt as _AroundAttempt,
 )
 from ._native_lock import Lock as Lock, _Around as _Around
+from ._native_metrics import Metric as Metric, Metrics as Metrics, Sample as Sample
 from ._native_options import _JobOptions, _LockOptions, _OnceOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
 from ._native_values import (
@@ -58,10 +59,13 @@ __all__ = [
     "Lock",
     "LockInfo",
     "Loss",
+    "Metric",
+    "Metrics",
     "Observation",
     "Observer",
     "OwnerFields",
     "Release",
+    "Sample",
     "ScriptedServer",
     "Seen",
     "ServerReport",
@@ -77,6 +81,7 @@ __all__ = [
     "configure",
     "job",
     "lock",
+    "metrics",
     "once",
     "safe_name",
 ]
@@ -111,6 +116,14 @@ def once(name: str, **options: Unpack[_OnceOptions]) -> Job:
 
         @once("nightly")
         def nightly(attempt: Attempt) -> None: ...        # nightly() in each replica; one of them runs it
+    """
+
+def metrics() -> Metrics:
+    """The metrics of all clients of this process that are alive, as those of one client: see :meth:`Client.metrics`.
+
+        from locktender import metrics
+
+        print(metrics().openmetrics())
     """
 
 def safe_name(text: str, /) -> str:

@@ -165,6 +165,11 @@ class Event:
         "expired",
         "lost",
         "race",
+        "dropped",
+        "done",
+        "retry",
+        "dead",
+        "skipped",
         "server_failed",
         "server_recovered",
         "failed_over",
@@ -183,6 +188,14 @@ class Event:
     @property
     def key(self) -> str | None:
         """The lock's whole key on the servers: the prefix and the name."""
+
+    @property
+    def lock_kind(self) -> Literal["lock", "job", "once", "election"] | None:
+        """What the lock is for: ``lock``, ``job``, ``once`` or ``election``."""
+
+    @property
+    def family(self) -> str | None:
+        """The lock's family: see :meth:`Client.lock`."""
 
     @property
     def owner(self) -> str | None:
@@ -206,8 +219,19 @@ class Event:
 
     @property
     def took(self) -> float | None:
-        """How many seconds it took: the wait of an acquire however it ended, the hold of a release or a hand-over, the overrun of
-        a race; for ``woken`` since the waiter was notified."""
+        """How many seconds it took: the wait of an acquire and the time of a hold, however they ended, the round trip of a renewal or an
+        extension; for ``woken`` since the waiter was notified.
+        """
+
+    @property
+    def overrun(self) -> float | None:
+        """For ``expired``, ``lost`` and ``race``: how many seconds after the end of its validity the hold was given back, or its loss was
+        noticed.
+        """
+
+    @property
+    def remaining(self) -> float | None:
+        """For ``renewed`` and ``extended``: how many seconds of validity were left when the confirmation came."""
 
     @property
     def rank(self) -> int | None:
@@ -236,3 +260,13 @@ class Event:
     @property
     def message(self) -> str | None:
         """One sentence more."""
+
+    @property
+    def at(self) -> float:
+        """When it happened, by this machine's clock: seconds since 1970."""
+
+    def line_protocol(self, **tags: str) -> str:
+        """The event as one line of InfluxDB's line protocol, with these tags besides its own: see :mod:`locktender.influxdb`.
+
+            client = Client("memory://example", on_event=lambda event: print(event.line_protocol(app="billing")))
+        """

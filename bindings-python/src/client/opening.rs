@@ -1,7 +1,7 @@
 //! Opening: how a client is made of what Python gives, and what the binding asks of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -27,9 +27,10 @@ impl Client {
         let parts = Parts::new(py, servers, options)?;
         let number = clients::next_number();
         let has_callback = Arc::new(AtomicBool::new(choice.on_event.is_some()));
-        let sink = ClientSink { number, has_callback: Arc::clone(&has_callback) };
+        let dropped = Arc::<AtomicU64>::default();
+        let sink = ClientSink { number, has_callback: Arc::clone(&has_callback), dropped: Arc::clone(&dropped) };
         let builder = parts.add_servers(py, locktender::Client::builder())?;
-        let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).build())?;
+        let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).dropped_events(dropped).build())?;
         let (on_event, parts) = (Arc::new(Guarded::new(choice.on_event)), Guarded::new(Some(Arc::new(parts))));
         let suspicion = choice.lock.suspicion();
         let on_lost = Guarded::new(choice.lock.on_lost);

@@ -1,9 +1,10 @@
 //! Builder: the parts of a client before it is made.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::api::client::{Client, Inner};
+use crate::api::client::{Client, Inner, Sinks};
 use crate::api::sources::{Source, Sources};
 use crate::api::urls::IntoUrls;
 use crate::error::Error;
@@ -29,14 +30,14 @@ use crate::server::Server;
 pub struct ClientBuilder {
     sources: Vec<Source>,
     options: ClientOptions,
-    sink: Option<Arc<dyn Sink>>,
+    sinks: Sinks,
     /// Whether a list without a URL was given: that is a mistake, and doesn't mean the environment's URLs.
     empty_list: bool,
 }
 
 impl ClientBuilder {
     pub(crate) fn new() -> Self {
-        Self { sources: Vec::new(), options: ClientOptions::default(), sink: None, empty_list: false }
+        Self { sources: Vec::new(), options: ClientOptions::default(), sinks: Sinks::default(), empty_list: false }
     }
 
     /// Adds the server at `url`. More than one server is a quorum: independent servers, of which a majority decides.
@@ -361,7 +362,14 @@ impl ClientBuilder {
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
-        self.sink = Some(sink);
+        self.sinks.sink = Some(sink);
+        self
+    }
+
+    /// The number of events that a listener behind the sink never got. The sink counts them, and [`Client::metrics`] shows them.
+    #[doc(hidden)]
+    pub fn dropped_events(mut self, dropped: Arc<AtomicU64>) -> Self {
+        self.sinks.dropped = dropped;
         self
     }
 
@@ -387,6 +395,6 @@ impl ClientBuilder {
         }
         self.options.check()?;
         let sources = Sources::of(self.sources, &self.options)?;
-        Ok(Client::of(Inner::new(sources, self.options, self.sink)))
+        Ok(Client::of(Inner::new(sources, self.options, self.sinks)))
     }
 }

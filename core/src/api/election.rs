@@ -21,6 +21,7 @@ pub use self::observer::Observer;
 use crate::api::call::Call;
 use crate::api::lock::Lock;
 use crate::error::Error;
+use crate::name::LockKind;
 use crate::options::LockOptions;
 use crate::process::PerProcess;
 use crate::session::caller::{Acquired, Acquirer};
@@ -53,7 +54,7 @@ pub struct Election {
 
 impl Election {
     pub(super) fn new(lock: Lock) -> Self {
-        Self { lock, candidate: Arc::new(PerProcess::new()) }
+        Self { lock: lock.used_as(LockKind::Election), candidate: Arc::new(PerProcess::new()) }
     }
 
     fn candidate(&self) -> Arc<Candidate> {

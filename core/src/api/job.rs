@@ -20,6 +20,7 @@ use self::terms::check_terms;
 use crate::api::call::Call;
 use crate::api::lock::Lock;
 use crate::error::Error;
+use crate::name::LockKind;
 use crate::op::job::Terms;
 use crate::op::{Answer, Op, Verb};
 use crate::options::{LockOptions, wire_millis};
@@ -78,7 +79,9 @@ impl Job {
 
     /// A job that runs once per fire time.
     pub(super) fn once(lock: Lock) -> Self {
-        Self { max_attempts: 1, schedule: Some(Schedule::default()), ..Self::new(lock) }
+        let job = Self::new(lock);
+        let lock = job.lock.used_as(LockKind::Once);
+        Self { lock, max_attempts: 1, schedule: Some(Schedule::default()), ..job }
     }
 
     /// The name, without the client's prefix.

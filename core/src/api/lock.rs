@@ -14,7 +14,7 @@ use crate::api::client::Inner;
 use crate::api::held::Held;
 use crate::clock::millis;
 use crate::error::Error;
-use crate::name::{Keys, Kind};
+use crate::name::{Keys, Kind, Label, LockKind};
 use crate::op::job::Terms;
 use crate::op::{Adoption, Answer, Op};
 use crate::options::{LockOptions, LockOverrides, Wait, wire_millis};
@@ -36,6 +36,7 @@ pub struct Lock {
     settings: LockOverrides,
     adopt: Option<Adoption>,
     kind: Kind,
+    used_as: LockKind,
     contexts: Vec<u64>,
     prepared: OnceLock<Result<Prepared, Error>>,
     /// The same while no servers are named: then there may be several, which allows less.
@@ -59,6 +60,7 @@ impl Lock {
             settings: LockOverrides::default(),
             adopt,
             kind: Kind::Exclusive,
+            used_as: LockKind::Lock,
             contexts: Vec::new(),
             prepared: OnceLock::new(),
             early: OnceLock::new(),
@@ -102,7 +104,12 @@ impl Lock {
 
     /// The lock of a job.
     pub(super) fn of_job(self) -> Self {
-        Self { kind: Kind::Job, ..self }
+        Self { kind: Kind::Job, used_as: LockKind::Job, ..self }
+    }
+
+    /// The lock of something else, which metrics and events count apart.
+    pub(super) fn used_as(self, used_as: LockKind) -> Self {
+        Self { used_as, ..self }
     }
 
     fn prepared(&self) -> Result<&Prepared, Error> {
@@ -140,8 +147,10 @@ impl Lock {
                            would run once more; use one server, with appendfsync always";
                 return Err(Error::invalid("name", &self.name, Text::new(why, [])));
             }
-            let keys = Arc::new(Keys::new(self.kind, &base.prefix, &self.name, quorum_config.is_none())?);
-            Ok(Prepared { keys, options })
+            let keys = Keys::new(self.kind, &base.prefix, &self.name, quorum_config.is_none())?;
+            let family = options.family.clone().unwrap_or_else(|| Arc::clone(&keys.label().family));
+            let label = Label { kind: self.used_as, family };
+            Ok(Prepared { keys: Arc::new(keys.labelled(label)), options })
         };
         let prepared = if self.client.has_servers() { &self.prepared } else { &self.early };
         prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)

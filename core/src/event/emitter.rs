@@ -1,10 +1,10 @@
 //! The emitter: it sends a client's events to `tracing` and to the client's sink.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::event::callback;
-use crate::event::{Event, Level, Sink, trace};
+use crate::event::{Event, EventKind, Level, Sink, trace};
 
 /// The emitter of one client. Clones are the same emitter.
 #[derive(Clone, Default)]
@@ -18,14 +18,30 @@ struct Way {
     /// Whether a panic of `tracing` or of the sink was reported. It is reported once, also if every event panics.
     told_of_sink: AtomicBool,
     told_of_subscriber: AtomicBool,
+    warnings: AtomicU64,
+    /// The events that a listener behind the sink never got.
+    dropped: Arc<AtomicU64>,
 }
 
 impl Emitter {
-    pub(crate) fn new(sink: Option<Arc<dyn Sink>>, log_holds: bool) -> Self {
-        Self(Arc::new(Way { sink, log_holds, ..Way::default() }))
+    pub(crate) fn new(sink: Option<Arc<dyn Sink>>, log_holds: bool, dropped: Arc<AtomicU64>) -> Self {
+        Self(Arc::new(Way { sink, log_holds, dropped, ..Way::default() }))
+    }
+
+    /// The number of warnings.
+    pub(crate) fn warnings(&self) -> u64 {
+        self.0.warnings.load(Ordering::Relaxed)
+    }
+
+    /// The number of events that a listener never got.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.0.dropped.load(Ordering::Relaxed)
     }
 
     pub(crate) fn emit(&self, event: &Event) {
+        if event.kind == EventKind::Warning {
+            self.0.warnings.fetch_add(1, Ordering::Relaxed);
+        }
         if self.0.log_holds && event.kind.is_of_a_hold() {
             self.tell(&Event { level: Level::Info, ..event.clone() });
         } else {

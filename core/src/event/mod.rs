@@ -5,11 +5,13 @@
 
 pub(crate) mod callback;
 pub(crate) mod emitter;
+pub(crate) mod line_protocol;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::LossReason;
-use crate::name::Keys;
+use crate::name::{Keys, LockKind};
 
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +49,8 @@ pub enum EventKind {
     Lost,
     /// An overlap is proved: a rival held the lock before this client released it.
     Race,
+    /// The handle of a hold was dropped without a release: the lock is no longer renewed, and its key expires by itself.
+    Dropped,
     /// A job is done: this client's attempt did it (with its owner value), or an earlier one (without).
     Done,
     /// An attempt of a job failed, and another one may follow; see the message.
@@ -86,6 +90,7 @@ impl EventKind {
             Self::Expired => "expired",
             Self::Lost => "lost",
             Self::Race => "race",
+            Self::Dropped => "dropped",
             Self::Done => "done",
             Self::Retry => "retry",
             Self::Dead => "dead",
@@ -111,9 +116,8 @@ impl EventKind {
             }
             Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
             Self::TimedOut | Self::ServerRecovered | Self::Done | Self::Skipped => Level::Info,
-            Self::Retry | Self::Failed | Self::Expired | Self::Race | Self::ServerFailed | Self::FailedOver | Self::Warning => {
-                Level::Warning
-            }
+            Self::Retry | Self::Failed | Self::Expired | Self::Race | Self::Dropped => Level::Warning,
+            Self::ServerFailed | Self::FailedOver | Self::Warning => Level::Warning,
             Self::Lost | Self::Dead => Level::Error,
         }
     }
@@ -141,11 +145,15 @@ pub struct Event {
     /// The level.
     pub level: Level,
     /// The lock's name.
-    pub lock: Option<String>,
+    pub lock: Option<Arc<str>>,
     /// The lock's whole key on the servers: the prefix and the name.
-    pub key: Option<String>,
+    pub key: Option<Arc<str>>,
+    /// What the lock is for.
+    pub lock_kind: Option<LockKind>,
+    /// The lock's [family](crate::Lock::family).
+    pub family: Option<Arc<str>>,
     /// This client's owner value.
-    pub owner: Option<String>,
+    pub owner: Option<Arc<str>>,
     /// The fence of this hold.
     pub fence: Option<u64>,
     /// The value of the rival in the key.
@@ -154,8 +162,12 @@ pub struct Event {
     pub rival_fence: Option<u64>,
     /// The reason why the lock was lost.
     pub reason: Option<LossReason>,
-    /// A time: the wait of an acquire with any end, the duration of a released or handed-over hold, or the overrun of a race.
+    /// A time: the wait of an acquire with any end, the duration of a hold with any end, or the round trip of a renewal or extension.
     pub took: Option<Duration>,
+    /// For `expired`, `lost` and `race`: how long after the end of its validity the hold was given back, or its loss was noticed.
+    pub overrun: Option<Duration>,
+    /// For `renewed` and `extended`: the validity that was left when the confirmation came.
+    pub remaining: Option<Duration>,
     /// The number of waiters before this one, for `queued`.
     pub rank: Option<u64>,
     /// The number of the attempt, of a job.
@@ -180,12 +192,16 @@ impl Event {
             level: kind.level(),
             lock: None,
             key: None,
+            lock_kind: None,
+            family: None,
             owner: None,
             fence: None,
             rival: None,
             rival_fence: None,
             reason: None,
             took: None,
+            overrun: None,
+            remaining: None,
             rank: None,
             attempt: None,
             server: None,
@@ -207,7 +223,14 @@ impl Event {
 
     /// An event of the lock with these keys.
     pub(crate) fn of(kind: EventKind, keys: &Keys) -> Self {
-        Self { lock: Some(keys.name().to_owned()), key: Some(keys.lock().to_owned()), ..Self::new(kind) }
+        let ((lock, key), label) = (keys.shared(), keys.label());
+        Self {
+            lock: Some(lock),
+            key: Some(key),
+            lock_kind: Some(label.kind),
+            family: Some(Arc::clone(&label.family)),
+            ..Self::new(kind)
+        }
     }
 }
 
@@ -224,6 +247,10 @@ impl<F: Fn(&Event) + Send + Sync + 'static> Sink for F {
     }
 }
 
+fn whole_millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Writes an event to `tracing`.
 pub(crate) fn trace(event: &Event) {
     macro_rules! write {
@@ -234,12 +261,16 @@ pub(crate) fn trace(event: &Event) {
                 kind = event.kind.as_str(),
                 lock = event.lock.as_deref(),
                 key = event.key.as_deref(),
+                lock_kind = event.lock_kind.map(LockKind::as_str),
+                family = event.family.as_deref(),
                 owner = event.owner.as_deref(),
                 fence = event.fence,
                 rival = event.rival.as_deref(),
                 rival_fence = event.rival_fence,
                 reason = event.reason.map(LossReason::as_str),
-                took_ms = event.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+                took_ms = event.took.map(whole_millis),
+                overrun_ms = event.overrun.map(whole_millis),
+                remaining_ms = event.remaining.map(whole_millis),
                 rank = event.rank,
                 attempt = event.attempt,
                 server = event.server.as_deref(),

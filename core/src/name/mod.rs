@@ -3,8 +3,13 @@
 //! The lock is the plain string key `<prefix><name>`. So holders of other lock libraries and of this one exclude each other on
 //! one name. All other data is in *side keys* in the lock's cluster slot.
 
+mod label;
 mod safe;
 
+use std::sync::Arc;
+
+pub(crate) use label::check_family;
+pub use label::{Label, LockKind};
 pub use safe::safe_name;
 
 use crate::error::Error;
@@ -43,8 +48,9 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Keys {
     kind: Kind,
-    name: String,
-    lock: String,
+    label: Label,
+    name: Arc<str>,
+    lock: Arc<str>,
     fence: String,
     queue: String,
     marker: String,
@@ -102,7 +108,21 @@ impl Keys {
         let beside = |what: &str| [base, what].concat();
         let marker = if single_server { beside("marker") } else { MARKER.to_owned() };
         let record = if kind == Kind::Job { beside(RECORD) } else { String::new() };
-        Self { kind, name: name.to_owned(), fence: beside("fence"), queue: beside("queue"), lock, marker, record }
+        let label = Label::of(kind, name);
+        let (fence, queue) = (beside("fence"), beside("queue"));
+        Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, record }
+    }
+
+    /// The same keys, with another label.
+    #[must_use]
+    pub(crate) fn labelled(self, label: Label) -> Self {
+        Self { label, ..self }
+    }
+
+    /// What events and metrics call the lock.
+    #[must_use]
+    pub const fn label(&self) -> &Label {
+        &self.label
     }
 
     /// The kind of the lock.
@@ -121,6 +141,11 @@ impl Keys {
     #[must_use]
     pub fn lock(&self) -> &str {
         &self.lock
+    }
+
+    /// The name and the key of the lock, to be shared.
+    pub(crate) fn shared(&self) -> (Arc<str>, Arc<str>) {
+        (Arc::clone(&self.name), Arc::clone(&self.lock))
     }
 
     /// The key of the fence.

@@ -3,10 +3,11 @@
 mod span;
 mod unknown;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::name::check_prefix;
+use crate::name::{check_family, check_prefix};
 use crate::wording::Text;
 
 pub use span::{MAX_TTL, MIN_TTL, milliseconds, seconds, suspicious};
@@ -70,6 +71,9 @@ pub struct LockOptions {
     /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. Default none; at most 24 h, on a quorum
     /// with the ttl at most [`max_ttl`](ClientOptions::max_ttl).
     pub grace: Duration,
+    /// The family under which [metrics](crate::Client::metrics) and events count the lock. Default: the name up to its first colon; at
+    /// most 128 bytes of UTF-8.
+    pub family: Option<Arc<str>>,
 }
 
 impl Default for LockOptions {
@@ -82,6 +86,7 @@ impl Default for LockOptions {
             fair: false,
             min_hold: Duration::ZERO,
             grace: Duration::ZERO,
+            family: None,
         }
     }
 }
@@ -104,6 +109,8 @@ pub struct LockOverrides {
     pub min_hold: Option<Duration>,
     /// See [`LockOptions::grace`].
     pub grace: Option<Duration>,
+    /// See [`LockOptions::family`].
+    pub family: Option<Arc<str>>,
 }
 
 impl LockOverrides {
@@ -117,6 +124,7 @@ impl LockOverrides {
             fair: self.fair.or(others.fair),
             min_hold: self.min_hold.or(others.min_hold),
             grace: self.grace.or(others.grace),
+            family: self.family.or_else(|| others.family.clone()),
         }
     }
 
@@ -134,6 +142,7 @@ impl LockOverrides {
             fair: self.fair.unwrap_or(base.fair),
             min_hold: self.min_hold.unwrap_or(base.min_hold),
             grace: self.grace.unwrap_or(base.grace),
+            family: self.family.clone().or_else(|| base.family.clone()),
         };
         merged.check()?;
         Ok(merged)
@@ -145,6 +154,7 @@ impl LockOptions {
         check_span("ttl", self.ttl)?;
         check_span("min_hold", self.min_hold)?;
         check_span("grace", self.grace)?;
+        self.family.as_deref().map_or(Ok(()), check_family)?;
         if let Wait::For(span) = self.wait {
             check_span("wait", span)?;
         }

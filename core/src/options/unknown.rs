@@ -28,7 +28,7 @@ pub enum Place {
 }
 
 /// The options of a lock in every language.
-const LOCK: [&str; 7] = ["ttl", "wait", "renew", "max_hold", "fair", "min_hold", "grace"];
+const LOCK: [&str; 8] = ["ttl", "wait", "renew", "max_hold", "fair", "min_hold", "grace", "family"];
 
 /// The options of a job in every language, besides those of its lock.
 const JOB: [&str; 3] = ["max_attempts", "retry_delay", "keep"];
@@ -367,7 +367,7 @@ mod tests {
     fn a_name_that_is_like_none_gets_the_list() {
         assert_eq!(
             said("colour", Place::Lock, Language::Node),
-            "there is no option of this name; there are ttlMs, waitMs, renew, maxHoldMs, fair, minHoldMs, graceMs"
+            "there is no option of this name; there are ttlMs, waitMs, renew, maxHoldMs, fair, minHoldMs, graceMs, family"
         );
         assert!(said("", Place::Lock, Language::Python).contains("there are ttl, wait"));
         assert!(said(&"x".repeat(100_000), Place::Client, Language::Python).contains("there are prefix"));

@@ -174,7 +174,7 @@ impl Acquiring {
         let ttl = recipe.options.ttl;
         let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };
         let deadline = validity::end(now.tick, ttl).min(now.tick.after(recipe.response_timeout));
-        context.emit(EventKind::Attempt, |event| event.owner = Some(owner.to_string()));
+        context.emit(EventKind::Attempt, |event| event.owner = Some(Arc::clone(&owner)));
         self.waiting.round_begins();
         let servers = recipe.servers.len();
         let mut stays = false;

@@ -121,7 +121,7 @@ impl Acquisition {
                 self.release(&recipe, (call, Manner::EndOfAttempt), Some(ending), now.tick, out);
             }
             Input::HandOver(call) => self.hand_over(&recipe, call, now.tick, out),
-            Input::Abandon => self.abandon(&recipe, out),
+            Input::Abandon => self.abandon(&recipe, now.tick, out),
             Input::Close => self.close(&recipe, now.tick, out),
         }
         self.conclude(&recipe, now.tick, out);
@@ -157,7 +157,7 @@ impl Acquisition {
             }
             State::Held(hold) => {
                 let loss = hold.wake(recipe, now.tick, &mut self.rounds, out);
-                self.lose(recipe, loss, out);
+                self.lose(recipe, loss, now.tick, out);
             }
             State::Releasing(releasing) => {
                 if let Some(caller) = releasing.caller.take_if(|caller| now.tick >= caller.gives_up) {
@@ -191,11 +191,11 @@ impl Acquisition {
                 let loss = hold.answer(recipe, (server, tag), answer, now, out);
                 // The round that an extend request waited for has ended: send the request now.
                 let loss = loss.or_else(|| hold.wake(recipe, now, &mut self.rounds, out));
-                self.lose(recipe, loss, out);
+                self.lose(recipe, loss, now, out);
             }
             State::Held(hold) if tag.round == hold.round_number() => {
                 let loss = hold.late_vote(recipe, (server, tag.step), &answer, now, out);
-                self.lose(recipe, loss, out);
+                self.lose(recipe, loss, now, out);
             }
             State::Lost(hold, _) if tag.round == hold.round_number() => hold.forget_vote((server, tag.step), &answer, now),
             _ => self.straggler(recipe, (server, tag), &answer, now, out),
@@ -258,7 +258,7 @@ impl Acquisition {
         }
     }
 
-    fn lose(&mut self, recipe: &Recipe, loss: Option<Loss>, out: &mut Vec<Command>) {
+    fn lose(&mut self, recipe: &Recipe, loss: Option<Loss>, now: Tick, out: &mut Vec<Command>) {
         let Some(loss) = loss else { return };
         let mut hold = match std::mem::replace(&mut self.state, State::Ended) {
             State::Held(hold) => hold,
@@ -266,6 +266,7 @@ impl Acquisition {
         };
         let loss = hold.attribute(loss, &self.witness);
         let mut event = hold.event(recipe, EventKind::Lost);
+        (event.took, event.overrun) = (Some(now.since(hold.granted)), Some(loss.overrun));
         event.reason = Some(loss.reason);
         event.rival.clone_from(&loss.rival);
         (event.rival_fence, event.message) = (loss.rival_fence, loss.finding());
@@ -284,7 +285,7 @@ impl Acquisition {
             && now >= hold.validity_end
         {
             let loss = hold.wake(recipe, now, &mut rounds, out);
-            self.lose(recipe, loss, out);
+            self.lose(recipe, loss, now, out);
         }
     }
 
@@ -317,9 +318,9 @@ impl Acquisition {
         out.push(Command::HandedOver(call, Ok(ticket)));
     }
 
-    fn abandon(&mut self, recipe: &Recipe, out: &mut Vec<Command>) {
+    fn abandon(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         if let State::Held(hold) = &mut self.state {
-            out.push(Command::Emit(ending::dropped(recipe, hold)));
+            out.push(Command::Emit(ending::dropped(recipe, hold, now)));
             let not_held = || Error::not_held(recipe.name(), "its handle was dropped");
             out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
         }
@@ -334,7 +335,7 @@ impl Acquisition {
             out.push(Command::Acquired(Err(Error::closed(Some(recipe.name())))));
         }
         self.check_validity(recipe, now, out);
-        self.lose(recipe, Some(Loss::new(LossReason::Closed, Duration::ZERO)), out);
+        self.lose(recipe, Some(Loss::new(LossReason::Closed, Duration::ZERO)), now, out);
         self.leave(recipe, (None, false), None, now, out);
     }
 }

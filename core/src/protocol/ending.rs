@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::clock::Tick;
 use crate::error::{Code, Error};
 use crate::event::{Event, EventKind};
 use crate::op::job::{JobEnd, NotBegun};
@@ -52,8 +53,9 @@ pub(super) fn other_terms(recipe: &Recipe, hold: &Hold) -> Option<Event> {
 }
 
 /// The event of a hold whose handle was dropped.
-pub(super) fn dropped(recipe: &Recipe, hold: &Hold) -> Event {
-    let mut event = hold.event(recipe, EventKind::Warning);
+pub(super) fn dropped(recipe: &Recipe, hold: &Hold, now: Tick) -> Event {
+    let mut event = hold.event(recipe, EventKind::Dropped);
+    event.took = Some(now.since(hold.granted));
     event.message = Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());
     event
 }

@@ -319,6 +319,7 @@ impl Hold {
             sent => sent,
         };
         let end = validity::end(counted_from, extension.span).min(self.hold_end);
+        let remaining = self.validity_end.since(now);
         self.validity_end = if mutant!(RenewalShortens) { end } else { self.validity_end.max(end) };
         if !extension.lock_only {
             self.fence_end.move_behind(extension.reach());
@@ -328,7 +329,7 @@ impl Hold {
         let fulfilled = self.requests.fulfil(extension.round);
         let kind = if fulfilled.is_empty() { EventKind::Renewed } else { EventKind::Extended };
         let mut event = self.event(recipe, kind);
-        event.took = Some(now.since(extension.sent));
+        (event.took, event.remaining) = (Some(now.since(extension.sent)), Some(remaining));
         // Before the answers: an event of what a caller does next must not overtake this one.
         out.push(Command::Emit(event));
         out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
@@ -377,7 +378,7 @@ impl Hold {
 
     pub(super) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {
         let mut event = Event::of(kind, &recipe.keys);
-        event.owner = Some(self.round.owner.to_string());
+        event.owner = Some(Arc::clone(&self.round.owner));
         event.fence = Some(self.fence);
         event.attempt = self.round.attempt.map(|attempt| attempt.number.into());
         event

@@ -94,7 +94,8 @@ impl Releasing {
         event.rival.clone_from(&release.rival);
         event.rival_fence = release.rival_fence;
         event.message = release.sentence();
-        event.took = Some(if kind == EventKind::Race { release.overrun } else { now.since(self.hold.granted) });
+        event.took = Some(now.since(self.hold.granted));
+        event.overrun = Some(release.overrun).filter(|_| kind != EventKind::Released);
         out.push(Command::Emit(event));
         out.extend(self.end_of_attempt(recipe, release.outcome, now).map(Command::Emit));
         let released = Released { release, loss: self.loss.clone(), reported: self.caller.is_some(), explicit: self.explicit };

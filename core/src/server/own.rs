@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_server_of_a_users_own_is_notified_of_a_renewal_to_come_and_of_a_close() {
         let noting = Arc::new(Noting::default());
-        let own = OwnServer::new(Arc::clone(&noting) as Arc<dyn Server>, Emitter::new(None, false));
+        let own = OwnServer::new(Arc::clone(&noting) as Arc<dyn Server>, Emitter::default());
         own.warm();
         own.give_up();
         own.close();

@@ -4,6 +4,7 @@
 //! it leaves its input in the inbox. So inputs are handled one at a time and commands are executed in order. No lock of this
 //! process is held while a server, an event sink or a caller is called.
 
+mod measured;
 mod panicked;
 mod self_wait;
 
@@ -11,12 +12,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use self::measured::Measured;
 use crate::api::held::Held;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::callback::caught;
 use crate::event::{Event, EventKind};
 use crate::io::timers::Alarm;
+use crate::metrics::reading::Present;
 use crate::protocol::{Acquisition, Answered, CallId, Command, Input, Recipe};
 use crate::server::Completion;
 use crate::session::Session;
@@ -39,6 +42,7 @@ pub(crate) struct LockActor {
     holder_knows: AtomicBool,
     /// Whether the warning about an acquire of the same client that waits for this hold was emitted.
     waited_for: AtomicBool,
+    measured: Measured,
 }
 
 struct ActorState {
@@ -93,8 +97,10 @@ impl LockActor {
         seat: Option<Seat>,
         acquirer: Acquirer,
     ) -> Arc<Self> {
+        let now = session.now();
+        let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
         let state = ActorState {
-            machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), session.now()),
+            machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), now),
             inbox: VecDeque::new(),
             busy: false,
             failed: false,
@@ -118,6 +124,7 @@ impl LockActor {
             valid_until: AtomicU64::new(0),
             holder_knows: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
+            measured,
         })
     }
 
@@ -145,6 +152,11 @@ impl LockActor {
         (!at_work).then_some(state.alarm)
     }
 
+    /// Adds what this acquisition is at `now` to that of others with the same label.
+    pub(crate) fn add_to(&self, present: &mut Present, now: Tick) {
+        self.measured.add_to(present, self.valid_until(), &self.recipe, now);
+    }
+
     /// Notes that the holder knows that the lock is not held.
     pub(crate) fn note_holder_knows(&self) {
         self.holder_knows.store(true, Ordering::Relaxed);
@@ -160,8 +172,7 @@ impl LockActor {
         let Some(loss) = error.loss().filter(|loss| loss.reason != LossReason::Closed) else { return };
         // One warning is enough.
         self.note_holder_knows();
-        let mut warning = Event::new(EventKind::Warning);
-        warning.lock = Some(self.recipe.name().to_owned());
+        let mut warning = Event::of(EventKind::Warning, &self.recipe.keys);
         (warning.reason, warning.rival) = (Some(loss.reason), loss.rival.clone());
         warning.message =
             Some("the lock was lost before its work ended, and the work never asked whether it still had the lock".to_owned());
@@ -296,6 +307,8 @@ impl LockActor {
             Command::Yield => self.session.let_others_try(&self.recipe.line(), self.id),
             Command::Quit(reason) => self.session.leave_queue(&self.recipe.line(), self.id, reason),
             Command::Emit(event) => {
+                // Before the event, so that a listener who reads the metrics finds it counted.
+                self.measured.note(&event, &self.recipe);
                 self.session.emit(&event);
                 self.notice_self_wait(&event);
             }
@@ -346,6 +359,9 @@ impl LockActor {
             if self.recipe.hear_all_first {
                 self.session.has_heard_all();
             }
+        }
+        if matches!(result, Ok(Answered::Busy)) {
+            self.measured.acquire_ended(EventKind::Busy);
         }
         let acquired = result.map(|answered| match answered {
             Answered::Granted(grant) => Acquired::Held(Held::new(Arc::clone(self), grant)),

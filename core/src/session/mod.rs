@@ -16,6 +16,7 @@ mod tasks;
 mod wakeups;
 mod warnings;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -26,6 +27,9 @@ use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind, callback};
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
+use crate::metrics::meter::Meters;
+use crate::metrics::reading::{Present, Reading};
+use crate::name::Label;
 use crate::op::QuorumConfig;
 use crate::options::ClientOptions;
 use crate::owner::Signature;
@@ -51,6 +55,7 @@ pub(crate) struct Session {
     pub(crate) signature: Arc<Signature>,
     pub(crate) options: Arc<ClientOptions>,
     emitter: Emitter,
+    pub(crate) meters: Arc<Meters>,
     /// Set before the registry is read for closing, so an acquisition that is registered later finds it set.
     closing: AtomicBool,
     /// Whether the alarm is set with which the servers are told that something is held.
@@ -71,7 +76,7 @@ impl Session {
         servers: Vec<Arc<dyn Server>>,
         options: Arc<ClientOptions>,
         quorum_config: Option<QuorumConfig>,
-        emitter: Emitter,
+        (emitter, meters): (Emitter, Arc<Meters>),
         registry: Arc<Registry>,
     ) -> Self {
         let signature = Signature::of_this_process(options.app_name().as_deref());
@@ -88,6 +93,7 @@ impl Session {
             signature: Arc::new(signature),
             options,
             emitter,
+            meters,
             closing: AtomicBool::new(false),
             tends: AtomicBool::new(false),
             alarm_id,
@@ -130,7 +136,7 @@ impl Session {
     pub(crate) fn call_back(&self, lock: &str, whose: &str, code: impl FnOnce()) {
         if let Err(panic) = callback::call(code) {
             let mut warning = panic.warning(whose);
-            warning.lock = Some(lock.to_owned());
+            warning.lock = Some(lock.into());
             self.emit(&warning);
         }
     }
@@ -220,6 +226,16 @@ impl Session {
         }
         // The connections of this thread's runtime close their sockets now, before the caller hears of the end.
         tokio::task::yield_now().await;
+    }
+
+    /// Adds the numbers of this session to those of its client.
+    pub(crate) fn read(&self, reading: &mut Reading) {
+        let (now, mut present) = (Tick::now(), HashMap::<Label, Present>::new());
+        for actor in self.registry.all() {
+            actor.add_to(present.entry(actor.recipe.keys.label().clone()).or_default(), now);
+        }
+        reading.meters(&self.meters.all(), present);
+        self.addresses.iter().zip(&self.meters.servers).for_each(|(address, meter)| reading.server(address, meter));
     }
 
     fn warning_about(&self, server: usize) -> Event {

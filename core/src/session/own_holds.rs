@@ -19,7 +19,7 @@ pub(crate) struct OwnHolds(Mutex<Look>);
 #[derive(Default)]
 struct Look {
     at: Option<Tick>,
-    found: HashMap<Box<str>, Weak<LockActor>>,
+    found: HashMap<Arc<str>, Weak<LockActor>>,
 }
 
 impl OwnHolds {
@@ -29,7 +29,7 @@ impl OwnHolds {
         if look.at.is_none_or(|at| now.since(at) >= AGAIN_AFTER) {
             let all = registry();
             let held = all.iter().filter(|actor| now < actor.valid_until());
-            look.found = held.map(|actor| (actor.recipe.keys.lock().into(), Arc::downgrade(actor))).collect();
+            look.found = held.map(|actor| (actor.recipe.keys.shared().1, Arc::downgrade(actor))).collect();
             look.at = Some(now);
             // A hold may have ended meanwhile. Its last reference must not be dropped while the list is locked.
             drop(look);

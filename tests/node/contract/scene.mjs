@@ -16,6 +16,7 @@ const PATIENCE_MS = 20_000
 /** The steps that open a client, if there is none yet. */
 const USES_A_CLIENT = new Set([
   'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset', 'campaign', 'try_campaign', 'lead', 'observe',
+  'metrics',
 ])
 
 /** What a body throws that is told to. */
@@ -289,6 +290,15 @@ export class Scene {
       const { kinds } = this.#clients.get(step.client ?? 'client')
       const inOrder = () => kinds.reduce((rest, kind) => (rest[0] === kind ? rest.slice(1) : rest), step.kinds).length === 0
       await eventually(() => `the events were ${kinds}`, inOrder)
+    },
+
+    metrics: async (step) => {
+      const metrics = this.#client(step).metrics()
+      const value = (key) => {
+        const [name, ...labels] = key.split(' ')
+        return metrics.value(`locktender_${name}`, { ...step.labels, ...Object.fromEntries(labels.map((label) => label.split('='))) })
+      }
+      return Object.fromEntries(Object.keys(step.expect).map((key) => [key, value(key)]))
     },
 
     safe_name: async ({ text }) => ({ name: safeName(text) }),

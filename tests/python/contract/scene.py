@@ -337,6 +337,15 @@ class Scene:
         rest = iter(kinds)
         return all(kind in rest for kind in wanted)
 
+    async def _do_metrics(self, step: dict[str, Any]) -> dict[str, Any]:
+        metrics = self._client(step).metrics()
+
+        def value(key: str) -> float:
+            name, *labels = key.split(" ")
+            return metrics.value(f"locktender_{name}", **step.get("labels", {}), **dict(label.split("=") for label in labels))
+
+        return {key: value(key) for key in step["expect"]}
+
     async def _do_safe_name(self, step: dict[str, Any]) -> dict[str, Any]:
         return {"name": safe_name(step["text"])}
 

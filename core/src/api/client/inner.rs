@@ -2,7 +2,7 @@
 //! makes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 
@@ -13,6 +13,9 @@ use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind, Sink};
 use crate::io::reactor::LazyReactor;
 use crate::io::runtime::Runtime;
+use crate::metrics::Metrics;
+use crate::metrics::meter::{Meters, ServerMeter};
+use crate::metrics::reading::Reading;
 use crate::op::QuorumConfig;
 use crate::options::{ClientOptions, Failover};
 use crate::server::Server;
@@ -20,6 +23,14 @@ use crate::server::memory::MemoryServer;
 use crate::server::own::OwnServer;
 use crate::server::redis::{self, RedisServer, ServerState};
 use crate::session::{Registry, Session};
+
+/// Where a client's events go.
+#[derive(Clone, Default)]
+pub(crate) struct Sinks {
+    pub(crate) sink: Option<Arc<dyn Sink>>,
+    /// The number of events that a listener behind the sink never got. The sink counts them.
+    pub(crate) dropped: Arc<AtomicU64>,
+}
 
 /// The data that a client's clones share.
 pub(crate) struct Inner {
@@ -31,10 +42,11 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(sources: Sources, options: ClientOptions, sink: Option<Arc<dyn Sink>>) -> Self {
+    pub(crate) fn new(sources: Sources, options: ClientOptions, sinks: Sinks) -> Self {
+        let Sinks { sink, dropped } = sinks;
         Self {
             sources,
-            emitter: Emitter::new(sink, options.log_holds),
+            emitter: Emitter::new(sink, options.log_holds, dropped),
             options: Arc::new(options),
             session: ArcSwapOption::const_empty(),
             closed: AtomicBool::new(false),
@@ -66,6 +78,20 @@ impl Inner {
         self.sources().is_ok()
     }
 
+    /// The metrics at this moment: of this process, not of the one that it was forked from.
+    pub(super) fn metrics(&self) -> Metrics {
+        let mut reading = Reading::new(&self.options.app_name().unwrap_or_default());
+        if let Some(session) = self.session.load_full() {
+            if session.is_inherited() {
+                std::mem::forget(session);
+            } else {
+                session.read(&mut reading);
+            }
+        }
+        reading.client(self.emitter.warnings(), self.emitter.dropped());
+        reading.done()
+    }
+
     /// This process's servers and holds, made by the first operation.
     pub(crate) fn session(&self, lock: Option<&str>) -> Result<Arc<Session>, Error> {
         if self.is_closed() {
@@ -95,12 +121,14 @@ impl Inner {
         let quorum_config = self.quorum_config();
         let reactor = Arc::default();
         let registry = Arc::new(Registry::default());
+        let meters = Arc::new(Meters::new(self.server_count()));
         let connect = |(number, source)| {
             let confirm = confirm_on(&runtime, &registry, number);
-            self.connect(source, &runtime, &reactor, confirm)
+            let meter = Arc::clone(&meters.servers[number]);
+            self.connect(source, &runtime, &reactor, (meter, confirm))
         };
         let servers = self.sources()?.iter().enumerate().map(connect).collect::<Result<Vec<_>, Error>>()?;
-        Ok(Session::new(runtime, servers, Arc::clone(&self.options), quorum_config, self.emitter.clone(), registry))
+        Ok(Session::new(runtime, servers, Arc::clone(&self.options), quorum_config, (self.emitter.clone(), meters), registry))
     }
 
     /// A server of the client. `confirm` is called for each new era of the server.
@@ -109,7 +137,7 @@ impl Inner {
         source: &Source,
         runtime: &Runtime,
         reactor: &Arc<LazyReactor>,
-        confirm: impl Fn() + Send + Sync + 'static,
+        (meter, confirm): (Arc<ServerMeter>, impl Fn() + Send + Sync + 'static),
     ) -> Result<Arc<dyn Server>, Error> {
         match source {
             Source::Own(server) => Ok(Arc::new(OwnServer::new(Arc::clone(server), self.emitter.clone()))),
@@ -121,7 +149,9 @@ impl Inner {
                     let timeout = self.options.response_timeout_for(self.server_count() == 1);
                     let tell = move |state: ServerState| {
                         let has_failed_over = matches!(state, ServerState::FailedOver(_));
-                        emitter.emit(&server_event(&address, state));
+                        let event = server_event(&address, state);
+                        meter.note(event.kind);
+                        emitter.emit(&event);
                         if has_failed_over {
                             confirm();
                         }

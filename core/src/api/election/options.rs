@@ -1,5 +1,6 @@
 //! Options of an election: those of its lock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Election;
@@ -47,6 +48,12 @@ impl Election {
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         self.with_lock(|lock| lock.grace(grace))
+    }
+
+    /// The family under which metrics and events count the election: [`Lock::family`](crate::Lock::family).
+    #[must_use]
+    pub fn family(self, family: impl Into<Arc<str>>) -> Self {
+        self.with_lock(|lock| lock.family(family))
     }
 
     /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).

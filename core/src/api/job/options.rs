@@ -1,5 +1,6 @@
 //! Options of a job: those of its lock, and its own.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::Job;
@@ -85,6 +86,12 @@ impl Job {
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         self.with_lock(|lock| lock.grace(grace))
+    }
+
+    /// The family under which metrics and events count the job: [`Lock::family`](crate::Lock::family).
+    #[must_use]
+    pub fn family(self, family: impl Into<Arc<str>>) -> Self {
+        self.with_lock(|lock| lock.family(family))
     }
 
     /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).

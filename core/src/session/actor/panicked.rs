@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{ActorState, LockActor};
 use crate::error::{Error, Loss, LossReason};
+use crate::event::EventKind;
 use crate::event::callback::Panic;
 use crate::sync::MutexGuard;
 use crate::wait::LeaveReason;
@@ -18,9 +19,11 @@ impl LockActor {
         // Nobody renews the hold any more.
         let loss = held.then_some(Loss::new(LossReason::Expired, Duration::ZERO));
         state.loss = state.loss.take().or_else(|| loss.clone());
+        self.measured.acquire_ended(EventKind::Failed);
+        self.measured.hold_ended(EventKind::Lost);
         self.refuse(state);
         let mut warning = panic.warning("the lock's state machine");
-        warning.lock = Some(self.recipe.name().to_owned());
+        warning.lock = Some(self.recipe.keys.shared().0);
         self.session.emit(&warning);
         self.session.leave_queue(self.recipe.keys.lock(), self.id, LeaveReason::GaveUp);
         self.session.runtime().cancel_alarm(set, self.id);

@@ -213,6 +213,7 @@ impl<'a> Scene<'a> {
                 let kinds = self.client(&client).map(|_| Arc::clone(&self.clients[&client].1));
                 kinds.map(|kinds| wait_for_events(&kinds, filled["kinds"].as_array().unwrap()))
             }
+            "metrics" => self.client(&client).map(|client| metrics(&client, &filled)),
             "safe_name" => Ok(json!({ "name": safe_name(&text("text", "")) })),
             "close" => self.client(&client).and_then(|client| client.close_blocking()).map(|()| json!({})),
             "server" => Ok(self.command(&filled["command"], filled.get("until"))),
@@ -315,6 +316,21 @@ impl<'a> Scene<'a> {
         let mut replies: Vec<_> = self.place.servers.iter().map(|server| server.command(&words)).collect();
         json!({ "reply": plain(replies.pop().expect("this place has no server to command")) })
     }
+}
+
+/// The value of each metric that the step expects.
+fn metrics(client: &Client, step: &Value) -> Value {
+    let metrics = client.metrics();
+    let common = step["labels"].as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value.as_str().unwrap()));
+    let common: Vec<_> = common.collect();
+    let value = |key: &String| {
+        let mut words = key.split(' ');
+        let name = format!("locktender_{}", words.next().unwrap());
+        let labels: Vec<_> = common.iter().copied().chain(words.map(|word| word.split_once('=').unwrap())).collect();
+        assert!(metrics.iter().any(|metric| metric.name == name), "no metric {name}");
+        (key.clone(), json!(metrics.value(&name, &labels)))
+    };
+    step["expect"].as_object().unwrap().keys().map(value).collect::<serde_json::Map<_, _>>().into()
 }
 
 /// Waits until the lock is free on every server. A majority has released it, or let it expire, before the last one.

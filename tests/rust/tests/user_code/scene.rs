@@ -205,7 +205,7 @@ impl Sink for SceneSink {
             Place::SinkOnBeats => EventKind::Renewed,
             _ => return,
         };
-        if event.lock.as_ref() == Some(&self.0.name) && event.kind == kind {
+        if event.lock.as_deref() == Some(&*self.0.name) && event.kind == kind {
             self.0.plays();
         }
     }

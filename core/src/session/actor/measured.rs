@@ -1,0 +1,101 @@
+//! Measured: what one acquisition tells the metrics of its client.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::clock::Tick;
+use crate::event::{Event, EventKind};
+use crate::metrics::meter::{ACQUIRE_ENDS, HOLD_ENDS, JOB_ENDS, LOSSES, Meter, OVERLAPS};
+use crate::metrics::reading::Present;
+use crate::protocol::Recipe;
+
+/// The meter of an acquisition, and how far the acquisition is. Its inputs are handled one at a time, so no two threads note at once.
+pub(super) struct Measured {
+    meter: Arc<Meter>,
+    begun: Tick,
+    waits: AtomicBool,
+    /// The time of the grant, microseconds of the boot clock; 0 while nothing is held.
+    held_since: AtomicU64,
+}
+
+impl Measured {
+    /// An acquire begins.
+    pub(super) fn begin(meter: Arc<Meter>, now: Tick) -> Self {
+        meter.begun.add(1);
+        Self { meter, begun: now, waits: AtomicBool::new(true), held_since: AtomicU64::new(0) }
+    }
+
+    /// Notes an event of the acquisition.
+    pub(super) fn note(&self, event: &Event, recipe: &Recipe) {
+        let meter = &*self.meter;
+        match event.kind {
+            EventKind::Attempt => meter.attempts.add(1),
+            EventKind::Busy => meter.busy.add(1),
+            EventKind::Woken => event.took.into_iter().for_each(|took| meter.handovers.note(took)),
+            EventKind::Renewed | EventKind::Extended => {
+                event.took.into_iter().for_each(|took| meter.round_trips.note(took));
+                let is_renewal = event.kind == EventKind::Renewed;
+                if is_renewal { &meter.renewals } else { &meter.extensions }.add(1);
+                if is_renewal && event.remaining.is_some_and(|left| left < recipe.options.ttl / 3) {
+                    meter.late_renewals.add(1);
+                }
+            }
+            EventKind::Done | EventKind::Dead if event.owner.is_none() => self.acquire_ended(event.kind),
+            EventKind::Done | EventKind::Dead | EventKind::Retry => meter.jobs.add(&JOB_ENDS, &event.kind),
+            ended if ACQUIRE_ENDS.contains(&ended) => self.acquire_ended(ended),
+            ended if HOLD_ENDS.contains(&ended) => {
+                meter.overlaps.add(&OVERLAPS, &ended);
+                event.reason.into_iter().for_each(|reason| meter.losses.add(&LOSSES, &reason));
+                self.hold_ended(ended);
+            }
+            _ => (),
+        }
+        if let (EventKind::Acquired, Some(fence)) = (event.kind, event.fence) {
+            self.held_since.store(Tick::now().as_micros().max(1), Ordering::Relaxed);
+            meter.granted(fence);
+        }
+    }
+
+    /// Notes the end of the acquire, unless it has ended before.
+    pub(super) fn acquire_ended(&self, end: EventKind) {
+        if self.waits.swap(false, Ordering::Relaxed) {
+            self.meter.acquire_ended(end, Tick::now().since(self.begun));
+        }
+    }
+
+    /// Notes the end of the hold, unless there is none or it has ended before: what is found at the release of a lost lock is no
+    /// second end.
+    pub(super) fn hold_ended(&self, end: EventKind) {
+        match self.held_since.swap(0, Ordering::Relaxed) {
+            0 => (),
+            since => self.meter.hold_ended(end, Tick::now().since(Tick::from_micros(since))),
+        }
+    }
+
+    /// Adds what the acquisition is at `now` to that of others with the same label.
+    pub(super) fn add_to(&self, present: &mut Present, valid_until: Tick, recipe: &Recipe, now: Tick) {
+        if self.waits.load(Ordering::Relaxed) {
+            present.longest_wait = present.longest_wait.max(now.since(self.begun));
+        }
+        let since = self.held_since.load(Ordering::Relaxed);
+        if since == 0 {
+            return;
+        }
+        let age = now.since(Tick::from_micros(since));
+        present.longest_hold = present.longest_hold.max(age);
+        let left = valid_until.since(now);
+        present.least_validity = Some(present.least_validity.map_or(left, |least| least.min(left)));
+        if let Some(longest) = recipe.options.max_hold {
+            let ratio = (age.as_secs_f64() / longest.as_secs_f64()).min(1.0);
+            present.max_hold_ratio = Some(present.max_hold_ratio.map_or(ratio, |most| most.max(ratio)));
+        }
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        // Nothing is under way any more, whatever ended it.
+        self.acquire_ended(EventKind::Cancelled);
+        self.hold_ended(EventKind::Dropped);
+    }
+}

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+
+import { Client, InvalidArgumentError, metrics, registerMetrics } from 'locktender'
+import { Registry } from 'prom-client'
+
+const memory = () => new Client(`memory://${randomUUID()}`, { app: 'billing' })
+
+test('a scrape by prom-client is the text that the core writes', async () => {
+  const client = memory()
+  const held = await client.lock('orders:"<b>\\').acquire()
+  await client.withLock('mail:7', { family: 'a"b\\c {id}' }, async () => 'sent')
+  const register = new Registry(Registry.OPENMETRICS_CONTENT_TYPE)
+  registerMetrics(register, client)
+  const lines = (text) => text.split('\n').filter((line) => line && !/^# (UNIT|EOF)|_seconds\{.*\} \d+\.\d/.test(line)).map((line) => sorted(line)).sort()
+  const ages = /locktender_(longest|least)_/
+  const [ours, theirs] = [client.metrics().openmetrics(), await register.metrics()].map(lines)
+  assert.deepEqual(theirs.filter((line) => !ages.test(line)), ours.filter((line) => !ages.test(line)))
+  await held.release()
+  assert.throws(() => registerMetrics(register, client), /already been registered/)
+  assert.match(await register.getSingleMetricAsString('locktender_held'), /family="orders",kind="lock"\} 0/)
+  await client.close()
+})
+
+/** A line with its labels in order. */
+function sorted(line) {
+  return line.replace(/\{(.*)\}/, (_, labels) => `{${labels.match(/\w+="(?:[^"\\]|\\.)*"/g).sort()}}`)
+}
+
+test('all clients of the thread are counted together', async () => {
+  const clients = [memory(), memory()]
+  const before = metrics().value('locktender_acquires_total', { end: 'acquired' })
+  for (const client of clients) await client.withLock('orders:42', async () => 'paid')
+  assert.equal(metrics().value('locktender_acquires_total', { end: 'acquired' }) - before, 2)
+  await Promise.all(clients.map((client) => client.close()))
+})
+
+test('a name that no metric has, and labels that are no text, are refused', () => {
+  const read = memory().metrics()
+  assert.throws(() => read.value('locktender_hold'), InvalidArgumentError)
+  assert.throws(() => read.value('locktender_held', { family: 7 }), InvalidArgumentError)
+  assert.equal(read.value('locktender_held', { colour: 'red' }), 0)
+  for (const { name, kind, samples } of read) {
+    assert.equal(name.endsWith('_total'), kind === 'counter', name)
+    assert.ok(Array.isArray(samples))
+  }
+})
+
+test('events that a blocked event loop never got are counted, and no result is lost', async () => {
+  const client = memory()
+  let heard = 0
+  client.on('event', () => (heard += 1))
+  // All of them come while JavaScript works: each acquire and release has three events.
+  const locks = Array.from({ length: 3_000 }, (_, number) => client.lock(`orders:${number}`))
+  const holds = await Promise.all(locks.map((lock) => lock.acquire()))
+  await Promise.all(holds.map((held) => held.release()))
+  await client.close()
+  const read = client.metrics()
+  assert.equal(read.value('locktender_holds_total', { end: 'released' }), 3_000)
+  assert.equal(heard + read.value('locktender_events_dropped_total'), 9_000)
+})

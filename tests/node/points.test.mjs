@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+
+import { Client, Points } from 'locktender'
+
+/** Waits until all three events of an acquire and its release have come. */
+async function lifeOf(client, name) {
+  const released = new Promise((resolve) => client.once('released', resolve))
+  await client.withLock(name, async () => 'done')
+  return await released
+}
+
+test('a point has what the event has, in batches by size', async () => {
+  const written = []
+  const points = new Points((lines) => written.push(lines), { tags: { app: 'bill,ing', host: '' }, size: 2, intervalMs: 600_000 })
+  const client = new Client(`memory://${randomUUID()}`)
+  client.on('event', points.add)
+  const event = await lifeOf(client, 'orders:"4 2"')
+  await points.flush()
+  const lines = written.join('').split('\n').filter(Boolean)
+  assert.equal(written[0].split('\n').length, 3)
+  const fields = `lock="orders:\\"4 2\\"",owner="${event.owner}",message="released",fence=${event.fence}i,took=${event.tookMs / 1e3}`
+  assert.match(lines[2], /^locktender,app=bill\\,ing,event=released,family=orders,kind=lock /)
+  assert.ok(lines[2].includes(` ${fields} `), lines[2])
+  assert.equal(Math.round(Number(lines[2].split(' ').at(-1)) / 1e6), Math.round(event.atMs))
+  await client.close()
+})
+
+test('a write that fails costs its batch, and is told', async () => {
+  const warned = new Promise((resolve) => process.once('warning', resolve))
+  const points = new Points(() => Promise.reject(new Error('refused')), { intervalMs: 1 })
+  const client = new Client(`memory://${randomUUID()}`)
+  client.on('event', points.add)
+  await lifeOf(client, 'orders:42')
+  assert.match((await warned).message, /points could not be written: Error: refused/)
+  await points.flush()
+  assert.equal(points.dropped, 3)
+  await client.close()
+})
+
+test('points that are too many while a write hangs are dropped', async () => {
+  let goOn
+  const written = []
+  const hang = new Promise((resolve) => (goOn = resolve))
+  const points = new Points(async (lines) => {
+    written.push(lines)
+    await hang
+  }, { size: 3 })
+  const client = new Client(`memory://${randomUUID()}`)
+  client.on('event', points.add)
+  for (let number = 0; number < 20; number += 1) await lifeOf(client, 'orders:42')
+  goOn()
+  await points.flush()
+  assert.equal(written.join('').split('\n').length - 1 + points.dropped, 60)
+  assert.equal(points.dropped, 27)
+  await client.close()
+})
