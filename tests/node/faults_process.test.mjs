@@ -64,7 +64,7 @@ test('f02: a stopped process knows that it lost, before any I/O, and is told onc
 test('f07: a hold that is garbage is no longer renewed, with a warning', async (t) => {
   const program = `
     const client = new Client(url)
-    const warned = new Promise((resolve) => client.on('warning', resolve))
+    const warned = new Promise((resolve) => client.on('dropped', resolve))
     await (async () => { const held = await client.lock(name, { ttlMs: 2_500 }).acquire(); if (process.argv[3]) held.signal })()
     for (let at = 0; at < 5; at++) { gc(); await sleep(5) }
     const { message, lockName } = await warned
@@ -79,7 +79,7 @@ test('f07: a hold that is garbage is no longer renewed, with a warning', async (
 test('f07: a body keeps its lock alive, and so does a signal in use', async (t) => {
   const program = `
     const client = new Client(url, { responseTimeoutMs: 60_000 })
-    client.on('warning', ({ message }) => say(message))
+    client.on('dropped', ({ message }) => say(message))
     const tried = async (lock) => { const end = performance.now() + 3_500; while (performance.now() < end) { gc(); await sleep(20) } return String(await client.lock(lock).tryAcquire()) }
     say(await client.withLock(name, { ttlMs: 2_500 }, () => tried(name)))
     const { signal } = await client.lock(name, { ttlMs: 2_500 }).acquire()

@@ -67,7 +67,7 @@ test('a hold that was lost tells of it after its release, too', async (t) => {
 test('a hold that is garbage after others were released is no longer renewed', async (t) => {
   const program = `
     const client = new Client(url)
-    const warned = new Promise((resolve) => client.on('warning', resolve))
+    const warned = new Promise((resolve) => client.on('dropped', resolve))
     for (let at = 0; at < 3; at += 1) await client.withLock(name, () => undefined)
     await (async () => { await client.lock(name, { ttlMs: 2_500 }).acquire() })()
     for (let at = 0; at < 5; at++) { gc(); await sleep(5) }

@@ -76,7 +76,7 @@ def test_f07_a_dropped_hold_is_no_longer_renewed_and_warns(server: RealServer, n
         with pytest.warns(ResourceWarning, match="without release"):
             del held
             gc.collect()
-        until(lambda: any(event.kind == "warning" and "without release" in event.message for event in seen))
+        until(lambda: any(event.kind == "dropped" and "without release" in event.message for event in seen))
         assert server.command("EXISTS", name) == 1, "not released: the work may still run"
         until(lambda: server.command("EXISTS", name) == 0)
 

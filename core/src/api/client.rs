@@ -301,11 +301,11 @@ impl Client {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-client-metrics")?;
-    /// client.lock("orders:42").with_blocking(|_| ())?;
+    /// client.lock("orders:42").acquire_blocking()?.release_blocking()?;
     /// let metrics = client.metrics();
     /// assert_eq!(metrics.value("locktender_acquires_total", &[("family", "orders"), ("end", "acquired")]), 1.0);
     /// assert_eq!(metrics.value("locktender_held", &[]), 0.0);
-    /// # Ok::<(), locktender::WithError<()>>(())
+    /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
     pub fn metrics(&self) -> Metrics {

@@ -61,9 +61,9 @@ impl Event {
     /// # let kept = Arc::clone(&lines);
     /// let sink = move |event: &Event| kept.lock().unwrap().push(event.line_protocol(&[("app", "billing")], SystemTime::now()));
     /// let client = Client::builder().url("memory://docs-line-protocol").sink(Arc::new(sink)).build()?;
-    /// client.lock("orders:42").with_blocking(|_| ())?;
+    /// client.lock("orders:42").acquire_blocking()?.release_blocking()?;
     /// assert!(lines.lock().unwrap()[0].starts_with("locktender,app=billing,event=attempt,family=orders,kind=lock "));
-    /// # Ok::<(), locktender::WithError<()>>(())
+    /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
     pub fn line_protocol(&self, tags: &[(&str, &str)], at: SystemTime) -> String {
