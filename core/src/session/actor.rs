@@ -361,7 +361,7 @@ impl LockActor {
             }
         }
         if matches!(result, Ok(Answered::Busy)) {
-            self.measured.acquire_ended(EventKind::Busy);
+            self.measured.acquire_ended(EventKind::Busy, None);
         }
         let acquired = result.map(|answered| match answered {
             Answered::Granted(grant) => Acquired::Held(Held::new(Arc::clone(self), grant)),

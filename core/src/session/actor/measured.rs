@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::event::{Event, EventKind};
@@ -40,35 +41,36 @@ impl Measured {
                     meter.late_renewals.add(1);
                 }
             }
-            EventKind::Done | EventKind::Dead if event.owner.is_none() => self.acquire_ended(event.kind),
+            EventKind::Done | EventKind::Dead if event.owner.is_none() => self.acquire_ended(event.kind, event.took),
             EventKind::Done | EventKind::Dead | EventKind::Retry => meter.jobs.add(&JOB_ENDS, &event.kind),
-            ended if ACQUIRE_ENDS.contains(&ended) => self.acquire_ended(ended),
+            ended if ACQUIRE_ENDS.contains(&ended) => self.acquire_ended(ended, event.took),
             ended if HOLD_ENDS.contains(&ended) => {
                 meter.overlaps.add(&OVERLAPS, &ended);
                 event.reason.into_iter().for_each(|reason| meter.losses.add(&LOSSES, &reason));
-                self.hold_ended(ended);
+                self.hold_ended(ended, event.took);
             }
             _ => (),
         }
         if let (EventKind::Acquired, Some(fence)) = (event.kind, event.fence) {
-            self.held_since.store(Tick::now().as_micros().max(1), Ordering::Relaxed);
+            let granted = self.begun.after(event.took.unwrap_or_default());
+            self.held_since.store(granted.as_micros().max(1), Ordering::Relaxed);
             meter.granted(fence);
         }
     }
 
-    /// Notes the end of the acquire, unless it has ended before.
-    pub(super) fn acquire_ended(&self, end: EventKind) {
+    /// Notes the end of the acquire, unless it has ended before. An event says how long it took, so that no clock is read.
+    pub(super) fn acquire_ended(&self, end: EventKind, took: Option<Duration>) {
         if self.waits.swap(false, Ordering::Relaxed) {
-            self.meter.acquire_ended(end, Tick::now().since(self.begun));
+            self.meter.acquire_ended(end, took.unwrap_or_else(|| Tick::now().since(self.begun)));
         }
     }
 
     /// Notes the end of the hold, unless there is none or it has ended before: what is found at the release of a lost lock is no
     /// second end.
-    pub(super) fn hold_ended(&self, end: EventKind) {
+    pub(super) fn hold_ended(&self, end: EventKind, took: Option<Duration>) {
         match self.held_since.swap(0, Ordering::Relaxed) {
             0 => (),
-            since => self.meter.hold_ended(end, Tick::now().since(Tick::from_micros(since))),
+            since => self.meter.hold_ended(end, took.unwrap_or_else(|| Tick::now().since(Tick::from_micros(since)))),
         }
     }
 
@@ -95,7 +97,7 @@ impl Measured {
 impl Drop for Measured {
     fn drop(&mut self) {
         // Nothing is under way any more, whatever ended it.
-        self.acquire_ended(EventKind::Cancelled);
-        self.hold_ended(EventKind::Dropped);
+        self.acquire_ended(EventKind::Cancelled, None);
+        self.hold_ended(EventKind::Dropped, None);
     }
 }

@@ -19,8 +19,8 @@ impl LockActor {
         // Nobody renews the hold any more.
         let loss = held.then_some(Loss::new(LossReason::Expired, Duration::ZERO));
         state.loss = state.loss.take().or_else(|| loss.clone());
-        self.measured.acquire_ended(EventKind::Failed);
-        self.measured.hold_ended(EventKind::Lost);
+        self.measured.acquire_ended(EventKind::Failed, None);
+        self.measured.hold_ended(EventKind::Lost, None);
         self.refuse(state);
         let mut warning = panic.warning("the lock's state machine");
         warning.lock = Some(self.recipe.keys.shared().0);
