@@ -29,10 +29,11 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::FairPassed, 8),
     (Mutant::FirstRoleTrustsTtl, 8),
     (Mutant::ForeignTrusted, 5),
-    (Mutant::HealOvertakes, 11),
+    (Mutant::HealOvertakes, 18),
     (Mutant::HealWithoutMajority, 4),
     (Mutant::HintDuringRoundLost, 15),
     (Mutant::HintMissed, 15),
+    (Mutant::LateAcquireKept, 274),
     (Mutant::LateExtension, 14),
     (Mutant::LateLineUpKept, 94),
     (Mutant::LateSuccessKept, 5),
@@ -46,8 +47,8 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::NoDrift, 9),
     (Mutant::NoQuarantine, 222),
     (Mutant::SmallQuorum, 4),
-    (Mutant::UndoneStirs, 19),
-    (Mutant::WinnerNotTakenOut, 21),
+    (Mutant::UndoneStirs, 85),
+    (Mutant::WinnerNotTakenOut, 38),
 ];
 
 fn budget() -> u64 {
