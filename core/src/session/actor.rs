@@ -7,12 +7,14 @@
 mod measured;
 mod panicked;
 mod self_wait;
+mod spans;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use self::measured::Measured;
+use self::spans::Spans;
 use crate::api::held::Held;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
@@ -43,6 +45,7 @@ pub(crate) struct LockActor {
     /// Whether the warning about an acquire of the same client that waits for this hold was emitted.
     waited_for: AtomicBool,
     measured: Measured,
+    spans: Spans,
 }
 
 struct ActorState {
@@ -98,6 +101,7 @@ impl LockActor {
         acquirer: Acquirer,
     ) -> Arc<Self> {
         let now = session.now();
+        let spans = Spans::begin(&recipe);
         let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
         let state = ActorState {
             machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), now),
@@ -125,6 +129,7 @@ impl LockActor {
             holder_knows: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
             measured,
+            spans,
         })
     }
 
@@ -309,7 +314,7 @@ impl LockActor {
             Command::Emit(event) => {
                 // Before the event, so that a listener who reads the metrics finds it counted.
                 self.measured.note(&event, &self.recipe);
-                self.session.emit(&event);
+                self.spans.around(&event, || self.session.emit(&event));
                 self.notice_self_wait(&event);
             }
             Command::Acquired(result) => self.acquired(result),

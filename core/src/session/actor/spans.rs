@@ -1,0 +1,104 @@
+//! Spans: an acquire and its hold, as `tracing` sees them: both within the span in which the caller asked for the lock.
+
+use tracing::span::EnteredSpan;
+use tracing::{Level, Span, field, span};
+
+use crate::event::callback;
+use crate::event::{Event, EventKind};
+use crate::metrics::meter::{ACQUIRE_ENDS, HOLD_ENDS};
+use crate::name::LockKind;
+use crate::protocol::Recipe;
+use crate::sync::Mutex;
+
+/// The spans of one acquisition. They are made only if a subscriber wants them.
+pub(super) struct Spans(Option<Mutex<Now>>);
+
+/// The span that is open now.
+struct Now {
+    /// The span in which the caller asked for the lock.
+    caller: Span,
+    /// The span of the acquire, and later that of the hold.
+    open: Option<Span>,
+    /// Whether a busy lock ends the acquire.
+    tries_once: bool,
+}
+
+impl Spans {
+    /// An acquire begins.
+    pub(super) fn begin(recipe: &Recipe) -> Self {
+        let wanted = tracing::span_enabled!(target: "locktender", Level::DEBUG, "acquire");
+        let begin = || {
+            let (keys, label) = (&recipe.keys, recipe.keys.label());
+            let acquire = span!(
+                target: "locktender",
+                Level::DEBUG,
+                "acquire",
+                lock = keys.name(),
+                key = keys.lock(),
+                lock_kind = LockKind::as_str(label.kind),
+                family = &*label.family,
+                end = field::Empty,
+                fence = field::Empty,
+            );
+            Now { caller: Span::current(), open: Some(acquire), tries_once: recipe.busy_is_none }
+        };
+        // Spans are the subscriber's code.
+        Self(if wanted { callback::call(begin).ok().map(Mutex::new) } else { None })
+    }
+
+    /// Emits an event by `emit`, within the span that it belongs to. An event that ends an acquire or a hold ends its span, too.
+    pub(super) fn around(&self, event: &Event, emit: impl FnOnce()) {
+        let Some(spans) = &self.0 else { return emit() };
+        let open = spans.lock().open.clone();
+        // A subscriber that panics costs the span, and not the event.
+        let entered = open.and_then(|span| callback::call(|| span.entered()).ok());
+        emit();
+        let _ = callback::call(move || leave(entered, event, spans));
+    }
+}
+
+fn leave(entered: Option<EnteredSpan>, event: &Event, spans: &Mutex<Now>) {
+    let Some(span) = entered.map(EnteredSpan::exit) else { return };
+    let is_grant = event.kind == EventKind::Acquired;
+    // What a job's attempt or a release says about a hold that has ended is told without a span.
+    let ends = ACQUIRE_ENDS.contains(&event.kind) || HOLD_ENDS.contains(&event.kind);
+    let waits_on = event.kind == EventKind::Busy && !spans.lock().tries_once;
+    if !ends || waits_on {
+        return;
+    }
+    span.record("end", event.kind.as_str());
+    let hold = is_grant.then(|| {
+        event.fence.into_iter().for_each(|fence| _ = span.record("fence", fence));
+        let caller = spans.lock().caller.clone();
+        span!(
+            target: "locktender",
+            parent: &caller,
+            Level::DEBUG,
+            "hold",
+            lock = event.lock.as_deref(),
+            key = event.key.as_deref(),
+            lock_kind = event.lock_kind.map(LockKind::as_str),
+            family = event.family.as_deref(),
+            owner = event.owner.as_deref(),
+            fence = event.fence,
+            end = field::Empty,
+        )
+    });
+    let mut now = spans.lock();
+    let before = (std::mem::replace(&mut now.caller, Span::none()), std::mem::replace(&mut now.open, hold));
+    drop(now);
+    // Dropping a span calls the subscriber, which must find nothing locked.
+    drop((before, span));
+}
+
+impl Drop for Spans {
+    fn drop(&mut self) {
+        if let Some(spans) = self.0.take() {
+            let _ = callback::call(|| drop(spans));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "spans_tests.rs"]
+mod tests;

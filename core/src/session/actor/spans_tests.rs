@@ -1,0 +1,111 @@
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::with_default;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, Registry};
+
+use crate::Client;
+use crate::sync::Mutex;
+
+/// What was seen of a span, in the order in which spans began.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    id: u64,
+    name: String,
+    parent: Option<String>,
+    fields: HashMap<&'static str, String>,
+    events: Vec<String>,
+    closed: bool,
+}
+
+#[derive(Clone, Default)]
+struct Listener {
+    spans: Arc<Mutex<Vec<Seen>>>,
+    panics: bool,
+}
+
+struct Texts<'a>(&'a mut HashMap<&'static str, String>);
+
+impl Visit for Texts<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+impl Listener {
+    fn change(&self, id: &Id, change: impl FnOnce(&mut Seen)) {
+        if let Some(seen) = self.spans.lock().iter_mut().rev().find(|seen| seen.id == id.into_u64()) {
+            change(seen);
+        }
+    }
+}
+
+impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        assert!(!self.panics, "a test");
+        let parent = context.span(id).and_then(|span| Some(span.parent()?.name().to_owned()));
+        let mut seen = Seen { id: id.into_u64(), name: attributes.metadata().name().to_owned(), parent, ..Seen::default() };
+        attributes.record(&mut Texts(&mut seen.fields));
+        self.spans.lock().push(seen);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
+        self.change(id, |seen| values.record(&mut Texts(&mut seen.fields)));
+    }
+
+    fn on_event(&self, event: &tracing::Event<'_>, context: Context<'_, S>) {
+        let mut fields = HashMap::new();
+        event.record(&mut Texts(&mut fields));
+        if let Some(span) = context.event_span(event) {
+            self.change(&span.id(), |seen| seen.events.extend(fields.remove("kind")));
+        }
+    }
+
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        self.change(&id, |seen| seen.closed = true);
+    }
+}
+
+#[test]
+fn an_acquire_and_its_hold_are_spans_within_the_callers() {
+    let listener = Listener::default();
+    with_default(Registry::default().with(listener.clone()), || {
+        let client = Client::open("memory://spans").unwrap();
+        let request = tracing::info_span!("request").entered();
+        let held = client.lock("orders:42").acquire_blocking().unwrap();
+        assert!(client.lock("orders:42").try_acquire_blocking().unwrap().is_none());
+        held.release_blocking().unwrap();
+        drop(request);
+    });
+    let spans = listener.spans.lock().clone();
+    let shown = |seen: &Seen| (seen.name.clone(), seen.parent.clone().unwrap_or_default(), seen.fields.get("end").cloned());
+    let expected = [
+        ("request", "", None),
+        ("acquire", "request", Some("acquired")),
+        ("hold", "request", Some("released")),
+        ("acquire", "request", Some("busy")),
+    ];
+    let expected = expected.map(|(name, parent, end)| (name.to_owned(), parent.to_owned(), end.map(str::to_owned)));
+    assert_eq!(spans.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert_eq!((spans[1].events.join(" "), spans[2].events.join(" ")), ("attempt acquired".to_owned(), "released".to_owned()));
+    assert_eq!((spans[1].fields["family"].as_str(), &spans[1].fields["fence"]), ("orders", &spans[2].fields["fence"]));
+    assert!(spans.iter().all(|seen| seen.closed), "a span stays open: {spans:?}");
+}
+
+#[test]
+fn a_subscriber_that_panics_costs_no_hold() {
+    let listener = Listener { panics: true, ..Listener::default() };
+    with_default(Registry::default().with(listener), || {
+        let client = Client::open("memory://spans-panic").unwrap();
+        client.lock("orders:42").acquire_blocking().unwrap().release_blocking().unwrap();
+    });
+}
