@@ -74,7 +74,7 @@ table! {
     RENEWAL "locktender_renewal_seconds" Histogram Sum "Round trips of renewals and extensions.";
     HANDOVER "locktender_handover_seconds" Histogram Sum "Times from the notification of a waiter to its grant.";
     SERVER_UP "locktender_server_up" Gauge Least "1, or 0 while the server doesn't answer.";
-    SERVER_FAILURES "locktender_server_failures_total" Counter Sum "Times that the server stopped to answer.";
+    SERVER_FAILURES "locktender_server_failures_total" Counter Sum "Times that the server stopped answering.";
     FAILOVERS "locktender_failovers_total" Counter Sum "Times that another node answered for the server, or its node was restarted.";
     WARNINGS "locktender_warnings_total" Counter Sum "Events of kind warning.";
     EVENTS_DROPPED "locktender_events_dropped_total" Counter Sum "Events that a listener never got, because it was too slow.";

@@ -208,7 +208,7 @@ WORK = [
 SERVERS = [
     bars(
         "Servers",
-        "When servers stopped to answer, answered again, or another node answered for them.",
+        "When servers stopped answering, answered again, or another node answered for them.",
         [count('"event" =~ /^(server_failed|server_recovered|failed_over)$/', "$tag_server $tag_event", '"server", "event"', "message", CHOSEN_APP)],
     ),
     table(

@@ -238,7 +238,7 @@ SERVERS = [
     ),
     bars(
         "Failures",
-        "How often a server stopped to answer a client: renewals fail until it answers again.",
+        "How often a server stopped answering a client: renewals fail until it answers again.",
         [over_time(new("server", of_app("locktender_server_failures_total")), "{{server}}")],
         columns=8,
     ),
