@@ -95,7 +95,7 @@ const PAIRS = `
   say(first, most)
   await client.close()`
 
-test('released holds leave nothing behind that waits for a garbage collection', async (t) => {
+test('released holds leave nothing behind that waits for a garbage collection', long, async (t) => {
   // V8's own share is kept small.
   const flags = ['--max-semi-space-size=1']
   const [line] = await run(t, PAIRS, memory, t.name, { flags, more: [16, 12_000, 2_000] })

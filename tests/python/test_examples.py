@@ -72,5 +72,7 @@ def test_of_replicas_whose_clocks_differ_one_runs_per_fire_time(server: RealServ
         lines = [line for said in pool.map(replica, (0, 300, 700)) for line in said.splitlines()]
     ran = [line.removesuffix(" ran") for line in lines if line.endswith(" ran")]
     done = {line.removesuffix(" left out: done") for line in lines if line.endswith(" left out: done")}
-    assert len(ran) == len(set(ran)), lines
-    assert done and done <= set(ran), lines
+    # A replica that is a fire time behind the others, as on a busy machine, finds a later one begun.
+    missed = [line for line in lines if line.endswith(" left out: missed")]
+    assert ran and len(ran) == len(set(ran)), lines
+    assert (done or missed) and done <= set(ran), lines
