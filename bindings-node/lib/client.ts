@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 
 import type * as native from '../native/index.js'
 import { Election } from './election.js'
-import { InvalidArgumentError, valueOf, type ServerError } from './errors.js'
+import { InvalidArgumentError, valueOf } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
 import { during, Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
@@ -25,7 +25,7 @@ import {
   type LockOptions,
 } from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
-import { serversAnd, type Server } from './servers.js'
+import { serversAnd, type Server, type ServerReport } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 
 /** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
@@ -44,28 +44,6 @@ export type Body<T> = (held: Held) => T | PromiseLike<T>
 
 /** The result of `tryWithLock`. */
 export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false }
-
-/** The report on one server: what it can guarantee. */
-export interface ServerReport {
-  /** The server's address, without credentials. */
-  readonly server: string
-  /** The reason why it didn't answer; the rest is then `null`. */
-  readonly error: ServerError | null
-  /** The product and its version. */
-  readonly version: string | null
-  /** `master` or `slave`, as the server calls itself. */
-  readonly role: string | null
-  /** `aof`, `rdb` or `none`. */
-  readonly persistence: string | null
-  /** The eviction policy; any other than `noeviction` may evict a lock. */
-  readonly eviction: string | null
-  /** The time by which its clock is ahead of this machine's; negative if behind. */
-  readonly clockOffsetMs: number | null
-  /** The rights that locks need and this client's user lacks, one line each; `null` if they are unknown. */
-  readonly denied: readonly string[] | null
-  /** The risks that a person should look at, one sentence each. */
-  readonly warnings: readonly string[]
-}
 
 type Listener<K> = K extends keyof ClientEvents ? (...args: ClientEvents[K]) => void : never
 

@@ -1,5 +1,5 @@
 import type * as native from '../native/index.js'
-import { InvalidArgumentError } from './errors.js'
+import { InvalidArgumentError, type ServerError } from './errors.js'
 import { text, workersOwn, type ClientOptions } from './options.js'
 import { nativeOf, ScriptedServer } from './scripted.js'
 
@@ -59,4 +59,26 @@ const advice: Record<Peer, string> = {
 export function clientOf(value: unknown): Peer | undefined {
   if (typeof value !== 'object' || value === null || !('sendCommand' in value)) return undefined
   return 'isCluster' in value || 'status' in value ? 'a client of ioredis' : 'a client of node-redis'
+}
+
+/** The report on one server: what it can guarantee. */
+export interface ServerReport {
+  /** The server's address, without credentials. */
+  readonly server: string
+  /** The reason why it didn't answer; the rest is then `null`. */
+  readonly error: ServerError | null
+  /** The product and its version. */
+  readonly version: string | null
+  /** `master` or `slave`, as the server calls itself. */
+  readonly role: string | null
+  /** `aof`, `rdb` or `none`. */
+  readonly persistence: string | null
+  /** The eviction policy; any other than `noeviction` may evict a lock. */
+  readonly eviction: string | null
+  /** The time by which its clock is ahead of this machine's; negative if behind. */
+  readonly clockOffsetMs: number | null
+  /** The rights that locks need and this client's user lacks, one line each; `null` if they are unknown. */
+  readonly denied: readonly string[] | null
+  /** The risks that a person should look at, one sentence each. */
+  readonly warnings: readonly string[]
 }

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::arguments::switch;
 use crate::async_held::AsyncHeld;
-use crate::clients::{self, Callback};
+use crate::clients::Callback;
 use crate::election::Election;
 use crate::guarded::Guarded;
 use crate::held::Held;
@@ -396,11 +396,5 @@ impl Client {
 
     fn __clear__(&self) {
         drop((self.on_event.take(), self.on_lost.take(), self.parts.take()));
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        clients::strike(self.number);
     }
 }

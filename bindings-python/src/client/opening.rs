@@ -77,3 +77,9 @@ impl Client {
         Ok(lock.settings(choice.settings.clone()).caller(context::current(py)?))
     }
 }
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        clients::strike(self.number);
+    }
+}
