@@ -1,6 +1,8 @@
 import { addon } from './addon.js'
+import { InvalidArgumentError } from './errors.js'
 import { callGuest } from './guest.js'
 import type { LockEvent } from './events.js'
+import { text } from './options.js'
 
 /** Options of `Points`. */
 export interface PointsOptions {
@@ -42,9 +44,15 @@ export class Points {
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> | undefined
 
+  /** Throws `InvalidArgumentError` for an option that is out of bounds or no text. */
   constructor(write: (lines: string) => unknown, { tags = {}, size = 1_000, intervalMs = 10_000 }: PointsOptions = {}) {
+    if (typeof write !== 'function') throw InvalidArgumentError.of('write', typeof write, 'must be a function that takes the lines')
+    if (!Number.isSafeInteger(size) || size < 1) throw InvalidArgumentError.of('size', size, 'must be a whole number, at least 1')
+    if (!(intervalMs > 0 && intervalMs < 2 ** 31)) {
+      throw InvalidArgumentError.of('intervalMs', intervalMs, 'must be a number of milliseconds, more than 0 and at most 24 days')
+    }
     this.#write = write
-    this.#tags = Object.entries(tags)
+    this.#tags = Object.entries(tags).map(([tag, value]) => [tag, text(tag, value)])
     this.#size = size
     this.#intervalMs = intervalMs
   }

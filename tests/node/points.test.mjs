@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 
-import { Client, Points } from 'locktender'
+import { Client, InvalidArgumentError, Points } from 'locktender'
 
 /** Waits until all three events of an acquire and its release have come. */
 async function lifeOf(client, name) {
@@ -55,4 +55,11 @@ test('points that are too many while a write hangs are dropped', async () => {
   assert.equal(written.join('').split('\n').length - 1 + points.dropped, 60)
   assert.equal(points.dropped, 27)
   await client.close()
+})
+
+test('a wrong option is refused where it is given', () => {
+  for (const wrong of [{ size: 0 }, { size: 1.5 }, { intervalMs: 0 }, { intervalMs: NaN }, { tags: { app: 7 } }]) {
+    assert.throws(() => new Points(() => undefined, wrong), InvalidArgumentError, JSON.stringify(wrong))
+  }
+  assert.throws(() => new Points('http://localhost:8086/write'), /write/)
 })

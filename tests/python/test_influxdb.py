@@ -7,7 +7,7 @@ import uuid
 import pytest
 from line_protocol_parser import parse_line
 
-from locktender import Client
+from locktender import Client, InvalidArgumentError
 from locktender.influxdb import Points
 from support.observe import PATIENCE, until
 
@@ -68,3 +68,12 @@ def test_a_write_that_fails_or_hangs_loses_its_points_and_nothing_else(caplog):
         go_on.set()
         until(lambda: points.flush(PATIENCE) and points.dropped == 90)
     assert points.dropped == 90 and "refused" in caplog.text
+
+
+@pytest.mark.parametrize("wrong", [{"size": 0}, {"size": 1.5}, {"interval": 0}, {"interval": float("nan")}, {"app": 7}])
+def test_a_wrong_option_is_refused_where_it_is_given(wrong):
+    [name] = wrong
+    with pytest.raises(InvalidArgumentError, match=f"^{name}: "):
+        Points(print, **wrong)
+    with pytest.raises(InvalidArgumentError, match="^write: "):
+        Points("http://localhost:8086/write")

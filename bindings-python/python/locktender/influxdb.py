@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 # The interpreter's own: gevent and eventlet replace that of `queue`, and writing has a thread of the system.
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from . import _threads
 from ._events import logger
 from ._native import Event
+from .errors import InvalidArgumentError
 
 __all__ = ["Points"]
 
@@ -37,6 +39,15 @@ class Points:
     """
 
     def __init__(self, write: Callable[[str], object], /, *, size: int = 1000, interval: float = 10.0, **tags: str) -> None:
+        if not callable(write):
+            raise InvalidArgumentError("write: must be a function that takes the lines")
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InvalidArgumentError(f"size: must be a whole number, at least 1 (given: {size!r})")
+        if isinstance(interval, bool) or not isinstance(interval, (int, float)) or not 0 < interval < threading.TIMEOUT_MAX:
+            raise InvalidArgumentError(f"interval: must be a number of seconds, more than 0 (given: {interval!r})")
+        for tag, value in tags.items():
+            if not isinstance(value, str):
+                raise InvalidArgumentError(f"{tag}: a tag is a text (given: {value!r})")
         #: How many points were dropped.
         self.dropped = 0
         self._write, self._size, self._interval, self._tags = write, size, interval, tags
