@@ -91,7 +91,19 @@ export class Metrics {
    * ```
    */
   [Symbol.iterator](): IterableIterator<Metric> {
-    return (this.#native.list() as Metric[])[Symbol.iterator]()
+    return this.toJSON()[Symbol.iterator]()
+  }
+
+  /**
+   * All metrics, as JSON has them.
+   *
+   * @example
+   * ```js
+   * console.log(JSON.stringify(new Client('memory://example').metrics()).startsWith('[{"name":"locktender_held"'))   // true
+   * ```
+   */
+  toJSON(): Metric[] {
+    return this.#native.list() as Metric[]
   }
 }
 
