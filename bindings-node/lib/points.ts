@@ -12,6 +12,8 @@ export interface PointsOptions {
   size?: number | undefined
   /** The longest time that a point waits for others, in milliseconds. Default 10 s. */
   intervalMs?: number | undefined
+  /** Called with the error of a batch that could not be written. Default: such a batch is only counted in `dropped`. */
+  onError?: ((error: unknown) => void) | undefined
 }
 
 /**
@@ -40,18 +42,20 @@ export class Points {
   readonly #tags: [string, string][]
   readonly #size: number
   readonly #intervalMs: number
+  readonly #onError: ((error: unknown) => void) | undefined
   #lines: string[] = []
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> | undefined
 
   /** Throws `InvalidArgumentError` for an option that is out of bounds or no text. */
-  constructor(write: (lines: string) => unknown, { tags = {}, size = 1_000, intervalMs = 10_000 }: PointsOptions = {}) {
+  constructor(write: (lines: string) => unknown, { tags = {}, size = 1_000, intervalMs = 10_000, onError }: PointsOptions = {}) {
     if (typeof write !== 'function') throw InvalidArgumentError.of('write', typeof write, 'must be a function that takes the lines')
     if (!Number.isSafeInteger(size) || size < 1) throw InvalidArgumentError.of('size', size, 'must be a whole number, at least 1')
     if (!(intervalMs > 0 && intervalMs < 2 ** 31)) {
       throw InvalidArgumentError.of('intervalMs', intervalMs, 'must be a number of milliseconds, more than 0 and at most 24 days')
     }
     this.#write = write
+    this.#onError = onError
     this.#tags = Object.entries(tags).map(([tag, value]) => [tag, text(tag, value)])
     this.#size = size
     this.#intervalMs = intervalMs
@@ -89,7 +93,8 @@ export class Points {
       await this.#write(lines.map((line) => `${line}\n`).join(''))
     } catch (error) {
       this.dropped += lines.length
-      callGuest(() => process.emitWarning(`points could not be written: ${String(error)}`, { type: 'LocktenderWarning', code: 'LOCKTENDER_POINTS' }))
+      const onError = this.#onError
+      if (onError) callGuest(() => onError(error))
     }
   }
 }

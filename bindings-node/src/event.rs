@@ -46,29 +46,25 @@ pub fn line_protocol(event: LockEvent, tags: Vec<Vec<String>>) -> String {
     let whole = |number: Option<f64>| number.map(|number| number as u64);
     let time = |ms: Option<f64>| ms.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok());
     let point = Point {
-        tags: &[
-            ("event", Some(&event.kind)),
-            ("family", event.family.as_deref()),
-            ("kind", event.lock_kind.as_deref()),
-            ("reason", event.reason.as_deref()),
-            ("server", event.server.as_deref()),
-        ],
-        texts: &[
-            ("lock", event.lock_name.as_deref()),
-            ("owner", event.owner.as_deref()),
-            ("rival", event.rival.as_deref()),
-            ("address", event.address.as_deref()),
-            ("old_era", event.old_era.as_deref()),
-            ("new_era", event.new_era.as_deref()),
-            ("message", Some(event.message.as_deref().unwrap_or(&event.kind))),
-        ],
-        numbers: &[
-            ("fence", whole(event.fence)),
-            ("rival_fence", whole(event.rival_fence)),
-            ("rank", whole(event.rank)),
-            ("attempt", event.attempt.map(u64::from)),
-        ],
-        times: &[("took", time(event.took_ms)), ("overrun", time(event.overrun_ms)), ("remaining", time(event.remaining_ms))],
+        kind: &event.kind,
+        family: event.family.as_deref(),
+        lock_kind: event.lock_kind.as_deref(),
+        reason: event.reason.as_deref(),
+        server: event.server.as_deref(),
+        lock: event.lock_name.as_deref(),
+        owner: event.owner.as_deref(),
+        rival: event.rival.as_deref(),
+        address: event.address.as_deref(),
+        old_era: event.old_era.as_deref(),
+        new_era: event.new_era.as_deref(),
+        message: event.message.as_deref(),
+        fence: whole(event.fence),
+        rival_fence: whole(event.rival_fence),
+        rank: whole(event.rank),
+        attempt: event.attempt,
+        took: time(event.took_ms),
+        overrun: time(event.overrun_ms),
+        remaining: time(event.remaining_ms),
     };
     point.line(&tags, UNIX_EPOCH + time(Some(event.at_ms)).unwrap_or_default())
 }

@@ -77,6 +77,7 @@ def test_f07_a_dropped_hold_is_no_longer_renewed_and_warns(server: RealServer, n
             del held
             gc.collect()
         until(lambda: any(event.kind == "dropped" and "without release" in event.message for event in seen))
+        assert client.metrics().value("locktender_holds_total", end="dropped") == 1
         assert server.command("EXISTS", name) == 1, "not released: the work may still run"
         until(lambda: server.command("EXISTS", name) == 0)
 

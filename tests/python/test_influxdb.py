@@ -26,7 +26,7 @@ def test_a_parser_of_others_reads_what_hostile_names_write(points):
     with Client(f"memory://{uuid.uuid4().hex}", on_event=lambda event: seen.append(points(event))) as client:
         with client.lock(hostile) as held:
             pass
-        until(lambda: len(seen) == 3)
+        until(lambda: len(seen) == 3, PATIENCE)
     assert points.flush(PATIENCE)
     read = [parse_line(line) for batch in points.written for line in batch.splitlines()]
     assert [point["tags"]["event"] for point in read] == ["attempt", "acquired", "released"]
@@ -64,9 +64,9 @@ def test_a_write_that_fails_or_hangs_loses_its_points_and_nothing_else(caplog):
         for _ in range(30):
             with client.lock("orders:42"):
                 pass
-        until(lambda: points.dropped > 0 and calls)
+        until(lambda: points.dropped > 0 and calls, PATIENCE)
         go_on.set()
-        until(lambda: points.flush(PATIENCE) and points.dropped == 90)
+        until(lambda: points.flush(PATIENCE) and points.dropped == 90, PATIENCE)
     assert points.dropped == 90 and "refused" in caplog.text
 
 

@@ -134,7 +134,7 @@ def test_events_that_a_slow_callback_never_got_are_counted():
                 pass
         dropped = client.metrics().value("locktender_events_dropped_total")
         go_on.set()
-        until(lambda: len(seen) + dropped == 6_000)
+        until(lambda: len(seen) + dropped == 6_000, PATIENCE)
         assert dropped > 0
 
 
@@ -144,7 +144,14 @@ def test_a_server_that_is_down_is_shown(servers, name):
         held = client.lock(name, ttl=0.5).acquire()
         assert client.metrics().value("locktender_server_up") == 1
         server.kill()
-        until(lambda: client.metrics().value("locktender_server_up") == 0)
+        until(lambda: client.metrics().value("locktender_server_up") == 0, PATIENCE)
         assert client.metrics().value("locktender_server_failures_total") == 1
         held.wait_lost(PATIENCE)
         assert client.metrics().value("locktender_losses_total", reason="expired") == 1
+
+
+def test_no_password_is_in_any_metric(servers):
+    server = servers(password="s3cret")
+    with Client(server.url, response_timeout=PATIENCE) as client, client.lock("orders:42"):
+        text = client.metrics().openmetrics()
+    assert "s3cret" in server.url and "s3cret" not in text and 'server="' in text

@@ -35,7 +35,8 @@ class Points:
 
     It is called when ``size`` points have come, and at the latest ``interval`` seconds after the first of them. While it works, points wait
     for their turn. A point that comes while ten batches wait is dropped, and so is a batch whose ``write`` raises an error, which is
-    logged. ``dropped`` counts both. ``tags`` are tags of every point. A forked process has points of its own.
+    logged. ``dropped`` counts both. ``tags`` are tags of every point. A forked process has points of its own. Call :meth:`flush` before the
+    program ends: else the last points are not written.
     """
 
     def __init__(self, write: Callable[[str], object], /, *, size: int = 1000, interval: float = 10.0, **tags: str) -> None:

@@ -10,17 +10,29 @@ use crate::name::LockKind;
 /// The measurement of all points.
 const MEASUREMENT: &str = "locktender";
 
-/// The parts of a point. A part without a value is left out.
-#[derive(Clone, Copy, Debug)]
+/// What a point says. What there is none of is left out.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(missing_docs, reason = "the fields of an event")]
 pub struct Point<'a> {
-    /// Tags, which a database finds fast.
-    pub tags: &'a [(&'a str, Option<&'a str>)],
-    /// Texts.
-    pub texts: &'a [(&'a str, Option<&'a str>)],
-    /// Whole numbers.
-    pub numbers: &'a [(&'a str, Option<u64>)],
-    /// Times, in seconds.
-    pub times: &'a [(&'a str, Option<Duration>)],
+    pub kind: &'a str,
+    pub family: Option<&'a str>,
+    pub lock_kind: Option<&'a str>,
+    pub reason: Option<&'a str>,
+    pub server: Option<&'a str>,
+    pub lock: Option<&'a str>,
+    pub owner: Option<&'a str>,
+    pub rival: Option<&'a str>,
+    pub address: Option<&'a str>,
+    pub old_era: Option<&'a str>,
+    pub new_era: Option<&'a str>,
+    pub message: Option<&'a str>,
+    pub fence: Option<u64>,
+    pub rival_fence: Option<u64>,
+    pub rank: Option<u64>,
+    pub attempt: Option<u32>,
+    pub took: Option<Duration>,
+    pub overrun: Option<Duration>,
+    pub remaining: Option<Duration>,
 }
 
 impl Point<'_> {
@@ -28,16 +40,36 @@ impl Point<'_> {
     #[must_use]
     pub fn line(&self, given: &[(&str, &str)], at: SystemTime) -> String {
         let mut line = MEASUREMENT.to_owned();
+        let own = [
+            ("event", Some(self.kind)),
+            ("family", self.family),
+            ("kind", self.lock_kind),
+            ("reason", self.reason),
+            ("server", self.server),
+        ];
         let given = given.iter().map(|(name, value)| (*name, Some(*value)));
-        for (name, value) in given.chain(self.tags.iter().copied()) {
+        for (name, value) in given.chain(own) {
             // A tag without a value is none.
             if let Some(value) = value.filter(|value| !value.is_empty() && !name.is_empty()) {
                 let _ = write!(line, ",{}={}", tag(name), tag(value));
             }
         }
-        let texts = self.texts.iter().filter_map(|(name, value)| Some(format!("{name}=\"{}\"", text((*value)?))));
-        let numbers = self.numbers.iter().filter_map(|(name, value)| Some(format!("{name}={}i", (*value)?)));
-        let times = self.times.iter().filter_map(|(name, value)| Some(format!("{name}={}", (*value)?.as_secs_f64())));
+        let texts = [
+            ("lock", self.lock),
+            ("owner", self.owner),
+            ("rival", self.rival),
+            ("address", self.address),
+            ("old_era", self.old_era),
+            ("new_era", self.new_era),
+            // A point has at least one field.
+            ("message", Some(self.message.unwrap_or(self.kind))),
+        ];
+        let attempt = self.attempt.map(u64::from);
+        let numbers = [("fence", self.fence), ("rival_fence", self.rival_fence), ("rank", self.rank), ("attempt", attempt)];
+        let times = [("took", self.took), ("overrun", self.overrun), ("remaining", self.remaining)];
+        let texts = texts.into_iter().filter_map(|(name, value)| Some(format!("{name}=\"{}\"", text(value?))));
+        let numbers = numbers.into_iter().filter_map(|(name, value)| Some(format!("{name}={}i", value?)));
+        let times = times.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?.as_secs_f64())));
         let fields: Vec<String> = texts.chain(numbers).chain(times).collect();
         let at = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let _ = write!(line, " {} {at}", fields.join(","));
@@ -68,30 +100,25 @@ impl Event {
     #[must_use]
     pub fn line_protocol(&self, tags: &[(&str, &str)], at: SystemTime) -> String {
         let point = Point {
-            tags: &[
-                ("event", Some(self.kind.as_str())),
-                ("family", self.family.as_deref()),
-                ("kind", self.lock_kind.map(LockKind::as_str)),
-                ("reason", self.reason.map(LossReason::as_str)),
-                ("server", self.server.as_deref()),
-            ],
-            texts: &[
-                ("lock", self.lock.as_deref()),
-                ("owner", self.owner.as_deref()),
-                ("rival", self.rival.as_deref()),
-                ("address", self.address.as_deref()),
-                ("old_era", self.old_era.as_deref()),
-                ("new_era", self.new_era.as_deref()),
-                // A point has at least one field.
-                ("message", Some(self.message.as_deref().unwrap_or(self.kind.as_str()))),
-            ],
-            numbers: &[
-                ("fence", self.fence),
-                ("rival_fence", self.rival_fence),
-                ("rank", self.rank),
-                ("attempt", self.attempt.map(u64::from)),
-            ],
-            times: &[("took", self.took), ("overrun", self.overrun), ("remaining", self.remaining)],
+            kind: self.kind.as_str(),
+            family: self.family.as_deref(),
+            lock_kind: self.lock_kind.map(LockKind::as_str),
+            reason: self.reason.map(LossReason::as_str),
+            server: self.server.as_deref(),
+            lock: self.lock.as_deref(),
+            owner: self.owner.as_deref(),
+            rival: self.rival.as_deref(),
+            address: self.address.as_deref(),
+            old_era: self.old_era.as_deref(),
+            new_era: self.new_era.as_deref(),
+            message: self.message.as_deref(),
+            fence: self.fence,
+            rival_fence: self.rival_fence,
+            rank: self.rank,
+            attempt: self.attempt,
+            took: self.took,
+            overrun: self.overrun,
+            remaining: self.remaining,
         };
         point.line(tags, at)
     }

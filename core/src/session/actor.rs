@@ -159,7 +159,7 @@ impl LockActor {
 
     /// Adds what this acquisition is at `now` to that of others with the same label.
     pub(crate) fn add_to(&self, present: &mut Present, now: Tick) {
-        self.measured.add_to(present, self.valid_until(), &self.recipe, now);
+        self.measured.add_to(present, self.valid_until(), self.recipe.options.max_hold, now);
     }
 
     /// Notes that the holder knows that the lock is not held.
@@ -313,7 +313,7 @@ impl LockActor {
             Command::Quit(reason) => self.session.leave_queue(&self.recipe.line(), self.id, reason),
             Command::Emit(event) => {
                 // Before the event, so that a listener who reads the metrics finds it counted.
-                self.measured.note(&event, &self.recipe);
+                self.measured.note(&event, self.recipe.options.ttl);
                 self.spans.around(&event, || self.session.emit(&event));
                 self.notice_self_wait(&event);
             }

@@ -158,6 +158,18 @@ def variable(name: str, label: str, query: str, source: Json, **more: Any) -> Js
     return {**found, "refresh": 2, "sort": 1, "multi": True, "includeAll": True, **chosen, "options": [], "hide": 0, **more}
 
 
+# The rows of both dashboards: the same questions.
+TITLES = (
+    "Is something wrong?",
+    "Who holds what",
+    "Traffic",
+    "How long it takes",
+    "How safe it is",
+    "Elections and jobs",
+    "Servers and clients",
+)
+
+
 def dashboard(uid: str, title: str, description: str, kind: str, variables: list[Json], rows: dict[str, list[Panel]]) -> Json:
     """A dashboard of rows of panels, which flow from left to right."""
     source = {"type": kind, "uid": "${datasource}"}

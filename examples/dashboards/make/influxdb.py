@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from grafana import ORANGE, PURPLE, RED, Json, Panel, bars, graph, share, stat, table, variable
+from grafana import ORANGE, PURPLE, RED, TITLES, Json, Panel, bars, graph, share, stat, table, variable
 from grafana import dashboard as made
 
 # InfluxQL has no answer where there is no point.
@@ -228,15 +228,7 @@ SERVERS = [
     ),
 ]
 
-ROWS: dict[str, list[Panel]] = {
-    "Is something wrong?": WRONG,
-    "Who holds what": POSSESSION,
-    "Traffic": TRAFFIC,
-    "How long it takes": TIMES,
-    "How safe it is": SAFETY,
-    "Elections and jobs": WORK,
-    "Servers and clients": SERVERS,
-}
+ROWS = dict(zip(TITLES, (WRONG, POSSESSION, TRAFFIC, TIMES, SAFETY, WORK, SERVERS), strict=True))
 
 
 def dashboard() -> Json:

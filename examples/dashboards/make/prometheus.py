@@ -1,6 +1,6 @@
 """The Prometheus dashboard: what `client.metrics()` says, over time."""
 
-from grafana import GREEN, ORANGE, PURPLE, RED, Json, Panel, bars, graph, joined, override, share, stat, table, timeline, variable
+from grafana import GREEN, ORANGE, PURPLE, RED, TITLES, Json, Panel, bars, graph, joined, override, share, stat, table, timeline, variable
 from grafana import dashboard as made
 from promql import EXCEEDED, HELD_FOR, LEADING, NO_ELECTION, RANGE, led, new, now, of, of_app, over_time, quantiles, rate, rows_of, total
 
@@ -259,15 +259,7 @@ SERVERS = [
     ),
 ]
 
-ROWS: dict[str, list[Panel]] = {
-    "Is something wrong?": WRONG,
-    "Who holds what": POSSESSION,
-    "Traffic": TRAFFIC,
-    "How long it takes": TIMES,
-    "How safe it is": SAFETY,
-    "Elections and jobs": WORK,
-    "Servers and clients": SERVERS,
-}
+ROWS = dict(zip(TITLES, (WRONG, POSSESSION, TRAFFIC, TIMES, SAFETY, WORK, SERVERS), strict=True))
 
 
 def dashboard() -> Json:

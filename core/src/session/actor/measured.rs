@@ -8,7 +8,6 @@ use crate::clock::Tick;
 use crate::event::{Event, EventKind};
 use crate::metrics::meter::{ACQUIRE_ENDS, HOLD_ENDS, JOB_ENDS, LOSSES, Meter, OVERLAPS};
 use crate::metrics::reading::Present;
-use crate::protocol::Recipe;
 
 /// The meter of an acquisition, and how far the acquisition is. Its inputs are handled one at a time, so no two threads note at once.
 pub(super) struct Measured {
@@ -26,8 +25,8 @@ impl Measured {
         Self { meter, begun: now, waits: AtomicBool::new(true), held_since: AtomicU64::new(0) }
     }
 
-    /// Notes an event of the acquisition.
-    pub(super) fn note(&self, event: &Event, recipe: &Recipe) {
+    /// Notes an event of the acquisition, whose lock has this `ttl`.
+    pub(super) fn note(&self, event: &Event, ttl: Duration) {
         let meter = &*self.meter;
         match event.kind {
             EventKind::Attempt => meter.attempts.add(1),
@@ -37,7 +36,7 @@ impl Measured {
                 event.took.into_iter().for_each(|took| meter.round_trips.note(took));
                 let is_renewal = event.kind == EventKind::Renewed;
                 if is_renewal { &meter.renewals } else { &meter.extensions }.add(1);
-                if is_renewal && event.remaining.is_some_and(|left| left < recipe.options.ttl / 3) {
+                if is_renewal && event.remaining.is_some_and(|left| left < ttl / 3) {
                     meter.late_renewals.add(1);
                 }
             }
@@ -75,7 +74,7 @@ impl Measured {
     }
 
     /// Adds what the acquisition is at `now` to that of others with the same label.
-    pub(super) fn add_to(&self, present: &mut Present, valid_until: Tick, recipe: &Recipe, now: Tick) {
+    pub(super) fn add_to(&self, present: &mut Present, valid_until: Tick, max_hold: Option<Duration>, now: Tick) {
         if self.waits.load(Ordering::Relaxed) {
             present.longest_wait = present.longest_wait.max(now.since(self.begun));
         }
@@ -87,7 +86,7 @@ impl Measured {
         present.longest_hold = present.longest_hold.max(age);
         let left = valid_until.since(now);
         present.least_validity = Some(present.least_validity.map_or(left, |least| least.min(left)));
-        if let Some(longest) = recipe.options.max_hold {
+        if let Some(longest) = max_hold {
             let ratio = (age.as_secs_f64() / longest.as_secs_f64()).min(1.0);
             present.max_hold_ratio = Some(present.max_hold_ratio.map_or(ratio, |most| most.max(ratio)));
         }
@@ -101,3 +100,7 @@ impl Drop for Measured {
         self.hold_ended(EventKind::Dropped, None);
     }
 }
+
+#[cfg(test)]
+#[path = "measured_tests.rs"]
+mod tests;
