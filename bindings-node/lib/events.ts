@@ -8,7 +8,8 @@ import { callGuest } from './guest.js'
  * The kinds of events of a lock or a server.
  *
  * - `attempt`: an acquire starts a round.
- * - `busy`: the lock is held; the acquire waits or gives up.
+ * - `busy`: the lock is held; the acquire waits.
+ * - `not_acquired`: the lock is held, and the acquire was a single attempt: it ends.
  * - `queued`: the acquire waits in the queue; see `rank`.
  * - `notified`: a waiter was notified that the lock is free or kept for it.
  * - `acquired`: this client has the lock.
@@ -36,6 +37,7 @@ import { callGuest } from './guest.js'
 export type EventKind =
   | 'attempt'
   | 'busy'
+  | 'not_acquired'
   | 'queued'
   | 'notified'
   | 'acquired'

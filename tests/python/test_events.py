@@ -3,7 +3,9 @@
 import logging
 import threading
 
-from locktender import Client
+import pytest
+
+from locktender import AcquireTimeoutError, Client
 from support.observe import PATIENCE, until
 from support.server import RealServer
 
@@ -24,12 +26,12 @@ def test_a_callback_gets_every_event_on_a_thread_of_its_own(server: RealServer, 
             held.extend(90)
             assert client.lock(name).try_acquire() is None
         until(lambda: "released" in kinds(seen))
-    assert [kind for kind in kinds(seen) if kind != "attempt"] == ["acquired", "extended", "busy", "released"]
+    assert [kind for kind in kinds(seen) if kind != "attempt"] == ["acquired", "extended", "not_acquired", "released"]
     acquired = next(event for event in seen if event.kind == "acquired")
     assert (acquired.lock, acquired.owner, acquired.fence, acquired.level) == (name, held.owner, held.fence, logging.DEBUG)
     assert acquired.took is not None and acquired.took >= 0
-    busy = next(event for event in seen if event.kind == "busy")
-    assert busy.rival == held.owner and name in str(busy) and repr(busy).startswith("Event(kind='busy'")
+    refused = next(event for event in seen if event.kind == "not_acquired")
+    assert refused.rival == held.owner and name in str(refused) and repr(refused).startswith("Event(kind='not_acquired'")
     assert threads == {"locktender-events"}
 
 
@@ -57,7 +59,7 @@ def test_what_others_wrote_is_one_short_line_of_a_log_and_whole_in_its_field(ser
     server.command("SET", name, foreign)
     with Client(server.url, response_timeout=PATIENCE) as client:
         assert client.lock(name).try_acquire() is None
-    [record] = until(lambda: [r for r in caplog.records if getattr(r, "event", "") == "busy"])
+    [record] = until(lambda: [r for r in caplog.records if getattr(r, "event", "") == "not_acquired"])
     line = record.getMessage()
     assert "\\u{1b}[2J\\nERROR" in line and line.isprintable() and len(line) < len(name) + 300
     assert record.rival == foreign
@@ -101,10 +103,10 @@ def test_a_task_that_waits_for_itself_is_warned(server: RealServer, name):
 def test_another_thread_that_waits_is_not_warned(server: RealServer, name):
     seen = []
     with Client(server.url, on_event=seen.append) as client, client.lock(name):
-        thread = threading.Thread(target=lambda: client.lock(name).try_acquire())
+        thread = threading.Thread(target=pytest.raises, args=(AcquireTimeoutError, client.lock(name, wait=0.05).acquire))
         thread.start()
         thread.join(PATIENCE)
-        until(lambda: "busy" in kinds(seen))
+        until(lambda: {"busy", "timed_out"} <= set(kinds(seen)))
     assert "warning" not in kinds(seen)
 
 

@@ -151,6 +151,7 @@ class Event:
     ) -> Literal[
         "attempt",
         "busy",
+        "not_acquired",
         "queued",
         "notified",
         "acquired",

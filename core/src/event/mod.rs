@@ -19,8 +19,10 @@ use crate::name::{Keys, LockKind};
 pub enum EventKind {
     /// An acquire starts a round.
     Attempt,
-    /// The lock is held; the acquire waits or gives up.
+    /// The lock is held; the acquire waits.
     Busy,
+    /// The lock is held, and the acquire was a single attempt: it ends.
+    NotAcquired,
     /// The acquire waits in the queue; see the rank.
     Queued,
     /// A waiter was notified that the lock is free or kept for it.
@@ -76,6 +78,7 @@ impl EventKind {
         match self {
             Self::Attempt => "attempt",
             Self::Busy => "busy",
+            Self::NotAcquired => "not_acquired",
             Self::Queued => "queued",
             Self::Notified => "notified",
             Self::Acquired => "acquired",
@@ -111,10 +114,8 @@ impl EventKind {
     #[must_use]
     pub const fn level(self) -> Level {
         match self {
-            Self::Attempt | Self::Busy | Self::Queued | Self::Notified | Self::Woken | Self::Cancelled | Self::Renewed => {
-                Level::Debug
-            }
-            Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
+            Self::Attempt | Self::Busy | Self::NotAcquired | Self::Queued | Self::Notified | Self::Woken => Level::Debug,
+            Self::Cancelled | Self::Renewed | Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
             Self::TimedOut | Self::ServerRecovered | Self::Done | Self::Skipped => Level::Info,
             Self::Retry | Self::Failed | Self::Expired | Self::Race | Self::Dropped => Level::Warning,
             Self::ServerFailed | Self::FailedOver | Self::Warning => Level::Warning,

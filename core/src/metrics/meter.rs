@@ -17,10 +17,10 @@ pub(crate) const MAX_LABELS: usize = 100;
 /// The family of the labels that are too many.
 pub(crate) const OTHER: &str = "other";
 
-/// How an acquire ends. `busy` is the end of a single attempt.
+/// How an acquire ends.
 pub(crate) const ACQUIRE_ENDS: [EventKind; 8] = [
     EventKind::Acquired,
-    EventKind::Busy,
+    EventKind::NotAcquired,
     EventKind::TimedOut,
     EventKind::Cancelled,
     EventKind::Failed,

@@ -365,9 +365,6 @@ impl LockActor {
                 self.session.has_heard_all();
             }
         }
-        if matches!(result, Ok(Answered::Busy)) {
-            self.measured.acquire_ended(EventKind::Busy, None);
-        }
         let acquired = result.map(|answered| match answered {
             Answered::Granted(grant) => Acquired::Held(Held::new(Arc::clone(self), grant)),
             Answered::Busy => Acquired::Busy,

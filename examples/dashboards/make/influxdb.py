@@ -12,7 +12,7 @@ CHOSEN = '"app" =~ /^$app$/ AND "family" =~ /^$family$/'
 CHOSEN_APP = '"app" =~ /^$app$/'
 # A lost hold ends once more, when its holder releases it: that event has the time of the hold.
 ENDS = '"event" =~ /^(released|handed_over|expired|race|dropped)$/'
-WAITS = '"event" =~ /^(acquired|timed_out|cancelled|failed|skipped)$/'
+WAITS = '"event" =~ /^(acquired|not_acquired|timed_out|cancelled|failed|skipped)$/'
 EACH_TIME = "time($__interval)"
 
 
@@ -127,15 +127,15 @@ TRAFFIC = [
         "How often clients asked for a lock, found it held, and got it; races are red.",
         [
             count("\"event\" = 'attempt'", "attempt"),
-            count("\"event\" = 'busy'", "busy"),
+            count('"event" =~ /^(busy|not_acquired)$/', "busy"),
             count("\"event\" = 'acquired'", "acquired"),
             count("\"event\" = 'race'", "race"),
         ],
     ),
     bars(
         "Acquires that got no lock, by end",
-        "Acquires that ended without the lock: `timed_out` is a wait that was over, `failed` another reason, in the message.",
-        [count('"event" =~ /^(timed_out|cancelled|failed|skipped)$/', "$tag_event", '"event"')],
+        "Acquires that ended without the lock: `not_acquired` is a single attempt at a held lock, `timed_out` a wait that was over, `failed` another reason, in the message.",
+        [count('"event" =~ /^(not_acquired|timed_out|cancelled|failed|skipped)$/', "$tag_event", '"event"')],
     ),
     graph(
         "Waiters before a new waiter",

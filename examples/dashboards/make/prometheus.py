@@ -103,7 +103,7 @@ TRAFFIC = [
     ),
     graph(
         "Acquires, by end",
-        "How acquires ended: `busy` is a single attempt at a held lock, `timed_out` a wait that was over.",
+        "How acquires ended: `not_acquired` is a single attempt at a held lock, `timed_out` a wait that was over.",
         [over_time(rate("end", of("locktender_acquires_total")), "{{end}}")],
         unit="ops",
         stacked=True,

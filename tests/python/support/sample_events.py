@@ -8,6 +8,7 @@ from .sample_metrics import CLIENTS, FAMILIES, SERVERS
 EVENTS: dict[str, dict[str, Any]] = {
     "attempt": {"owner": "a"},
     "busy": {"rival": "b", "took": 0.5},
+    "not_acquired": {"rival": "b", "took": 0.001},
     "queued": {"rank": 3},
     "notified": {},
     "acquired": {"owner": "a", "fence": 7, "took": 0.5},

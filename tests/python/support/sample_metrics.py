@@ -16,7 +16,7 @@ SERVERS = ("redis-1:6379", "redis-2:6379")
 COUNTERS: dict[str, tuple[str, tuple[str, ...]] | None] = {
     "attempts": None,
     "busy": None,
-    "acquires": ("end", ("acquired", "busy", "timed_out", "cancelled", "failed", "done", "dead", "skipped")),
+    "acquires": ("end", ("acquired", "not_acquired", "timed_out", "cancelled", "failed", "done", "dead", "skipped")),
     "holds": ("end", ("released", "handed_over", "expired", "race", "lost", "dropped")),
     "losses": ("reason", ("expired", "missing", "taken", "superseded", "conflict", "max_hold", "closed", "ended")),
     "validity_exceeded": ("overlap", ("unknown", "race")),

@@ -13,7 +13,8 @@ impl Acquiring {
         let took = Some(now.since(self.started));
         // Nobody holds the lock of a job that may not begin yet.
         let rival = Some(holder.owner.clone()).filter(|owner| owner != KEPT);
-        context.emit(EventKind::Busy, |event| (event.rival, event.took) = (rival, took));
+        let kind = if context.recipe.busy_is_none { EventKind::NotAcquired } else { EventKind::Busy };
+        context.emit(kind, |event| (event.rival, event.took) = (rival, took));
         if holder.remaining == Remaining::Forever && !self.warned {
             self.warned = true;
             context.emit(EventKind::Warning, |event| {

@@ -31,6 +31,10 @@ impl Measured {
         match event.kind {
             EventKind::Attempt => meter.attempts.add(1),
             EventKind::Busy => meter.busy.add(1),
+            EventKind::NotAcquired => {
+                meter.busy.add(1);
+                self.acquire_ended(event.kind, event.took);
+            }
             EventKind::Woken => event.took.into_iter().for_each(|took| meter.handovers.note(took)),
             EventKind::Renewed | EventKind::Extended => {
                 event.took.into_iter().for_each(|took| meter.round_trips.note(took));

@@ -11,10 +11,7 @@ impl LockActor {
     /// Warns a task that waits for a lock that it holds itself: the acquire can only time out.
     pub(super) fn notice_self_wait(&self, event: &Event) {
         let rival = event.rival.as_deref().filter(|_| event.kind == EventKind::Busy);
-        if self.recipe.busy_is_none
-            || self.context.is_none()
-            || rival.is_none_or(|rival| self.session.tasks.holder(rival) != self.context)
-        {
+        if self.context.is_none() || rival.is_none_or(|rival| self.session.tasks.holder(rival) != self.context) {
             return;
         }
         if std::mem::replace(&mut self.state.lock().warned, true) {

@@ -19,8 +19,6 @@ struct Now {
     caller: Span,
     /// The span of the acquire, and later that of the hold.
     open: Option<Span>,
-    /// Whether a busy lock ends the acquire.
-    tries_once: bool,
 }
 
 impl Spans {
@@ -40,7 +38,7 @@ impl Spans {
                 end = field::Empty,
                 fence = field::Empty,
             );
-            Now { caller: Span::current(), open: Some(acquire), tries_once: recipe.busy_is_none }
+            Now { caller: Span::current(), open: Some(acquire) }
         };
         // Spans are the subscriber's code.
         Self(if wanted { callback::call(begin).ok().map(Mutex::new) } else { None })
@@ -62,8 +60,7 @@ fn leave(entered: Option<EnteredSpan>, event: &Event, spans: &Mutex<Now>) {
     let is_grant = event.kind == EventKind::Acquired;
     // What a job's attempt or a release says about a hold that has ended is told without a span.
     let ends = ACQUIRE_ENDS.contains(&event.kind) || HOLD_ENDS.contains(&event.kind);
-    let waits_on = event.kind == EventKind::Busy && !spans.lock().tries_once;
-    if !ends || waits_on {
+    if !ends {
         return;
     }
     span.record("end", event.kind.as_str());

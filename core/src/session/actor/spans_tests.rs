@@ -92,7 +92,7 @@ fn an_acquire_and_its_hold_are_spans_within_the_callers() {
         ("request", "", None),
         ("acquire", "request", Some("acquired")),
         ("hold", "request", Some("released")),
-        ("acquire", "request", Some("busy")),
+        ("acquire", "request", Some("not_acquired")),
     ];
     let expected = expected.map(|(name, parent, end)| (name.to_owned(), parent.to_owned(), end.map(str::to_owned)));
     assert_eq!(spans.iter().map(shown).collect::<Vec<_>>(), expected);
