@@ -15,9 +15,12 @@ from timeline import timeline
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="examples/demo", description="Three processes in three languages fight for one lock.")
-    parser.add_argument("--seconds", type=float, default=10.0, help="how long they fight (default 10)")
+    parser.add_argument("--seconds", type=float, help="how long they fight (default 10); every trouble comes once at least")
     parser.add_argument("--ttl", type=float, help="the lock's time to live in seconds (default: a tenth of the fight)")
     parser.add_argument("--quorum", action="store_true", help="on five servers, of which two at a time are killed and revived")
+    parser.add_argument("--troubles", action="store_true", help="no fight: what operators fear, and how they see it")
+    parser.add_argument("--metrics", type=int, metavar="PORT", help="with --troubles: serve the metrics there; 0 is a free port")
+    parser.add_argument("--influxdb", metavar="URL", help="with --troubles: write the events there")
     parser.add_argument("--plain", action="store_true", help="plain lines also on a terminal")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the shared file here")
     parser.add_argument("--check", type=Path, metavar="FILE", help="fight nothing, judge this file")
@@ -37,12 +40,22 @@ def verdict(history: History) -> int:
     return 0
 
 
+def troubles(wanted: argparse.Namespace) -> int:
+    from monitored import scraped, written  # here, because --check needs nothing installed
+    from troubles import APPS, show
+
+    with tempfile.TemporaryDirectory(prefix="sweetroll-") as directory, private_servers(1, Path(directory)) as (server,):
+        with scraped(wanted.metrics), written(wanted.influxdb, APPS) as points:
+            show(server, wanted.seconds or 0.0, points)
+    return 0
+
+
 def fight(wanted: argparse.Namespace) -> int:
-    count = 5 if wanted.quorum else 1
+    count, seconds = 5 if wanted.quorum else 1, wanted.seconds or 10.0
     with tempfile.TemporaryDirectory(prefix="sweetroll-") as directory, private_servers(count, Path(directory)) as servers:
         shared = wanted.keep or Path(directory) / "sweetroll.jsonl"
         shared.write_text("")
-        stage = Stage(servers, shared, wanted.seconds, wanted.ttl or wanted.seconds / 10)
+        stage = Stage(servers, shared, seconds, wanted.ttl or seconds / 10)
         asyncio.run(stage.play(timeline(stage.rows, plain=wanted.plain or not sys.stdout.isatty())))
         history = History.read(shared)
         print(table(stage.tallies, history))
@@ -51,6 +64,8 @@ def fight(wanted: argparse.Namespace) -> int:
 
 def main() -> int:
     wanted = arguments()
+    if wanted.troubles:
+        return troubles(wanted)
     return verdict(History.read(wanted.check)) if wanted.check else fight(wanted)
 
 

@@ -43,6 +43,19 @@ class PrivateServer:
         self._tether.wait()
         self.close()
 
+    def pause(self) -> None:
+        """Stops it, as a machine without time would."""
+        os.kill(self._pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self._pid, signal.SIGCONT)
+
+    def delete(self, key: str) -> None:
+        """What an operator types in redis-cli: DEL, whoever holds the lock."""
+        with socket.create_connection(("127.0.0.1", self._port), STARTUP) as connection:
+            connection.sendall(f"DEL {key}\r\n".encode())
+            connection.recv(16)
+
     def revive(self, empty: bool) -> None:
         """Starts it again, with its data or empty."""
         if empty:

@@ -11,6 +11,7 @@ from support.checkout import ROOT, prepared
 from support.observe import PATIENCE
 
 FIGHT: list[str | Path] = [prepared("bin/python"), ROOT / "examples/sweetroll"]
+DASHBOARDS = ROOT / "examples/dashboards"
 WHO = ("Diego (Python)", "Gorn (Node)", "Milten (Rust)")
 
 
@@ -34,6 +35,21 @@ def test_three_languages_fight_and_nobody_overlaps(tmp_path: Path):
     assert len([row for row in fight.stdout.splitlines() if row.startswith(WHO)]) == 3
     assert "no two of them valid at once" in fight.stdout
     assert demo("--check", shared).returncode == 0
+
+
+def test_every_trouble_shows_in_the_log_the_metrics_the_dashboards_and_the_alerts():
+    shown = demo("--troubles")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    troubles = shown.stdout.strip().split("\n\n")
+    assert len(troubles) == 10
+    for trouble in troubles:
+        assert re.search(r"\n   log     [A-Z]+ \w+ .*\n   metric  locktender_\w+\{.*\} [1-9]", trouble), trouble
+    text = "\n".join(troubles)
+    assert 'log     WARNING race key="honeynut"' in text and 'log     WARNING expired key="honeynut"' in text
+    panels = [{panel["title"] for panel in json.loads(file.read_text())["panels"]} for file in DASHBOARDS.glob("grafana-*.json")]
+    assert set(re.findall(r"^   panel   (.*)$", text, re.MULTILINE)) <= set.intersection(*panels)
+    rules = (DASHBOARDS / "rules.yml").read_text()
+    assert set(re.findall(r"^   alert   (.*)$", text, re.MULTILINE)) <= set(re.findall(r"alert: (\w+)", rules))
 
 
 @pytest.mark.long

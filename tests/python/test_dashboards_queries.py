@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.dashboards import HERE, RULES, Query, dashboard, filled, queries
+from support.checkout import ROOT, prepared
 from support.observe import PATIENCE, until
 from support.page import Page
 from support.program import Tether
@@ -125,16 +126,19 @@ class Prometheus(NamedTuple):
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     command = program("prometheus", "prometheus")
     directory = tmp_path_factory.mktemp("prometheus")
-    with closing(Scraped()) as scraped:
-        job = {"job_name": "locktender", "static_configs": [{"targets": [f"127.0.0.1:{scraped.server_port}"]}]}
-        every = f"{INTERVAL * 1000:.0f}ms"
-        times = {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": "1s"}
-        # JSON is YAML, too.
-        (directory / "prometheus.yml").write_text(json.dumps({"global": times, "rule_files": [str(RULES)], "scrape_configs": [job]}))
-        words = [f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data"]
-        words += ["--web.listen-address=127.0.0.1:0"]
-        with closing(Started(directory, [command, *words], "/-/ready")) as started:
-            yield Prometheus(started.url, until(lambda: last_of_many(Prometheus(started.url, 0)), PATIENCE))
+    with closing(Scraped()) as scraped, closing(scraping(directory, command, scraped.server_port)) as started:
+        yield Prometheus(started.url, until(lambda: last_of_many(Prometheus(started.url, 0)), PATIENCE))
+
+
+def scraping(directory: Path, command: str, port: int) -> Started:
+    """A Prometheus that scrapes this port."""
+    job = {"job_name": "locktender", "metrics_path": "/metrics", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+    every = f"{INTERVAL * 1000:.0f}ms"
+    times = {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": "1s"}
+    # JSON is YAML, too.
+    (directory / "prometheus.yml").write_text(json.dumps({"global": times, "rule_files": [str(RULES)], "scrape_configs": [job]}))
+    words = [f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data"]
+    return Started(directory, [command, *words, "--web.listen-address=127.0.0.1:0"], "/-/ready")
 
 
 def last_of_many(prometheus: Prometheus) -> float:
@@ -162,13 +166,73 @@ store-enabled = false
 @pytest.fixture(scope="module")
 def influxdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of an InfluxDB that has the sample's points, up to now."""
-    command = program("influxd", "influxdb")
-    directory = tmp_path_factory.mktemp("influxdb")
-    (directory / "influxdb.conf").write_text(INFLUXDB.format(directory=directory))
-    with closing(Started(directory, [command, "run", "-config", f"{directory}/influxdb.conf"], "/ping")) as started:
-        asked(f"{started.url}/query", {"q": "CREATE DATABASE locktender"}, b"")
+    with closing(keeping(tmp_path_factory.mktemp("influxdb"), program("influxd", "influxdb"))) as started:
         asked(f"{started.url}/write", {"db": "locktender"}, points(time.time_ns()).encode())
         yield started.url
+
+
+def keeping(directory: Path, command: str) -> Started:
+    """An InfluxDB with an empty database."""
+    (directory / "influxdb.conf").write_text(INFLUXDB.format(directory=directory))
+    started = Started(directory, [command, "run", "-config", f"{directory}/influxdb.conf"], "/ping")
+    asked(f"{started.url}/query", {"q": "CREATE DATABASE locktender"}, b"")
+    return started
+
+
+class Demo(NamedTuple):
+    """The demo's troubles, as a Prometheus and an InfluxDB know them."""
+
+    prometheus: Prometheus
+    influxdb: str
+    # The alerts that the demo names.
+    alerts: set[str]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    prometheus, influxd = program("prometheus", "prometheus"), program("influxd", "influxdb")
+    with closing(keeping(tmp_path_factory.mktemp("influxdb"), influxd)) as kept:
+        words: list[str | Path] = [prepared("bin/python"), "-u", ROOT / "examples/sweetroll", "--troubles", "--metrics=0"]
+        words += [f"--seconds={SHOWN}", f"--influxdb={kept.url}/write?db=locktender"]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rpartition(":")[2].partition("/")[0])
+        with closing(scraping(tmp_path_factory.mktemp("prometheus"), prometheus, port)) as started:
+            watched = Prometheus(started.url, 0)
+            # While it lives: an alert is about now.
+            firing = until(lambda: {alert["labels"]["alertname"] for alert in alerts(watched)} >= FIRES and alerts(watched), 2 * SHOWN)
+            said, complaints = process.communicate(timeout=2 * SHOWN)
+            assert (process.returncode, complaints) == (0, ""), said
+            # The panels of what is now are asked at a moment at which somebody leads.
+            times = watched.result("query", query='max(max_over_time(timestamp(locktender_held{kind="election"} > 0)[1m:250ms]))')
+            named = set(re.findall(r"^   alert   (.*)$", said, re.MULTILINE))
+            assert {alert["labels"]["alertname"] for alert in firing} >= named
+            yield Demo(watched._replace(at=float(times[0]["value"][1])), kept.url, named)
+
+
+# What the demo provokes, and needs no time to be alerted on.
+FIRES = {"LocktenderRace", "LocktenderLockLost", "LocktenderJobDead", "LocktenderFailover"}
+
+
+def alerts(prometheus: Prometheus) -> list[Any]:
+    return [alert for alert in asked(f"{prometheus.url}/api/v1/alerts")["data"]["alerts"] if alert["state"] == "firing"]
+
+
+def test_the_demo_fires_the_alerts_that_it_names(demo: Demo) -> None:
+    assert demo.alerts == FIRES
+
+
+def test_the_demo_fills_every_panel_of_prometheus(demo: Demo) -> None:
+    times = {"__interval": "1s", "__interval_ms": "1000", "__rate_interval": "5s", "__range": f"{SHOWN}s", "__range_s": f"{SHOWN}"}
+    variables = {"app": "(Diego|Gorn)", "family": ".*"} | times
+    empty = [query for query in queries("prometheus") if not demo.prometheus.numbers(query, filled(query.text, variables))]
+    assert empty == []
+
+
+def test_the_demo_fills_every_panel_of_influxdb(demo: Demo) -> None:
+    variables = {"__interval": "10s", "__interval_ms": "10000", "timeFilter": "time > now() - 1h", "app": "(Diego|Gorn)", "family": ".*"}
+    texts = [(query.panel, filled(query.text, variables | {"lock": ""})) for query in queries("influxdb")]
+    assert [panel for panel, text in texts if not influxdb_values(demo.influxdb, text)] == []
 
 
 def chosen(source: str) -> list[dict[str, str]]:
