@@ -42,6 +42,11 @@
 //! | [`error`], [`event`] | errors with their [`Code`], and [`Event`]s |
 //! | `testing` | with the feature `testing`: a clock that tests can move |
 //!
+//! # Features
+//!
+//! None is on by default. `metrics`: what a client counts goes to the recorder of the crate `metrics`, too. `testing`: scripted servers
+//! and the clock.
+//!
 //! `docs/architecture.md` in the repository shows how they work together.
 #![forbid(unsafe_code)]
 

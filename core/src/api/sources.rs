@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::api::urls::{IntoUrls, with_plain_scheme};
 use crate::clock::millis;
 use crate::error::Error;
+use crate::event::callback::caught;
 use crate::options::{ClientOptions, wire_millis};
 use crate::server::{Server, redis};
 use crate::wording::{Part, Text};
@@ -23,6 +24,14 @@ impl Source {
     /// The server at a URL.
     pub(crate) fn url(url: String) -> Self {
         Self::Url(with_plain_scheme(url))
+    }
+
+    /// The address, without credentials.
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Self::Url(url) => redis::redacted(url),
+            Self::Own(server) => caught(|| server.address().to_owned()).unwrap_or_default(),
+        }
     }
 }
 

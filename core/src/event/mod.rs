@@ -6,6 +6,9 @@
 pub(crate) mod callback;
 pub(crate) mod emitter;
 pub(crate) mod line_protocol;
+mod points;
+
+pub use self::points::{Points, PointsBuilder};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::published::Published;
+
 /// The upper bounds of the buckets, in seconds. Above the last one there is one more bucket.
 pub const BOUNDS: [f64; 21] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
@@ -25,20 +27,20 @@ const BOUNDS_US: [u64; BOUNDS.len()] = {
 pub(crate) struct Times {
     buckets: [AtomicU64; BOUNDS.len() + 1],
     sum_us: AtomicU64,
-}
-
-impl Default for Times {
-    fn default() -> Self {
-        Self { buckets: std::array::from_fn(|_| AtomicU64::new(0)), sum_us: AtomicU64::new(0) }
-    }
+    published: Published,
 }
 
 impl Times {
+    pub(crate) fn new(published: Published) -> Self {
+        Self { buckets: std::array::from_fn(|_| AtomicU64::new(0)), sum_us: AtomicU64::new(0), published }
+    }
+
     pub(crate) fn note(&self, time: Duration) {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let bucket = BOUNDS_US.partition_point(|bound| *bound < us);
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(us, Ordering::Relaxed);
+        self.published.took(time);
     }
 
     pub(crate) fn read(&self) -> Histogram {
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_time_falls_into_the_first_bucket_whose_bound_it_does_not_exceed() {
-        let times = Times::default();
+        let times = Times::new(Published::new(&super::super::table::WAIT, &[]));
         for us in [0, 100, 101, 1_000, 7_200_000_000, 7_200_000_001] {
             times.note(Duration::from_micros(us));
         }

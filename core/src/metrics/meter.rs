@@ -8,6 +8,8 @@ use std::time::Duration;
 use crate::error::LossReason;
 use crate::event::EventKind;
 use crate::metrics::histogram::Times;
+use crate::metrics::published::Published;
+use crate::metrics::table::{self, Row};
 use crate::name::{Label, LockKind};
 use crate::sync::Mutex;
 
@@ -50,18 +52,27 @@ pub(crate) const LOSSES: [LossReason; 8] = [
 
 /// What a release after the end of validity found: nobody, or a rival that held the lock before.
 pub(crate) const OVERLAPS: [EventKind; 2] = [EventKind::Expired, EventKind::Race];
+pub(crate) const OVERLAP_NAMES: [&str; 2] = ["unknown", "race"];
 
 /// A number that only grows.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+#[derive(Debug)]
+pub(crate) struct Counter {
+    number: AtomicU64,
+    published: Published,
+}
 
 impl Counter {
+    pub(crate) fn new(published: Published) -> Self {
+        Self { number: AtomicU64::new(0), published }
+    }
+
     pub(crate) fn add(&self, number: u64) {
-        self.0.fetch_add(number, Ordering::Release);
+        self.number.fetch_add(number, Ordering::Release);
+        self.published.grew(number);
     }
 
     pub(crate) fn read(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
+        self.number.load(Ordering::Acquire)
     }
 }
 
@@ -69,13 +80,12 @@ impl Counter {
 #[derive(Debug)]
 pub(crate) struct Tally<const N: usize>([Counter; N]);
 
-impl<const N: usize> Default for Tally<N> {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| Counter::default()))
-    }
-}
-
 impl<const N: usize> Tally<N> {
+    /// A counter for each of these `names`, which are values of the label `name`.
+    fn new(about: &About<'_>, row: &Row, name: &'static str, names: [&str; N]) -> Self {
+        Self(names.map(|value| Counter::new(about.published(row, Some((name, value))))))
+    }
+
     pub(crate) fn add<T: PartialEq>(&self, ends: &[T; N], end: &T) {
         if let Some(at) = ends.iter().position(|known| known == end) {
             self.0[at].add(1);
@@ -87,12 +97,32 @@ impl<const N: usize> Tally<N> {
     }
 }
 
+/// What numbers are about: an application and a label of locks.
+struct About<'a> {
+    app: &'a str,
+    label: &'a Label,
+}
+
+impl About<'_> {
+    fn published(&self, row: &Row, more: Option<(&'static str, &str)>) -> Published {
+        let own = [("app", self.app), ("family", &*self.label.family), ("kind", self.label.kind.as_str())];
+        Published::new(row, &own.into_iter().chain(more).collect::<Vec<_>>())
+    }
+
+    fn counter(&self, row: &Row) -> Counter {
+        Counter::new(self.published(row, None))
+    }
+
+    fn times(&self, row: &Row) -> Times {
+        Times::new(self.published(row, None))
+    }
+}
+
 /// The numbers of all locks with one label.
 #[derive(Debug)]
 pub(crate) struct Meter {
     pub(crate) label: Label,
-    /// Acquires that have begun. It is read behind their ends, so that it is never the smaller number.
-    pub(crate) begun: Counter,
+    begun: AtomicU64,
     pub(crate) attempts: Counter,
     pub(crate) busy: Counter,
     pub(crate) acquires: Tally<8>,
@@ -108,43 +138,74 @@ pub(crate) struct Meter {
     pub(crate) round_trips: Times,
     pub(crate) handovers: Times,
     last_fence: AtomicU64,
+    published: Present,
+}
+
+/// What a recorder knows of now.
+#[derive(Debug)]
+struct Present {
+    held: Published,
+    waiting: Published,
+    last_fence: Published,
 }
 
 impl Meter {
-    fn new(label: Label) -> Self {
+    fn new(app: &str, label: Label) -> Self {
+        let about = About { app, label: &label };
         Self {
-            label,
-            begun: Counter::default(),
-            attempts: Counter::default(),
-            busy: Counter::default(),
-            acquires: Tally::default(),
-            holds: Tally::default(),
-            losses: Tally::default(),
-            overlaps: Tally::default(),
-            renewals: Counter::default(),
-            late_renewals: Counter::default(),
-            extensions: Counter::default(),
-            jobs: Tally::default(),
-            waits: Times::default(),
-            hold_times: Times::default(),
-            round_trips: Times::default(),
-            handovers: Times::default(),
+            begun: AtomicU64::new(0),
+            attempts: about.counter(&table::ATTEMPTS),
+            busy: about.counter(&table::BUSY),
+            acquires: Tally::new(&about, &table::ACQUIRES, "end", ACQUIRE_ENDS.map(EventKind::as_str)),
+            holds: Tally::new(&about, &table::HOLDS, "end", HOLD_ENDS.map(EventKind::as_str)),
+            losses: Tally::new(&about, &table::LOSSES, "reason", LOSSES.map(LossReason::as_str)),
+            overlaps: Tally::new(&about, &table::EXCEEDED, "overlap", OVERLAP_NAMES),
+            renewals: about.counter(&table::RENEWALS),
+            late_renewals: about.counter(&table::LATE_RENEWALS),
+            extensions: about.counter(&table::EXTENSIONS),
+            jobs: Tally::new(&about, &table::JOB_ATTEMPTS, "end", JOB_ENDS.map(EventKind::as_str)),
+            waits: about.times(&table::WAIT),
+            hold_times: about.times(&table::HOLD),
+            round_trips: about.times(&table::RENEWAL),
+            handovers: about.times(&table::HANDOVER),
             last_fence: AtomicU64::new(0),
+            published: Present {
+                held: about.published(&table::HELD, None),
+                waiting: about.published(&table::WAITING, None),
+                last_fence: about.published(&table::LAST_FENCE, None),
+            },
+            label,
         }
+    }
+
+    pub(crate) fn acquire_begun(&self) {
+        self.begun.fetch_add(1, Ordering::Release);
+        self.published.waiting.changed(1.0);
     }
 
     pub(crate) fn acquire_ended(&self, end: EventKind, waited: Duration) {
         self.acquires.add(&ACQUIRE_ENDS, &end);
         self.waits.note(waited);
+        self.published.waiting.changed(-1.0);
+        if end == EventKind::Acquired {
+            self.published.held.changed(1.0);
+        }
     }
 
     pub(crate) fn hold_ended(&self, end: EventKind, lasted: Duration) {
         self.holds.add(&HOLD_ENDS, &end);
         self.hold_times.note(lasted);
+        self.published.held.changed(-1.0);
     }
 
     pub(crate) fn granted(&self, fence: u64) {
-        self.last_fence.fetch_max(fence, Ordering::Relaxed);
+        let before = self.last_fence.fetch_max(fence, Ordering::Relaxed);
+        self.published.last_fence.is(before.max(fence) as f64);
+    }
+
+    /// Acquires that have begun. It is read behind their ends, so that it is never the smaller number.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Acquire)
     }
 
     pub(crate) fn last_fence(&self) -> u64 {
@@ -153,14 +214,28 @@ impl Meter {
 }
 
 /// The numbers of one server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ServerMeter {
     is_down: AtomicBool,
+    up: Published,
     pub(crate) failures: Counter,
     pub(crate) failovers: Counter,
 }
 
 impl ServerMeter {
+    pub(crate) fn new(app: &str, server: &str) -> Self {
+        let published = |row| Published::new(row, &[("app", app), ("server", server)]);
+        let up = published(&table::SERVER_UP);
+        // It counts as up until it doesn't answer.
+        up.is(1.0);
+        Self {
+            is_down: AtomicBool::new(false),
+            up,
+            failures: Counter::new(published(&table::SERVER_FAILURES)),
+            failovers: Counter::new(published(&table::FAILOVERS)),
+        }
+    }
+
     /// Notes an event of the server.
     pub(crate) fn note(&self, kind: EventKind) {
         match kind {
@@ -168,7 +243,9 @@ impl ServerMeter {
             EventKind::FailedOver => self.failovers.add(1),
             _ => (),
         }
-        self.is_down.store(kind == EventKind::ServerFailed, Ordering::Relaxed);
+        let is_down = kind == EventKind::ServerFailed;
+        self.is_down.store(is_down, Ordering::Relaxed);
+        self.up.is(if is_down { 0.0 } else { 1.0 });
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -179,13 +256,16 @@ impl ServerMeter {
 /// The meters of one client in one process.
 #[derive(Debug)]
 pub(crate) struct Meters {
+    app: String,
     meters: Mutex<HashMap<Label, Arc<Meter>>>,
     pub(crate) servers: Vec<Arc<ServerMeter>>,
 }
 
 impl Meters {
-    pub(crate) fn new(servers: usize) -> Self {
-        Self { meters: Mutex::default(), servers: (0..servers).map(|_| Arc::default()).collect() }
+    pub(crate) fn new(app: &str, servers: impl IntoIterator<Item = String>) -> Self {
+        let app = plain(app);
+        let servers = servers.into_iter().map(|address| Arc::new(ServerMeter::new(&app, &plain(&address)))).collect();
+        Self { app, meters: Mutex::default(), servers }
     }
 
     /// The meter of locks with this label.
@@ -196,7 +276,7 @@ impl Meters {
         }
         let is_too_many = meters.len() >= MAX_LABELS;
         let label = if is_too_many { Label { family: OTHER.into(), ..label.clone() } } else { label.clone() };
-        let meter = meters.entry(label.clone()).or_insert_with(|| Arc::new(Meter::new(label)));
+        let meter = meters.entry(label.clone()).or_insert_with(|| Arc::new(Meter::new(&self.app, label)));
         Arc::clone(meter)
     }
 
@@ -206,6 +286,11 @@ impl Meters {
         meters.sort_by(|one, other| one.label.cmp(&other.label));
         meters
     }
+}
+
+/// A label's value: a terminal and a page show it as it is, so it has no control characters.
+pub(crate) fn plain(value: &str) -> String {
+    value.replace(char::is_control, "\u{fffd}")
 }
 
 /// Whether an attempt of such a lock is counted as one of a job.
@@ -223,7 +308,7 @@ mod tests {
 
     #[test]
     fn labels_that_are_too_many_are_counted_together() {
-        let meters = Meters::new(1);
+        let meters = Meters::new("", []);
         for number in 0..100_000 {
             meters.of(&label(&format!("family-{number}"))).attempts.add(1);
         }
@@ -237,7 +322,7 @@ mod tests {
 
     #[test]
     fn every_reason_and_end_has_a_counter_of_its_own() {
-        let meter = Meter::new(label("orders"));
+        let meter = Meter::new("", label("orders"));
         LOSSES.iter().for_each(|reason| meter.losses.add(&LOSSES, reason));
         assert_eq!(meter.losses.read(), [1; 8]);
         ACQUIRE_ENDS.iter().for_each(|end| meter.acquire_ended(*end, Duration::ZERO));

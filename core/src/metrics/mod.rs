@@ -6,6 +6,7 @@
 pub(crate) mod histogram;
 pub(crate) mod meter;
 mod openmetrics;
+mod published;
 pub(crate) mod reading;
 mod table;
 

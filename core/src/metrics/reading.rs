@@ -9,7 +9,9 @@ use super::{MetricValue, Metrics, Sample};
 use crate::error::LossReason;
 use crate::event::EventKind;
 use crate::metrics::histogram::{Histogram, Times};
-use crate::metrics::meter::{ACQUIRE_ENDS, Counter, HOLD_ENDS, JOB_ENDS, LOSSES, Meter, OVERLAPS, ServerMeter, is_job};
+use crate::metrics::meter::{
+    ACQUIRE_ENDS, Counter, HOLD_ENDS, JOB_ENDS, LOSSES, Meter, OVERLAP_NAMES, ServerMeter, is_job, plain,
+};
 use crate::name::Label;
 
 /// What a client holds and waits for now, of one label.
@@ -31,7 +33,7 @@ type Labels = Vec<(&'static str, String)>;
 
 impl Reading {
     pub(crate) fn new(app: &str) -> Self {
-        Self { app: app.replace(char::is_control, "\u{fffd}"), samples: TABLE.iter().map(|_| Vec::new()).collect() }
+        Self { app: plain(app), samples: TABLE.iter().map(|_| Vec::new()).collect() }
     }
 
     fn add(&mut self, row: &Row, labels: Labels, value: MetricValue) {
@@ -52,7 +54,7 @@ impl Reading {
         // Ends first: who has begun meanwhile counts as under way, and nothing has ended that hasn't begun.
         let holds = meter.holds.read();
         let acquires = meter.acquires.read();
-        let begun = meter.begun.read();
+        let begun = meter.begun();
         let held = acquires[0].saturating_sub(holds.iter().sum());
         let waiting = begun.saturating_sub(acquires.iter().sum());
         let mut number = |row, value: f64| self.add(row, labels(None), MetricValue::Number(value));
@@ -83,12 +85,7 @@ impl Reading {
         tally(&table::ACQUIRES, "end", &mut ends.map(|(end, count)| (end.as_str(), count)));
         tally(&table::HOLDS, "end", &mut named(HOLD_ENDS, holds));
         tally(&table::LOSSES, "reason", &mut LOSSES.map(LossReason::as_str).into_iter().zip(meter.losses.read()));
-        let overlaps = OVERLAPS.into_iter().zip(meter.overlaps.read());
-        tally(
-            &table::EXCEEDED,
-            "overlap",
-            &mut overlaps.map(|(kind, count)| (if kind == EventKind::Race { "race" } else { "unknown" }, count)),
-        );
+        tally(&table::EXCEEDED, "overlap", &mut OVERLAP_NAMES.into_iter().zip(meter.overlaps.read()));
         if is_job {
             tally(&table::JOB_ATTEMPTS, "end", &mut named(JOB_ENDS, meter.jobs.read()));
         }
@@ -116,8 +113,7 @@ impl Reading {
             (&table::FAILOVERS, meter.failovers.read() as f64),
         ];
         for (row, number) in numbers {
-            let server = address.replace(char::is_control, "\u{fffd}");
-            self.add(row, vec![("server", server)], MetricValue::Number(number));
+            self.add(row, vec![("server", plain(address))], MetricValue::Number(number));
         }
     }
 

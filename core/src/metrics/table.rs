@@ -33,7 +33,7 @@ pub(super) enum Together {
 }
 
 /// A row: the name, the kind and the meaning.
-pub(super) struct Row {
+pub(crate) struct Row {
     pub(super) name: &'static str,
     pub(super) kind: MetricKind,
     pub(super) help: &'static str,

@@ -7,10 +7,10 @@ use crate::event::EventKind;
 use crate::name::{Label, LockKind};
 
 fn read(family: &str, held: u32) -> Metrics {
-    let meters = Meters::new(1);
+    let meters = Meters::new("", []);
     let meter = meters.of(&Label::new(LockKind::Lock, family));
     for _ in 0..held {
-        meter.begun.add(1);
+        meter.acquire_begun();
         meter.acquire_ended(EventKind::Acquired, Duration::from_millis(2));
         meter.granted(7);
     }
@@ -21,7 +21,7 @@ fn read(family: &str, held: u32) -> Metrics {
     };
     let mut reading = Reading::new("billing");
     reading.meter(&meter, present);
-    let server = ServerMeter::default();
+    let server = ServerMeter::new("", "");
     server.note(EventKind::ServerFailed);
     reading.server("redis://a", &server);
     reading.client(3, 0);
@@ -30,9 +30,9 @@ fn read(family: &str, held: u32) -> Metrics {
 
 #[test]
 fn held_is_what_was_acquired_and_has_not_ended() {
-    let meters = Meters::new(1);
+    let meters = Meters::new("", []);
     let meter = meters.of(&Label::new(LockKind::Lock, "orders"));
-    meter.begun.add(4);
+    (0..4).for_each(|_| meter.acquire_begun());
     for end in [EventKind::Acquired, EventKind::Acquired, EventKind::TimedOut] {
         meter.acquire_ended(end, Duration::ZERO);
     }

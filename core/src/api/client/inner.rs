@@ -121,7 +121,8 @@ impl Inner {
         let quorum_config = self.quorum_config();
         let reactor = Arc::default();
         let registry = Arc::new(Registry::default());
-        let meters = Arc::new(Meters::new(self.server_count()));
+        let addresses = self.sources()?.iter().map(Source::address);
+        let meters = Arc::new(Meters::new(&self.options.app_name().unwrap_or_default(), addresses));
         let connect = |(number, source)| {
             let confirm = confirm_on(&runtime, &registry, number);
             let meter = Arc::clone(&meters.servers[number]);

@@ -21,7 +21,7 @@ pub(super) struct Measured {
 impl Measured {
     /// An acquire begins.
     pub(super) fn begin(meter: Arc<Meter>, now: Tick) -> Self {
-        meter.begun.add(1);
+        meter.acquire_begun();
         Self { meter, begun: now, waits: AtomicBool::new(true), held_since: AtomicU64::new(0) }
     }
 

@@ -27,7 +27,7 @@ fn own(kind: EventKind, took: Duration) -> Event {
 
 /// The metrics behind these events of one acquisition, which is still there or was `dropped`.
 fn behind(events: &[Event], dropped: bool) -> Metrics {
-    let meter = Meters::new(1).of(keys().label());
+    let meter = Meters::new("", []).of(keys().label());
     let measured = Measured::begin(Arc::clone(&meter), Tick::from_micros(1));
     events.iter().for_each(|event| measured.note(event, TTL));
     let measured = Some(measured).filter(|_| !dropped);
@@ -98,7 +98,7 @@ fn an_attempt_that_ends_is_no_acquire_that_ends() {
 
 #[test]
 fn what_is_under_way_is_seen_before_it_ends() {
-    let meter = Meters::new(1).of(keys().label());
+    let meter = Meters::new("", []).of(keys().label());
     let measured = Measured::begin(meter, Tick::from_micros(1_000_000));
     let (now, mut present) = (Tick::from_micros(5_000_000), Present::default());
     measured.add_to(&mut present, Tick::default(), None, now);
