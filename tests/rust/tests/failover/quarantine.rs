@@ -57,6 +57,25 @@ fn locks_that_the_new_primary_never_heard_of_are_written_there_again_and_not_gra
 }
 
 #[test]
+fn a_key_that_was_deleted_is_no_failover_and_quarantine_does_not_help() {
+    let pair = Pair::start();
+    let (holder, events) = Events::of(quarantined(pair.builder()));
+    holder.initialize_quorum().wait().unwrap();
+    let rival = quarantined(pair.builder()).build().unwrap();
+    let held = holder.lock("a").acquire_blocking().unwrap();
+    pair.primary.command(&["DEL", "a"]);
+    let second = rival.lock("a").try_acquire_blocking().unwrap().unwrap();
+    assert!(held.is_valid() && second.is_valid() && second.fence() > held.fence());
+    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Taken);
+    // The marker goes with all other keys: the server is new to its clients, but no other server.
+    pair.primary.command(&["FLUSHALL"]);
+    let error = rival.lock("b").try_acquire_blocking().unwrap_err();
+    assert_eq!((error.code(), error.servers()[0].kind), (Code::Unavailable, FailureKind::Quarantine), "{error}");
+    events.at_least(EventKind::Race, 1);
+    assert_eq!(events.count(EventKind::FailedOver), 0);
+}
+
+#[test]
 fn without_quarantine_the_same_locks_are_granted_twice() {
     let mut pair = Pair::start();
     pair.cut_link();
