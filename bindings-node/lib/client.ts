@@ -27,6 +27,7 @@ import {
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
 import { serversAnd, type Server, type ServerReport } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
+import { traced } from './tracing.js'
 
 /** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
 export type WithLockOptions = LockOptions & AcquireOptions
@@ -291,8 +292,10 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     const own = lockOptions(options, ['signal', 'orAcquire'])
     const lock = valueOf(this.#native.adoption(text('ticket', ticket), flag('orAcquire', options?.orAcquire), own))
     suspect(this.#native, lock.name, own, Client.prototype.adopt)
-    const granted = resultOf<Granted>(await outcomeUnless(signalOf(options), () => lock.acquire()))
-    return new Held(lock.name, this, granted)
+    return await traced('acquire', lock.name, async () => {
+      const granted = resultOf<Granted>(await outcomeUnless(signalOf(options), () => lock.acquire()))
+      return new Held(lock.name, this, granted)
+    })
   }
 
   /**

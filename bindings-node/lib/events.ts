@@ -124,8 +124,17 @@ export function ofNormalLife(name: string): boolean {
   return !rare.includes(name)
 }
 
+/** What comes with the event of an acquire that waits for its own client. Larger numbers are of traces. @internal */
+export const SELF_WAIT = 1
+
 /** Every client's events, for `diagnostics_channel.subscribe('locktender', …)`. @internal */
 export const diagnostics = channel('locktender')
+
+/** Takes an event of an acquire or of its hold, with the number that the acquire was given for its trace. @internal */
+export type Follower = (trace: number, event: LockEvent, client: EventEmitter<ClientEvents> | undefined) => void
+
+/** Who follows acquires. They throw nothing. @internal */
+export const followers = new Set<Follower>()
 
 const emitters = new Map<number, WeakRef<EventEmitter<ClientEvents>>>()
 const forgotten = new FinalizationRegistry<number>((client) => emitters.delete(client))
@@ -142,15 +151,16 @@ function isHeard(emitter: EventEmitter<ClientEvents> | undefined): boolean {
 }
 
 /**
- * Passes an event to every listener, also if another listener throws. An acquire that waits for its own client may wait for ever.
- * So this becomes a warning of the process if there is no listener. @internal
+ * Passes an event to every listener, also if another listener throws. `about` is 1 for an acquire that waits for its own client, which
+ * may wait for ever: this becomes a warning of the process if there is no listener. A larger one is the number of a trace. @internal
  */
-export function deliver(client: number, event: LockEvent, selfWait: boolean): void {
+export function deliver(client: number, event: LockEvent, about: number): void {
   const emitter = emitters.get(client)?.deref()
-  if (selfWait && !isHeard(emitter)) {
+  if (about === SELF_WAIT && !isHeard(emitter)) {
     const warning = { type: 'LocktenderWarning', code: 'LOCKTENDER_SELF_WAIT' }
     callGuest(() => process.emitWarning(event.message ?? '', warning))
   }
+  if (about > SELF_WAIT) followers.forEach((follow) => follow(about, event, emitter))
   if (diagnostics.hasSubscribers) callGuest(() => diagnostics.publish(event))
   callGuest(() => emitter?.emit(event.kind, event))
   callGuest(() => emitter?.emit('event', event))

@@ -54,8 +54,8 @@ function drain(): void {
       if (kind < Kind.Ended) settle(number, outcomeOf(kind, number, value))
       else if (kind === Kind.Ended) told.push(() => ended(number, value as Failure | null))
       else {
-        const selfWait = numbers[at + 2] === 1
-        told.push(() => deliver(number, value as LockEvent, selfWait))
+        const about = numbers[at + 2] as number
+        told.push(() => deliver(number, value as LockEvent, about))
       }
     }
     // Listeners are called last. One that aborts a call would leave a lock behind that this call was granted in the same turn.

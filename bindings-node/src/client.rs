@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use locktender::host::sync::Mutex;
+use locktender::host::trace_next;
 use locktender::server::Server;
 use locktender::{Begun, Error, Outcome};
 use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, ToNapiValue};
@@ -45,8 +46,8 @@ pub enum Kind {
     Rejected,
     /// The hold with this number ended, if it is watched: its loss, a `Failure` or `null`, is in the array.
     Ended,
-    /// The client with this number has an event; it is in the array. The value is 1 for the warning of an acquire that waits for
-    /// its own client, else 0.
+    /// The client with this number has an event; it is in the array. The value is the number that the acquire was given for its
+    /// trace, or 1 for the warning of an acquire that waits for its own client, else 0.
     Event,
 }
 
@@ -133,9 +134,9 @@ impl CompletionQueue {
             Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
             Item::Event(client, event, at) => {
-                let self_wait = f64::from(u8::from(event.is_self_wait()));
+                let about = if event.is_self_wait() { 1 } else { event.trace() };
                 let (kind, number, _) = rich.with(Kind::Event, client.into(), LockEvent::new(*event, at))?;
-                (kind, number, self_wait)
+                (kind, number, about as f64)
             }
         })
     }
@@ -159,6 +160,12 @@ impl CompletionQueue {
             Ok(client) => Either::A(client),
             Err(error) => Either::B(error.into()),
         }
+    }
+
+    /// The next acquire has this number in its events, from 2 on; 0 is none. Gives the one that was set before, unless it was used.
+    #[napi]
+    pub fn trace_next(&self, number: f64) -> f64 {
+        trace_next(number as u64) as f64
     }
 
     /// The metrics of all clients.

@@ -109,7 +109,7 @@ pub(crate) struct Forward {
 
 impl Sink for Forward {
     fn event(&self, event: &Event) {
-        let wanted = event.kind.level() >= Level::Warning || self.heard.load(Ordering::Relaxed);
+        let wanted = event.kind.level() >= Level::Warning || event.trace() != 0 || self.heard.load(Ordering::Relaxed);
         if let Some(queue) = self.queue.upgrade().filter(|_| wanted)
             && !queue.push_event(self.client, event)
         {

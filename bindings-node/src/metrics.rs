@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use locktender::metrics::MetricValue;
+use locktender::metrics::{Histogram, MetricValue};
 use napi_derive::napi;
 
 /// See `Metrics` in lib/metrics.ts.
@@ -40,6 +40,12 @@ impl Metrics {
     pub fn list(&self) -> Vec<Metric> {
         self.core.iter().map(Metric::from).collect()
     }
+}
+
+/// The bounds of each histogram's buckets, in seconds.
+#[napi]
+pub fn histogram_bounds() -> Vec<f64> {
+    Histogram::bounds().to_vec()
 }
 
 /// A metric: its name, its meaning and its values.

@@ -15,7 +15,8 @@ use locktender::host::Driver;
 use locktender::host::sync::Mutex;
 use locktender::metrics::Metrics;
 use locktender::{
-    Begun, Call, Cancel, Client, Error, Event, Held, JobStatus, Leadership, LockInfo, Loss, Observation, Release, ServerReport,
+    Begun, Call, Cancel, Client, Error, Event, EventKind, Held, JobStatus, Leadership, LockInfo, Loss, Observation, Release,
+    ServerReport,
 };
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -215,11 +216,12 @@ impl Queue {
         }
     }
 
-    /// Puts an event into the queue, on any thread; false if there are too many already.
+    /// Puts an event into the queue, on any thread; false if there are too many already. Those of a span are never too many, but for
+    /// its renewals.
     pub(crate) fn push_event(&self, client: u32, event: &Event) -> bool {
         {
             let mut state = self.state.lock();
-            if state.events >= MOST_EVENTS {
+            if state.events >= MOST_EVENTS && (event.trace() == 0 || event.kind == EventKind::Renewed) {
                 return false;
             }
             state.events += 1;

@@ -16,6 +16,7 @@ use crate::name::{Keys, Kind, Label, LockKind};
 use crate::options::MIN_KEEP;
 pub use crate::options::{LockOverrides, Place, instead_of, milliseconds, seconds, suspicious};
 pub use crate::process::{PerProcess, Process};
+pub use crate::session::trace::trace_next;
 pub use crate::wording::{Language, Text};
 
 /// Checks the name of a lock without a client.

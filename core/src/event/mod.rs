@@ -187,6 +187,7 @@ pub struct Event {
     /// One more sentence.
     pub message: Option<String>,
     pub(crate) self_wait: bool,
+    pub(crate) trace: u64,
 }
 
 impl Event {
@@ -214,6 +215,7 @@ impl Event {
             new_era: None,
             message: None,
             self_wait: false,
+            trace: 0,
         }
     }
 
@@ -223,6 +225,13 @@ impl Event {
     #[must_use]
     pub const fn is_self_wait(&self) -> bool {
         self.self_wait
+    }
+
+    /// The number by which a binding follows the acquire and its hold; 0 if none does.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn trace(&self) -> u64 {
+        self.trace
     }
 
     /// An event of the lock with these keys.

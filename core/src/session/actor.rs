@@ -26,6 +26,7 @@ use crate::protocol::{Acquisition, Answered, CallId, Command, Input, Recipe};
 use crate::server::Completion;
 use crate::session::Session;
 use crate::session::caller::{Acquired, Acquirer, Caller};
+use crate::session::trace::trace_next;
 use crate::sync::Mutex;
 use crate::wait::Seat;
 
@@ -46,6 +47,7 @@ pub(crate) struct LockActor {
     waited_for: AtomicBool,
     measured: Measured,
     spans: Spans,
+    trace: u64,
 }
 
 struct ActorState {
@@ -130,6 +132,7 @@ impl LockActor {
             waited_for: AtomicBool::new(false),
             measured,
             spans,
+            trace: trace_next(0),
         })
     }
 
@@ -311,7 +314,8 @@ impl LockActor {
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
             Command::Yield => self.session.let_others_try(&self.recipe.line(), self.id),
             Command::Quit(reason) => self.session.leave_queue(&self.recipe.line(), self.id, reason),
-            Command::Emit(event) => {
+            Command::Emit(mut event) => {
+                event.trace = self.trace;
                 // Before the event, so that a listener who reads the metrics finds it counted.
                 self.measured.note(&event, self.recipe.options.ttl);
                 self.spans.around(&event, || self.session.emit(&event));

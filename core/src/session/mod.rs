@@ -13,6 +13,7 @@ mod own_holds;
 mod puppet;
 mod registry;
 mod tasks;
+pub(crate) mod trace;
 mod wakeups;
 mod warnings;
 

@@ -1,0 +1,205 @@
+// OpenTelemetry, by its own API and SDK: spans of acquires and holds, and metrics equal to the client's.
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import v8 from 'node:v8'
+
+import * as api from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { registerInstrumentations } from '@opentelemetry/instrumentation'
+import { DataPointType, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { Client, LocktenderInstrumentation, metrics } from 'locktender'
+
+import { root } from './support/checkout.mjs'
+import { until } from './support/observe.mjs'
+
+class Reader extends MetricReader {
+  async onForceFlush() {}
+  async onShutdown() {}
+}
+
+api.context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+const exporter = new InMemorySpanExporter()
+const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+const reader = new Reader()
+const meterProvider = new MeterProvider({ readers: [reader] })
+after(registerInstrumentations({ instrumentations: [[new LocktenderInstrumentation()]], tracerProvider, meterProvider }))
+const tracer = tracerProvider.getTracer('test')
+const memory = (options) => new Client(`memory://${randomUUID()}`, { app: 'billing', ...options })
+
+/** The spans that `work` makes within a span of its own, once there are `count` of them. */
+async function spansOf(work, count) {
+  exporter.reset()
+  const parent = await tracer.startActiveSpan('request', async (span) => {
+    await work()
+    span.end()
+    return span.spanContext().spanId
+  })
+  const spans = await until(() => {
+    const made = exporter.getFinishedSpans().filter(({ instrumentationScope }) => instrumentationScope.name === 'locktender')
+    return made.length >= count && made
+  })
+  for (const span of spans) assert.equal(span.parentSpanContext?.spanId, parent, span.name)
+  return spans
+}
+
+const shown = (spans) => spans.map(({ name, attributes, status }) => [name, attributes['locktender.end'], status.code === 2 ? attributes['error.type'] : null])
+
+test('an acquire and its hold are spans within the span of the caller, also in a body', async () => {
+  const client = memory()
+  let held
+  const spans = await spansOf(async () => {
+    await client.withLock('orders:"<4 2>"', { ttlMs: 60_000 }, async (hold) => {
+      held = hold.toJSON()
+      assert.equal(await client.lock('orders:"<4 2>"').tryAcquire(), null)
+    })
+  }, 3)
+  assert.deepEqual(shown(spans), [['acquire', 'acquired', null], ['acquire', 'busy', null], ['hold', 'released', null]])
+  const [acquire, busy, hold] = spans
+  const common = { 'locktender.lock': 'orders:"<4 2>"', 'locktender.key': 'orders:"<4 2>"', 'locktender.family': 'orders', 'locktender.kind': 'lock', 'locktender.app': 'billing' }
+  const { 'locktender.wait': wait, ...rest } = acquire.attributes
+  assert.deepEqual(rest, { ...common, 'locktender.owner': held.owner, 'locktender.fence': held.fence, 'locktender.end': 'acquired', 'locktender.attempts': 1 })
+  assert.ok(wait >= 0 && wait < 60)
+  assert.deepEqual(hold.attributes, { ...common, 'locktender.owner': held.owner, 'locktender.fence': held.fence, 'locktender.end': 'released' })
+  assert.deepEqual([acquire.kind, hold.kind, busy.attributes['locktender.owner']], [api.SpanKind.CLIENT, api.SpanKind.INTERNAL, undefined])
+  assert.deepEqual(hold.startTime, acquire.endTime)
+  await client.close()
+})
+
+test('an end is an error where the caller got one, or where the hold was lost', async () => {
+  const client = memory()
+  const stop = new AbortController()
+  const spans = await spansOf(async () => {
+    const held = await client.lock('orders:1').acquire()
+    await client.lock('orders:1', { waitMs: 20 }).acquire().catch(() => undefined)
+    const waits = client.lock('orders:1').acquire({ signal: stop.signal }).catch(() => undefined)
+    stop.abort()
+    await waits
+    await held.release()
+    const lost = await client.lock('orders:2', { maxHoldMs: 20 }).acquire()
+    await lost.lost
+    const expired = await client.lock('orders:3', { ttlMs: 150, renew: false }).acquire()
+    await until(() => !expired.isValid())
+    await expired.release()
+    const ticket = (await client.lock('orders:4').acquire()).handOver()
+    await (await client.adopt(ticket)).release()
+    await client.job('mail:7').run(async () => 'sent')
+    await client.job('mail:7').run(async () => 'sent')
+    const leadership = await client.elect('scheduler').campaign()
+    await leadership.resign()
+    await client.close()
+    await client.lock('orders:1').acquire().catch(() => undefined)
+  }, 18)
+  const ends = shown(spans).map((each) => each.join(' ')).sort()
+  assert.deepEqual(ends, [
+    ...['acquired', 'acquired', 'acquired', 'acquired', 'acquired', 'acquired', 'acquired'].map((end) => `acquire ${end} `),
+    'acquire cancelled ', 'acquire cancelled CLOSED', 'acquire done ', 'acquire timed_out ACQUIRE_TIMEOUT',
+    'hold handed_over ', 'hold lost LOCK_LOST', 'hold lost LOCK_LOST', 'hold released ', 'hold released ', 'hold released ', 'hold released ',
+  ])
+  const ofJob = spans.find(({ name, attributes }) => name === 'hold' && attributes['locktender.kind'] === 'job')
+  assert.equal(ofJob.attributes['locktender.job.attempt'], 1)
+  const [event] = spans.find(({ attributes }) => attributes['locktender.reason'] === 'max_hold').events
+  assert.deepEqual([event.name, event.attributes['locktender.reason']], ['lost', 'max_hold'])
+})
+
+/** The points of each metric, by its name. */
+async function collected() {
+  const { resourceMetrics, errors } = await reader.collect()
+  assert.deepEqual(errors, [])
+  return new Map(resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics).map((metric) => [metric.descriptor.name, metric]))
+}
+
+/** The rows of the page's table: OpenTelemetry's name, the core's, the kind and the unit. */
+const rows = [...readFileSync(path.join(root, 'docs/observability.md'), 'utf8').matchAll(/^\| `(locktender\.[\w.]+)` \| `(locktender_\w+)` \| ([\w-]+) \| `(.+?)` \|$/gm)].map((row) => row.slice(1))
+
+test('each metric has the numbers of the client, under the name that the page tells', async () => {
+  // Histograms also have what other tests' clients took.
+  const client = memory({ app: 'counted' })
+  const held = await client.lock('orders:42').acquire()
+  await client.withLock('mail:7', async (hold) => hold.extend(60_000))
+  await client.lock('orders:42').tryAcquire()
+  await client.lock('orders:42', { waitMs: 10 }).acquire().catch(() => undefined)
+  const found = await collected()
+  const read = metrics()
+  assert.deepEqual(rows.map(([, name]) => name), [...read].map(({ name }) => name))
+  const kinds = { counter: DataPointType.SUM, 'up-down': DataPointType.SUM, gauge: DataPointType.GAUGE, histogram: DataPointType.HISTOGRAM }
+  for (const { name, samples } of read) {
+    const [otelName, , kind, unit] = rows.find((row) => row[1] === name)
+    const metric = found.get(otelName)
+    if (samples.length === 0) continue
+    assert.deepEqual([metric.descriptor.unit, metric.dataPointType, metric.isMonotonic], [unit, kinds[kind], kind === 'counter' || (kind === 'up-down' ? false : undefined)], otelName)
+    if (/longest|least/.test(name)) continue
+    for (const { labels, value, buckets } of samples) {
+      const wanted = Object.entries(labels).map(([label, text]) => [label === 'server' ? 'server.address' : `locktender.${label}`, text])
+      const point = metric.dataPoints.find(({ attributes }) => wanted.every(([key, text]) => attributes[key] === text))
+      if (!buckets) assert.equal(point.value, value, `${otelName} ${JSON.stringify(labels)}`)
+      else {
+        assert.deepEqual(point.value.buckets.boundaries, buckets.slice(0, -1).map(([bound]) => bound))
+        assert.equal(point.value.count, buckets.at(-1)[1], otelName)
+        // No event tells how long an acquire took that found the lock busy once.
+        if (otelName !== 'locktender.wait.duration') assert.ok(Math.abs(point.value.sum - value) < 1e-5, `${otelName}: ${point.value.sum}`)
+      }
+    }
+  }
+  await held.release()
+  await client.close()
+})
+
+test('a server has the attributes of a database server, without credentials', async () => {
+  const client = new Client('redis://ann:hunter2@127.0.0.1:1/3', { unavailableAfterMs: 10 })
+  await assert.rejects(client.lock('orders:42').inspect())
+  const text = JSON.stringify([...(await collected()).values()].map(({ dataPoints }) => dataPoints))
+  assert.ok(text.includes('"server.address":"127.0.0.1","server.port":1,"db.system.name":"redis","db.namespace":"3"'))
+  assert.ok(!text.includes('hunter2') && !text.includes('ann:'))
+  await client.close()
+})
+
+test('nothing is left of many holds, also behind more events than are kept', async () => {
+  const { Followed } = createRequire(import.meta.url)(path.join(root, 'bindings-node/dist/spans.js'))
+  const client = memory({ ttlMs: 3_600_000 })
+  const count = process.env.LOCKTENDER_LONG ? 10_000 : 2_500
+  const spans = await spansOf(async () => {
+    const holds = await Promise.all(Array.from({ length: count }, (_, number) => client.lock(`orders:${number}`).acquire()))
+    await Promise.all(holds.map((held) => held.release()))
+  }, 2 * count)
+  assert.equal(spans.length, 2 * count)
+  exporter.reset()
+  assert.equal(v8.queryObjects(Followed, { format: 'count' }), 0)
+  await client.close()
+})
+
+test('one client alone, and a provider that throws', async (t) => {
+  const [own, other] = [memory(), memory()]
+  const instrumentation = new LocktenderInstrumentation({ client: own })
+  t.after(() => instrumentation.disable())
+  const ours = new InMemorySpanExporter()
+  instrumentation.setTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(ours)] }))
+  instrumentation.enable()
+  for (const client of [other, own]) await client.withLock('orders:42', async () => 'paid')
+  await until(() => ours.getFinishedSpans().length === 2)
+  assert.equal(exporter.getFinishedSpans().length >= 4, true)
+  const thrower = new Proxy(() => undefined, { apply() { throw new Error('a test') }, get(_, name) { return name === 'then' ? undefined : thrower } })
+  instrumentation.setTracerProvider({ getTracer: () => thrower })
+  instrumentation.setMeterProvider({ getMeter: () => { throw new Error('a test') } })
+  assert.equal(await own.withLock('orders:42', async () => 'paid'), 'paid')
+  await Promise.all([own.close(), other.close()])
+})
+
+test('without the API the error says what to install', async (t) => {
+  const directory = mkdtempSync(path.join(tmpdir(), 'locktender-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  for (const part of ['package.json', 'bindings-node/dist', 'bindings-node/native']) {
+    cpSync(path.join(root, part), path.join(directory, 'node_modules/locktender', part), { recursive: true })
+  }
+  const program = "const { LocktenderInstrumentation } = require('locktender'); try { new LocktenderInstrumentation() } catch (error) { console.log(error.message) }"
+  const { stdout } = await promisify(execFile)(process.execPath, ['-e', program], { cwd: directory })
+  assert.match(stdout, /npm install @opentelemetry\/api/)
+})
