@@ -1,6 +1,6 @@
 //! `Client`: the connection to one server or to a quorum.
 
-mod opening;
+pub(crate) mod opening;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

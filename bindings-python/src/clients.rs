@@ -39,6 +39,11 @@ pub(crate) fn all() -> Vec<locktender::Client> {
     CLIENTS.with(|clients| clients.iter().flat_map(HashMap::values).map(|client| client.core.clone()).collect())
 }
 
+/// The client of this number, if it is alive.
+pub(crate) fn core(number: u64) -> Option<locktender::Client> {
+    CLIENTS.with(|clients| Some(clients.as_ref()?.get(&number)?.core.clone()))
+}
+
 /// The callback of the client of this number, if it is alive and has one.
 pub(crate) fn callback(py: Python<'_>, number: u64) -> Option<Py<PyAny>> {
     let found = CLIENTS.with(|clients| Some(Arc::clone(&clients.as_ref()?.get(&number)?.callback)));

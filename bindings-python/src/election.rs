@@ -99,7 +99,7 @@ impl Election {
     ///     if leadership := client.elect("scheduler").try_campaign():
     ///         with leadership: ...
     fn try_campaign(&self, py: Python<'_>) -> PyResult<Option<Py<Leadership>>> {
-        let leadership = waiting::block(py, self.core(py)?.try_campaign())?;
+        let leadership = waiting::block_once(py, self.core(py)?.try_campaign())?;
         leadership.map(|leadership| self.leadership(py, leadership)).transpose()
     }
 

@@ -29,6 +29,9 @@ static LOGGED: AtomicU8 = AtomicU8::new(u8::MAX);
 /// The process whose delivery thread was started. Locked only by threads that hold the interpreter.
 static DELIVERS: Guarded<Option<Process>> = Guarded::new(None);
 
+/// Whether somebody follows acquires.
+static FOLLOWED: AtomicBool = AtomicBool::new(false);
+
 static QUEUE: PerProcess<Queue> = PerProcess::new();
 
 #[derive(Default)]
@@ -44,11 +47,30 @@ struct Queued {
     dropped: Arc<AtomicU64>,
 }
 
+/// What the caller of an acquire that is followed got.
+pub(crate) struct Answer {
+    pub(crate) number: u64,
+    pub(crate) begun: bool,
+    /// The code and the text of its error.
+    pub(crate) failure: Option<(String, String)>,
+    pub(crate) left: bool,
+    pub(crate) at: SystemTime,
+}
+
+/// What is told to who follows acquires.
+pub(crate) enum Followed {
+    /// An event of the client with a number.
+    Event(u64, Box<CoreEvent>, SystemTime),
+    Answer(Answer),
+}
+
 #[derive(Default)]
 struct Waiting {
     events: VecDeque<Queued>,
     /// Losses, by the number of who wants to know. None of them is dropped.
     losses: Vec<(u64, Error)>,
+    /// None of these is dropped, either.
+    followed: Vec<Followed>,
     stopped: bool,
     /// All were given, and no more will be.
     delivered: bool,
@@ -69,12 +91,15 @@ pub(crate) struct ClientSink {
 
 impl Sink for ClientSink {
     fn event(&self, event: &CoreEvent) {
-        if level_of(event) < LOGGED.load(Ordering::Relaxed) && !self.has_callback.load(Ordering::Relaxed) {
-            return;
+        let wanted = level_of(event) >= LOGGED.load(Ordering::Relaxed) || self.has_callback.load(Ordering::Relaxed);
+        if event.trace() != 0 {
+            tell(Followed::Event(self.number, Box::new(event.clone()), SystemTime::now()));
         }
-        let queue = queue();
-        queue.waiting.with(|waiting| waiting.add(self, event));
-        queue.waiting.notify();
+        if wanted {
+            let queue = queue();
+            queue.waiting.with(|waiting| waiting.add(self, event));
+            queue.waiting.notify();
+        }
     }
 }
 
@@ -98,10 +123,33 @@ impl Waiting {
 
     /// All there are; nothing but the end ends the waiting without any.
     fn take(&mut self) -> Option<Batch> {
-        let any = self.stopped || !self.events.is_empty() || !self.losses.is_empty();
+        let any = self.stopped || !self.events.is_empty() || !self.losses.is_empty() || !self.followed.is_empty();
         let events = std::mem::take(&mut self.events).into_iter().map(|queued| (queued.client, queued.event, queued.at));
-        any.then(|| (std::mem::take(&mut self.losses), events.collect()))
+        any.then(|| (std::mem::take(&mut self.losses), events.collect(), std::mem::take(&mut self.followed)))
     }
+}
+
+fn tell(followed: Followed) {
+    let queue = queue();
+    queue.waiting.with(|waiting| {
+        if !waiting.stopped {
+            waiting.followed.push(followed);
+        }
+    });
+    queue.waiting.notify();
+}
+
+/// Tells who follows acquires of an answer, behind all events that came before it.
+pub(crate) fn tell_answer(answer: Answer) {
+    tell(Followed::Answer(answer));
+}
+
+pub(crate) fn set_followed(followed: bool) {
+    FOLLOWED.store(followed, Ordering::Relaxed);
+}
+
+pub(crate) fn is_followed() -> bool {
+    FOLLOWED.load(Ordering::Relaxed)
 }
 
 /// Has the callable of that number called with the error. Called on any thread.
@@ -127,6 +175,7 @@ pub(crate) fn level_of(event: &CoreEvent) -> u8 {
 
 /// Finds out what is logged now, and starts the delivery if somebody listens. Called before every acquire.
 pub(crate) fn refresh(py: Python<'_>, has_callback: bool) -> PyResult<()> {
+    let has_callback = has_callback || is_followed();
     let logger = logger(py, has_callback)?;
     LOGGED.store(logger.map_or(Ok(u8::MAX), |logger| level(py, logger))?, Ordering::Relaxed);
     let here = Some(Process::current());
@@ -168,8 +217,9 @@ fn level(py: Python<'_>, logger: &Py<PyAny>) -> PyResult<u8> {
     Ok(u8::try_from(level.clamp(0, 254)).unwrap_or(u8::MAX))
 }
 
-/// What is to be delivered: losses, by the number of who wants to know, and events, by their client's, with their times.
-pub(crate) type Batch = (Vec<(u64, Error)>, Vec<(u64, CoreEvent, SystemTime)>);
+/// What is to be delivered: losses, by the number of who wants to know, events, by their client's, with their times, and what is told to
+/// who follows acquires.
+pub(crate) type Batch = (Vec<(u64, Error)>, Vec<(u64, CoreEvent, SystemTime)>, Vec<Followed>);
 
 /// Waits for events; `None` once the interpreter ends and all were given.
 pub(crate) fn next_batch(py: Python<'_>) -> Option<Batch> {
@@ -179,7 +229,7 @@ pub(crate) fn next_batch(py: Python<'_>) -> Option<Batch> {
             break batch;
         }
     };
-    if !batch.0.is_empty() || !batch.1.is_empty() {
+    if !batch.0.is_empty() || !batch.1.is_empty() || !batch.2.is_empty() {
         return Some(batch);
     }
     queue.waiting.with(|waiting| waiting.delivered = true);

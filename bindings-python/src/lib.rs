@@ -7,7 +7,7 @@
 //! | what goes wrong | `errors` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context` and `frames`; `around` for decorators; `body` of an `async with` |
-//! | the background | `metrics`; `events` and `losses`, given to Python by `delivery`; `clients`; `exit` and `visit`; `garbage` |
+//! | the background | `metrics`; `events`, `losses` and `traces`, given to Python by `delivery`; `clients`; `exit` and `visit`; `garbage` |
 //! | what threads share | `guarded` |
 //! | the package's Python | `own`: nothing else of it is called from here |
 //! | for users' tests | `scripted`, `clock` |
@@ -57,6 +57,7 @@ mod options;
 mod own;
 mod parts;
 mod scripted;
+mod traces;
 mod turns;
 mod values;
 mod visit;
@@ -73,10 +74,10 @@ mod _native {
         around::Around,
         async_held::AsyncHeld,
         attempt::{AsyncAttempt, Attempt},
-        client::Client,
+        client::{Client, opening::number_of},
         clock::Clock,
         default::{configure, job, lock, once},
-        delivery::next_events,
+        delivery::{Told, next_events},
         election::{Election, Leading},
         exit::{close_all, forked},
         held::Held,
@@ -85,11 +86,12 @@ mod _native {
         job_values::{JobOutcome, JobStatus},
         leadership::{AsyncLeadership, Leadership},
         lock::Lock,
-        metrics::{Metric, Metrics, Sample, metrics},
+        metrics::{Metric, Metrics, Sample, histogram_bounds, metrics},
         name::safe_name,
         observer::{Leader, Observation, Observer},
         own::use_helpers,
         scripted::{ScriptedServer, Seen},
+        traces::follow,
         values::{Event, LockInfo, Loss, OwnerFields, Release, ServerReport},
     };
 

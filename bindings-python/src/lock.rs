@@ -248,7 +248,7 @@ impl Lock {
     ///         with held: ...
     pub(crate) fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let client = self.client(py)?;
-        let held = waiting::block(py, self.core(client.bind(py))?.try_acquire())?;
+        let held = waiting::block_once(py, self.core(client.bind(py))?.try_acquire())?;
         held.map(|held| self.held(py, client, held)).transpose()
     }
 

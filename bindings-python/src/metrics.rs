@@ -1,6 +1,6 @@
 //! Metrics: what clients have counted, for programs and for monitoring.
 
-use locktender::metrics::MetricValue;
+use locktender::metrics::{Histogram, MetricValue};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -94,6 +94,12 @@ impl Metric {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         shown(slf, &["name", "kind", "help", "samples"])
     }
+}
+
+/// The bounds of each histogram's buckets, in seconds.
+#[pyfunction(name = "_histogram_bounds")]
+pub(crate) fn histogram_bounds() -> Vec<f64> {
+    Histogram::bounds().to_vec()
 }
 
 /// One value of a metric, and what it is about.

@@ -18,7 +18,20 @@ use crate::context;
 use crate::errors::raised;
 use crate::garbage::warn;
 use crate::guarded::Guarded;
+use crate::traces::Trace;
 use crate::visit::Visit;
+
+/// Those that acquire: an instrumentation may follow them.
+const ACQUIRES: [&str; 8] = [
+    "__aenter__",
+    "acquire_async",
+    "adopt_async",
+    "begin_async",
+    "campaign_async",
+    "lead_async",
+    "try_acquire_async",
+    "try_campaign_async",
+];
 
 /// Makes the result for Python, if there is one yet.
 type Take = Box<dyn FnMut(Python<'_>) -> Option<PyResult<Py<PyAny>>> + Send>;
@@ -50,6 +63,7 @@ struct Waiting {
     number: u64,
     cancel: Cancel,
     take: Take,
+    trace: Option<Trace>,
 }
 
 /// The coroutine.
@@ -137,14 +151,20 @@ impl Operation {
         let event_loop = context::running_loop(py)?.ok_or_else(no_loop)?;
         let drain = drain_of(&event_loop)?;
         let (number, signal) = drain.get().signal();
-        let (cancel, mut take) = start(&event_loop, &drain, signal)?;
+        let mut trace = if ACQUIRES.contains(&self.name) { Trace::begin(py)? } else { None };
+        let started = start(&event_loop, &drain, signal);
+        trace.iter_mut().for_each(Trace::started);
+        let (cancel, mut take) = match started {
+            Ok(started) => started,
+            Err(error) => return Err(told(py, trace, Err(error))),
+        };
         // The exit may have begun in any of these calls. From here on the signal keeps quiet about the closed client.
         let _visit = visit.go_on(py)?;
         if let Some(result) = take(py) {
-            return Err(returned(result));
+            return Err(told(py, trace, result));
         }
         let reference = PyWeakrefReference::new(&drain)?.unbind();
-        let waiting = Waiting { drain: reference, number, cancel, take };
+        let waiting = Waiting { drain: reference, number, cancel, take, trace };
         self.suspend(&event_loop, drain.get(), waiting)
     }
 
@@ -161,7 +181,7 @@ impl Operation {
 
     fn look(&self, py: Python<'_>, mut waiting: Waiting) -> PyResult<Py<PyAny>> {
         match (waiting.take)(py) {
-            Some(result) => Err(returned(result)),
+            Some(result) => Err(told(py, waiting.trace, result)),
             None => {
                 waiting.give_up();
                 Err(PyRuntimeError::new_err(format!("{}() was resumed by something that isn't its result", self.name)))
@@ -208,6 +228,12 @@ impl Waiting {
         });
         self.cancel.cancel();
     }
+}
+
+/// [`returned`], also to who follows the acquire.
+fn told(py: Python<'_>, trace: Option<Trace>, result: PyResult<Py<PyAny>>) -> PyErr {
+    trace.into_iter().for_each(|trace| trace.answered(py, result.as_ref().err()));
+    returned(result)
 }
 
 /// How a coroutine returns.

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use crate::context;
 use crate::errors::raised;
 use crate::green;
+use crate::traces::followed;
 use crate::visit::Visit;
 
 /// How long a signal may go unnoticed.
@@ -29,7 +30,16 @@ pub(crate) fn block<T: Send + 'static>(py: Python<'_>, mut call: Call<T>) -> PyR
 }
 
 /// [`block`] for an acquire, which warns where the wait stops an event loop.
-pub(crate) fn block_unless_looping<T: Send + 'static>(py: Python<'_>, name: &str, mut call: Call<T>) -> PyResult<T> {
+pub(crate) fn block_unless_looping<T: Send + 'static>(py: Python<'_>, name: &str, call: Call<T>) -> PyResult<T> {
+    followed(py, || acquire(py, name, call))
+}
+
+/// [`block`] for an acquire that tries once.
+pub(crate) fn block_once<T: Send + 'static>(py: Python<'_>, call: Call<T>) -> PyResult<T> {
+    followed(py, || block(py, call))
+}
+
+fn acquire<T: Send + 'static>(py: Python<'_>, name: &str, mut call: Call<T>) -> PyResult<T> {
     if let Some(hub) = green::hub(py)? {
         return green::wait(&hub, call);
     }

@@ -35,7 +35,7 @@ FIRST, *_ = PASTED = [
     for block in page.blocks()
     if block.language == "python"
 ]
-NAMES = ["first", "asyncio", "events", "json", "metrics", "points", "cron"]
+NAMES = ["first", "asyncio", "events", "json", "metrics", "points", "opentelemetry", "cron"]
 
 
 def run(block: Block, url: str) -> subprocess.CompletedProcess[str]:
@@ -48,7 +48,7 @@ def run(block: Block, url: str) -> subprocess.CompletedProcess[str]:
 def test_every_block_of_the_readme_is_run_by_some_test() -> None:
     languages = {block.language for block in README.blocks()}
     assert languages == set(RUN_BY)
-    assert len(PASTED) == len(NAMES), "two in the README, four in docs/observability.md, one in docs/cron.md"
+    assert len(PASTED) == len(NAMES), "two in the README, five in docs/observability.md, one in docs/cron.md"
 
 
 @pytest.mark.parametrize("block", PASTED, ids=NAMES)

@@ -39,6 +39,7 @@ from ._native_values import (
     OwnerFields as OwnerFields,
     Release as Release,
     ServerReport as ServerReport,
+    _Told as _Told,
 )
 
 __all__ = [
@@ -73,10 +74,14 @@ __all__ = [
     "_AroundAttempt",
     "_BaseHeld",
     "_Leading",
+    "_Told",
     "__version__",
     "_close_all",
+    "_follow",
     "_forked",
+    "_histogram_bounds",
     "_next_events",
+    "_number_of",
     "_use",
     "configure",
     "job",
@@ -143,6 +148,9 @@ def configure(servers: _Servers | None = None, **options: Unpack[_ClientOptions]
     """
 
 def _use(helpers: ModuleType, /) -> None: ...
-def _next_events() -> list[tuple[Callable[..., object] | None, Event | tuple[str, dict[str, Any]]]] | None: ...
+def _next_events() -> list[tuple[Callable[..., object] | None, Event | _Told | tuple[str, dict[str, Any]]]] | None: ...
+def _number_of(client: Client, /) -> int: ...
+def _follow(follower: Callable[[_Told], None] | None, /) -> None: ...
+def _histogram_bounds() -> list[float]: ...
 def _close_all() -> None: ...
 def _forked() -> None: ...

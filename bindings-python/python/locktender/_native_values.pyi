@@ -271,3 +271,39 @@ class Event:
 
             client = Client("memory://example", on_event=lambda event: print(event.line_protocol(app="billing")))
         """
+
+@final
+class _Told:
+    """What is told of an acquire that is followed: an event, or the caller's answer."""
+
+    @property
+    def number(self) -> int:
+        """The acquire's number."""
+
+    @property
+    def event(self) -> Event | None:
+        """The event."""
+
+    @property
+    def client(self) -> int:
+        """The number of the event's client."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether the core has begun the acquire whose caller got an answer."""
+
+    @property
+    def failure(self) -> tuple[str, str] | None:
+        """The code and the text of the error that the caller got."""
+
+    @property
+    def left(self) -> bool:
+        """Whether the caller went before the acquire had ended."""
+
+    @property
+    def at(self) -> float:
+        """When it got its answer: seconds since 1970."""
+
+    @property
+    def app(self) -> str:
+        """The name of the application of the event's client."""

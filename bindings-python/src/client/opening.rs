@@ -78,6 +78,13 @@ impl Client {
     }
 }
 
+/// The number that comes with the client's events.
+#[pyfunction(name = "_number_of")]
+#[pyo3(signature = (client, /))]
+pub(crate) fn number_of(client: &Bound<'_, Client>) -> u64 {
+    client.get().number
+}
+
 impl Drop for Client {
     fn drop(&mut self) {
         clients::strike(self.number);
