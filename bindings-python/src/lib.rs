@@ -91,7 +91,7 @@ mod _native {
         observer::{Leader, Observation, Observer},
         own::use_helpers,
         scripted::{ScriptedServer, Seen},
-        traces::follow,
+        traces::{follow, told_all},
         values::{Event, LockInfo, Loss, OwnerFields, Release, ServerReport},
     };
 

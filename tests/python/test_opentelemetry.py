@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,9 @@ from locktender.opentelemetry import LocktenderInstrumentor
 from support.observe import PATIENCE, until
 
 PAGE = Path(__file__).parents[2] / "docs/observability.md"
+
+#: The environment of programs that import this file.
+HERE = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
 
 #: How many holds each of four threads has.
 COUNT = 2_500 if os.environ.get("LOCKTENDER_LONG") else 200
@@ -200,6 +204,39 @@ def test_nothing_is_left_of_many_holds_in_many_threads(telemetry, client):
     until(lambda: not [one for one in gc.get_objects() if isinstance(one, Followed)], PATIENCE)
 
 
+def test_the_tools_of_opentelemetry_find_it():
+    (found,) = entry_points(group="opentelemetry_instrumentor", name="locktender")
+    assert found.load() is LocktenderInstrumentor
+    assert not LocktenderInstrumentor().is_instrumented_by_opentelemetry
+
+
+EXIT = """
+from locktender import Client
+from test_opentelemetry import LocktenderInstrumentor, Telemetry, TracerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+
+def names(read):
+    told = [metric.name for each in read.resource_metrics for scope in each.scope_metrics for metric in scope.metrics]
+    return " ".join(name for name in told if name in ("locktender.holds", "locktender.hold.duration"))
+
+meters = MeterProvider([PeriodicExportingMetricReader(ConsoleMetricExporter(formatter=names))])
+tracers, client = TracerProvider(), Client("memory://exit")
+tracers.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(formatter=lambda span: span.name + " ")))
+LocktenderInstrumentor().instrument(tracer_provider=tracers, meter_provider=meters)
+kept = client.lock("mail:7").acquire()
+with client.lock("orders:42"):
+    pass
+"""
+
+
+def test_what_has_ended_at_the_exit_is_told_and_nothing_to_a_provider_that_has_ended():
+    done = subprocess.run([sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=60, env=HERE)
+    told = ["acquire", "acquire", "hold", "locktender.hold.duration", "locktender.holds"]
+    assert (sorted(done.stdout.split()), done.stderr) == (told, "")
+
+
 GREENLETS = """
 from gevent import monkey
 monkey.patch_all()
@@ -222,7 +259,7 @@ assert [parents[span.attributes["locktender.fence"]] for span in spans] == [span
 
 
 def test_each_greenlet_has_its_own_parent():
-    subprocess.run([sys.executable, "-c", GREENLETS], check=True, timeout=60, env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)})
+    subprocess.run([sys.executable, "-c", GREENLETS], check=True, timeout=60, env=HERE)
 
 
 class Thrower:

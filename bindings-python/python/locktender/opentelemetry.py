@@ -9,7 +9,10 @@ It needs the package ``opentelemetry-api``, and no other.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
+import time
 from typing import Any
 
 try:
@@ -21,7 +24,7 @@ except ModuleNotFoundError:
 
 from ._events import logger
 from ._instruments import Instruments
-from ._native import Client, Metrics, __version__, _follow, _number_of, _Told, metrics
+from ._native import Client, Metrics, __version__, _follow, _number_of, _told_all, _Told, metrics
 from ._spans import Followed
 
 __all__ = ["LocktenderInstrumentor"]
@@ -70,15 +73,20 @@ class LocktenderInstrumentor:
         LocktenderInstrumentor._at_work = follower = _Follower(client)
         follower.instrument(tracer_provider, meter_provider)
         _follow(follower)
+        # A provider that was made before ends later.
+        atexit.register(follower.stop)
 
     def uninstrument(self, **_: Any) -> None:
-        """Ends it. What is acquired or held now gets no span.
+        """Ends it, when the spans of what has ended are made. What is acquired or held now gets no span.
 
             LocktenderInstrumentor().uninstrument()
+
+        The end of the interpreter does the same.
         """
         follower, LocktenderInstrumentor._at_work = LocktenderInstrumentor._at_work, None
         if follower is not None:
-            _follow(None)
+            atexit.unregister(follower.stop)
+            follower.stop()
             follower.end()
 
 
@@ -92,6 +100,8 @@ class _Follower:
         self._tracer: Any = None
         self._instruments: Instruments | None = None
         self._apps: dict[int, str] = {}
+        self._process: int | None = None
+        self._is_told_all = False
 
     def instrument(self, tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None) -> None:
         with contextlib.suppress(Exception):
@@ -101,9 +111,21 @@ class _Follower:
 
     def begin(self, number: int, /) -> None:
         with contextlib.suppress(Exception):
+            self._process = os.getpid()
             self._followed[number] = Followed(context.get_current())
 
+    def stop(self) -> None:
+        """Follows no more, when all is told that has happened so far; waits for that at most a second."""
+        # In a forked child that has acquired nothing, nobody tells.
+        if self._process == os.getpid():
+            _told_all()
+            deadline = time.monotonic() + 1
+            while not self._is_told_all and time.monotonic() < deadline:
+                time.sleep(0.001)
+        _follow(None)
+
     def __call__(self, told: _Told, /) -> None:
+        self._is_told_all |= told.number == 0
         followed = self._followed.get(told.number)
         if followed is None:
             return
@@ -115,9 +137,9 @@ class _Follower:
         else:
             if followed.first is None:
                 followed.app = self._app(told)
-            time = "hold" if followed.note(event) else _MEASURED.get(event.kind)
-            if time is not None:
-                self._record(time, event.took, followed)
+            measured = "hold" if followed.note(event) else _MEASURED.get(event.kind)
+            if measured is not None:
+                self._record(measured, event.took, followed)
         self._settle(told.number, followed)
 
     def _app(self, told: _Told) -> str:
@@ -141,13 +163,13 @@ class _Follower:
                 with contextlib.suppress(Exception):
                     followed.hold(self._tracer)
 
-    def _record(self, time: str, seconds: float | None, followed: Followed) -> None:
+    def _record(self, measured: str, seconds: float | None, followed: Followed) -> None:
         if self._instruments is None or (first := followed.first) is None:
             return
         with contextlib.suppress(Exception):
-            self._instruments.record(time, seconds, followed.app, first.family or "", first.lock_kind or "")
+            self._instruments.record(measured, seconds, followed.app, first.family or "", first.lock_kind or "")
 
     def end(self) -> None:
-        """Ends what no function of the API can end."""
+        """Ends what no function of the API can end. The exit leaves it: a provider reads the last numbers then."""
         if self._instruments is not None:
             self._instruments.end()
