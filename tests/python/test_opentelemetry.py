@@ -102,14 +102,18 @@ def test_an_end_is_an_error_where_the_caller_got_one_or_the_hold_was_lost(teleme
     with client.job("mail:7").begin():
         pass
     client.elect("scheduler").campaign().resign()
+    forgotten = client.lock("orders:5").acquire()
+    with pytest.warns(ResourceWarning):
+        del forgotten
     client.close()
     with pytest.raises(ClosedError):
         client.lock("orders:1").acquire()
-    spans = telemetry.spans(14)
+    spans = telemetry.spans(16)
     assert shown(spans) == [
-        *[("acquire", "acquired", False)] * 6,
+        *[("acquire", "acquired", False)] * 7,
         ("acquire", "cancelled", "CLOSED"),
         ("acquire", "timed_out", "ACQUIRE_TIMEOUT"),
+        ("hold", "dropped", False),
         ("hold", "handed_over", False),
         ("hold", "lost", "LOCK_LOST"),
         *[("hold", "released", False)] * 4,
