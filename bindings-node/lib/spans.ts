@@ -28,7 +28,7 @@ export class Followed {
   readonly #parent: otel.Context
   readonly #begunMs = Date.now()
   #attempts = 0
-  /** The latest event that may be the acquire's end. */
+  /** The event that ended the acquire. */
   #ending: LockEvent | undefined
   #granted: LockEvent | undefined
   /** How the hold ended. */
@@ -62,7 +62,7 @@ export class Followed {
       case 'acquired':
         this.#granted = this.#ending = event
         return false
-      case 'busy':
+      case 'not_acquired':
       case 'timed_out':
       case 'cancelled':
       case 'failed':
@@ -95,7 +95,7 @@ export class Followed {
     if (!this.#answer) return false
     const { error } = this.#answer
     const left = error !== undefined && !(error instanceof LockError)
-    return !left || !this.hasBegun || (this.#ending !== undefined && this.#ending.kind !== 'busy')
+    return !left || !this.hasBegun || this.#ending !== undefined
   }
 
   /** Whether the acquire has ended, and so has its hold, if there was one. */
@@ -112,7 +112,7 @@ export class Followed {
   acquire(tracer: otel.Tracer): void {
     if (!this.#answer) return
     const { lockName, result, error, atMs } = this.#answer
-    const end = this.#granted || result ? 'acquired' : error === undefined ? (this.#ending?.kind ?? 'busy') : endBy(error)
+    const end = this.#granted || result ? 'acquired' : error === undefined ? (this.#ending?.kind ?? 'not_acquired') : endBy(error)
     const attributes = this.#attributes(lockName, end)
     attributes['locktender.attempts'] = this.#attempts
     attributes['locktender.wait'] = this.waitMs / 1e3

@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
 from ._native import Event, _Told
 
 _HOLD_ENDS = {"released", "handed_over", "expired", "lost", "race", "dropped"}
-_ACQUIRE_ENDS = {"acquired", "busy", "timed_out", "cancelled", "failed", "skipped", "done", "dead"}
+_ACQUIRE_ENDS = {"acquired", "not_acquired", "timed_out", "cancelled", "failed", "skipped", "done", "dead"}
 
 #: How the core counts an acquire whose caller got an error; any other error is ``failed``.
 _ENDS = {"ACQUIRE_TIMEOUT": "timed_out", "CLOSED": "cancelled", "JOB_DEAD": "dead"}
@@ -25,7 +25,7 @@ class Followed:
         self._parent = parent
         self._begun = time.time()
         self._attempts = 0
-        self._ending: Event | None = None  # the latest event that may be the acquire's end
+        self._ending: Event | None = None  # the event that ended the acquire
         self._granted: Event | None = None
         self._over: Event | None = None  # how the hold ended
         self._answer: _Told | None = None
@@ -61,7 +61,7 @@ class Followed:
             return False
         if not self._answer.left or not self._answer.begun:
             return True
-        return self._ending is not None and self._ending.kind != "busy"
+        return self._ending is not None
 
     @property
     def is_over(self) -> bool:
@@ -96,7 +96,7 @@ class Followed:
             return _ENDS.get(answer.failure[0], "failed")
         if answer.left:
             return "cancelled"
-        return self._ending.kind if self._ending else "busy"
+        return self._ending.kind if self._ending else "not_acquired"
 
     def hold(self, tracer: Tracer) -> None:
         """Makes the hold's span, if there was a hold and it has ended."""
