@@ -164,6 +164,6 @@ export class Lock {
 }
 
 function misplaced(name: string, method: string): NotHeldError {
-  const message = `lock ${JSON.stringify(name)} is a recipe and holds nothing: ${method}() is a method of what acquire() returned`
+  const message = `lock ${JSON.stringify(name)} only describes a lock and holds none: ${method}() is a method of what acquire() returned`
   return new NotHeldError('NOT_HELD', message, name)
 }

@@ -193,7 +193,7 @@ impl Lock {
 
     fn not_held(&self, method: &str) -> PyErr {
         NotHeldError::new_err(format!(
-            "{} is a recipe and holds nothing: {method}() is a method of what acquire() returned",
+            "{} only describes a lock and holds none: {method}() is a method of what acquire() returned",
             self.__repr__()
         ))
     }

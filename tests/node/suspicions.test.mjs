@@ -36,7 +36,7 @@ test('a ttl in seconds is an event and a warning of the process, once a place', 
   const line = here() - 1
   await until(() => warnings.length > 0 && events.length > 0)
   const [warning] = warnings
-  assert.equal(warning.message, 'ttlMs: 10 ms are shorter than many a pause; times are milliseconds here: was 10000 meant?')
+  assert.equal(warning.message, 'ttlMs: 10 ms is shorter than an ordinary pause of a process; times are milliseconds here: was 10000 meant?')
   assert.deepEqual([warning.name, warning.code], ['LocktenderWarning', 'LOCKTENDER_SUSPICIOUS'])
   assert.ok(warning.detail.includes(`suspicions.test.mjs:${line}:`), warning.detail)
   assert.ok(warning.stack.split('\n').find((frame) => frame.startsWith('    at ')).includes(`suspicions.test.mjs:${line}:`), warning.stack)

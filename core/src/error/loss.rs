@@ -74,6 +74,11 @@ impl Loss {
         Self { reason, rival: None, rival_fence: None, found: None, overrun }
     }
 
+    /// The loss of a holder that has gone on for this overrun at least.
+    pub(crate) fn after(self, overrun: Duration) -> Self {
+        Self { overrun: self.overrun.max(overrun), ..self }
+    }
+
     /// The wrong value, quoted on one line.
     pub(crate) fn finding(&self) -> Option<String> {
         self.found.as_deref().map(quoted)
@@ -98,7 +103,7 @@ impl Loss {
         let others = others(self.rival.as_deref(), self.rival_fence).map(|others| format!("; {others}")).unwrap_or_default();
         let overrun = match self.overrun {
             Duration::ZERO => Text::default(),
-            overrun => Text::new("; the holder overran by {}", [Part::whole_ms(overrun)]),
+            overrun => Text::new("; the holder went on for {} after the end of its validity", [Part::whole_ms(overrun)]),
         };
         Text::new("{}{}{}", [Part::Text(why), Part::Words(others), Part::Text(overrun)])
     }
@@ -141,7 +146,7 @@ mod tests {
         let loss = Loss { found, ..Loss::new(LossReason::Conflict, Duration::from_millis(5)) };
         assert_eq!(
             loss.sentence().to_string(),
-            "one of its keys holds what no lock writes there: string at {a}:~lt:fence; the holder overran by 5ms"
+            "one of its keys holds what no lock writes there: string at {a}:~lt:fence; the holder went on for 5ms after the end of its validity"
         );
     }
 }

@@ -90,7 +90,7 @@ impl Keys {
             Tags::None => braced(&lock),
             Tags::Many => return refuse("a lock's name has at most one {tag}".into()),
             Tags::Unpaired => {
-                return refuse("a name with a \"}\" needs a non-empty {tag} before it, else its side keys have no slot".into());
+                return refuse("a name with a \"}\" needs a {tag} before it that isn't empty, because the keys beside the lock's own one take their slot from it".into());
             }
         };
         Ok(Self::on(kind, &base, name, lock, single_server))

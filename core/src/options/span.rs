@@ -86,7 +86,7 @@ pub fn suspicious(ttl: Duration, language: Language) -> Option<String> {
             seconds / 1_000
         )),
         Language::Node if ttl < Duration::from_millis(100) => Some(format!(
-            "ttlMs: {span} ms are shorter than many a pause; times are milliseconds here: was {} meant?",
+            "ttlMs: {span} ms is shorter than an ordinary pause of a process; times are milliseconds here: was {} meant?",
             span * 1e3
         )),
         _ => None,

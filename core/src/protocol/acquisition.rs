@@ -95,7 +95,7 @@ impl Acquisition {
         match &self.state {
             State::Held(hold) if now < hold.validity_end => Ok(()),
             State::Held(hold) => Err(Error::lost(self.recipe.name(), hold.expiry_at(now))),
-            state => Err(state.why_not_held(&self.recipe)),
+            state => Err(state.why_not_held(&self.recipe, now)),
         }
     }
 
@@ -161,7 +161,7 @@ impl Acquisition {
             }
             State::Releasing(releasing) => {
                 if let Some(caller) = releasing.caller.take_if(|caller| now.tick >= caller.gives_up) {
-                    releasing.stop_waiting(recipe, caller, &self.removals, out);
+                    releasing.stop_waiting(recipe, caller, now.tick, &self.removals, out);
                 }
             }
             _ => (),
@@ -293,7 +293,7 @@ impl Acquisition {
         self.check_validity(recipe, now.tick, out);
         let refused = match &mut self.state {
             State::Held(hold) => hold.extend(recipe, call, amount, now.tick).err(),
-            state => Some(state.why_not_held(recipe)),
+            state => Some(state.why_not_held(recipe, now.tick)),
         };
         match refused {
             Some(error) => out.push(Command::Extended(call, Err(error))),
@@ -304,7 +304,7 @@ impl Acquisition {
     fn hand_over(&mut self, recipe: &Recipe, call: CallId, now: Tick, out: &mut Vec<Command>) {
         self.check_validity(recipe, now, out);
         let State::Held(hold) = &mut self.state else {
-            return out.push(Command::HandedOver(call, Err(self.state.why_not_held(recipe))));
+            return out.push(Command::HandedOver(call, Err(self.state.why_not_held(recipe, now))));
         };
         let ticket = hold.ticket(recipe);
         let mut event = hold.event(recipe, EventKind::HandedOver);
@@ -313,7 +313,7 @@ impl Acquisition {
         let waiting = hold.stop();
         self.state = State::HandedOver;
         for extend in waiting {
-            out.push(Command::Extended(extend, Err(self.state.why_not_held(recipe))));
+            out.push(Command::Extended(extend, Err(self.state.why_not_held(recipe, now))));
         }
         out.push(Command::HandedOver(call, Ok(ticket)));
     }

@@ -10,7 +10,7 @@ use crate::machine::FENCE_KEPT_MS;
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Reply, Verb, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::waiting::tests::{at, ms};
-use crate::protocol::{Acquisition, Amount, CallId, Command, Input, Recipe, Step, Tag, waiting};
+use crate::protocol::{Acquisition, Amount, CallId, Command, Input, Manner, Recipe, Release, Step, Tag, waiting};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -38,6 +38,7 @@ pub(in crate::protocol) struct Bench {
     answers: Vec<(Tick, usize, Tag, Answer)>,
     pub(in crate::protocol) tries: Vec<Tick>,
     ended: Vec<(CallId, Tick, Result<(), Error>)>,
+    released: Vec<Result<Release, Error>>,
     /// The latest event, and the latest one before each answer in `ended`.
     event: Option<EventKind>,
     events_before: Vec<Option<EventKind>>,
@@ -68,6 +69,7 @@ impl Bench {
             answers,
             tries,
             ended,
+            released: Vec::new(),
             event,
             events_before,
             lost,
@@ -110,6 +112,7 @@ impl Bench {
                 Command::Warm => self.warmed.push(self.now),
                 Command::Lost(loss) => self.lost = Some(loss),
                 Command::Emit(event) => self.event = Some(event.kind),
+                Command::Released(_, result) => self.released.push(result),
                 Command::Extended(call, result) => {
                     self.ended.push((call, self.now, result));
                     self.events_before.push(self.event);
@@ -315,4 +318,23 @@ fn a_fence_outlives_its_lock_by_a_day_though_few_extensions_touch_it() {
 fn a_fence_that_no_extension_touches_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FenceForgotten, a_fence_outlives_its_lock_by_a_day);
+}
+
+#[test]
+fn whoever_asks_later_hears_how_long_the_holder_has_gone_on() {
+    let silent = |_: usize, _: Tick| None;
+    let mut bench = Bench::held(recipe(1, ms(1_000)));
+    let end = bench.valid_until();
+    bench.run(at(3_000), silent);
+    let overrun = |error: &Error| error.loss().map(|loss| loss.overrun);
+    assert_eq!(bench.lost.as_ref().map(|loss| loss.overrun), Some(Duration::ZERO), "told in time");
+    assert_eq!(overrun(&bench.machine.check(at(3_000)).unwrap_err()), Some(at(3_000).since(end)));
+    bench.extend(1, silent);
+    assert_eq!(bench.ended[0].2.as_ref().err().and_then(overrun), Some(at(3_000).since(end)));
+    assert!(bench.errors()[0].contains("went on for"), "{:?}", bench.errors());
+    // The end of a body that no server answers.
+    bench.handle(Input::Release(2, Manner::EndOfBody), &mut |_, _| None);
+    bench.run(at(60_000), silent);
+    let error = bench.released.remove(0).unwrap_err();
+    assert!(overrun(&error) >= Some(at(3_000).since(end)), "{error}");
 }

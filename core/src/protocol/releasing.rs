@@ -36,7 +36,7 @@ pub(super) struct Caller {
 /// A hold that was released.
 #[derive(Debug)]
 pub(super) struct Released {
-    release: Release,
+    pub(super) release: Release,
     pub(super) loss: Option<Loss>,
     /// Whether a caller got the outcome.
     pub(super) reported: bool,
@@ -120,13 +120,13 @@ impl Releasing {
     }
 
     /// Answers the caller of a release, which has waited long enough for the outcome. The release goes on in the background.
-    pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, removals: &[Removal], out: &mut Vec<Command>) {
+    pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, now: Tick, removals: &[Removal], out: &mut Vec<Command>) {
         let result = match (caller.manner, &self.loss) {
             (Manner::Explicit | Manner::EndOfAttempt, _) => {
                 let errors = self.removal(removals).map(|removal| removal.errors(recipe)).unwrap_or_default();
                 Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), errors))
             }
-            (_, Some(loss)) => Err(Error::lost(recipe.name(), loss.clone())),
+            (_, Some(loss)) => Err(Error::lost(recipe.name(), self.hold.loss_at(now, loss))),
             (_, None) => {
                 let mut event = self.hold.event(recipe, EventKind::Warning);
                 event.message =

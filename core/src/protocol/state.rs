@@ -55,15 +55,17 @@ impl State {
         matches!(self, Self::Released(Released { loss: None, reported: true, .. }))
     }
 
-    /// The error of a call that needs the lock held when it isn't.
-    pub(super) fn why_not_held(&self, recipe: &Recipe) -> Error {
+    /// The error at `now` of a call that needs the lock held when it isn't. The holder of a lost lock has gone on until now.
+    pub(super) fn why_not_held(&self, recipe: &Recipe, now: Tick) -> Error {
         let name = recipe.name();
         match self {
-            Self::Lost(_, loss) => Error::lost(name, loss.clone()),
+            Self::Lost(hold, loss) => Error::lost(name, hold.loss_at(now, loss)),
             // The lock was lost, and released in the background: its user knows of neither yet.
-            Self::Releasing(Releasing { loss: Some(loss), caller: None, explicit: false, .. })
-            | Self::Released(Released { loss: Some(loss), reported: false, explicit: false, .. }) => {
-                Error::lost(name, loss.clone())
+            Self::Releasing(Releasing { hold, loss: Some(loss), caller: None, explicit: false, .. }) => {
+                Error::lost(name, hold.loss_at(now, loss))
+            }
+            Self::Released(Released { release, loss: Some(loss), reported: false, explicit: false }) => {
+                Error::lost(name, loss.clone().after(release.overrun))
             }
             Self::Releasing(_) => Error::not_held(name, "it is being released"),
             Self::HandedOver => Error::not_held(name, "it was handed over"),

@@ -38,7 +38,7 @@ impl Acquisition {
                 released.reported = true;
                 out.push(Command::Released(call, released.tell(recipe, manner)));
             }
-            _ if explicit => out.push(Command::Released(call, Err(self.state.why_not_held(recipe)))),
+            _ if explicit => out.push(Command::Released(call, Err(self.state.why_not_held(recipe, now)))),
             _ => out.push(Command::Released(call, Ok(nothing_to_do()))),
         }
     }
