@@ -24,7 +24,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--plain", action="store_true", help="plain lines also on a terminal")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the shared file here")
     parser.add_argument("--check", type=Path, metavar="FILE", help="fight nothing, judge this file")
-    return parser.parse_args()
+    wanted = parser.parse_args()
+    if wanted.troubles and (wanted.quorum or wanted.keep or wanted.check or wanted.ttl):
+        parser.error("--troubles goes with --seconds, --metrics and --influxdb only")
+    if not wanted.troubles and (wanted.metrics is not None or wanted.influxdb):
+        parser.error("--metrics and --influxdb go with --troubles")
+    return wanted
 
 
 def verdict(history: History) -> int:

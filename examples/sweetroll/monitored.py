@@ -1,5 +1,6 @@
 """Monitored: what the demo's clients count, for Prometheus, and their events, for InfluxDB."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +34,11 @@ def scraped(port: int | None) -> Iterator[None]:
     if port is None:
         yield
         return
-    with ThreadingHTTPServer(("127.0.0.1", port), Scrape) as server:
+    try:
+        serving = ThreadingHTTPServer(("127.0.0.1", port), Scrape)
+    except (OSError, OverflowError) as error:
+        raise SystemExit(f"--metrics {port}: {error}") from None
+    with serving as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(f"metrics at http://127.0.0.1:{server.server_port}/metrics", flush=True)
         yield
@@ -49,5 +54,7 @@ def written(url: str | None, apps: list[str]) -> Iterator[dict[str, Points]]:
 
     points = {app: Points(write, interval=1.0, app=app) for app in apps if url}
     yield points
-    for each in points.values():
+    for app, each in points.items():
         each.flush()
+        if each.dropped:
+            print(f"{each.dropped} events of {app} could not be written to {url}", file=sys.stderr)

@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Loss};
 use crate::event::{Event, EventKind};
 use crate::op::job::{JobEnd, NotBegun};
 use crate::protocol::Recipe;
 use crate::protocol::hold::Hold;
+
+/// The loss of this hold as its holder meets it at `now`: the holder has gone on until then.
+pub(super) fn met_at(now: Tick, hold: &Hold, loss: &Loss) -> Loss {
+    loss.clone().after(now.since(hold.validity_end))
+}
 
 /// The event of an acquire that ended with an error after a wait of `waited`.
 pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> Event {

@@ -210,11 +210,6 @@ impl Hold {
         Loss::new(reason, now.since(self.validity_end))
     }
 
-    /// This loss as its holder meets it at `now`.
-    pub(super) fn loss_at(&self, now: Tick, loss: &Loss) -> Loss {
-        loss.clone().after(now.since(self.validity_end))
-    }
-
     /// Adds a caller's request for an extension. The span that shall remain is fixed now.
     pub(super) fn extend(&mut self, recipe: &Recipe, call: CallId, amount: Amount, now: Tick) -> Result<(), Error> {
         let span = extend_requests::reach(recipe, amount, self.validity_end.since(now))?;

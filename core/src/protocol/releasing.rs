@@ -7,6 +7,7 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{Event, EventKind};
 use crate::op::job::Ending;
+use crate::protocol::ending;
 use crate::protocol::hold::Hold;
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::removal::{Removal, Value};
@@ -126,7 +127,7 @@ impl Releasing {
                 let errors = self.removal(removals).map(|removal| removal.errors(recipe)).unwrap_or_default();
                 Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), errors))
             }
-            (_, Some(loss)) => Err(Error::lost(recipe.name(), self.hold.loss_at(now, loss))),
+            (_, Some(loss)) => Err(Error::lost(recipe.name(), ending::met_at(now, &self.hold, loss))),
             (_, None) => {
                 let mut event = self.hold.event(recipe, EventKind::Warning);
                 event.message =

@@ -7,6 +7,7 @@ use crate::error::{Error, Loss};
 use crate::mutant::mutant;
 use crate::protocol::Recipe;
 use crate::protocol::acquiring::Acquiring;
+use crate::protocol::ending;
 use crate::protocol::hold::Hold;
 use crate::protocol::releasing::{Released, Releasing};
 
@@ -55,14 +56,14 @@ impl State {
         matches!(self, Self::Released(Released { loss: None, reported: true, .. }))
     }
 
-    /// The error at `now` of a call that needs the lock held when it isn't. The holder of a lost lock has gone on until now.
+    /// The error at `now` of a call that needs the lock held when it isn't.
     pub(super) fn why_not_held(&self, recipe: &Recipe, now: Tick) -> Error {
         let name = recipe.name();
         match self {
-            Self::Lost(hold, loss) => Error::lost(name, hold.loss_at(now, loss)),
+            Self::Lost(hold, loss) => Error::lost(name, ending::met_at(now, hold, loss)),
             // The lock was lost, and released in the background: its user knows of neither yet.
             Self::Releasing(Releasing { hold, loss: Some(loss), caller: None, explicit: false, .. }) => {
-                Error::lost(name, hold.loss_at(now, loss))
+                Error::lost(name, ending::met_at(now, hold, loss))
             }
             Self::Released(Released { release, loss: Some(loss), reported: false, explicit: false }) => {
                 Error::lost(name, loss.clone().after(release.overrun))
