@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use locktender::event::Level;
 use locktender::host::{PerProcess, Process};
-use locktender::{Error, Event as CoreEvent, Sink};
+use locktender::{Error, Event as CoreEvent, EventKind, Sink};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -69,7 +69,7 @@ struct Waiting {
     events: VecDeque<Queued>,
     /// Losses, by the number of who wants to know. None of them is dropped.
     losses: Vec<(u64, Error)>,
-    /// None of these is dropped, either.
+    /// Of these only renewals are dropped. While too many wait, no further acquire is followed.
     followed: Vec<Followed>,
     stopped: bool,
     /// All were given, and no more will be.
@@ -130,9 +130,11 @@ impl Waiting {
 }
 
 fn tell(followed: Followed) {
+    let is_renewal = matches!(&followed, Followed::Event(_, event, _) if event.kind == EventKind::Renewed);
     let queue = queue();
     queue.waiting.with(|waiting| {
-        if !waiting.stopped {
+        let is_too_many = is_renewal && waiting.followed.len() >= CAPACITY;
+        if !waiting.stopped && !is_too_many {
             waiting.followed.push(followed);
         }
     });
@@ -150,6 +152,11 @@ pub(crate) fn set_followed(followed: bool) {
 
 pub(crate) fn is_followed() -> bool {
     FOLLOWED.load(Ordering::Relaxed)
+}
+
+/// Whether one more acquire can be followed: not while a listener, or who follows, is too far behind.
+pub(crate) fn can_follow() -> bool {
+    is_followed() && queue().waiting.with(|waiting| waiting.followed.len() < CAPACITY)
 }
 
 /// Has the callable of that number called with the error. Called on any thread.

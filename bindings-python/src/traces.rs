@@ -47,7 +47,7 @@ impl Trace {
     /// An acquire is to begin on this thread.
     pub(crate) fn begin(py: Python<'_>) -> PyResult<Option<Self>> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let follower = if events::is_followed() { follower(py) } else { None };
+        let follower = if events::can_follow() { follower(py) } else { None };
         let Some(follower) = follower else { return Ok(None) };
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         // It raises nothing of its own: only an interrupt.

@@ -208,6 +208,29 @@ def test_nothing_is_left_of_many_holds_in_many_threads(telemetry, client):
     until(lambda: not [one for one in gc.get_objects() if isinstance(one, Followed)], PATIENCE)
 
 
+def test_a_listener_that_blocks_lets_nothing_grow_without_a_bound(telemetry):
+    blocked, go_on = threading.Event(), threading.Event()
+
+    def listen(event):
+        blocked.set()
+        go_on.wait(PATIENCE)
+
+    with Client(f"memory://{uuid.uuid4().hex}", on_event=listen) as client:
+        client.lock("first").acquire().release()
+        assert blocked.wait(PATIENCE)
+        for _ in range(3_000):
+            client.lock("orders:42").acquire().release()
+        gc.collect()
+        followed = sum(isinstance(each, Followed) for each in gc.get_objects())
+        go_on.set()
+    # Each of them has four words at least: two events of the acquire, its answer, and the end of its hold.
+    assert 0 < followed <= 4_096 / 3
+    telemetry.spans(2 * followed)
+    with Client(f"memory://{uuid.uuid4().hex}") as client, client.lock("later"):
+        pass
+    until(lambda: any(span.attributes["locktender.lock"] == "later" for span in telemetry.spans(2 * followed)), PATIENCE)
+
+
 def test_the_tools_of_opentelemetry_find_it():
     (found,) = entry_points(group="opentelemetry_instrumentor", name="locktender")
     assert found.load() is LocktenderInstrumentor

@@ -33,6 +33,10 @@ __all__ = ["LocktenderInstrumentor"]
 _MEASURED = {"woken": "handover", "renewed": "renewal", "extended": "renewal"}
 
 
+#: Of how many clients the application is remembered.
+_MOST_CLIENTS = 1_000
+
+
 class LocktenderInstrumentor:
     """Measures and traces locks, like any instrumentor of OpenTelemetry. A process has one at work.
 
@@ -144,6 +148,8 @@ class _Follower:
 
     def _app(self, told: _Told) -> str:
         if told.client not in self._apps:
+            if len(self._apps) >= _MOST_CLIENTS:
+                self._apps.clear()  # most of them have gone
             self._apps[told.client] = told.app
         return self._apps[told.client]
 
