@@ -7,12 +7,16 @@ pub(crate) use self::nowhere::Published;
 
 #[cfg(feature = "metrics")]
 mod facade {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use ::metrics::{Key, Label, Level, Metadata, Recorder, with_recorder};
 
-    use crate::event::callback::call_or_trace;
+    use crate::event::{callback, trace};
     use crate::metrics::table::Row;
+
+    /// Whether a panic of the recorder was reported. It is reported once, also if every number panics.
+    static TOLD: AtomicBool = AtomicBool::new(false);
 
     const METADATA: Metadata<'static> = Metadata::new("locktender", Level::INFO, Some("locktender"));
 
@@ -48,7 +52,12 @@ mod facade {
 
         /// The recorder is the application's code. It may have been installed since the last time.
         fn record(&self, record: impl FnOnce(&Key, &dyn Recorder)) {
-            call_or_trace("the recorder of `metrics`", || with_recorder(|recorder| record(&self.0, recorder)));
+            let recorded = callback::call(|| with_recorder(|recorder| record(&self.0, recorder)));
+            if let Err(panic) = recorded
+                && !TOLD.swap(true, Ordering::Relaxed)
+            {
+                let _ = callback::call(|| trace(&panic.warning("the recorder of `metrics`")));
+            }
         }
     }
 }
