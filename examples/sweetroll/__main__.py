@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -74,4 +76,9 @@ def main() -> int:
     return verdict(History.read(wanted.check)) if wanted.check else fight(wanted)
 
 
-sys.exit(main())
+try:
+    sys.exit(main())
+except KeyboardInterrupt:
+    # It ends by the signal, as a shell expects, and without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)

@@ -84,9 +84,16 @@ class Stage:
         if len(self._servers) > 1:
             await self._vouch()
             outages = [self._outage(*outage) for outage in OUTAGES]
-        await asyncio.gather(*map(self._enter, FIGHTERS))
-        await asyncio.gather(self._befall(), *outages)
-        await asyncio.gather(*self._readers)
+        try:
+            await asyncio.gather(*map(self._enter, FIGHTERS))
+            await asyncio.gather(self._befall(), *outages)
+            await asyncio.gather(*self._readers)
+        finally:
+            # After Ctrl-C nobody fights on without a server.
+            for process in self._processes.values():
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
 
     async def _vouch(self) -> None:
         """Lets the servers vote at once: they are new, so no client can hold a lock there."""
