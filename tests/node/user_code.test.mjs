@@ -27,7 +27,7 @@ const PLACES = {
     channel.subscribe(hear)
     await client.withLock(own, () => {})`,
   "a listener of a hold's signal": `
-    const held = await client.lock(own, { ttlMs: 2_500, maxHoldMs: 50 }).acquire()
+    const held = await client.lock(own, { ttlMs: 2_500, maxHoldMs: 1_000 }).acquire()
     held.signal.addEventListener('abort', code)
     await held.lost`,
   'a body': `await client.withLock(own, code)`,
