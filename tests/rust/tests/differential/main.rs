@@ -60,7 +60,7 @@ const VERDICTS: usize = 13 + 2 * 2 + 7 * 3 + 4;
 
 /// For so many times the sequences the random ones may go on until every kind of answer was met. What a sequence meets also hangs on
 /// the servers' time: one gate in ten had missed a kind among its first ones.
-const PATIENCE: usize = 5;
+const AT_MOST: usize = 5;
 
 /// Runs the seeds on one version, and further ones until every kind of answer was met; panics with the first that fails.
 fn run_all(binary: &Binary, seeds: RangeInclusive<u64>, locks: &[Named], shown: bool) {
@@ -77,7 +77,7 @@ fn run_all(binary: &Binary, seeds: RangeInclusive<u64>, locks: &[Named], shown: 
     // The expiries are left to shorter values: a server works on these for as long as the tolerance.
     let wanted = seeds.clone().count();
     for (number, seed) in (*seeds.start()..).enumerate() {
-        if number >= wanted && (shown || twins.verdicts().len() == VERDICTS || number >= wanted * PATIENCE) {
+        if number >= wanted && (shown || twins.verdicts().len() == VERDICTS || number >= wanted * AT_MOST) {
             break;
         }
         // The assertion has printed itself; what is missing is how to see it again.
