@@ -34,7 +34,6 @@ test('a promotion is told, and a hold that the replica lacks is lost at once', a
   const [replica, proxy, oldEra] = [await replicaOf(t, primary), await startProxy(t, primary), await era(primary)]
   const url = primary.urlAt(proxy.port)
   const client = new Client(url, { responseTimeoutMs: PATIENCE_MS })
-  t.after(() => client.close())
   const told = []
   client.on('failed_over', (event) => told.push(event))
   const held = await client.lock('a', { ttlMs: 60_000 }).acquire()
@@ -47,6 +46,23 @@ test('a promotion is told, and a hold that the replica lacks is lost at once', a
     told.map((event) => [event.oldEra, event.newEra, event.server, event.address]),
     [[oldEra, await era(replica), url, `127.0.0.1:${proxy.port}`]],
   )
+  await client.close()
+})
+
+test('a failover is noticed without a call', async (t) => {
+  for (const renew of [true, false]) {
+    const primary = await startServer(t, options)
+    const [replica, proxy] = [await replicaOf(t, primary), await startProxy(t, primary)]
+    const client = new Client(primary.urlAt(proxy.port), { responseTimeoutMs: PATIENCE_MS })
+    const told = []
+    client.on('failed_over', (event) => told.push(event))
+    // The first renewal would come after 200 s, the first look at where the name leads after 30 s.
+    const held = await client.lock('a', { ttlMs: 600_000, renew }).acquire()
+    await failOver(proxy, replica)
+    await until(() => held.signal.aborted && told.length === 1)
+    assert.equal(held.signal.reason.reason, 'missing')
+    await client.close()
+  }
 })
 
 test('with quarantine the promoted replica grants nothing, and gets the hold again', async (t) => {
@@ -57,7 +73,6 @@ test('with quarantine the promoted replica grants nothing, and gets the hold aga
     unavailableAfterMs: 200,
     responseTimeoutMs: PATIENCE_MS,
   })
-  t.after(() => client.close())
   await client.initializeQuorum()
   const replica = await replicaOf(t, primary)
   const held = await client.lock('a', { fair: true }).acquire()
@@ -68,6 +83,7 @@ test('with quarantine the promoted replica grants nothing, and gets the hold aga
   })
   await until(async () => (await replica.command('GET', 'a')) === held.owner)
   assert.ok(held.isValid())
+  await client.close()
 })
 
 test('quarantine is an option of every client of one server', async (t) => {

@@ -51,6 +51,29 @@ def test_a_promotion_is_told_and_a_hold_that_the_replica_lacks_is_lost_at_once(s
         assert told.address == f"127.0.0.1:{proxy.port}"
 
 
+@pytest.mark.parametrize("renew", [True, False])
+@pytest.mark.parametrize("way", ["threads", "asyncio"])
+def test_a_failover_is_noticed_without_a_call(way: str, renew: bool, servers: Servers, proxies) -> None:
+    primary = servers(config=["repl-diskless-sync-delay 0"])
+    replica = replica_of(primary, servers)
+    proxy, seen = proxies(primary), []
+
+    async def main() -> None:
+        held = await client.lock("a", ttl=600, renew=renew).acquire_async()
+        fail_over(proxy, replica)
+        await asyncio.to_thread(until, lambda: not held.is_valid())
+
+    # The first renewal would come after 200 s, the first look at where the name leads after 30 s.
+    with Client(primary.url_at(proxy.port), on_event=seen.append, response_timeout=PATIENCE) as client:
+        if way == "asyncio":
+            asyncio.run(main())
+        else:
+            held = client.lock("a", ttl=600, renew=renew).acquire()
+            fail_over(proxy, replica)
+            until(lambda: not held.is_valid())
+        until(lambda: {"failed_over", "lost"} <= {event.kind for event in seen})
+
+
 def test_with_quarantine_the_promoted_replica_grants_nothing_and_gets_the_hold_again(servers: Servers, proxies) -> None:
     primary = servers(config=["repl-diskless-sync-delay 0"])
     proxy = proxies(primary)

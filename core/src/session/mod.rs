@@ -46,6 +46,11 @@ use crate::sync::Mutex;
 /// The pause between two notices to the servers that something is held.
 const TENDING: Duration = Duration::from_secs(30);
 
+/// The time after which the servers are told of the first hold. The connection that granted it may belong to a caller that reads no
+/// socket now. So the end of that connection would not be noticed, but that of the background's connection is. A client whose holds
+/// are all shorter needs none.
+const TENDED_FROM: Duration = Duration::from_millis(200);
+
 /// A client in the process that uses it. A forked child gets a new session, and never touches the parent's.
 pub(crate) struct Session {
     of: Process,
@@ -196,17 +201,17 @@ impl Session {
         self.servers.iter().for_each(|server| server.warm());
     }
 
-    /// Something is held: from now on the servers are told so every half a minute, as long as that is true.
+    /// Something is held: the servers are told so soon, and then every half a minute, as long as that is true.
     pub(crate) fn tend(self: &Arc<Self>) {
         // Read first: every grant comes here, and most find it set.
         if !self.tends.load(Ordering::Relaxed) && !self.tends.swap(true, Ordering::SeqCst) {
-            self.set_tending();
+            self.set_tending(TENDED_FROM);
         }
     }
 
-    fn set_tending(self: &Arc<Self>) {
+    fn set_tending(self: &Arc<Self>, after: Duration) {
         let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as _;
-        self.runtime.set_alarm(Tick::now().after(TENDING), self.alarm_id, alarm);
+        self.runtime.set_alarm(Tick::now().after(after), self.alarm_id, alarm);
     }
 
     /// Closes the client within a response timeout: acquires fail, holds are lost and released, connections end. To be run on the
@@ -250,7 +255,7 @@ impl Alarm for Session {
     fn ring(self: Arc<Self>) {
         if self.registry.is_anything_held(Tick::now()) {
             self.warm();
-            return self.set_tending();
+            return self.set_tending(TENDING);
         }
         self.tends.store(false, Ordering::SeqCst);
         // A hold that was granted before the line above found the alarm set.

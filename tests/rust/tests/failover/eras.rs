@@ -84,6 +84,34 @@ fn a_hold_that_is_not_renewed_is_confirmed_and_not_made_longer() {
     assert!(server.command(&["PTTL", "a"]).int() <= 60_000);
 }
 
+fn a_failover_is_noticed_without_a_call(acquire: impl Fn(&Client, bool) -> Held) {
+    for renew in [true, false] {
+        let mut pair = Pair::start();
+        pair.cut_link();
+        let (client, events) = Events::of(pair.builder());
+        let held = acquire(&client, renew);
+        pair.fail_over();
+        events.at_least(EventKind::FailedOver, 1);
+        assert_eq!(held.lost().wait().unwrap().reason, LossReason::Missing, "renew: {renew}");
+    }
+}
+
+/// A ttl whose first renewal, and every look at the server's name, come later than a test waits.
+const LONGEST: std::time::Duration = ms(600_000);
+
+#[test]
+fn a_failover_is_noticed_though_the_thread_that_acquired_makes_no_further_call() {
+    a_failover_is_noticed_without_a_call(|client, renew| client.lock("a").ttl(LONGEST).renew(renew).acquire_blocking().unwrap());
+}
+
+#[test]
+fn a_failover_is_noticed_though_the_runtime_that_acquired_runs_no_further_task() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    a_failover_is_noticed_without_a_call(|client, renew| {
+        runtime.block_on(async { client.lock("a").ttl(LONGEST).renew(renew).acquire().await }).unwrap()
+    });
+}
+
 /// The client's connections to a server, the oldest first.
 fn connections(server: &RealServer) -> Vec<u64> {
     let list = server.command(&["CLIENT", "LIST"]).text().unwrap();
