@@ -199,6 +199,10 @@ mod planted {
         OldPrimaryFollows,
         /// An era that was left comes back at once.
         LeftEraReturns,
+        /// An era that was left, and came back, has no quarantine.
+        LeftEraVotes,
+        /// A server votes for a client that it has greeted in an earlier era.
+        EarlierEraVotes,
         /// A fence is proposed by the client's wall clock.
         WallClockProposed,
 

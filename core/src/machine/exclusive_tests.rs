@@ -22,7 +22,7 @@ impl Bench {
     }
 
     fn apply(&mut self, op: &Op) -> Reply {
-        apply(&mut self.state, op, &Env { now_us: self.now_us, run_id: "run" })
+        apply(&mut self.state, op, &Env { now_us: self.now_us, era: "run", greeted_in: "run" })
     }
 
     fn acquire(&mut self, owner: &str, proposal: u64) -> Reply {

@@ -3,10 +3,13 @@
 //! A server that forgot its locks (empty restart, old snapshot, promoted replica) would vote for a second holder. So it votes
 //! only when every hold that it may have forgotten has ended. That is `max_ttl` after it was first seen anew.
 //!
-//! Without the server's run id a client can't see a restart, only a missing marker. Then it accepts the marker that other clients
+//! Without the server's era a client can't see a restart, only a missing marker. Then it accepts the marker that other clients
 //! wrote.
 //!
-//! The text is readable: `n=3 max_ttl=60000 run=<run id> since=<µs>`, or `since=0` when the server has begun to vote.
+//! A server may begin an era under an open connection: a primary that becomes a replica and a primary again closes none. So the server
+//! compares its era with the one that it showed when it greeted the client. If they differ, the client has to be greeted again.
+//!
+//! The text is readable: `n=3 max_ttl=60000 run=<era> since=<µs>`, or `since=0` when the server has begun to vote.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,11 +39,14 @@ enum Standing {
     Unreadable(String),
 }
 
-/// The run id of a server that doesn't show one.
-pub const UNKNOWN_RUN_ID: &str = "?";
+/// The era of a server that doesn't show one.
+pub const UNKNOWN_ERA: &str = "?";
 
 /// The check before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
 pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Option<Reply> {
+    if env.greeted_in != UNKNOWN_ERA && env.greeted_in != env.era && !mutant!(EarlierEraVotes) {
+        return Some(plain(Verdict::NewEra, env));
+    }
     match standing(state, key, config, env) {
         Standing::Votes => None,
         // From here on an acquire need only compare the marker.
@@ -93,7 +99,7 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
     if marker.n != config.servers.to_string() || marker.max_ttl != config.max_ttl_ms.to_string() {
         return Standing::Elsewhere(format!("n={} max_ttl={}", marker.n, marker.max_ttl));
     }
-    if (marker.run != env.run_id && env.run_id != UNKNOWN_RUN_ID) || marker.since > env.now_us {
+    if (marker.run != env.greeted_in && env.greeted_in != UNKNOWN_ERA) || marker.since > env.now_us {
         return Standing::Anew;
     }
     let votes_from = match marker.since {
@@ -102,7 +108,7 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
     };
     match votes_from.saturating_sub(env.now_us) {
         _ if mutant!(NoQuarantine) => Standing::Votes,
-        0 if marker.since > 0 && marker.run == env.run_id => Standing::HasWaited,
+        0 if marker.since > 0 && marker.run == env.greeted_in => Standing::HasWaited,
         0 => Standing::Votes,
         left => Standing::Waits(left.div_ceil(1_000)),
     }
@@ -128,7 +134,7 @@ fn plain(verdict: Verdict, env: &Env<'_>) -> Reply {
 
 fn write(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>, since: u64) {
     let QuorumConfig { servers, max_ttl_ms } = config;
-    let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={} since={since}", env.run_id).into();
+    let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={} since={since}", env.greeted_in).into();
     state.put(key, Value::Text(text), env.now_us, None);
 }
 
@@ -172,12 +178,12 @@ mod tests {
     const CONFIG: QuorumConfig = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
     const NOW: u64 = 1_800_000_000_000_000;
 
-    fn env(now_us: u64, run_id: &str) -> Env<'_> {
-        Env { now_us, run_id }
+    fn env(now_us: u64, era: &str) -> Env<'_> {
+        Env { now_us, era, greeted_in: era }
     }
 
-    fn admits(state: &mut State, now_us: u64, run_id: &str) -> Option<Verdict> {
-        let reply = admit(state, Keys::server_marker(), &CONFIG, &env(now_us, run_id))?;
+    fn admits(state: &mut State, now_us: u64, era: &str) -> Option<Verdict> {
+        let reply = admit(state, Keys::server_marker(), &CONFIG, &env(now_us, era))?;
         Some(reply.verdict)
     }
 
@@ -212,15 +218,29 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_does_not_know_the_run_id_votes_with_those_that_do() {
+    fn a_client_that_does_not_know_the_era_votes_with_those_that_do() {
         let mut state = State::new();
         trust(&mut state, &CONFIG, &env(NOW, "a"));
-        assert_eq!(admits(&mut state, NOW, UNKNOWN_RUN_ID), None);
+        assert_eq!(admits(&mut state, NOW, UNKNOWN_ERA), None);
         assert_eq!(admits(&mut state, NOW, "a"), None, "and leaves their marker as it is");
-        trust(&mut state, &CONFIG, &env(NOW, UNKNOWN_RUN_ID));
+        trust(&mut state, &CONFIG, &env(NOW, UNKNOWN_ERA));
         assert_eq!(admits(&mut state, NOW, "a"), waits(60_000), "but vouches for no run");
-        assert_eq!(admits(&mut state, NOW + 60_000_000, UNKNOWN_RUN_ID), None);
+        assert_eq!(admits(&mut state, NOW + 60_000_000, UNKNOWN_ERA), None);
         assert_eq!(marker(&state), format!("n=3 max_ttl=60000 run=a since={NOW}"), "nor ends its wait");
+    }
+
+    #[test]
+    fn a_client_that_was_greeted_in_an_earlier_era_gets_no_vote_and_writes_nothing() {
+        let mut state = State::new();
+        trust(&mut state, &CONFIG, &env(NOW, "b"));
+        let late = Env { now_us: NOW, era: "b", greeted_in: "a" };
+        let mut asks = |env: &Env<'_>| admit(&mut state, Keys::server_marker(), &CONFIG, env).map(|reply| reply.verdict);
+        assert_eq!(asks(&late), Some(Verdict::NewEra), "its marker would turn the server back to the era before");
+        assert_eq!(asks(&env(NOW, "b")), None);
+        let turned_back = Env { era: "c", greeted_in: "b", ..late };
+        assert_eq!(asks(&turned_back), Some(Verdict::NewEra), "the marker came with the data of a replica");
+        assert_eq!(asks(&Env { greeted_in: UNKNOWN_ERA, ..turned_back }), None);
+        assert_eq!(marker(&state), "n=3 max_ttl=60000 run=b since=0");
     }
 
     #[test]

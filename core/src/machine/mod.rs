@@ -44,7 +44,7 @@ pub use crate::op::holder::{claim, is_claim};
 pub use cut::SHOWN_BYTES;
 pub(crate) use fence::is_time;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
-pub use marker::UNKNOWN_RUN_ID;
+pub use marker::UNKNOWN_ERA;
 #[doc(hidden)]
 pub use members::Members;
 pub use queue::{ALIVE_MS, CLAIM_MS, channel};
@@ -71,8 +71,10 @@ fn rules_of(kind: Kind) -> &'static dyn Rules {
 pub struct Env<'a> {
     /// The server's clock, microseconds since the epoch.
     pub now_us: u64,
-    /// An id that changes when the server restarts; [`UNKNOWN_RUN_ID`] if the server doesn't show one.
-    pub run_id: &'a str,
+    /// The era that the server is in: an id that changes when the server restarts, and when a replica is promoted.
+    pub era: &'a str,
+    /// The era in which the server greeted who asks; [`UNKNOWN_ERA`] if it showed none.
+    pub greeted_in: &'a str,
 }
 
 /// Applies one operation, atomically, and gives the reply.

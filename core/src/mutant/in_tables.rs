@@ -24,6 +24,7 @@ impl Mutant {
         Self::FarProposalBelieved,
         Self::SharedPlaceForgotten,
         Self::LeftEraReturns,
+        Self::LeftEraVotes,
         Self::BackoffOutlastsGreeting,
         Self::DeletedKeyHealed,
         Self::ClaimStopsHeal,

@@ -40,6 +40,8 @@ pub enum Verdict {
         /// When it votes.
         left: Duration,
     },
+    /// Acquire: the server has begun an era since it greeted the client.
+    NewEra,
     /// The marker says another quorum.
     Mismatch {
         /// That quorum, as a [`QuorumConfig`](crate::op::QuorumConfig) is written: `n=… max_ttl=…`.

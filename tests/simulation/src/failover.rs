@@ -85,6 +85,17 @@ impl World {
         self.queue.add(now + lingers, Happening::Demote { server, node });
     }
 
+    pub(super) fn go_and_return(&mut self, server: usize, age: u64) {
+        let now = self.now;
+        if !self.nodes[server].up {
+            return;
+        }
+        self.nodes[server].go_and_return(now, age);
+        self.failovers.past.push(Failover { at: now, until: now, skew: 0 });
+        self.forgot = true;
+        (0..self.processes.len()).for_each(|client| self.disturb(client, server, 0));
+    }
+
     /// Has one of two connections break soon after `at`. The next one goes to the new primary, and the other is still there.
     fn break_one(&mut self, client: usize, server: usize, at: Instant) {
         let ways = &self.routes[client][server].ways;

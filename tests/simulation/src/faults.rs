@@ -43,6 +43,8 @@ pub(super) enum Fault {
     Restore { server: usize, span: u64, age: u64 },
     /// A replica of a server is promoted.
     FailOver { server: usize, promotion: Promotion },
+    /// A server becomes a replica and a primary again, with its data of `age` ago, and closes no connection.
+    Return { server: usize, age: u64 },
     /// A server's clock is set forward.
     Jump { server: usize, ahead: u64 },
 }
@@ -120,6 +122,21 @@ pub(super) fn draw_stalls(plan: &mut Plan, rng: &mut fastrand::Rng) {
     plan.is_calm = false;
 }
 
+/// Draws servers that become replicas and primaries again, for some of the plans with a marker: a majority of them within a moment.
+pub(super) fn draw_returns(plan: &mut Plan, rng: &mut fastrand::Rng) {
+    if rng.u8(..8) > 0 || plan.servers == 1 && !plan.quarantine {
+        return;
+    }
+    for _ in 0..rng.usize(1..=4) {
+        let (at, first) = (rng.u64(..plan.busy_us), rng.usize(..plan.servers));
+        for server in first..first + plan.needed() {
+            let (server, age) = (server % plan.servers, [rng.u64(..ms(3_000)), 0][rng.usize(..2)]);
+            plan.faults.push((at + rng.u64(..ms(20)), Fault::Return { server, age }));
+        }
+    }
+    plan.is_calm = false;
+}
+
 impl World {
     pub(super) fn fault(&mut self, fault: Fault) {
         self.trace(|| format!("FAULT {fault:?}"));
@@ -161,6 +178,7 @@ impl World {
             Fault::Forget { server, span } => self.crash(server, span, Some(u64::MAX)),
             Fault::Restore { server, span, age } => self.crash(server, span, Some(age)),
             Fault::FailOver { server, promotion } => self.fail_over(server, promotion),
+            Fault::Return { server, age } => self.go_and_return(server, age),
             Fault::Jump { server, ahead } => self.nodes[server].ahead += ahead,
         }
     }

@@ -20,7 +20,8 @@ pub(super) struct Node {
     pub(super) number: u32,
     run: u32,
     run_id: String,
-    /// The run of the primary that it has followed, as a replica and since its promotion.
+    era: String,
+    /// The era of the primary that it has followed, as a replica and since its promotion.
     replicates: Option<String>,
     followed: Option<String>,
     /// The scripts that the server keeps in memory alone.
@@ -44,6 +45,7 @@ impl Node {
             server,
             number: 1,
             run_id: format!("run-{server}-1"),
+            era: format!("era-run-{server}-1"),
             replicates: None,
             followed: None,
             scripts: HashSet::new(),
@@ -65,16 +67,22 @@ impl Node {
         &self.run_id
     }
 
-    /// The run of the primary whose replica it was before its promotion.
+    /// The era that the server is in.
+    pub(super) fn era(&self) -> &str {
+        &self.era
+    }
+
+    /// The era of the primary whose replica it was before its promotion.
     pub(super) fn followed(&self) -> Option<&str> {
         self.followed.as_deref()
     }
 
-    /// Does one operation, and gives an error if it changed a key that it had no right to change.
-    pub(super) fn apply(&mut self, op: &Op, now: Instant) -> (Reply, Result<(), String>) {
+    /// Does one operation of a client that was greeted in this era, and gives an error if it changed a key that it had no right to
+    /// change.
+    pub(super) fn apply(&mut self, op: &Op, greeted_in: &str, now: Instant) -> (Reply, Result<(), String>) {
         let now_us = self.wall_us(now);
         let before = keys_of(op).map(|keys| Seen::of(&self.state, keys, now_us));
-        let reply = apply(&mut self.state, op, &Env { now_us, run_id: &self.run_id });
+        let reply = apply(&mut self.state, op, &Env { now_us, era: &self.era, greeted_in });
         let verdict = match (before, keys_of(op)) {
             (Some(before), Some(keys)) => before.allows(op, &reply, &Seen::of(&self.state, keys, now_us)),
             _ => Ok(()),
@@ -132,15 +140,29 @@ impl Node {
             up: false,
             number: self.number + 1,
             run: self.run + 100,
-            replicates: Some(self.run_id.clone()),
+            replicates: Some(self.era.clone()),
             ..Self::new(self.server, self.clock)
         }
+    }
+
+    /// Becomes a replica of a replica that was promoted with the data of `age` ago, and a primary again when it has that data. Its
+    /// process goes on, and so do its connections.
+    pub(super) fn go_and_return(&mut self, now: Instant, age: u64) {
+        let kept = self.snapshots.iter().rev().find(|(at, _)| at.saturating_add(age) <= now);
+        self.state = kept.map(|(_, state)| state.clone()).unwrap_or_default();
+        self.snapshots.clear();
+        let promoted = format!("{}-promoted", self.era);
+        self.era = format!("{promoted}-back");
+        self.followed = Some(promoted);
+        self.forgot_at = Some(now);
+        self.troubled_at = now;
     }
 
     pub(super) fn restart(&mut self, now: Instant) {
         self.up = true;
         self.run += 1;
         self.run_id = format!("run-{}-{}", self.server, self.run);
+        self.era = format!("era-{}", self.run_id);
         self.followed = self.replicates.take();
         self.scripts.clear();
         self.troubled_at = now;

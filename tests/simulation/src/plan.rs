@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::clock::ms;
-use super::faults::{Fault, draw, draw_failovers, draw_stalls};
+use super::faults::{Fault, draw, draw_failovers, draw_returns, draw_stalls};
 
 /// The frame of one run.
 #[derive(Clone, Debug)]
@@ -125,6 +125,8 @@ impl Plan {
         draw_failovers(&mut plan, &mut fastrand::Rng::with_seed(seed ^ 0x0FA1_1075));
         // The seeds that the tests keep have no stalls by this number, and so still show what they once showed.
         draw_stalls(&mut plan, &mut fastrand::Rng::with_seed(seed ^ 0x0001_9FD8_7A11));
+        // Nor do they have returns.
+        draw_returns(&mut plan, &mut fastrand::Rng::with_seed(seed ^ 0x20C3_0000));
         plan
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use locktender::Remaining;
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::Script;
+use locktender::machine::UNKNOWN_ERA;
 use locktender::op::{Adoption, LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
 
 /// The first command in these bytes, and its length in bytes; `None` if not all of it is there.
@@ -80,6 +81,12 @@ fn marked(text: &str) -> Option<QuorumConfig> {
     let mut number = |key: &str| fields.next()?.strip_prefix(key)?.parse().ok();
     let servers = number("n=")?;
     Some(QuorumConfig { servers: u32::try_from(servers).ok()?, max_ttl_ms: number("max_ttl=")? })
+}
+
+/// The era in which the client of an acquire was greeted, by the marker in its words.
+pub(super) fn greeted_in(words: &[String]) -> &str {
+    let marker = words.iter().find(|word| word.starts_with("n=")).map(String::as_str).unwrap_or_default();
+    marker.split(' ').find_map(|field| field.strip_prefix("run=")).unwrap_or(UNKNOWN_ERA)
 }
 
 /// The name of an operation's script.
@@ -185,6 +192,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         Verdict::No { holder, remaining } => ("no", holder.as_deref(), *remaining),
         Verdict::Conflict { found } => ("conflict", Some(found.as_str()), nobody),
         Verdict::Quarantine { left } => ("quarantine", None, Remaining::For(*left)),
+        Verdict::NewEra => ("era", None, nobody),
         Verdict::Mismatch { quorum } => ("mismatch", Some(quorum.as_str()), nobody),
         Verdict::Seen { holder, remaining } => ("info", holder.as_deref(), *remaining),
         // After a release the lock has no owner; after all other operations it is ours.
@@ -230,12 +238,12 @@ pub(super) fn message(resp3: bool, channel: &str, payload: &str) -> String {
 }
 
 /// A server's answer to `INFO`, of each section.
-pub(super) fn info(run_id: &str, followed: Option<&str>, time_us: u64) -> String {
+pub(super) fn info(run_id: &str, (era, followed): (&str, Option<&str>), time_us: u64) -> String {
     let version = if run_id.ends_with(['0', '2', '4', '6', '8']) { 6 } else { 7 };
     let server =
         format!("redis_version:{version}.2.0\r\nrun_id:{run_id}\r\nredis_mode:standalone\r\nserver_time_usec:{time_us}\r\n");
-    let before = followed.map_or("0000".to_owned(), |followed| format!("era-{followed}"));
-    bulk(&format!("{server}role:master\r\nmaster_replid:era-{run_id}\r\nmaster_replid2:{before}\r\n"))
+    let before = followed.unwrap_or("0000");
+    bulk(&format!("{server}role:master\r\nmaster_replid:{era}\r\nmaster_replid2:{before}\r\n"))
 }
 
 /// A server's answer to `TIME`.

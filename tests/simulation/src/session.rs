@@ -127,7 +127,7 @@ impl World {
                 "%1\r\n$5\r\nproto\r\n:3\r\n".to_owned()
             }
             "INFO" => {
-                let info = |node: &Node| resp::info(node.run_id(), node.followed(), node.wall_us(now));
+                let info = |node: &Node| resp::info(node.run_id(), (node.era(), node.followed()), node.wall_us(now));
                 self.node(at.0, at.1).map_or(String::new(), info)
             }
             "TIME" => self.node(at.0, at.1).map_or(String::new(), |node| resp::time(node.wall_us(now))),
@@ -147,7 +147,7 @@ impl World {
                     self.violate(format!("c{client}-s{server}: nobody understands {:?}", &words[2..]));
                     return "-ERR wrong arguments\r\n".to_owned();
                 };
-                self.perform(client, at, &op, late)
+                self.perform(client, at, (&op, resp::greeted_in(words)), late)
             }
             _ => {
                 self.violate(format!("c{client}-s{server}: nobody understands {words:?}"));
@@ -157,7 +157,7 @@ impl World {
     }
 
     /// Does an operation; gives the answer of the script.
-    fn perform(&mut self, client: usize, at: (usize, u32), op: &Op, late: Late) -> String {
+    fn perform(&mut self, client: usize, at: (usize, u32), (op, greeted_in): (&Op, &str), late: Late) -> String {
         let (server, now) = (at.0, self.now);
         // The first half of an extension that touches the lock alone names no fence, and does nothing where the lock isn't ours.
         let asked = self.with_fence(client, server, op);
@@ -170,7 +170,7 @@ impl World {
         let tag = self.tag_of(client, server, op);
         let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
         let Some(node) = self.node_mut(at) else { return String::new() };
-        let (reply, verdict) = node.apply(op, now);
+        let (reply, verdict) = node.apply(op, greeted_in, now);
         let messages = node.state.take_published();
         if op.keys().is_none() {
             return resp::reply(op, &reply);

@@ -175,7 +175,8 @@ impl World {
     fn begin_run(&mut self) {
         if let Some(quorum_config) = quorum_config(self) {
             for node in &mut self.nodes {
-                let (reply, _) = node.apply(&Op::Trust { quorum_config }, 0);
+                let era = node.era().to_owned();
+                let (reply, _) = node.apply(&Op::Trust { quorum_config }, &era, 0);
                 assert_eq!(reply.verdict, Verdict::Ok);
             }
         }

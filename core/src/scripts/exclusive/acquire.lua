@@ -15,6 +15,7 @@
 --          and after either, if the waiter stands in line: its rank, its arrival
 --          {'no', time, fence, holder or nil, remaining}     the owner to adopt, and nothing else, was asked for and isn't there
 --          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
+--          {'era', time, 0, nil, -2}                         this server is in another era than the one that it is asked in
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}        this server belongs to another quorum
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
 --          what is another's (the holder, the quorum) is shown up to its first 1,024 bytes
@@ -35,7 +36,10 @@ if ARGV[5] ~= 'o' and ARGV[7] ~= '1' and #proposal == 16 and redis.call('SET', K
     fence = redis.pcall('SET', KEYS[2], proposal, 'PX', ARGV[4], 'GET')
   else
     local found = redis.pcall('MGET', KEYS[2], KEYS[4])
-    votes, fence = found[2] == ARGV[9], found[1]
+    local run = string.match(ARGV[9], ' run=([^ ]+)')
+    fence = found[1]
+    votes = found[2] == ARGV[9]
+      and (run == '?' or string.find(tostring(redis.pcall('INFO', 'replication')), 'master_replid:' .. run, 1, true))
   end
   -- A mark makes the fence longer than 16 digits. MGET shows a key of another type as a missing one.
   local is_older = votes and fence and #fence == 16 and fence < proposal

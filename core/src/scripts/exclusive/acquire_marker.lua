@@ -9,6 +9,11 @@ single_server = single_server or n == '1'
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
+-- A server that became a replica and a primary again has closed no connection: it may lack locks, and its marker is of that era, too.
+if run and run ~= '?' and not string.find(redis.call('INFO', 'replication'), 'master_replid:' .. run, 1, true) then
+  return { 'era', now, 0, false, -2 }
+end
+
 local there = redis.call('EXISTS', KEYS[1], KEYS[3])
 local found = ARGV[9] and redis.call('MGET', KEYS[2], KEYS[4]) or redis.call('MGET', KEYS[2])
 

@@ -7,6 +7,7 @@
     reason = "a test fails where it can't go on, or prints for another"
 )]
 
+mod back;
 mod eras;
 mod fences;
 mod load;

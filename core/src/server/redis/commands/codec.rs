@@ -188,6 +188,7 @@ fn verdict(op: &Op, tag: &str, fourth: Option<String>, fifth: i64) -> Option<Ver
         ("quarantine", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) | Op::Greet { .. }) => {
             Verdict::Quarantine { left: for_ms() }
         }
+        ("era", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })) => Verdict::NewEra,
         ("later", Op::Lock(LockOp { verb: Verb::Acquire { job: Some(_), .. }, .. })) => {
             Verdict::Later { left: for_ms(), error: fourth.unwrap_or_default() }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::machine::{self, UNKNOWN_RUN_ID};
+use crate::machine::{self, UNKNOWN_ERA};
 use crate::name::Keys;
 use crate::op::job::{Ending, FireTime};
 use crate::op::{LockOp, Op, QuorumConfig, Verb};
@@ -111,7 +111,7 @@ fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
 
 /// The command for an operation, on a server that gave this greeting.
 pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Words<'a> {
-    let (era, has_header) = (greeting.era_id().unwrap_or(UNKNOWN_RUN_ID), greeting.is_since_7);
+    let (era, has_header) = (greeting.era_id().unwrap_or(UNKNOWN_ERA), greeting.is_since_7);
     let mut command = Words(Vec::with_capacity(WORDS));
     let Some(script) = Script::of(op) else {
         command.text("INFO");

@@ -33,14 +33,14 @@ impl Backlog {
         self.jobs.push_back(job);
     }
 
-    /// Empties the backlog; `send` gets the operations that may still be sent.
-    pub(crate) fn drain(&mut self, now: Tick, mut send: impl FnMut(Job), out: &mut Vec<Effect>) {
+    /// Empties the backlog; `send` gets the operations that may still be sent, or ends them.
+    pub(crate) fn drain(&mut self, now: Tick, mut send: impl FnMut(Job) -> Option<Effect>, out: &mut Vec<Effect>) {
         self.due = Tick::NEVER;
         for job in self.jobs.drain(..) {
             if job.request.deadline <= now {
                 out.push(job.end(Err(too_late())));
             } else {
-                send(job);
+                out.extend(send(job));
             }
         }
     }

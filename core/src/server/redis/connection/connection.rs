@@ -203,7 +203,7 @@ impl Connection {
         }
         let backs_off = now < self.backs_off_until();
         match (&mut self.state, &self.last_failure) {
-            (State::Up(conversation), _) => conversation.send(job, Form::BySha, now),
+            (State::Up(conversation), _) => out.extend(conversation.submit(job, now)),
             (State::Down, Some(failure)) if backs_off && !waits(&job.request.op) => {
                 self.wanted = true;
                 out.push(job.end(Err(failure.clone())));
@@ -294,9 +294,10 @@ impl Connection {
     }
 
     fn answered(&mut self, job: Job, answer: Answer, now: Tick, out: &mut Vec<Effect>) {
-        if matches!(&answer, Ok(reply) if matches!(reply.verdict, Verdict::Quarantine { .. })) {
-            self.doubt_era(now);
+        if matches!(&answer, Ok(reply) if reply.verdict == Verdict::NewEra) {
+            return self.greet_again(job, now, out);
         }
+        let Some(job) = self.doubt(job, &answer, now) else { return };
         // The state is reported before the answer: the receiver of the answer then knows the state.
         let fault = match &answer {
             Ok(_) => {

@@ -6,11 +6,13 @@ use redis::{PushKind, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
-use crate::op::{Op, Verb};
+use crate::op::{Op, Reply, Verb, Verdict};
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
+use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::pipeline::Pipeline;
+use crate::server::redis::connection::primary::Standing;
 use crate::server::redis::connection::question::Question;
 use crate::server::{Completion, Request};
 
@@ -18,18 +20,14 @@ use crate::server::{Completion, Request};
 pub(crate) struct Conversation {
     pub(crate) buffers: Buffers,
     pub(crate) pipeline: Pipeline,
-    /// The number of the era in which it began.
-    pub(crate) era: u64,
-    /// The times from which on the server is asked again for its clock and for its era.
+    /// The era in which it began.
+    pub(crate) standing: Standing,
+    /// The time from which on the server is asked again for its clock.
     clock_due: Tick,
-    era_due: Tick,
 }
 
 /// The least pause between two readings of the server's clock. A fast clock of a client then matters for as long at most.
 const CLOCK: Duration = Duration::from_secs(1);
-
-/// The least pause between two questions for the server's era.
-const ERA: Duration = Duration::from_secs(5);
 
 /// A reply or a message of the server.
 pub(crate) enum Said {
@@ -41,8 +39,19 @@ pub(crate) enum Said {
 
 impl Conversation {
     /// Begins, on a socket whose server was greeted just now.
-    pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, era: u64, now: Tick) -> Self {
-        Self { buffers, pipeline, era, clock_due: now.after(CLOCK), era_due: now.after(ERA) }
+    pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, standing: Standing, now: Tick) -> Self {
+        Self { buffers, pipeline, standing, clock_due: now.after(CLOCK) }
+    }
+
+    /// Sends an operation that was not sent so far, or ends it at once: an era that was left before has no votes.
+    #[must_use]
+    pub(crate) fn submit(&mut self, job: Job, now: Tick) -> Option<Effect> {
+        let votes_from = self.standing.votes_from;
+        if now < votes_from && matches!(job.request.op.verb(), Some(Verb::Acquire { .. })) {
+            return Some(job.end(Ok(Reply::new(Verdict::Quarantine { left: votes_from.since(now) }, 0, 0))));
+        }
+        self.send(job, Form::BySha, now);
+        None
     }
 
     /// Sends an operation after those before it. The server's clock is read ahead of an acquire: the next one proposes a fence by
@@ -67,14 +76,6 @@ impl Conversation {
         if takes_back && !self.pipeline.has_in_flight(op) && !mutant!(LateAcquireKept) {
             let job = Job::new(Request::new(op.clone(), until), Completion::new(|_| ()));
             self.send(job, Form::BySha, now);
-        }
-    }
-
-    /// Asks whether the server is still in the era that it was greeted in.
-    pub(crate) fn doubt_era(&mut self, now: Tick) {
-        if now >= self.era_due {
-            self.era_due = now.after(ERA);
-            self.ask(&[Question::Era], "", now);
         }
     }
 

@@ -18,6 +18,9 @@ const LEFT: Duration = Duration::from_secs(60);
 /// The time after which an era that was left may come back, because no connection to a later one is up.
 const ALONE: Duration = Duration::from_secs(3);
 
+/// How many of the eras that were left are remembered.
+const REMEMBERED: usize = 16;
+
 /// The meaning of an era that a node shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
@@ -38,8 +41,10 @@ pub(crate) struct Eras {
     /// The connections that are up in the present era, and the time since which there is none.
     up: usize,
     alone_since: Tick,
-    /// The eras that were left, and when.
+    /// The eras that were left, and when. The last one comes last.
     left: Vec<(Arc<str>, Tick)>,
+    /// Until then the present era has no votes: it was left before, and may lack locks of the era that came between.
+    votes_from: Tick,
 }
 
 impl Eras {
@@ -48,8 +53,13 @@ impl Eras {
         self.number
     }
 
-    /// Judges the era that a node shows in a greeting. With `max_ttl` no era that was left comes back before that time is over: until
-    /// then a later era may have holds that it doesn't know.
+    /// The time from which on the present era has votes.
+    pub(crate) fn votes_from(&self) -> Tick {
+        self.votes_from
+    }
+
+    /// Judges the era that a node shows in a greeting. With `max_ttl` an era that was left and comes back has no votes for that time:
+    /// the era that came between may have holds that it doesn't know.
     pub(crate) fn greeted(&mut self, shown: &Era, max_ttl: Option<Duration>, now: Tick) -> Judgement {
         let Some(present) = &mut self.present else {
             self.present = Some(shown.clone());
@@ -63,16 +73,18 @@ impl Eras {
             return Judgement::Present;
         }
         let span = LEFT.max(max_ttl.unwrap_or_default());
-        self.left.retain(|(_, at)| now < at.after(span));
-        let was_left = self.left.iter().any(|(id, _)| *id == shown.id);
-        let is_alone = self.up == 0 && now >= self.alone_since.after(ALONE) && max_ttl.is_none();
-        if was_left && !is_alone && !mutant!(LeftEraReturns) {
+        let left_at = self.left.iter().find(|(id, _)| *id == shown.id).map(|(_, at)| *at);
+        let is_alone = self.up == 0 && now >= self.alone_since.after(ALONE);
+        if left_at.is_some_and(|at| now < at.after(span)) && !is_alone && !mutant!(LeftEraReturns) {
             return Judgement::Left;
         }
+        let comes_back = left_at.is_some() && !mutant!(LeftEraVotes);
+        self.votes_from = max_ttl.filter(|_| comes_back).map_or(Tick::default(), |max_ttl| now.after(max_ttl));
         let before = std::mem::replace(present, shown.clone());
         self.left.retain(|(id, _)| *id != shown.id);
         self.left.push((Arc::clone(&before.id), now));
         self.leave_earlier(shown, now);
+        self.left.drain(..self.left.len().saturating_sub(REMEMBERED));
         self.number += 1;
         (self.up, self.alone_since) = (0, now);
         Judgement::Follows(before)
@@ -158,26 +170,46 @@ mod tests {
             (0..connections).for_each(|_| eras.connected());
             eras
         };
-        for (connections, ended, max_ttl, when, comes_back) in [
-            (1, 0, None, 101, false),
-            (1, 0, None, 159, false),
-            (1, 0, None, 160, true),
-            (2, 1, None, 159, false),
-            (2, 2, None, 122, false),
-            (2, 2, None, 123, true),
-            (2, 2, Some(5), 123, false),
-            (2, 2, Some(5), 160, true),
-            (2, 2, Some(90), 189, false),
-            (2, 2, Some(90), 190, true),
-            (0, 0, None, 102, false),
-            (0, 0, None, 103, true),
+        // The last column is the second from which on the era has votes, if it comes back.
+        for (connections, ended, max_ttl, when, votes_from) in [
+            (1, 0, None, 101, None),
+            (1, 0, None, 159, None),
+            (1, 0, None, 160, Some(0)),
+            (2, 1, None, 159, None),
+            (2, 2, None, 122, None),
+            (2, 2, None, 123, Some(0)),
+            (2, 2, Some(5), 122, None),
+            (2, 2, Some(5), 123, Some(128)),
+            (2, 1, Some(5), 159, None),
+            (2, 1, Some(5), 160, Some(165)),
+            (2, 1, Some(90), 189, None),
+            (2, 1, Some(90), 9_000, Some(9_090)),
+            (0, 0, None, 102, None),
+            (0, 0, None, 103, Some(0)),
         ] {
             let mut eras = left_for_second(connections);
             (0..ended).for_each(|_| eras.disconnected(1, at(120)));
-            let expected = if comes_back { follows(&second) } else { Judgement::Left };
+            let expected = if votes_from.is_some() { follows(&second) } else { Judgement::Left };
             let case = (connections, ended, max_ttl, when);
             assert_eq!(eras.greeted(&first, max_ttl.map(Duration::from_secs), at(when)), expected, "{case:?}");
-            assert_eq!(eras.number(), if comes_back { 2 } else { 1 }, "{case:?}");
+            assert_eq!(eras.number(), if votes_from.is_some() { 2 } else { 1 }, "{case:?}");
+            assert_eq!(eras.votes_from(), at(votes_from.unwrap_or(0)), "{case:?}");
+        }
+    }
+
+    #[test]
+    fn an_era_that_follows_another_one_for_the_first_time_has_the_quarantine_of_its_server_alone() {
+        let (first, second, third) = (era("e1", "r1"), era("e2", "r2"), era("e3", "r3"));
+        let mut eras = Eras::default();
+        let mut greets = |shown: &Era, second: u64| {
+            eras.greeted(shown, Some(Duration::from_secs(5)), at(second));
+            (eras.votes_from(), eras.left.len())
+        };
+        assert_eq!([greets(&first, 1), greets(&second, 2)], [(at(0), 0), (at(0), 1)]);
+        assert_eq!(greets(&first, 90), (at(95), 1), "it is left no more, and the second one is");
+        assert_eq!(greets(&third, 91), (at(0), 2), "a new primary after that");
+        for number in 4..40 {
+            assert!(greets(&era(&format!("e{number}"), "r"), 91 + number).1 <= REMEMBERED);
         }
     }
 
@@ -188,9 +220,11 @@ mod tests {
 
     #[cfg(feature = "mutants")]
     #[test]
-    fn an_era_that_comes_back_at_once_is_noticed() {
+    fn an_era_that_comes_back_at_once_or_without_quarantine_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};
-        assert_noticed(Mutant::LeftEraReturns, an_era_that_was_left_stays_left);
+        for mutant in [Mutant::LeftEraReturns, Mutant::LeftEraVotes] {
+            assert_noticed(mutant, an_era_that_was_left_stays_left);
+        }
     }
 
     #[test]

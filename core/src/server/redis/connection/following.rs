@@ -8,14 +8,16 @@ use redis::Value;
 use super::connection::{Connection, State};
 use crate::clock::{Tick, micros};
 use crate::mutant::mutant;
-use crate::op::{Failure, FailureKind};
+use crate::op::{Answer, Failure, FailureKind, Verb, Verdict};
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::conversation::Conversation;
 use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::lingering::Why;
 use crate::server::redis::connection::pipeline::Pipeline;
+use crate::server::redis::connection::question::Question;
 
 /// The pause between two looks for a successor.
 const LOOK: Duration = Duration::from_secs(30);
@@ -35,14 +37,14 @@ impl Connection {
         // The handshake has begun no longer ago than a connection may take.
         let sent = Tick::from_micros(now.as_micros().saturating_sub(micros(self.settings.connect_timeout)));
         let welcome = |greeting: Greeting| {
-            let (era, failover) = self.primary.greeted(&greeting, self.peer, self.settings.max_ttl(), now)?;
+            let (standing, failover) = self.primary.greeted(&greeting, self.peer, self.settings.max_ttl(), now)?;
             greeting.time_us.into_iter().for_each(|time_us| self.primary.clock.hear(time_us, sent, now));
-            Ok((Pipeline::new(greeting, self.settings.response_timeout), era, failover))
+            Ok((Pipeline::new(greeting, self.settings.response_timeout), standing, failover))
         };
         match judged.and_then(welcome) {
-            Ok((pipeline, era, failover)) => {
+            Ok((pipeline, standing, failover)) => {
                 self.looks_at = now.after(LOOK);
-                self.connected(Box::new(Conversation::begin(buffers, pipeline, era, now)), now, out);
+                self.connected(Box::new(Conversation::begin(buffers, pipeline, standing, now)), now, out);
                 out.extend(failover.map(Effect::Report));
             }
             Err(failure) => {
@@ -57,7 +59,7 @@ impl Connection {
         let era = self.primary.era_number();
         let why = "another node answers for the server now, and the connection to the old one was given up";
         let failure = || Failure::unknown(FailureKind::Disconnected, why);
-        if matches!(&self.state, State::Up(conversation) if conversation.era != era && !mutant!(EraNotShared)) {
+        if matches!(&self.state, State::Up(conversation) if conversation.standing.era != era && !mutant!(EraNotShared)) {
             self.leave(&failure(), (true, Why::Useless), now, out);
         }
         if self.subscriber.as_ref().is_some_and(|subscriber| subscriber.is_of_another(era)) {
@@ -66,7 +68,7 @@ impl Connection {
     }
 
     fn connected(&mut self, mut conversation: Box<Conversation>, now: Tick, out: &mut Vec<Effect>) {
-        self.backlog.drain(now, |job| conversation.send(job, Form::BySha, now), out);
+        self.backlog.drain(now, |job| conversation.submit(job, now), out);
         let is_primary = conversation.pipeline.greeting().is_primary;
         self.state = State::Up(conversation);
         // A server that doesn't tell its role may be a replica; then only an answer shows whether it is a primary again.
@@ -83,10 +85,25 @@ impl Connection {
         }
     }
 
-    /// A server says that it is in quarantine: it may have changed its era unseen.
-    pub(super) fn doubt_era(&mut self, now: Tick) {
-        if let State::Up(conversation) = &mut self.state {
-            conversation.doubt_era(now);
+    /// The server has begun an era under this connection, and did nothing else. It is greeted again, which decides what follows, and
+    /// then it gets the operation.
+    pub(super) fn greet_again(&mut self, job: Job, now: Tick, out: &mut Vec<Effect>) {
+        self.leave(&in_another_era(), (true, Why::Useless), now, out);
+        self.backlog.push(job);
+    }
+
+    /// Asks a server with a marker for its era, and then again, if it says that a hold is gone: it may have begun an era under this
+    /// connection, and then the hold has to be written again. Gives the operation back if the answer counts.
+    pub(super) fn doubt(&mut self, job: Job, answer: &Answer, now: Tick) -> Option<Job> {
+        let is_refused = matches!(answer, Ok(reply) if matches!(reply.verdict, Verdict::No { .. }));
+        let counts = job.doubted || !is_refused || now >= job.request.deadline || self.settings.quorum_config.is_none();
+        match &mut self.state {
+            State::Up(conversation) if !counts && matches!(job.request.op.verb(), Some(Verb::Extend { .. })) => {
+                conversation.ask(&[Question::Era], "", now);
+                conversation.send(Job { doubted: true, ..job }, Form::BySha, now);
+                None
+            }
+            _ => Some(job),
         }
     }
 
@@ -96,8 +113,7 @@ impl Connection {
         let greeting = conversation.pipeline.greeting();
         let mut shown = greeting.clone();
         if shown.replication(info).is_err() || shown.era_id() != greeting.era_id() {
-            let why = "the server is not in the era any more in which it was greeted";
-            self.leave(&Failure::unknown(FailureKind::Disconnected, why), (true, Why::Useless), now, out);
+            self.leave(&in_another_era(), (true, Why::Useless), now, out);
         }
     }
 
@@ -107,16 +123,22 @@ impl Connection {
         self.primary.clock.at(at)
     }
 
-    /// Something is held: a connection is wanted, to the node that the name of the server leads to now.
+    /// Something is held: a connection is wanted, to the node that the name of the server leads to now. The node that it leads to is
+    /// asked from time to time, too: it may have become a replica, or be a primary again.
     pub(super) fn tend(&mut self, now: Tick, out: &mut Vec<Effect>) {
         self.tended_until = now.after(TENDED);
-        if let (State::Up(_), Some(peer)) = (&self.state, self.peer)
+        if let (State::Up(conversation), Some(peer)) = (&mut self.state, self.peer)
             && now >= self.looks_at
         {
             self.looks_at = now.after(LOOK);
+            conversation.ask(&[Question::Era], "", now);
             out.push(Effect::Look(peer));
         }
     }
+}
+
+fn in_another_era() -> Failure {
+    Failure::unknown(FailureKind::Disconnected, "the server is not in the era any more in which it was greeted")
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::staged::{Test, acquire, kind, release, released};
+use super::super::staged::{Test, acquire, keys, kind, release, released};
 use super::*;
+use crate::op::{Op, QuorumConfig, Verdict};
 use crate::server::Listener;
 use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::listener::ChannelListener;
@@ -144,25 +145,70 @@ fn the_servers_clock_is_read_by_the_greeting_and_ahead_of_an_acquire_once_a_seco
 }
 
 #[test]
-fn a_server_in_quarantine_is_asked_whether_it_has_changed_its_era() {
+fn a_server_that_began_an_era_under_an_open_connection_is_greeted_again_and_then_asked_again() {
     let mut test = Test::of(Arc::new(Primary::new(|_| ())));
     test.bring(Input::Warm);
     test.effects();
-    test.greet("era");
-    let quarantine = "*5\r\n$10\r\nquarantine\r\n:1\r\n:0\r\n$-1\r\n:60000\r\n";
-    let mut answered = |after: u64, answer: &str| {
-        test.after(Duration::from_secs(after));
-        let _told = test.submit(acquire());
+    test.greet("old");
+    let (told, other) = (test.submit(acquire()), test.submit(Op::inspect(keys())));
+    assert_eq!(test.sent().len(), 2);
+    test.says("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
+    assert_eq!(test.effects(), ["drop", "complete", "open"]);
+    assert_eq!((kind(&told), kind(&other)), (None, Some((FailureKind::Disconnected, true))));
+    test.greet("new");
+    assert_eq!((test.effects(), test.sent()), (vec!["failed over"], vec!["acquire ours 1000".to_owned()]));
+}
+
+#[test]
+fn while_something_is_held_the_node_is_asked_whether_it_is_in_another_era_or_no_primary_any_more() {
+    for (answer, is_left) in [
+        ("role:master\r\nmaster_replid:old", false),
+        ("role:master\r\nmaster_replid:new", true),
+        ("role:slave\r\nmaster_replid:old\r\nmaster_host:h\r\nmaster_port:1", true),
+        ("", false),
+    ] {
+        let mut test = Test::of(Arc::new(Primary::new(|_| ())));
+        test.bring(Input::Warm);
+        test.effects();
+        test.greet("old");
+        test.after(LOOK).bring(Input::Warm);
+        assert_eq!(test.effects(), ["look"]);
+        assert!(test.wrote().contains("replication"));
+        test.says(&format!("${}\r\n{answer}\r\n", answer.len()));
+        assert_eq!(test.effects().contains(&"drop"), is_left, "{answer}");
+    }
+}
+
+#[test]
+fn an_era_that_comes_back_has_no_votes_before_max_ttl_has_passed_and_all_else() {
+    let quorum_config = QuorumConfig { servers: 1, max_ttl_ms: 5_000 };
+    let mut test = Test::with(Arc::new(Primary::new(|_| ())), Some(quorum_config));
+    // Its marker is no part of the greeting.
+    let greet = |test: &mut Test, era: &str| {
+        test.bring(Input::Opened(Role::Operations));
         test.wrote();
-        test.says(&format!("{}{quarantine}", if after > 0 { "*2\r\n$1\r\n1\r\n$1\r\n0\r\n" } else { "" }));
-        let asks = test.wrote().contains("replication");
-        if asks {
-            test.says(&format!("${}\r\n{answer}\r\n", answer.len()));
-        }
-        (asks, test.effects().contains(&"drop"))
+        test.says(greeted(era).rsplit_once("*5").unwrap().0);
     };
-    assert_eq!(answered(0, ""), (false, false), "it was greeted just now");
-    assert_eq!(answered(5, "role:master\r\nmaster_replid:era"), (true, false));
-    assert_eq!(answered(1, ""), (false, false), "not all the time");
-    assert_eq!(answered(5, "role:master\r\nmaster_replid:promoted"), (true, true));
+    test.bring(Input::Warm);
+    for era in ["old", "new"] {
+        test.effects();
+        greet(&mut test, era);
+        test.bring(Input::Closed(Role::Operations, None));
+    }
+    // The new primary is gone, and the old one has never heard of it.
+    test.effects();
+    test.after(Duration::from_secs(4));
+    let (early, kept) = (test.submit(acquire()), test.submit(release("ours", None)));
+    greet(&mut test, "old");
+    assert_eq!(test.effects(), ["complete", "failed over"]);
+    let left = Duration::from_secs(5);
+    assert_eq!(early.try_recv().unwrap().unwrap().verdict, Verdict::Quarantine { left });
+    assert_eq!((test.sent(), kind(&kept)), (vec!["release ours".to_owned()], None));
+    test.after(Duration::from_secs(4));
+    let early = test.submit(acquire());
+    assert_eq!((test.effects(), test.sent()), (vec!["complete"], vec![]));
+    assert_eq!(early.try_recv().unwrap().unwrap().verdict, Verdict::Quarantine { left: Duration::from_secs(1) });
+    test.after(Duration::from_secs(1));
+    let _told = test.submit(acquire());
+    assert_eq!((test.effects(), test.sent()), (vec![], vec!["acquire ours 1000".to_owned()]));
 }

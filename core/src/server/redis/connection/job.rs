@@ -11,13 +11,15 @@ pub struct Job {
     pub(crate) completion: Completion,
     /// Whether it was sent before, on a socket that broke.
     pub(crate) repeated: bool,
+    /// Whether it was refused before, and the server asked for its era since.
+    pub(crate) doubted: bool,
 }
 
 impl Job {
     /// An operation that was not sent so far.
     #[must_use]
     pub fn new(request: Request, completion: Completion) -> Self {
-        Self { request, completion, repeated: false }
+        Self { request, completion, repeated: false, doubted: false }
     }
 
     /// The other half of an extension that touched the lock alone: it compares the fence, and says why the lock is not ours.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::connection::Connection;
 use crate::clock::Tick;
 use crate::name::{Keys, Kind};
-use crate::op::{Answer, FailureKind, LockOp, Op, Place, Verb};
+use crate::op::{Answer, FailureKind, LockOp, Op, Place, QuorumConfig, Verb};
 use crate::options::ClientOptions;
 use crate::server::redis::ServerState;
 use crate::server::redis::commands::script::Script;
@@ -40,14 +40,14 @@ impl Test {
 
     /// A test with one of several connections to a server.
     pub(super) fn of(primary: Arc<Primary>) -> Self {
+        Self::with(primary, None)
+    }
+
+    /// A test with one of several connections to a server, which has a marker or none.
+    pub(super) fn with(primary: Arc<Primary>, quorum_config: Option<QuorumConfig>) -> Self {
         let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
-        let settings = Settings {
-            target,
-            name: "locktender".into(),
-            quorum_config: None,
-            connect_timeout: TIMEOUT,
-            response_timeout: TIMEOUT,
-        };
+        let settings =
+            Settings { target, name: "locktender".into(), quorum_config, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
         let connection = Connection::new(Arc::new(settings), primary, 7);
         Self { connection, now: START, out: Vec::new() }
     }
