@@ -60,6 +60,7 @@ export class Places {
     tls: async () => reached(await this.#tls()),
     tls_elsewhere: async () => ({ urls: [(await this.#elsewhere()).url] }),
     tls_as_clear: async () => local('redis', (await this.#tls()).port),
+    no_database: async () => ({ urls: [`${(await this.#plain()).url}/99`] }),
     clear_as_tls: async () => local('rediss', (await this.#plain()).port),
     // Reserved for a service that nobody runs.
     refused: () => local('redis', 1),

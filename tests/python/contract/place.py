@@ -73,6 +73,7 @@ class Places:
             "tls": lambda: ([self._tls.url], [self._tls]),
             "tls_elsewhere": lambda: ([self._elsewhere.url], []),
             "tls_as_clear": lambda: (local("redis", self._tls.port), []),
+            "no_database": lambda: ([f"{self._plain.url}/99"], []),
             "clear_as_tls": lambda: (local("rediss", self._plain.port), []),
             # Reserved for a service that nobody runs.
             "refused": lambda: (local("redis", 1), []),

@@ -1,5 +1,6 @@
 //! Settings: the values with which every connection to one server is made.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::error::Error;
@@ -7,7 +8,7 @@ use crate::op::QuorumConfig;
 use crate::options::ClientOptions;
 use crate::server::redis::url::Target;
 
-/// The values that connecting needs, fixed for a server's life.
+/// The values that connecting needs, fixed for a server's life, and whether they have proved right.
 #[derive(Debug)]
 pub struct Settings {
     pub(crate) target: Target,
@@ -16,9 +17,20 @@ pub struct Settings {
     pub(crate) quorum_config: Option<QuorumConfig>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
+    pub(crate) answered: AtomicBool,
 }
 
 impl Settings {
+    /// Notes that the server has answered as these settings expect.
+    pub(crate) fn answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server has ever answered. Then a broken connection is no reason to doubt the URL.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+
     /// The longest that a hold may remain, for a server with a marker.
     pub(crate) fn max_ttl(&self) -> Option<Duration> {
         self.quorum_config.map(|config| Duration::from_millis(config.max_ttl_ms))
@@ -40,7 +52,8 @@ impl Settings {
         quorum_config: Option<QuorumConfig>,
     ) -> Result<Self, Error> {
         let (target, name) = (Target::parse(url, options)?, name(options.app_name().as_deref()));
-        Ok(Self { target, name, quorum_config, connect_timeout: options.connect_timeout, response_timeout })
+        let (connect_timeout, answered) = (options.connect_timeout, AtomicBool::default());
+        Ok(Self { target, name, quorum_config, connect_timeout, response_timeout, answered })
     }
 }
 

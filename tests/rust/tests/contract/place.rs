@@ -92,6 +92,7 @@ impl Place {
             "tls" => at(&TLS, TLS.url()),
             "tls_elsewhere" => at(&ELSEWHERE, ELSEWHERE.url()),
             "tls_as_clear" => at(&TLS, local("redis", TLS.port())),
+            "no_database" => at(&PLAIN, format!("{}/99", PLAIN.url())),
             "clear_as_tls" => at(&PLAIN, local("rediss", PLAIN.port())),
             // Reserved for a service that nobody runs.
             "refused" => Self { urls: vec![local("redis", 1)], ..Self::default() },

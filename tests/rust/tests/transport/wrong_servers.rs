@@ -10,7 +10,7 @@ use crate::peer::tls::terminate;
 use crate::peer::{Act, PATIENCE, Peer};
 use locktender::error::Code;
 use locktender::{Client, ClientBuilder, Error, ServerReport};
-use locktender_tests::{RealServer, ServerOptions, certificate, eventually};
+use locktender_tests::{Proxy, RealServer, ServerOptions, certificate, eventually};
 
 /// A client that would go on trying for longer than a test waits.
 fn patient(builder: ClientBuilder, tls_ca: Option<&str>) -> Client {
@@ -130,19 +130,58 @@ fn an_authority_that_is_not_trusted() {
 #[test]
 fn a_port_with_tls_behind_a_url_without_and_the_reverse() {
     let server = RealServer::start();
+    let without = patient(Client::builder().url(server.url().replace("redis:", "rediss:")), Some("ca.pem"));
+    let error = refused_in_every_way(&without);
+    assert!(error.to_string().contains("its URL begins with redis://, or the server has another port for TLS"), "{error}");
+    let tls = terminate(server.port(), "server", false).replace("rediss:", "redis:");
+    let builder = Client::builder().url(tls).configure(|options| options.unavailable_after = Duration::from_millis(1_000));
+    let error = builder.build().unwrap().lock("a").acquire_blocking().unwrap_err();
+    assert!(error.code() == Code::Unavailable && error.to_string().contains("URL begins with rediss://"), "{error}");
+}
+
+#[test]
+fn a_database_that_the_server_does_not_have() {
+    let server = RealServer::start();
+    let error = refused_in_every_way(&at(&format!("{}/99", server.url())));
+    for words in ["database 99 can't be used", "put the number of another one into the URL", "`databases`"] {
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+/// `INVALID_ARGUMENT` of one attempt, of an acquire that waits, and of the default, each at once.
+fn refused_in_every_way(client: &Client) -> Error {
+    let error = fails(client);
+    let waiting = client.lock("a").wait(PATIENCE).acquire_blocking().unwrap_err();
+    let once = client.lock("a").try_acquire().wait().unwrap_err();
+    let codes = [error.code(), waiting.code(), once.code()];
+    assert_eq!(codes, [Code::InvalidArgument; 3], "{error}");
+    error
+}
+
+#[test]
+fn a_server_that_has_served_is_not_asked_whether_it_speaks_tls() {
+    let mut server = RealServer::start();
     let tls = terminate(server.port(), "server", false);
-    let told = |url: &str| {
-        let builder = Client::builder().url(url).configure(|options| {
-            options.connect_timeout = Duration::from_millis(500);
+    let proxies = [server.port(), tls.rsplit_once(':').unwrap().1.parse().unwrap()].map(Proxy::to);
+    let urls = [proxies[0].url(), proxies[1].url().replace("redis:", "rediss:")];
+    let clients = urls.map(|url| {
+        let ca = url.starts_with("rediss:").then(|| certificate("ca.pem").display().to_string());
+        let build = Client::builder().url(url).configure(|options| {
             options.unavailable_after = Duration::from_millis(1_000);
-            options.tls_ca = url.starts_with("rediss:").then(|| certificate("ca.pem").display().to_string());
+            options.tls_ca = ca;
         });
-        builder.build().unwrap().lock("a").acquire_blocking().unwrap_err().to_string()
-    };
-    let plain = told(&server.url().replace("redis:", "rediss:"));
-    assert!(plain.contains("does that port speak TLS?") && plain.contains("redis://"), "{plain}");
-    let secure = told(&tls.replace("rediss:", "redis:"));
-    assert!(secure.contains("TLS") && secure.contains("URL begins with rediss://"), "{secure}");
+        build.build().unwrap()
+    });
+    for client in &clients {
+        client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
+    }
+    server.kill();
+    // Both accept a connection, and end it because there is no server behind them.
+    for client in &clients {
+        let error = client.lock("a").acquire_blocking().unwrap_err();
+        assert_eq!((error.code(), error.servers().len()), (Code::Unavailable, 1), "{error}");
+        assert!(!error.to_string().contains("that port") && !error.to_string().contains("URL begins"), "{error}");
+    }
 }
 
 #[test]

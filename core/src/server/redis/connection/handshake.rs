@@ -55,6 +55,9 @@ impl Handshake {
     /// Takes the bytes that were read. When the handshake ends, gives what the server told of itself, or the failure.
     pub(crate) fn read(&mut self) -> Option<Result<Greeting, Failure>> {
         while let Some(answer) = self.buffers.replies.next() {
+            if answer.is_ok() {
+                self.settings.answered();
+            }
             let is_last = answer.is_err() || self.answers.len() + 1 == self.steps.len();
             self.answers.push(answer);
             if is_last {
@@ -70,7 +73,7 @@ impl Handshake {
         if self.answers.len() < self.steps.len() {
             self.answers.push(Err(error.clone()));
         }
-        self.judged().err().unwrap_or_else(|| hung_up(&error, &self.settings.target))
+        self.judged().err().unwrap_or_else(|| hung_up(&error, &self.settings))
     }
 
     fn judged(&mut self) -> Result<Greeting, Failure> {
@@ -129,7 +132,7 @@ pub(crate) fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, s
         asked |= step == Step::Replication;
         let value = match answer.and_then(Value::extract_error) {
             Ok(value) => value,
-            Err(error) if is_transport(&error) => return Err(said.unwrap_or_else(|| hung_up(&error, &settings.target))),
+            Err(error) if is_transport(&error) => return Err(said.unwrap_or_else(|| hung_up(&error, settings))),
             Err(error) => {
                 let failure = refused(step, &error, &settings.target);
                 match step {
@@ -162,7 +165,7 @@ fn is_transport(error: &RedisError) -> bool {
     error.is_io_error() || matches!(error.kind(), redis::ErrorKind::Parse | redis::ErrorKind::Client)
 }
 
-fn hung_up(error: &RedisError, target: &Target) -> Failure {
+fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
     let failure = refusal::failure(error, true);
     // A server that wants a client certificate says so only after the handshake, in the place of an answer.
     let alert = std::error::Error::source(error)
@@ -171,12 +174,15 @@ fn hung_up(error: &RedisError, target: &Target) -> Failure {
         .and_then(std::io::Error::get_ref)
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     // A server that expects TLS hangs up on everything else, mostly without a word.
-    let doubt = match (&target.endpoint, failure.kind) {
+    let doubt = match (&settings.target.endpoint, failure.kind) {
         (Endpoint::Tcp { .. }, FailureKind::Disconnected) => "; does that port speak TLS? If so, its URL begins with rediss://",
         _ => "",
     };
     match alert {
         Some(alert) => Failure::not_applied(FailureKind::Tls, format!("the server ended TLS: {alert}")),
+        None if settings.has_answered() => {
+            Failure::not_applied(failure.kind, format!("a new connection broke before the server answered: {}", failure.message))
+        }
         None => Failure::not_applied(failure.kind, format!("no Redis answered: {}{doubt}", failure.message)),
     }
 }
@@ -191,6 +197,7 @@ fn refused(step: Step, error: &RedisError, target: &Target) -> Failure {
         // "ERR AUTH … called without any password configured" and the like is about credentials; "ERR max number of clients
         // reached" is not.
         (Step::Credentials, FailureKind::Other) if is_about_credentials => FailureKind::Denied,
+        (Step::Database, FailureKind::Other) if is_about_the_database(error) => FailureKind::Mismatch,
         (_, kind) => kind,
     };
     let code = code(error, target);
@@ -202,10 +209,21 @@ fn refused(step: Step, error: &RedisError, target: &Target) -> Failure {
         Step::Credentials if error.detail() == Some(FULL) => format!("{code} {FULL}"),
         Step::Credentials => format!("the server answered the password with an error ({code})"),
         _ if repeats(&text, target) => format!("the server answered with an error that repeats the password ({code})"),
+        Step::Database if kind == FailureKind::Mismatch => format!(
+            "database {} can't be used: {}; put the number of another one into the URL (most servers have 0 to 15), or raise \
+             `databases` in the server's configuration",
+            target.database, failure.message
+        ),
         Step::Database => format!("database {} can't be used: {}", target.database, failure.message),
         _ => failure.message,
     };
     Failure::not_applied(kind, message)
+}
+
+/// Whether the server refuses to select a database because it has none of this number, or only one. That lasts.
+fn is_about_the_database(error: &RedisError) -> bool {
+    let says = |words| error.detail().is_some_and(|detail| detail.contains(words));
+    error.code() == Some("ERR") && (says("DB index") || says("out of range") || says("SELECT"))
 }
 
 /// The text of a full server, which gives it instead of any other answer.

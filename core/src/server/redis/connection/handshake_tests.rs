@@ -1,5 +1,6 @@
 //! Handshakes: the questions, and the text for a server that refuses them, without a password in it.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::*;
@@ -9,7 +10,14 @@ use crate::server::redis::settings::name;
 fn settings(url: &str) -> Settings {
     let target = Target::parse(url, &ClientOptions::default()).unwrap();
     let timeout = Duration::from_secs(1);
-    Settings { target, name: name(None), quorum_config: None, connect_timeout: timeout, response_timeout: timeout }
+    Settings {
+        target,
+        name: name(None),
+        quorum_config: None,
+        connect_timeout: timeout,
+        response_timeout: timeout,
+        answered: AtomicBool::default(),
+    }
 }
 
 /// A handshake by the settings of a URL.
@@ -131,9 +139,11 @@ fn why_the_first_words_were_refused_is_reported_all_the_same() {
         (&["-LOADING Redis is loading"], FailureKind::Loading, "(LOADING)"),
         (
             &["+OK", "+OK", "+OK", "-ERR DB index is out of range"],
-            FailureKind::Other,
-            "database 3 can't be used: ERR DB index is out of range",
+            FailureKind::Mismatch,
+            "database 3 can't be used: ERR DB index is out of range; put the number of another one into the URL",
         ),
+        (&["+OK", "+OK", "+OK", "-BUSY Redis is busy"], FailureKind::Other, "database 3 can't be used: BUSY"),
+        (&["+OK", "+OK", "+OK", "-ERR max number of clients reached"], FailureKind::Other, "max number of clients"),
         (&["+OK", "+OK", "+OK", "+OK", "+OK", "-LOADING Redis is loading"], FailureKind::Loading, "LOADING Redis is loading"),
         (
             &["+OK", "+OK", "+OK", "+OK", "+OK", "-MOVED 866 127.0.0.1:7001"],
@@ -150,6 +160,15 @@ fn why_the_first_words_were_refused_is_reported_all_the_same() {
         assert_eq!((failure.kind, failure.maybe_applied), (kind, false), "{failure}");
         assert!(failure.message.contains(words), "{failure}");
     }
+}
+
+#[test]
+fn only_a_server_that_never_answered_is_asked_whether_it_speaks_tls() {
+    let silent = failed("redis://localhost", &[]);
+    assert!(silent.kind == FailureKind::Disconnected && silent.message.contains("does that port speak TLS?"), "{silent}");
+    let known = failed("redis://localhost", &["+OK"]);
+    assert_eq!(known.kind, FailureKind::Disconnected);
+    assert!(known.message.starts_with("a new connection broke") && !known.message.contains("TLS"), "{known}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Staged: a connection in a test, with its effects and the bytes that it wrote, without a socket.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -46,8 +47,14 @@ impl Test {
     /// A test with one of several connections to a server, which has a marker or none.
     pub(super) fn with(primary: Arc<Primary>, quorum_config: Option<QuorumConfig>) -> Self {
         let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
-        let settings =
-            Settings { target, name: "locktender".into(), quorum_config, connect_timeout: TIMEOUT, response_timeout: TIMEOUT };
+        let settings = Settings {
+            target,
+            name: "locktender".into(),
+            quorum_config,
+            connect_timeout: TIMEOUT,
+            response_timeout: TIMEOUT,
+            answered: AtomicBool::default(),
+        };
         let connection = Connection::new(Arc::new(settings), primary, 7);
         Self { connection, now: START, out: Vec::new() }
     }

@@ -1,5 +1,6 @@
 //! The questions of a subscriber, when and on which connection it asks them, and the notices of its listener.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::*;
@@ -26,6 +27,7 @@ impl Test {
             quorum_config: None,
             connect_timeout: TIMEOUT,
             response_timeout: TIMEOUT,
+            answered: AtomicBool::default(),
         };
         let listener: Listener = Arc::new(|_| ());
         let subscriber = Subscriber::new(ChannelListener::new("news", &listener), Arc::new(settings));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
@@ -23,6 +24,9 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// The pause between two such questions, and the number of questions after which the peer counts as gone.
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(5);
 const QUESTIONS: u32 = 3;
+
+/// The silence in a TLS handshake after which a server is asked for an answer without TLS, and at most a quarter of the whole time.
+const DUMB: Duration = Duration::from_millis(250);
 
 /// The time in which a peer has to acknowledge what was sent.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -54,7 +58,7 @@ pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
         Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
         Endpoint::Tls { host, port, name, config } => {
             let stream = tcp(host, *port, limit).await?;
-            shake_hands(stream, name.clone(), Arc::clone(config), limit).await
+            shake_hands(stream, (name.clone(), Arc::clone(config)), settings, limit).await
         }
         #[cfg(unix)]
         Endpoint::Unix { path } => {
@@ -125,15 +129,39 @@ async fn resolve(host: &str, port: u16, limit: Limit) -> Result<Vec<SocketAddr>,
 
 async fn shake_hands(
     stream: TcpStream,
-    name: ServerName<'static>,
-    config: Arc<rustls::ClientConfig>,
+    (name, config): (ServerName<'static>, Arc<rustls::ClientConfig>),
+    settings: &Settings,
     limit: Limit,
 ) -> Result<Socket, Failure> {
-    let shaken = limit.keep(FailureKind::Tls, "no TLS handshake", TlsConnector::from(config).connect(name, stream)).await;
+    let peer = stream.peer_addr().ok().filter(|_| !settings.has_answered());
+    let shaking = limit.keep(FailureKind::Tls, "no TLS handshake", TlsConnector::from(config).connect(name, stream));
+    let shaken = tokio::select! {
+        biased;
+        shaken = shaking => shaken,
+        () = answers_without_tls(peer, limit) => return Err(tls::plain()),
+    };
     match shaken {
-        Ok(Ok(stream)) => Ok(Socket::Tls(Box::new(stream))),
-        Ok(Err(error)) => Err(tls::failure(&error)),
+        Ok(Ok(stream)) => {
+            settings.answered();
+            Ok(Socket::Tls(Box::new(stream)))
+        }
+        Ok(Err(error)) => Err(tls::failure(&error, settings.has_answered())),
+        Err(late) if settings.has_answered() => Err(late),
         Err(late) => Err(Failure { message: late.message + tls::DOUBT, ..late }),
+    }
+}
+
+/// Ends when what listens at `peer` answers a command without TLS. A Redis without TLS takes the begin of a handshake for a command
+/// that is not complete, and waits in silence; so it is asked on another connection. A server that shakes hands soon is not asked.
+async fn answers_without_tls(peer: Option<SocketAddr>, limit: Limit) {
+    let ask = async {
+        tokio::time::sleep((limit.span / 4).min(DUMB)).await;
+        let mut stream = TcpStream::connect(peer?).await.ok()?;
+        stream.write_all(b"PING\r\n").await.ok()?;
+        stream.read_u8().await.ok().filter(|first| matches!(first, b'+' | b'-'))
+    };
+    if ask.await.is_none() {
+        std::future::pending().await
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, InvalidMessage, RootCertStore};
 
 use crate::error::Error;
 use crate::error::quoted::quoted;
@@ -59,8 +59,15 @@ fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>
     CertificateDer::pem_file_iter(Path::new(path)).map_err(refuse)?.collect::<Result<_, _>>().map_err(refuse)
 }
 
-/// The failure of a handshake. A wrong certificate stays wrong, so another attempt is of no use.
-pub(crate) fn failure(error: &io::Error) -> Failure {
+/// The failure of a port where something answers, and doesn't speak TLS. That lasts.
+pub(crate) fn plain() -> Failure {
+    let why = "what answers there does not speak TLS: its URL begins with redis://, or the server has another port for TLS";
+    Failure::not_applied(FailureKind::Mismatch, why).for_good()
+}
+
+/// The failure of a handshake. A wrong certificate stays wrong, and a port without TLS too, so another attempt is of no use. A
+/// server that `has_answered` before gives no reason to doubt its port.
+pub(crate) fn failure(error: &io::Error, has_answered: bool) -> Failure {
     let failed = |why: &str| Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {why}"));
     let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let said = quoted(&error.to_string());
@@ -72,9 +79,9 @@ pub(crate) fn failure(error: &io::Error) -> Failure {
         .for_good(),
         Some(rustls::Error::InvalidCertificate(_)) => failed(&said).for_good(),
         // A server without TLS answers with other bytes, or hangs up.
-        Some(rustls::Error::InvalidMessage(_)) => failed(&(said + DOUBT)),
-        None => failed(&(said + DOUBT)),
-        Some(_) => failed(&said),
+        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) if !has_answered => plain(),
+        Some(rustls::Error::InvalidMessage(_)) | None if !has_answered => failed(&(said + DOUBT)),
+        _ => failed(&said),
     }
 }
 
@@ -83,20 +90,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_fails_for_good_and_a_plain_port_is_asked_about() {
-        use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage};
+    fn a_certificate_and_a_plain_port_fail_for_good_and_a_port_that_is_known_is_not_doubted() {
+        use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage as Garbled};
+        use rustls::InvalidMessage::{InvalidContentType, MessageTooLarge};
         let alert = rustls::AlertDescription::HandshakeFailure;
-        for (error, lasting, words) in [
-            (io::Error::other(InvalidCertificate(CertificateError::UnknownIssuer)), true, "tls_ca"),
-            (io::Error::other(InvalidCertificate(CertificateError::Expired)), true, "xpired"),
-            (io::Error::other(InvalidMessage(rustls::InvalidMessage::InvalidContentType)), false, "does that port speak TLS?"),
-            (io::ErrorKind::UnexpectedEof.into(), false, "does that port speak TLS?"),
-            (io::ErrorKind::ConnectionReset.into(), false, "does that port speak TLS?"),
-            (io::Error::other(AlertReceived(alert)), false, "alert"),
+        let doubt = "does that port speak TLS?";
+        for (error, kind, lasting, words) in [
+            (io::Error::other(InvalidCertificate(CertificateError::UnknownIssuer)), FailureKind::Tls, true, "tls_ca"),
+            (io::Error::other(InvalidCertificate(CertificateError::Expired)), FailureKind::Tls, true, "xpired"),
+            (io::Error::other(Garbled(InvalidContentType)), FailureKind::Mismatch, true, "its URL begins with redis://"),
+            (io::Error::other(Garbled(MessageTooLarge)), FailureKind::Tls, false, doubt),
+            (io::ErrorKind::UnexpectedEof.into(), FailureKind::Tls, false, doubt),
+            (io::ErrorKind::ConnectionReset.into(), FailureKind::Tls, false, doubt),
+            (io::Error::other(AlertReceived(alert)), FailureKind::Tls, false, "alert"),
         ] {
-            let failure = failure(&error);
-            assert_eq!((failure.kind, failure.lasting, failure.maybe_applied), (FailureKind::Tls, lasting, false), "{failure}");
-            assert!(failure.message.contains(words), "{failure}");
+            let first = failure(&error, false);
+            assert_eq!((first.kind, first.lasting, first.maybe_applied), (kind, lasting, false), "{first}");
+            assert!(first.message.contains(words), "{first}");
+            let later = failure(&error, true);
+            let certificate = matches!(error.get_ref().and_then(|inner| inner.downcast_ref()), Some(InvalidCertificate(_)));
+            assert_eq!((later.kind, later.lasting), (FailureKind::Tls, certificate), "{later}");
+            assert!(!later.message.contains("port") && !later.message.contains("redis://"), "{later}");
         }
     }
 }
