@@ -9,7 +9,10 @@ import { traced } from './tracing.js'
 
 /** The result of a release. */
 export interface Release {
-  /** `released`: the lock was held until now. `expired`: the lock is free. `taken`: another client has it, or had it in between. */
+  /**
+   * `released`: the lock was held until now. `expired`: the lock is free, or no server could be asked until its ttl was over.
+   * `taken`: another client has it, or had it in between.
+   */
   readonly outcome: 'released' | 'expired' | 'taken'
   /** With `taken`: the owner value of the rival; `null` if that hold has ended since. */
   readonly rival: string | null

@@ -16,8 +16,8 @@ use crate::events::level_of;
 #[pyclass(module = "locktender", frozen, get_all, eq)]
 #[derive(PartialEq)]
 pub(crate) struct Release {
-    /// ``released``; ``expired`` if the lock had run out and nobody has it; ``taken`` if somebody else has it, or had it in
-    /// between.
+    /// ``released``; ``expired`` if the lock had run out and nobody has it, or no server could be asked until its ttl was over;
+    /// ``taken`` if somebody else has it, or had it in between.
     outcome: &'static str,
     /// With ``taken``: the owner value of who has it instead; ``None`` if that hold has ended since.
     rival: Option<String>,

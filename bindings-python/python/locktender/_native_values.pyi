@@ -8,8 +8,8 @@ class Release:
 
     @property
     def outcome(self) -> Literal["released", "expired", "taken"]:
-        """``released``; ``expired`` if the lock had run out and nobody has it; ``taken`` if somebody else has it, or had it in
-        between."""
+        """``released``; ``expired`` if the lock had run out and nobody has it, or no server could be asked until its ttl was over;
+        ``taken`` if somebody else has it, or had it in between."""
 
     @property
     def rival(self) -> str | None:

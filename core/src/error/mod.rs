@@ -2,7 +2,7 @@
 
 pub(crate) mod loss;
 pub(crate) mod quoted;
-mod sentence;
+pub(crate) mod sentence;
 
 use std::fmt;
 use std::sync::Arc;

@@ -130,10 +130,6 @@ impl Error {
 
     /// `UNAVAILABLE`: these of all `count` servers failed.
     pub(crate) fn unavailable(lock: Option<&str>, count: usize, servers: Vec<ServerError>) -> Self {
-        let what = match count {
-            0 | 1 => "the server could not be used".to_owned(),
-            count => format!("no majority of the {count} servers could be used"),
-        };
         let advice = match servers.iter().any(|error| error.kind == FailureKind::Quarantine) {
             true => {
                 "a server that is new votes after {max_ttl}; if no lock may be held, {initialize_quorum}() lets it vote at once; \
@@ -141,7 +137,13 @@ impl Error {
             }
             false => "trying again is safe",
         };
-        Self::servers_failed(Code::Unavailable, lock, what, advice, servers)
+        Self::servers_failed(Code::Unavailable, lock, unusable(count), advice, servers)
+    }
+
+    /// `UNAVAILABLE`: these of all `count` servers did not answer the release of `lock`, which goes on.
+    pub(crate) fn not_released(lock: &str, count: usize, servers: Vec<ServerError>) -> Self {
+        let advice = "the release goes on in the background, and at the latest its ttl ends the key";
+        Self::servers_failed(Code::Unavailable, Some(lock), unusable(count), advice, servers)
     }
 
     pub(crate) fn denied(lock: Option<&str>, servers: Vec<ServerError>) -> Self {
@@ -150,9 +152,7 @@ impl Error {
     }
 
     fn servers_failed(code: Code, lock: Option<&str>, what: String, advice: &'static str, servers: Vec<ServerError>) -> Self {
-        let each: Vec<String> =
-            servers.iter().map(|error| format!("{}: {}", error.server, on_one_line(&error.message))).collect();
-        let parts = [subject(lock), Part::Words(what), Part::Words(each.join("; ")), Part::Text(Text::new(advice, []))];
+        let parts = [subject(lock), Part::Words(what), Part::Words(each(&servers)), Part::Text(Text::new(advice, []))];
         let message = Text::new("{}{} ({}); {}", parts);
         Self::build(code, lock, message, |inner| inner.servers = servers)
     }
@@ -213,6 +213,20 @@ impl Error {
     #[must_use]
     pub fn internal(lock: Option<&str>, what: &str) -> Self {
         Self::new(Code::Internal, lock, Text::from(format!("internal error, please report it: {what}")))
+    }
+}
+
+/// The errors of servers, on one line.
+pub(crate) fn each(servers: &[ServerError]) -> String {
+    let told: Vec<_> = servers.iter().map(|error| format!("{}: {}", error.server, on_one_line(&error.message))).collect();
+    told.join("; ")
+}
+
+/// What failed, of so many servers.
+fn unusable(count: usize) -> String {
+    match count {
+        0 | 1 => "the server could not be used".to_owned(),
+        count => format!("no majority of the {count} servers could be used"),
     }
 }
 

@@ -11,7 +11,8 @@ use crate::error::{Loss, LossReason};
 pub enum Outcome {
     /// The lock was ours and is free now.
     Released,
-    /// The lock had expired. It has no holder, and no other hold is seen to have come between.
+    /// The lock had expired. It has no holder, and no other hold is seen to have come between. Or no server could be asked until
+    /// its ttl had ended.
     Expired,
     /// Another program holds the lock, or held it in between.
     Taken,

@@ -82,7 +82,8 @@ impl Releasing {
         out: &mut Vec<Command>,
     ) -> Option<Released> {
         let (later, latest) = self.hold.others(witness);
-        let found = self.removal(removals)?.outcome(later, |count| witness.proves(count))?;
+        let removal = self.removal(removals)?;
+        let found = removal.outcome(later, |count| witness.proves(count))?;
         // A vote that isn't proved to be another's may be of one of our own earlier rounds, read late.
         let rival_fence = latest.filter(|_| found.outcome == Outcome::Taken && witness.proves(later));
         let release = Release { rival_fence, ..found }.after(self.loss.as_ref());
@@ -94,7 +95,8 @@ impl Releasing {
         let mut event = self.hold.event(recipe, kind);
         event.rival.clone_from(&release.rival);
         event.rival_fence = release.rival_fence;
-        event.message = release.sentence();
+        let unheard = || removal.unheard(recipe).filter(|_| kind == EventKind::Expired);
+        event.message = unheard().or_else(|| release.sentence());
         event.took = Some(now.since(self.hold.granted));
         event.overrun = Some(release.overrun).filter(|_| kind != EventKind::Released);
         out.push(Command::Emit(event));
@@ -125,7 +127,7 @@ impl Releasing {
         let result = match (caller.manner, &self.loss) {
             (Manner::Explicit | Manner::EndOfAttempt, _) => {
                 let errors = self.removal(removals).map(|removal| removal.errors(recipe)).unwrap_or_default();
-                Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), errors))
+                Err(Error::not_released(recipe.name(), recipe.servers.len(), errors))
             }
             (_, Some(loss)) => Err(Error::lost(recipe.name(), ending::met_at(now, &self.hold, loss))),
             (_, None) => {

@@ -4,6 +4,7 @@ use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
 use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
+use crate::event::EventKind;
 use crate::protocol::removal::STRAGGLER;
 use crate::protocol::waiting::tests::{at, gone, ms, recipe};
 use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Step, Tag};
@@ -15,6 +16,8 @@ struct Bench {
     asked: Vec<(Tick, usize)>,
     /// The number of heals.
     heals: usize,
+    /// The message of each event at the end of a hold, and the error of each release.
+    told: Vec<String>,
 }
 
 impl Bench {
@@ -22,7 +25,7 @@ impl Bench {
         let mut recipe = recipe(3);
         recipe.options.renew = false;
         let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
-        let mut bench = Self { machine, asked: Vec::new(), heals: 0 };
+        let mut bench = Self { machine, asked: Vec::new(), heals: 0, told: Vec::new() };
         bench.bring(at(0), Input::Start);
         for server in [0, 1] {
             bench.answer(at(1), server, Step::Acquire, at(0), Ok(reply(Verdict::Vote)));
@@ -38,6 +41,10 @@ impl Bench {
             match command {
                 Command::Send { server, tag: Tag { step: Step::Release, .. }, .. } => self.asked.push((now, server)),
                 Command::Send { tag: Tag { step: Step::Heal, .. }, .. } => self.heals += 1,
+                Command::Emit(event) if matches!(event.kind, EventKind::Expired | EventKind::Race) => {
+                    self.told.extend(event.message)
+                }
+                Command::Released(_, Err(error)) => self.told.push(error.to_string()),
                 _ => (),
             }
         }
@@ -123,6 +130,37 @@ fn a_heal_that_a_release_overtook_is_undone_behind_it() {
         }
         let times = bench.asked.iter().filter(|(_, server)| *server == 2).count();
         assert_eq!((times, bench.machine.is_finished()), (1 + usize::from(asked_again), true), "{answer:?}: {:?}", bench.asked);
+    }
+}
+
+#[test]
+fn a_release_that_no_majority_answers_says_that_only_the_ttl_has_ended_the_hold() {
+    for (answering, found, expected) in [
+        (0, gone(), "a majority of the servers could not be asked (s0: no route; s1: no route; s2: no route)"),
+        (1, gone(), "a majority of the servers could not be asked (s1: no route; s2: no route)"),
+        (2, gone(), "its key had gone, and no other hold is seen to have come between"),
+    ] {
+        let mut bench = Bench::held();
+        let mut now = at(5);
+        bench.bring(now, Input::Release(2, Manner::Explicit));
+        while now < Tick::NEVER {
+            for server in 0..3 {
+                let unheard = Err(Failure::not_applied(FailureKind::Refused, "no route"));
+                let answer = if server < answering { Ok(reply(found.clone())) } else { unheard };
+                bench.answer(now, server, Step::Release, now, answer);
+            }
+            now = bench.machine.wake_at();
+            if now < Tick::NEVER {
+                bench.bring(now, Input::Wake);
+            }
+        }
+        let [error @ .., event] = &*bench.told else { panic!("nothing was told") };
+        assert!(event.starts_with(expected), "{event}");
+        assert_eq!(event.ends_with("; by its ttl the key has expired"), answering < 2, "{event}");
+        for error in error {
+            assert!(error.contains("the release goes on in the background") && !error.contains("trying again"), "{error}");
+        }
+        assert_eq!(error.len(), usize::from(answering < 2));
     }
 }
 

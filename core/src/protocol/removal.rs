@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::ServerError;
+use crate::error::sentence::each;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
 use crate::op::holder::kept;
@@ -34,6 +35,8 @@ enum Progress {
     },
     Deleted,
     Gone,
+    /// It was asked, and did not answer. The key has expired by now.
+    Unheard,
     Taken(Option<String>),
 }
 
@@ -269,7 +272,7 @@ impl Removal {
         for server in 0..self.servers.len() {
             let has_expired = now >= self.deadline;
             if has_expired && matches!(self.servers[server], Progress::Asked { .. } | Progress::Again { .. }) {
-                self.servers[server] = Progress::Gone;
+                self.servers[server] = Progress::Unheard;
             }
             if now >= self.ends() {
                 self.stragglers[server] = Tick::NEVER;
@@ -327,7 +330,8 @@ impl Removal {
         if deleted >= self.quorum.needed() {
             return Some(Release::ours(self.overrun, self.kept));
         }
-        let against = count(|progress| matches!(progress, Progress::Gone | Progress::Taken(_) | Progress::Unneeded));
+        let against =
+            count(|progress| matches!(progress, Progress::Gone | Progress::Unheard | Progress::Taken(_) | Progress::Unneeded));
         if !self.quorum.blocked_by(against) {
             return None;
         }
@@ -343,9 +347,17 @@ impl Removal {
         Some(Release { outcome, rival, rival_fence: None, overrun: self.overrun, kept: Duration::ZERO })
     }
 
+    /// The outcome in words, if too few servers have answered for one, and so only the ttl has ended the hold.
+    pub(super) fn unheard(&self, recipe: &Recipe) -> Option<String> {
+        let heard = self.servers.iter().filter(|progress| **progress != Progress::Unheard).count();
+        let who = if self.servers.len() == 1 { "the server" } else { "a majority of the servers" };
+        let errors = each(&self.errors(recipe));
+        (heard < self.quorum.needed()).then(|| format!("{who} could not be asked ({errors}); by its ttl the key has expired"))
+    }
+
     /// The errors of the servers that have not answered.
     pub(super) fn errors(&self, recipe: &Recipe) -> Vec<ServerError> {
-        let open = |progress: &Progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. });
+        let open = |progress: &Progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. } | Progress::Unheard);
         let silent = self.servers.iter().enumerate().filter(|(_, leave)| open(leave));
         silent
             .map(|(server, _)| ServerError {
