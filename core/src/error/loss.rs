@@ -66,12 +66,14 @@ pub struct Loss {
     pub found: Option<String>,
     /// The overrun: how long the holder continued after the end of its validity, by this machine's clock.
     pub overrun: Duration,
+    /// With [`LossReason::Expired`]: the servers that confirmed no renewal, and why, on one line. Empty if none was asked.
+    pub(crate) silence: String,
 }
 
 impl Loss {
     /// A loss with a reason and no details.
     pub(crate) const fn new(reason: LossReason, overrun: Duration) -> Self {
-        Self { reason, rival: None, rival_fence: None, found: None, overrun }
+        Self { reason, rival: None, rival_fence: None, found: None, overrun, silence: String::new() }
     }
 
     /// The loss of a holder that has gone on for this overrun at least.
@@ -79,15 +81,18 @@ impl Loss {
         Self { overrun: self.overrun.max(overrun), ..self }
     }
 
-    /// The wrong value, quoted on one line.
+    /// What was found on one line: the wrong value, or the errors of the servers that confirmed no renewal.
     pub(crate) fn finding(&self) -> Option<String> {
-        self.found.as_deref().map(quoted)
+        let is_silence = self.reason == LossReason::Expired && !self.silence.is_empty();
+        let silence = || is_silence.then(|| self.silence.clone());
+        self.found.as_deref().map(quoted).or_else(silence)
     }
 
     /// The loss as a sentence.
     pub(crate) fn sentence(&self) -> Text {
         let why = match (self.reason, &self.found) {
-            (LossReason::Expired, _) => "its validity ran out before a renewal was confirmed".into(),
+            (LossReason::Expired, _) if self.silence.is_empty() => "its validity ran out before a renewal was confirmed".into(),
+            (LossReason::Expired, _) => format!("its validity ran out before a renewal was confirmed ({})", self.silence).into(),
             (LossReason::Missing, _) => "its key is gone from the server".into(),
             (LossReason::Taken, _) if self.rival.is_none() => "somebody else held it in between".into(),
             (LossReason::Taken, _) => "somebody else holds its key".into(),
@@ -131,6 +136,11 @@ mod tests {
             ..Loss::new(reason, Duration::ZERO)
         };
         for (loss, expected) in [
+            (loss(LossReason::Expired, None, None), "its validity ran out before a renewal was confirmed"),
+            (
+                Loss { silence: "redis://a: refused".into(), ..loss(LossReason::Expired, None, None) },
+                "its validity ran out before a renewal was confirmed (redis://a: refused)",
+            ),
             (loss(LossReason::Missing, None, None), "its key is gone from the server"),
             (loss(LossReason::Ended, None, None), "the hold that was handed over has ended, or was adopted before"),
             (loss(LossReason::Taken, Some("b"), None), "somebody else holds its key; it is held by \"b\""),

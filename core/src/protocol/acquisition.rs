@@ -94,7 +94,7 @@ impl Acquisition {
     pub fn check(&self, now: Tick) -> Result<(), Error> {
         match &self.state {
             State::Held(hold) if now < hold.validity_end => Ok(()),
-            State::Held(hold) => Err(Error::lost(self.recipe.name(), hold.expiry_at(now))),
+            State::Held(hold) => Err(Error::lost(self.recipe.name(), hold.expiry_at(&self.recipe, now))),
             state => Err(state.why_not_held(&self.recipe, now)),
         }
     }

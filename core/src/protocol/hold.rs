@@ -205,9 +205,9 @@ impl Hold {
     }
 
     /// The loss of a hold whose validity has ended.
-    pub(super) fn expiry_at(&self, now: Tick) -> Loss {
+    pub(super) fn expiry_at(&self, recipe: &Recipe, now: Tick) -> Loss {
         let reason = if now >= self.hold_end { LossReason::MaxHold } else { LossReason::Expired };
-        Loss::new(reason, now.since(self.validity_end))
+        Loss { silence: self.extensions.silence(&recipe.servers), ..Loss::new(reason, now.since(self.validity_end)) }
     }
 
     /// Adds a caller's request for an extension. The span that shall remain is fixed now.
@@ -223,7 +223,7 @@ impl Hold {
     /// Acts on the time: the end of validity, of a round, or the begin of a renewal.
     pub(super) fn wake(&mut self, recipe: &Recipe, now: Tick, rounds: &mut u32, out: &mut Vec<Command>) -> Option<Loss> {
         if now >= self.validity_end {
-            return Some(self.expiry_at(now));
+            return Some(self.expiry_at(recipe, now));
         }
         self.warm(now, out);
         let given_up = self.requests.give_up_waiting(now);

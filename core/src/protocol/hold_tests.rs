@@ -41,6 +41,7 @@ pub(in crate::protocol) struct Bench {
     released: Vec<Result<Release, Error>>,
     /// The latest event, and the latest one before each answer in `ended`.
     event: Option<EventKind>,
+    message: Option<String>,
     events_before: Vec<Option<EventKind>>,
     pub(in crate::protocol) lost: Option<Loss>,
     /// The times at which the connection for renewals was prepared.
@@ -71,6 +72,7 @@ impl Bench {
             ended,
             released: Vec::new(),
             event,
+            message: None,
             events_before,
             lost,
             warmed,
@@ -111,7 +113,7 @@ impl Bench {
                 }
                 Command::Warm => self.warmed.push(self.now),
                 Command::Lost(loss) => self.lost = Some(loss),
-                Command::Emit(event) => self.event = Some(event.kind),
+                Command::Emit(event) => (self.event, self.message) = (Some(event.kind), event.message),
                 Command::Released(_, result) => self.released.push(result),
                 Command::Extended(call, result) => {
                     self.ended.push((call, self.now, result));
@@ -184,6 +186,28 @@ impl Bench {
         told.sort_unstable_by_key(|(call, ..)| *call);
         told
     }
+}
+
+#[test]
+fn a_loss_by_silence_names_the_servers_and_why_they_confirmed_nothing() {
+    let mut bench = Bench::held(recipe(3, ms(6_000)));
+    // The first one confirms what it is asked, the second one refuses the connection, and the third one is silent.
+    bench.run(at(20_000), |server, _| match server {
+        0 => Some((ms(3), yes(Verdict::Ok))),
+        1 => Some((ms(3), refused())),
+        _ => None,
+    });
+    let told = bench.lost.as_ref().expect("it is lost").sentence().to_string();
+    let expected = "its validity ran out before a renewal was confirmed (s1: refused; s2: had not answered yet)";
+    assert!(told.starts_with(expected), "{told}");
+    let error = bench.machine.check(bench.now).unwrap_err();
+    assert!(error.code() == Code::LockLost && error.to_string().contains(expected), "{error}");
+    assert_eq!(bench.message.as_deref(), Some("s1: refused; s2: had not answered yet"));
+    // Nothing was asked of them: there is nothing to tell.
+    let mut bench =
+        Bench::held(Recipe { options: LockOptions { renew: false, ..recipe(3, ms(6_000)).options }, ..recipe(3, ms(6_000)) });
+    bench.run(at(20_000), |_, _| None);
+    assert_eq!((bench.lost.map(|loss| loss.silence), bench.message), (Some(String::new()), None));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::error::ServerError;
+use crate::error::sentence::each;
 use crate::mutant::mutant;
 use crate::op::Answer;
 use crate::protocol::extension::{Extension, Progress};
@@ -19,6 +20,8 @@ pub(super) struct Rounds {
     current: Option<Extension>,
     /// The rounds that timed out, in the order of their requests.
     earlier: Vec<Extension>,
+    /// The last round that ended without a majority, unless one was confirmed since.
+    failed: Option<Extension>,
     /// The last confirmed round: a server that lost its key may report that after the majority confirmed.
     confirmed: Option<Extension>,
 }
@@ -60,6 +63,12 @@ impl Rounds {
         self.current.as_ref().map(|round| round.failures(servers)).unwrap_or_default()
     }
 
+    /// The last errors of the servers since the last confirmed round, in words. Those of a round under way may be still to come.
+    pub(super) fn silence(&self, servers: &[String]) -> String {
+        let last = self.failed.as_ref().or(self.current.as_ref());
+        last.map(|round| each(&round.failures(servers))).unwrap_or_default()
+    }
+
     /// The last confirmed round.
     pub(super) fn confirmed(&self) -> Option<&Extension> {
         self.confirmed.as_ref()
@@ -68,6 +77,7 @@ impl Rounds {
     /// Ends the round under way without a majority. A round that only timed out still gets its answers.
     pub(super) fn end_current(&mut self) -> Option<Extension> {
         let round = self.current.take()?;
+        self.failed = Some(round.clone());
         if round.is_open() && !mutant!(TimedOutForgotten) {
             self.earlier.push(round.clone());
         }
@@ -125,6 +135,7 @@ impl Rounds {
             self.earlier.iter().position(|round| round.round == number).map(|at| self.earlier.remove(at))
         };
         let Some(round) = round else { return Heard::Nothing };
+        self.failed = None;
         let reaches_further = |earlier: &Extension| earlier.reach() > round.reach() && !mutant!(LongerRoundForgotten);
         self.earlier.retain(|earlier| earlier.round > round.round || reaches_further(earlier) || mutant!(StaleRefusal));
         if self.confirmed.as_ref().is_none_or(|last| last.round < round.round) {
