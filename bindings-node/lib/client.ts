@@ -1,10 +1,11 @@
 import { EventEmitter } from 'node:events'
 
 import type * as native from '../native/index.js'
+import { during } from './body.js'
 import { Election } from './election.js'
 import { InvalidArgumentError, valueOf } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
-import { during, Held } from './held.js'
+import { Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Job, type MadeJob } from './job.js'
 import { Lock, type Made } from './lock.js'

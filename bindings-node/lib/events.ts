@@ -145,21 +145,28 @@ export function enrol(number: number, emitter: EventEmitter<ClientEvents>): void
   forgotten.register(emitter, number)
 }
 
-function isHeard(emitter: EventEmitter<ClientEvents> | undefined): boolean {
+function isHeard(emitter: EventEmitter<ClientEvents> | undefined, kinds: readonly EventKind[]): boolean {
   if (diagnostics.hasSubscribers) return true
-  return emitter !== undefined && emitter.listenerCount('warning') + emitter.listenerCount('event') > 0
+  return emitter !== undefined && [...kinds, 'event' as const].some((kind) => emitter.listenerCount(kind) > 0)
+}
+
+/** The code under which an event is a warning of the process, because nobody listens. */
+function codeUnheard(emitter: EventEmitter<ClientEvents> | undefined, event: LockEvent, about: number): string | null {
+  if (about === SELF_WAIT && !isHeard(emitter, ['warning'])) return 'LOCKTENDER_SELF_WAIT'
+  // Only the warning about a loss that the work never asked about has a reason.
+  const isUnnoticed = event.kind === 'warning' && event.reason !== null
+  return isUnnoticed && !isHeard(emitter, ['warning', 'lost']) ? 'LOCKTENDER_LOST_UNNOTICED' : null
 }
 
 /**
  * Passes an event to every listener, also if another listener throws. `about` is 1 for an acquire that waits for its own client, which
- * may wait for ever: this becomes a warning of the process if there is no listener. A larger one is the number of a trace. @internal
+ * may wait for ever: this becomes a warning of the process if there is no listener, and so does a loss that the work never asked about.
+ * A larger one is the number of a trace. @internal
  */
 export function deliver(client: number, event: LockEvent, about: number): void {
   const emitter = emitters.get(client)?.deref()
-  if (about === SELF_WAIT && !isHeard(emitter)) {
-    const warning = { type: 'LocktenderWarning', code: 'LOCKTENDER_SELF_WAIT' }
-    callGuest(() => process.emitWarning(event.message ?? '', warning))
-  }
+  const code = codeUnheard(emitter, event, about)
+  if (code) callGuest(() => process.emitWarning(event.message ?? '', { type: 'LocktenderWarning', code }))
   if (about > SELF_WAIT) followers.forEach((follow) => follow(about, event, emitter))
   if (diagnostics.hasSubscribers) callGuest(() => diagnostics.publish(event))
   callGuest(() => emitter?.emit(event.kind, event))

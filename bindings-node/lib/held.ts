@@ -296,7 +296,8 @@ export class Held implements AsyncDisposable {
   }
 
   /**
-   * Releases the lock, and returns the outcome.
+   * Releases the lock, and returns the outcome. If the lock was lost, and the program never asked whether it was still held, there is
+   * an event `warning`; without a listener it is a warning of the process (`LOCKTENDER_LOST_UNNOTICED`).
    *
    * Rejects with `UnavailableError` if the outcome is still unknown after `unavailableAfterMs`. The release then continues in the
    * background. Call it again to learn the outcome. Rejects with `NotHeldError` if the lock was released or handed over before.
@@ -330,8 +331,8 @@ export class Held implements AsyncDisposable {
   }
 
   /**
-   * Releases the lock unless it was released before. Never rejects. A loss shows in `signal` and as an event, with a `warning` if
-   * the work never checked.
+   * Releases the lock unless it was released before. Rejects with `LockLostError` if the lock was lost, unless the program knows that
+   * already: from `signal`, `lost`, `isValid()`, `remainingMs()`, `check()` or `extend`. Rejects with nothing else.
    *
    * @example
    * ```js
@@ -343,7 +344,11 @@ export class Held implements AsyncDisposable {
     const disposed = traced('release', this.name, async () => {
       if (this.#grip) resultOf(await this.#ending(queue.dispose(this.#grip.on.hold)))
     })
-    await disposed.catch(() => undefined)
+    await disposed.catch((error: unknown) => {
+      // What only the release found is nowhere else. Whoever closes a client knows that its locks are given back.
+      const isKnown = this.#grip !== undefined && queue.holderKnows(this.#grip.on.hold)
+      if (error instanceof LockLostError && error.reason !== 'closed' && !isKnown) throw error
+    })
   }
 
   /** Whether the loss itself ended a body: by the reason of `signal`, or by an `AbortError` with that cause. @internal */
@@ -365,31 +370,5 @@ export class Held implements AsyncDisposable {
     return traced('release', this.name, async () => {
       if (this.#grip) resultOf(await this.#ending(queue.leave(this.#grip.on.hold)))
     })
-  }
-}
-
-/** Runs `body` with `held`, and releases the lock on every way out. @internal */
-export async function during<T>(held: Held, body: (held: Held) => T | PromiseLike<T>): Promise<T> {
-  let value: T
-  try {
-    value = await body(held)
-  } catch (error) {
-    await held.leave().catch((lockError: unknown) => {
-      if (held.cancelled(error)) throw lockError
-      attach(error, lockError)
-    })
-    throw error
-  }
-  await held.leave().catch((lockError: unknown) => {
-    if (lockError instanceof LockLostError) lockError.result = value
-    throw lockError
-  })
-  return value
-}
-
-/** An error of the body is always thrown; the lock's error is attached to it. */
-function attach(error: unknown, lockError: unknown): void {
-  if (typeof error === 'object' && error !== null && Object.isExtensible(error)) {
-    Object.defineProperty(error, 'lockError', { value: lockError, configurable: true, writable: true })
   }
 }

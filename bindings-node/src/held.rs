@@ -75,10 +75,16 @@ impl CompletionQueue {
         Ok(self.queue.call(&env, Ok(self.hold(hold)?.leave()), |()| Value::Nothing))
     }
 
-    /// Ends a body in a language that can't report the body's failure.
+    /// Ends the body of an `await using`.
     #[napi]
     pub fn dispose(&self, env: Env, hold: i64) -> napi::Result<i64> {
         Ok(self.queue.call(&env, Ok(self.hold(hold)?.dispose()), |()| Value::Nothing))
+    }
+
+    /// Whether the program has learnt that the lock is not held.
+    #[napi]
+    pub fn holder_knows(&self, hold: i64) -> napi::Result<bool> {
+        Ok(self.hold(hold)?.holder_knows())
     }
 
     #[napi]

@@ -94,11 +94,55 @@ for (const [way, end] of Object.entries(ends)) {
     const heard = heardBy(client)
     const warning = []
     client.on('warning', (event) => warning.push(event))
-    await end(await lostUnseen(client, heard, t.name))
+    await end(await lostUnseen(client, heard, t.name)).catch((error) => assert.ok(error instanceof LockLostError))
     await until(() => heard.some((each) => unseen.test(each)))
     assert.deepEqual([warning.length, warning[0].lockName, warning[0].reason], [1, t.name, 'max_hold'])
   })
 }
+
+/** The warnings of the process until the end of the test. */
+function warnings(t) {
+  const found = []
+  const note = (warning) => found.push(warning)
+  process.on('warning', note)
+  t.after(() => process.off('warning', note))
+  return found
+}
+
+test('a loss that nobody saw is a warning of the process at the release, and an error of the disposal', async (t) => {
+  const client = clientOf(t)
+  const warned = warnings(t)
+  const deaf = async () => {
+    const held = await client.lock(t.name, { ttlMs: 3_000, maxHoldMs: 100 }).acquire()
+    // Nothing that may be asked of a hold, or listened to: this is the work.
+    await until(async () => (await client.lock(t.name).inspect()) === null)
+    return held
+  }
+  await (await deaf()).release()
+  await until(() => warned.length > 0)
+  assert.deepEqual([warned[0].name, warned[0].code], ['LocktenderWarning', 'LOCKTENDER_LOST_UNNOTICED'])
+  assert.match(warned[0].message, /^lock "a loss that nobody saw is .*" was lost before its work ended, and the work never asked/)
+  await assert.rejects((await deaf())[Symbol.asyncDispose](), { code: 'LOCK_LOST', reason: 'max_hold', lockName: t.name })
+  await until(() => warned.length > 1)
+  await (await client.lock(t.name).acquire()).release()
+  await (await client.lock(t.name).acquire())[Symbol.asyncDispose]()
+  client.on('lost', () => undefined)
+  await (await deaf()).release()
+  assert.equal(warned.length, 2)
+})
+
+test('a key that somebody took away unnoticed is a loss for the disposal, too', async (t) => {
+  const client = clientOf(t, new ScriptedServer('always release: gone'))
+  const held = await client.lock(t.name).acquire()
+  await assert.rejects(held[Symbol.asyncDispose](), { code: 'LOCK_LOST', reason: 'missing' })
+})
+
+test('a client that is closed below its holds makes no loss of the disposal', async () => {
+  const client = new Client(`memory://${randomUUID()}`)
+  const held = await client.lock('closed below').acquire()
+  await client.close()
+  await held[Symbol.asyncDispose]()
+})
 
 const looks = {
   'looked at signal': (held) => held.signal.aborted,
@@ -111,6 +155,7 @@ const looks = {
 test('a loss is not warned of to a holder that saw it', async (t) => {
   const client = clientOf(t)
   const heard = heardBy(client)
+  const warned = warnings(t)
   for (const [look, saw] of Object.entries(looks)) {
     for (const [way, end] of Object.entries(ends)) {
       const held = await lostUnseen(client, heard, `${look} ${way}`)
@@ -121,6 +166,7 @@ test('a loss is not warned of to a holder that saw it', async (t) => {
   const asked = await client.lock('asked before').acquire()
   asked.signal
   await asked.release()
+  assert.deepEqual(warned, [])
   assert.deepEqual(heard.filter((each) => unseen.test(each)), [])
 })
 

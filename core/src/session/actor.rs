@@ -42,7 +42,9 @@ pub(crate) struct LockActor {
     /// The end of validity, microseconds of the boot clock: read without a lock.
     valid_until: AtomicU64,
     /// Whether the holder knows that the lock is not held: from an error, a watcher or an answer.
-    holder_knows: AtomicBool,
+    pub(crate) holder_knows: AtomicBool,
+    /// Whether the warning about a loss that the holder never learnt of was emitted.
+    unseen: AtomicBool,
     /// Whether the warning about an acquire of the same client that waits for this hold was emitted.
     waited_for: AtomicBool,
     measured: Measured,
@@ -129,6 +131,7 @@ impl LockActor {
             state: Mutex::new(state),
             valid_until: AtomicU64::new(0),
             holder_knows: AtomicBool::new(false),
+            unseen: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
             measured,
             spans,
@@ -176,14 +179,14 @@ impl LockActor {
             return;
         }
         let Err(error) = self.check() else { return };
-        // A user closes a client on purpose.
-        let Some(loss) = error.loss().filter(|loss| loss.reason != LossReason::Closed) else { return };
-        // One warning is enough.
-        self.note_holder_knows();
+        // A user closes a client on purpose. One warning is enough.
+        let by_itself = error.loss().filter(|loss| loss.reason != LossReason::Closed);
+        let Some(loss) = by_itself.filter(|_| !self.unseen.swap(true, Ordering::Relaxed)) else { return };
         let mut warning = Event::of(EventKind::Warning, &self.recipe.keys);
         (warning.reason, warning.rival) = (Some(loss.reason), loss.rival.clone());
+        let name = self.recipe.name();
         warning.message =
-            Some("the lock was lost before its work ended, and the work never asked whether it still had the lock".to_owned());
+            Some(format!("lock {name:?} was lost before its work ended, and the work never asked whether it still had the lock"));
         self.session.emit(&warning);
     }
 

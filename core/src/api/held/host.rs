@@ -1,6 +1,7 @@
 //! Ends: the end of a body, and of a handle that was forgotten. `Lock::with` and bindings need them, and Rust programs do not.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::Held;
 use crate::api::call::Call;
@@ -22,8 +23,8 @@ impl Held {
         self.call(move |responder| actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody)))
     }
 
-    /// As [`Held::leave`], for a language whose end of a body can't fail. A loss is no error then, but a warning event unless the
-    /// loss was reported to the holder.
+    /// As [`Held::leave`], for a language whose end of a body learns nothing of the body. A loss is a warning event besides, unless
+    /// the loss was reported to the holder.
     ///
     /// # Errors
     /// As [`Held::leave`].
@@ -33,6 +34,12 @@ impl Held {
             actor.notice_unseen_loss();
             actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
         })
+    }
+
+    /// Whether the holder has learnt that the lock is not held: from an error, a watcher or an answer.
+    #[must_use]
+    pub fn holder_knows(&self) -> bool {
+        self.actor.holder_knows.load(Ordering::Relaxed)
     }
 
     /// Notes that a body of `task` begins under this hold, at `place`: a file and a line, say. As long as the lock is held, an
