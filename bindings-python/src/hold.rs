@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::Call;
-use pyo3::exceptions::{PyException, PyResourceWarning, PyTypeError};
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::arguments::{refuse, seconds};
 use crate::errors::{LockError, invalid, raised};
 use crate::frames::Standing;
-use crate::garbage::warn;
+use crate::garbage::warn_of_hold;
 use crate::losses::Watched;
 use crate::options::OnLost;
 use crate::{context, frames, own};
@@ -106,10 +106,7 @@ impl Drop for Hold {
         // Garbage. Not released: the work may still be running.
         if self.core.check().is_ok() {
             self.core.abandon();
-            warn::<PyResourceWarning>(&format!(
-                "held lock {:?} was dropped without release(): it is no longer renewed, and expires by itself",
-                self.core.name()
-            ));
+            warn_of_hold(self.core.name());
         }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) struct Own {
     pub(crate) get_ident: Py<PyAny>,
     pub(crate) hub: Py<PyAny>,
     pub(crate) instead_of: Py<PyAny>,
+    pub(crate) is_discarded: Py<PyAny>,
     pub(crate) lead: Py<PyAny>,
     pub(crate) lead_async: Py<PyAny>,
     pub(crate) logger: Py<PyAny>,

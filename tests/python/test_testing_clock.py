@@ -66,7 +66,8 @@ def test_a_waiter_has_the_lock_of_a_client_that_died_once_its_key_expires(clock,
 
 def test_a_hold_that_is_garbage_expires(clock, client):
     with pytest.warns(ResourceWarning):
-        client.lock("orders").acquire()
+        held = client.lock("orders").acquire()
+        del held
         gc.collect()
     assert client.lock("orders").try_acquire() is None
     clock.advance(TTL)

@@ -19,8 +19,18 @@ _FUTURE = "something to wait for", "wait for it inside of the function, and retu
 Kind = tuple[str, str]
 
 
+def of_class(decorated: type) -> TypeError:
+    """The error for a class under the decorator: only its construction would be locked."""
+    return TypeError(
+        f"the decorator is for functions, and {decorated.__qualname__} is a class: only the making of an object would hold the lock; "
+        'decorate the methods that need it: @lock("name") above each `def`'
+    )
+
+
 def refuse_function(function: Callable[..., Any]) -> None:
     """Raises if every call of the function returns before its work is done."""
+    if isinstance(function, type):
+        raise of_class(function)
     called = [function, getattr(type(function), "__call__", None)]  # a function, or an object with a method
     if any(map(inspect.isgeneratorfunction, called)):
         raise _refused(function, _GENERATOR)

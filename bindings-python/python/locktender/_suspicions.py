@@ -1,8 +1,9 @@
-"""What is allowed and probably a mistake: warned about once a place; a bare ``@lock``: refused."""
+"""What is allowed and probably a mistake: warned about once a place; a bare ``@lock``: refused; a hold that is dropped at once."""
 
 from __future__ import annotations
 
 import inspect
+import opcode
 import string
 import sys
 import warnings
@@ -10,6 +11,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ._native import Client
+from ._not_run import of_class
 from .errors import InvalidArgumentError
 
 _warned: set[tuple[str, int]] = set()
@@ -20,8 +22,9 @@ def refuse_bare(name: Any) -> None:
     frame, _ = _program()
     code = getattr(inspect.unwrap(name), "__code__", None)
     runs_later = inspect.iscoroutinefunction(name) or inspect.isgeneratorfunction(name) or inspect.isasyncgenfunction(name)
-    is_class = isinstance(name, type) and not issubclass(name, str)
-    if runs_later or is_class or (code is not None and _decorates(code, frame)):
+    if isinstance(name, type) and not issubclass(name, str):
+        raise of_class(name)
+    if runs_later or (code is not None and _decorates(code, frame)):
         what = getattr(name, "__qualname__", repr(name))
         raise InvalidArgumentError(f'name: a bare @lock makes a lock of {what}, and locks nothing: write @lock("name")')
 
@@ -49,6 +52,16 @@ def warn_of_template(client: Client, name: str) -> None:
         if root in frame.f_locals or root in frame.f_globals:
             warn(client, name, f'name: {name!r} has {{{field}}} in it as it stands: was an f-string meant, f"{name}"?')
             return
+
+
+def is_discarded() -> bool:
+    """Whether the program is about to drop a value that it has just got, and stored nowhere: at ``if lock.acquire():``, say."""
+    frame, _ = _program()
+    if frame is None:
+        return False
+    # A variable that is overwritten, deleted or left behind by its function is dropped at another instruction.
+    instruction = opcode.opname[frame.f_code.co_code[frame.f_lasti]]
+    return instruction in ("POP_TOP", "TO_BOOL", "UNARY_NOT") or "JUMP" in instruction and "_IF_" in instruction
 
 
 def warn(client: Client | None, lock_name: str | None, text: str) -> None:

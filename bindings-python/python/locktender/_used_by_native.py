@@ -77,6 +77,11 @@ def refuse_bare(name: Callable[..., object]) -> None:
     _suspicions.refuse_bare(name)
 
 
+def is_discarded() -> bool:
+    from . import _suspicions
+    return _suspicions.is_discarded()
+
+
 def warn(client: Client | None, lock_name: str | None, text: str) -> None:
     from . import _suspicions
     _suspicions.warn(client, lock_name, text)
