@@ -10,6 +10,7 @@ use rustls::pki_types::ServerName;
 use crate::error::Error;
 use crate::options::ClientOptions;
 use crate::server::redis::transport::tls;
+use crate::wording::{Part, Text};
 
 const FORMS: &str = "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS (valkey:// and valkeys:// mean the \
                      same), or unix:///path[?db=2&user=…&pass=…]";
@@ -68,19 +69,23 @@ impl fmt::Debug for Target {
 impl Target {
     /// Reads a URL, and for TLS the certificate files.
     pub(crate) fn parse(text: &str, options: &ClientOptions) -> Result<Self, Error> {
-        let refuse = |why: &str| Error::invalid("url", redacted(text), why.to_owned());
+        let refuse = |why: &str| Error::invalid("url", redacted(text), why);
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         if !PLAIN.contains(&scheme.as_str()) && !speaks_tls(&scheme) {
             return Err(refuse(&no_scheme_of_ours(&scheme, text)));
         }
-        let url = redis::parse_redis_url(text).ok_or_else(|| refuse(FORMS))?;
+        let url = redis::parse_redis_url(text).ok_or_else(|| refuse(mistake(text).unwrap_or(FORMS)))?;
+        let mistaken = || mistake(text).map(refuse);
         if url.fragment().is_some() {
-            return Err(refuse(
-                "a URL fragment (#…) has no meaning here; certificates are always checked, tls_ca says against what",
-            ));
+            let meant = || Error::invalid("url", redacted(text), Text::new(FRAGMENT, []));
+            return Err(mistaken().unwrap_or_else(meant));
         }
-        let query = Query::read(url.query_pairs()).map_err(|why| refuse(&why))?;
-        let info = url.into_connection_info().map_err(|error| refuse(&format!("{}; {FORMS}", wrong_part(&error))))?;
+        if url.port() == Some(0) {
+            return Err(refuse(PORT));
+        }
+        let query = Query::read(url.query_pairs()).map_err(|why| Error::invalid("url", redacted(text), why))?;
+        let wrong = |error: &redis::RedisError| refuse(&format!("{}; {FORMS}", wrong_part(error)));
+        let info = url.into_connection_info().map_err(|error| mistaken().unwrap_or_else(|| wrong(&error)))?;
         let settings = info.redis_settings();
         if query.database.is_some() && has_path_database(&scheme, text) {
             return Err(refuse("names two databases, one behind the host and one as ?db=; leave one out"));
@@ -123,6 +128,26 @@ impl Target {
     }
 }
 
+const PORT: &str = "the port must be a number from 1 to 65535";
+
+const ESCAPES: &str = "in a user or a password / is written %2F, ? is %3F, # is %23, @ is %40 and % is %25";
+
+const FRAGMENT: &str = "a # begins what has no meaning here: in a user or a password it is written %23; certificate checks can't be \
+                        switched off: give the authority's certificate with the option {tls_ca}";
+
+/// What is wrong with a URL whose parts can't be told apart.
+fn mistake(text: &str) -> Option<&'static str> {
+    let (_, rest) = text.split_once("://")?;
+    let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if tail.contains('@') && !text.to_ascii_lowercase().contains("unix:") {
+        return Some(ESCAPES);
+    }
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let after_host = place.rfind(']').unwrap_or(0);
+    let port = place[after_host..].split_once(':').map(|(_, port)| port)?;
+    port.parse::<u16>().is_err().then_some(PORT)
+}
+
 /// Whether there is a text behind the host's slash.
 fn has_path_database(scheme: &str, text: &str) -> bool {
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
@@ -139,21 +164,45 @@ struct Query {
 }
 
 impl Query {
-    fn read<'a>(pairs: impl Iterator<Item = (std::borrow::Cow<'a, str>, std::borrow::Cow<'a, str>)>) -> Result<Self, String> {
+    fn read<'a>(pairs: impl Iterator<Item = (std::borrow::Cow<'a, str>, std::borrow::Cow<'a, str>)>) -> Result<Self, Text> {
         let mut query = Self::default();
         for (key, value) in pairs {
             let twice = match key.as_ref() {
-                "db" => query.database.replace(value.parse().map_err(|_| "db must be a number".to_owned())?).is_some(),
+                "db" => query.database.replace(value.parse().map_err(|_| "db must be a number")?).is_some(),
                 "user" | "username" => query.user.replace(value.into_owned()).is_some(),
                 "pass" | "password" => query.password.replace(value.into_owned()).is_some(),
-                other => return Err(format!("the parameter {other:?} is unknown; there are db, user and pass")),
+                other => return Err(instead_of_parameter(other)),
             };
             if twice {
-                return Err(format!("the parameter {key:?} is there twice"));
+                return Err(format!("the parameter {key:?} is there twice").into());
             }
         }
         Ok(query)
     }
+}
+
+/// What to do instead of giving this parameter: those of other clients have an option here.
+fn instead_of_parameter(key: &str) -> Text {
+    let said = match key.to_ascii_lowercase().replace('-', "_").as_str() {
+        // The end of a password, which must not be shown.
+        rest if rest.contains('@') => return ESCAPES.into(),
+        "ssl_ca_certs" | "ssl_ca_path" | "cacert" | "tls_ca" => {
+            "the parameter {} is no part of a URL here: give the file as {tls_ca}"
+        }
+        "ssl_certfile" | "tls_cert" => "the parameter {} is no part of a URL here: give the file as {tls_cert}",
+        "ssl_keyfile" | "tls_key" => "the parameter {} is no part of a URL here: give the file as {tls_key}",
+        "ssl" | "tls" => "the parameter {} is no part of a URL here: a URL with TLS begins with rediss://",
+        ssl if ["ssl", "tls", "insecure", "verify", "reject"].iter().any(|begin| ssl.starts_with(begin)) => {
+            "the parameter {} can't be: certificate checks can't be switched off; give the authority's certificate with the option \
+             {tls_ca}"
+        }
+        "socket_timeout" | "timeout" => "the parameter {} is no part of a URL here: give the option {response_timeout}",
+        "socket_connect_timeout" | "connect_timeout" => {
+            "the parameter {} is no part of a URL here: give the option {connect_timeout}"
+        }
+        _ => "the parameter {} is no part of a URL here: there are db, user and pass, and all else is an option",
+    };
+    Text::new(said, [Part::Words(format!("{key:?}"))])
 }
 
 /// A host in the form for resolving: present, and decoded.
@@ -247,6 +296,9 @@ mod tests {
             "redis://x:hunter2@localhost?db=one",
             "redis://localhost?passwort=hunter2",
             "redis://x:hun?ter2@localhost",
+            "redis://x:1?hunter2@localhost",
+            "redis://x:1/hunter2@localhost",
+            "redis://x:1#hunter2@localhost",
             "redis://x:hunter2@localhost#insecure",
             "redis://x:%ff@localhost",
             "unix://relative/path",
@@ -281,6 +333,20 @@ mod tests {
             ("redis://h/3?db=4", "two databases"),
             ("redis://ann@h?user=bob", "two users"),
             ("redis://h?db=1&db=1", "there twice"),
+            ("redis://h:0", "the port must be a number from 1 to 65535"),
+            ("redis://h:65536", "the port must be a number from 1 to 65535"),
+            ("redis://ann:p@h:99999/1", "the port must be a number from 1 to 65535"),
+            ("redis://[::1]:port", "the port must be a number from 1 to 65535"),
+            ("redis://ann:a/b@h", "/ is written %2F"),
+            ("redis://ann:a?b@h:6379", "? is %3F"),
+            ("redis://ann:1/b@h:6379", "/ is written %2F"),
+            ("redis://ann:1#b@h:6379", "# is %23"),
+            ("redis://h#insecure", "it is written %23; certificate checks can't be switched off: give"),
+            ("rediss://h?ssl_cert_reqs=none", "certificate checks can't be switched off"),
+            ("rediss://h?ssl_check_hostname=false", "certificate checks can't be switched off"),
+            ("rediss://h?ssl_ca_certs=/ca.pem", "give the file as tls_ca"),
+            ("redis://h?socket_timeout=5", "give the option response_timeout"),
+            ("redis://h?protocol=3", "there are db, user and pass"),
         ] {
             let text = parse(url).unwrap_err().to_string();
             assert!(text.contains(told), "{url}: {text}");
