@@ -25,7 +25,7 @@ impl Around {
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let lock = self.lock.get();
-        let held = if self.tries_once { lock.try_acquire(py)? } else { Some(lock.acquire(py)?) };
+        let held = if self.tries_once { lock.tried(py)? } else { Some(lock.acquired(py)?) };
         held.as_ref().map(|held| held.get().begin(py)).transpose()?;
         drop(self.held.replace(held.refer(py)));
         Ok(held)

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::arguments::switch;
 use crate::async_held::AsyncHeld;
@@ -18,7 +18,9 @@ use crate::guarded::Guarded;
 use crate::held::Held;
 use crate::job::Job;
 use crate::lock::Lock;
+use crate::members::missing;
 use crate::metrics::Metrics;
+use crate::not_taken::{ByName, OneServer};
 use crate::operation::Operation;
 use crate::options::{LockChoice, OnLost};
 use crate::parts::Parts;
@@ -89,15 +91,14 @@ pub(crate) struct Client {
 #[pymethods]
 impl Client {
     #[new]
-    #[pyo3(signature = (servers=None, **options), text_signature = None)]
-    pub(crate) fn new(
+    #[pyo3(signature = (servers=None, *_more, **options), text_signature = None)]
+    fn new(
         py: Python<'_>,
         servers: Option<&Bound<'_, PyAny>>,
+        _more: OneServer,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Self>> {
-        let client = Bound::new(py, Self::open(py, servers, options)?)?;
-        Self::enrol(&client)?;
-        Ok(client.unbind())
+        Self::made(py, servers, options)
     }
 
     #[doc = with_lock_options!("lock($self, name, *")]
@@ -138,8 +139,8 @@ impl Client {
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name. Braces in a name, which may be a decorator's template, are judged
     /// by the first operation.
-    #[pyo3(signature = (name, **options), text_signature = None)]
-    fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
+    #[pyo3(signature = (name, *_more, **options), text_signature = None)]
+    fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
         Lock::new(Some(slf), name, options)
     }
 
@@ -158,8 +159,8 @@ impl Client {
     ///         outcome = client.job("mail:2026-11-21", max_attempts=5).run(lambda attempt: {"sent": 3})
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
-    #[pyo3(signature = (name, **options), text_signature = None)]
-    fn job(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+    #[pyo3(signature = (name, *_more, **options), text_signature = None)]
+    fn job(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
         Job::new(Some(slf), name, options, false)
     }
 
@@ -190,8 +191,8 @@ impl Client {
     ///         outcome = client.once("nightly").run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
-    #[pyo3(signature = (name, **options), text_signature = None)]
-    fn once(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+    #[pyo3(signature = (name, *_more, **options), text_signature = None)]
+    fn once(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
         Job::new(Some(slf), name, options, true)
     }
 
@@ -205,8 +206,8 @@ impl Client {
     ///         print("leads in term", leadership.term)
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
-    #[pyo3(signature = (name, **options), text_signature = None)]
-    fn elect(slf: Py<Self>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Election> {
+    #[pyo3(signature = (name, *_more, **options), text_signature = None)]
+    fn elect(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Election> {
         Election::new(slf, name, options)
     }
 
@@ -228,11 +229,8 @@ impl Client {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Held>> {
         let py = slf.py();
-        let choice = LockChoice::parse(py, options)?;
-        let lock = Self::adoption(slf, ticket, or_acquire.map(|given| switch("or_acquire", given)).transpose()?, &choice)?;
-        let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
-        Held::new(py, slf.clone().into_any().unbind(), held, on_lost)
+        let or_acquire = or_acquire.map(|given| switch("or_acquire", given)).transpose()?;
+        Self::adopted(slf, ticket, or_acquire, &LockChoice::parse(py, options)?)
     }
 
     #[doc = with_lock_options!("adopt_async($self, ticket, *, or_acquire=False")]
@@ -280,12 +278,7 @@ impl Client {
 
     /// :meth:`report`, under asyncio.
     fn report_async(&self) -> Operation {
-        let core = self.core.clone();
-        let listed = |py: Python<'_>, reports: Vec<locktender::ServerReport>| {
-            let reports: Vec<_> = reports.into_iter().map(ServerReport::from).collect();
-            Ok(reports.into_pyobject(py)?.into_any().unbind())
-        };
-        Operation::new("report_async", move |_| Ok(core.report()), listed)
+        self.reporting()
     }
 
     /// What this client has counted since it was made, and what it holds and waits for now.
@@ -348,12 +341,14 @@ impl Client {
         redis: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Self>> {
-        let py = class.py();
-        let settings = own::call(py, |own| &own.settings, (redis,))?;
-        let (url, settings): (Bound<'_, PyAny>, Bound<'_, PyDict>) = settings.extract()?;
-        // What is said here counts more than what the other client was told.
-        options.map_or(Ok(()), |options| settings.update(options.as_mapping()))?;
-        Self::new(py, Some(&url), Some(&settings))
+        Self::like(class.py(), redis, options)
+    }
+
+    /// Not here: ``Client(url)`` makes a client of a URL. Always raises :exc:`AttributeError`.
+    #[classmethod]
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn from_url(class: &Bound<'_, PyType>, _arguments: &Bound<'_, PyAny>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        missing(class, &PyString::new(class.py(), "from_url"))
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
@@ -384,8 +379,12 @@ impl Client {
         self.core.is_closed()
     }
 
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing(slf, name)
+    }
+
     fn __repr__(&self) -> String {
-        format!("<locktender.Client{}>", if self.core.is_closed() { " (closed)" } else { "" })
+        self.shown()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

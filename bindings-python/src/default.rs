@@ -7,6 +7,7 @@ use crate::client::Client;
 use crate::guarded::Guarded;
 use crate::job::Job;
 use crate::lock::Lock;
+use crate::not_taken::{ByName, OneServer};
 
 static DEFAULT: Guarded<Option<Py<Client>>> = Guarded::new(None);
 
@@ -16,7 +17,7 @@ pub(crate) fn client(py: Python<'_>) -> PyResult<Py<Client>> {
         if let Some(client) = DEFAULT.get(py) {
             return Ok(client);
         }
-        let made = Client::new(py, None, None)?;
+        let made = Client::made(py, None, None)?;
         // Another thread may have been faster; there is one default client.
         drop(DEFAULT.with(|default| if default.is_none() { default.replace(made) } else { Some(made) }));
     }
@@ -27,9 +28,14 @@ pub(crate) fn client(py: Python<'_>) -> PyResult<Py<Client>> {
 ///
 ///     configure("redis://localhost", prefix="billing:", wait=5)
 #[pyfunction]
-#[pyo3(signature = (servers=None, **options), text_signature = None)]
-pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    let made = Client::new(py, servers, options)?;
+#[pyo3(signature = (servers=None, *_more, **options), text_signature = None)]
+pub(crate) fn configure(
+    py: Python<'_>,
+    servers: Option<&Bound<'_, PyAny>>,
+    _more: OneServer,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let made = Client::made(py, servers, options)?;
     drop(DEFAULT.replace(Some(made)));
     Ok(())
 }
@@ -45,8 +51,8 @@ pub(crate) fn configure(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, opti
 ///     @lock("user:{user_id}", wait=2)
 ///     def charge(user_id: int) -> None: ...
 #[pyfunction]
-#[pyo3(signature = (name, **options), text_signature = None)]
-pub(crate) fn lock(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
+#[pyo3(signature = (name, *_more, **options), text_signature = None)]
+pub(crate) fn lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
     Lock::new(None, name, options)
 }
 
@@ -58,8 +64,8 @@ pub(crate) fn lock(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>)
 ///     @job("mail:{day}", max_attempts=5)
 ///     def mail(attempt: Attempt, day: str) -> None: ...
 #[pyfunction]
-#[pyo3(signature = (name, **options), text_signature = None)]
-pub(crate) fn job(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+#[pyo3(signature = (name, *_more, **options), text_signature = None)]
+pub(crate) fn job(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
     Job::new(None, name, options, false)
 }
 
@@ -71,7 +77,7 @@ pub(crate) fn job(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) 
 ///     @once("nightly")
 ///     def nightly(attempt: Attempt) -> None: ...        # nightly() in each replica; one of them runs it
 #[pyfunction]
-#[pyo3(signature = (name, **options), text_signature = None)]
-pub(crate) fn once(name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+#[pyo3(signature = (name, *_more, **options), text_signature = None)]
+pub(crate) fn once(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
     Job::new(None, name, options, true)
 }

@@ -8,12 +8,14 @@ use locktender::Call;
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::arguments::{refuse, seconds};
 use crate::errors::{LockError, invalid, raised};
 use crate::frames::Standing;
 use crate::garbage::warn_of_hold;
 use crate::losses::Watched;
+use crate::members::missing;
 use crate::options::OnLost;
 use crate::{context, frames, own};
 
@@ -178,6 +180,10 @@ impl BaseHeld {
     /// Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         raised(py, self.hold.core.check())
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing(slf, name)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

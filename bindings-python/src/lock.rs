@@ -1,21 +1,26 @@
 //! `Lock`: a name and options; what it acquires is a `Held`, or an `AsyncHeld`.
 
+mod named;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use locktender::host::check_name;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
+use self::named::Name;
+pub(crate) use self::named::checked;
 use crate::arguments::{refuse, text};
 use crate::async_held::AsyncHeld;
 use crate::client::Client;
 use crate::entries::{Entered, Entries};
-use crate::errors::{NotHeldError, raised};
+use crate::errors::NotHeldError;
 use crate::guarded::Refer;
 use crate::held::Held;
 use crate::hold::settle;
+use crate::members::missing;
+use crate::not_taken::{NoArguments, NoOptions};
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::values::LockInfo;
@@ -53,42 +58,6 @@ pub(crate) struct Lock {
     async_entries: Entries<AsyncHeld>,
     /// Whether the name has braces that nobody has looked at.
     doubtful: AtomicBool,
-}
-
-enum Name {
-    Text(String),
-    /// Makes names from the arguments of a decorated function.
-    Maker(Py<PyAny>),
-}
-
-impl Name {
-    fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(name) => Some(name),
-            Self::Maker(_) => None,
-        }
-    }
-
-    fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match self {
-            Self::Text(name) => name.into_pyobject(py)?.into_any(),
-            Self::Maker(maker) => maker.bind(py).clone(),
-        })
-    }
-}
-
-/// A name and options that can be a lock's. One with braces may be the template of a decorator, which makes other names of it: of
-/// those the braces are left to the first operation.
-pub(crate) fn checked(name: &Bound<'_, PyAny>, client: Option<&locktender::Client>, choice: &LockChoice) -> PyResult<String> {
-    let (py, text) = (name.py(), text("name", name)?);
-    if text.contains(['{', '}']) {
-        raised(py, check_name(&text.replace(['{', '}'], "_")))?;
-    } else if let Some(client) = client {
-        raised(py, client.lock(&text).settings(choice.settings.clone()).validate())?;
-    } else {
-        raised(py, check_name(&text))?;
-    }
-    Ok(text)
 }
 
 /// Makes what Python gets from what the core's lock gave.
@@ -191,6 +160,21 @@ impl Lock {
         AsyncHeld::new(py, client.into_any(), held, on_lost)
     }
 
+    /// Acquires the lock for a thread.
+    pub(crate) fn acquired(&self, py: Python<'_>) -> PyResult<Py<Held>> {
+        let client = self.client(py)?;
+        let lock = self.core(client.bind(py))?;
+        let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
+        self.held(py, client, held)
+    }
+
+    /// Tries once, for a thread.
+    pub(crate) fn tried(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+        let client = self.client(py)?;
+        let held = waiting::block_once(py, self.core(client.bind(py))?.try_acquire())?;
+        held.map(|held| self.held(py, client, held)).transpose()
+    }
+
     fn not_held(&self, method: &str) -> PyErr {
         NotHeldError::new_err(format!(
             "{} only describes a lock and holds none: {method}() is a method of what acquire() returned",
@@ -228,15 +212,14 @@ impl Lock {
     ///
     /// Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
     /// :exc:`InvalidArgumentError`, :exc:`ClosedError`.
-    pub(crate) fn acquire(&self, py: Python<'_>) -> PyResult<Py<Held>> {
-        let client = self.client(py)?;
-        let lock = self.core(client.bind(py))?;
-        let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        self.held(py, client, held)
+    #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
+    fn acquire(&self, py: Python<'_>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Py<Held>> {
+        self.acquired(py)
     }
 
     /// :meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind.
-    fn acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
+    #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
+    fn acquire_async(slf: &Bound<'_, Self>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Operation> {
         Self::operation(slf, "acquire_async", locktender::Lock::acquire, |py, lock, client, held| {
             Ok(lock.async_held(py, client, held)?.into_any())
         })
@@ -246,14 +229,14 @@ impl Lock {
     ///
     ///     if held := client.lock("nightly").try_acquire():
     ///         with held: ...
-    pub(crate) fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
-        let client = self.client(py)?;
-        let held = waiting::block_once(py, self.core(client.bind(py))?.try_acquire())?;
-        held.map(|held| self.held(py, client, held)).transpose()
+    #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
+    fn try_acquire(&self, py: Python<'_>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Option<Py<Held>>> {
+        self.tried(py)
     }
 
     /// :meth:`try_acquire`, under asyncio.
-    fn try_acquire_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
+    #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
+    fn try_acquire_async(slf: &Bound<'_, Self>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Operation> {
         Self::operation(slf, "try_acquire_async", locktender::Lock::try_acquire, |py, lock, client, held| {
             held.map_or_else(|| Ok(py.None()), |held| Ok(lock.async_held(py, client, held)?.into_any()))
         })
@@ -292,7 +275,7 @@ impl Lock {
     }
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Held>> {
-        let held = self.acquire(py)?;
+        let held = self.acquired(py)?;
         let frame = held.get().begin(py)?.frame;
         self.entries.open(context::current(py)?, frame, held.clone_ref(py));
         Ok(held)
@@ -388,6 +371,10 @@ impl Lock {
     #[getter]
     fn name(&self) -> Option<&str> {
         self.name.text()
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing(slf, name)
     }
 
     fn __repr__(&self) -> String {

@@ -7,17 +7,18 @@ use std::sync::Arc;
 
 use locktender::host::Process;
 use locktender::{Call, Cancel, Error};
-use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bridge::{Drain, Signal, drain_of};
 use crate::context;
 use crate::errors::raised;
 use crate::garbage::warn;
 use crate::guarded::Guarded;
+use crate::members::absent;
 use crate::traces::Trace;
 use crate::visit::Visit;
 
@@ -296,6 +297,29 @@ impl Operation {
     #[getter]
     fn __qualname__(&self) -> &'static str {
         self.name
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        let operation = slf.get().name;
+        absent(slf, name, format!("the coroutine {operation}() has no attribute '{name}': await it first"))
+    }
+
+    fn __enter__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!("{0}() is a coroutine, await it first: `async with await …{0}() as held:`", self.name)))
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, _error: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.__enter__()
+    }
+
+    fn __aenter__(&self) -> PyResult<()> {
+        self.__enter__()
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __aexit__(&self, _error: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.__enter__()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

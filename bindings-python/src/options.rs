@@ -198,7 +198,8 @@ fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
     }
 }
 
-fn unknown(option: &str, value: &Bound<'_, PyAny>, place: Place) -> PyErr {
+/// The error for an option that the call doesn't have.
+pub(crate) fn unknown(option: &str, value: &Bound<'_, PyAny>, place: Place) -> PyErr {
     let instead = instead_of(option, place, Language::Python);
     // Of a text only that it is one: it may be a password, or a URL that has one in it.
     if value.is_instance_of::<PyString>() {

@@ -14,7 +14,7 @@ pub use crate::event::line_protocol::Point;
 pub use crate::io::watch::{Driver, Watch};
 use crate::name::{Keys, Kind, Label, LockKind};
 use crate::options::MIN_KEEP;
-pub use crate::options::{LockOverrides, Place, instead_of, milliseconds, seconds, suspicious};
+pub use crate::options::{LockOverrides, Place, instead_of, instead_of_member, milliseconds, seconds, suspicious};
 pub use crate::process::{PerProcess, Process};
 pub use crate::session::trace::trace_next;
 pub use crate::wording::{Language, Text};

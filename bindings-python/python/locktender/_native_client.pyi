@@ -102,6 +102,10 @@ class Client:
         a password, and TLS settings that have no counterpart.
         """
 
+    @classmethod
+    def from_url(cls, *_arguments: object, **_options: object) -> None:
+        """Not here: ``Client(url)`` makes a client of a URL. Always raises :exc:`AttributeError`."""
+
     def lock(self, name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Lock:
         """The lock ``name``. No I/O.
 

@@ -12,11 +12,52 @@ use crate::clients;
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
 use crate::guarded::{Guarded, Refer};
+use crate::held::Held;
+use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
-use crate::{context, own};
+use crate::values::ServerReport;
+use crate::{context, own, waiting};
 
 impl Client {
+    /// The client of `servers`, which the exit of the interpreter closes.
+    pub(crate) fn made(
+        py: Python<'_>,
+        servers: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Self>> {
+        let client = Bound::new(py, Self::open(py, servers, options)?)?;
+        Self::enrol(&client)?;
+        Ok(client.unbind())
+    }
+
+    /// A client of the server of a redis-py client. What the options say counts more than what that client was told.
+    pub(super) fn like(py: Python<'_>, redis: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
+        let settings = own::call(py, |own| &own.settings, (redis,))?;
+        let (url, settings): (Bound<'_, PyAny>, Bound<'_, PyDict>) = settings.extract()?;
+        options.map_or(Ok(()), |options| settings.update(options.as_mapping()))?;
+        Self::made(py, Some(&url), Some(&settings))
+    }
+
+    /// Its servers without credentials, its prefix, and whether it is closed.
+    pub(super) fn shown(&self) -> String {
+        let (servers, prefix) = (self.core.addresses(), self.core.prefix());
+        let servers = if servers.is_empty() { "no server".to_owned() } else { servers.join(",") };
+        let prefix = if prefix.is_empty() { String::new() } else { format!(" prefix={prefix:?}") };
+        let closed = if self.core.is_closed() { " (closed)" } else { "" };
+        format!("<locktender.Client {servers}{prefix}{closed}>")
+    }
+
+    /// The reports on the servers, for a task.
+    pub(super) fn reporting(&self) -> Operation {
+        let core = self.core.clone();
+        let listed = |py: Python<'_>, reports: Vec<locktender::ServerReport>| {
+            let reports: Vec<_> = reports.into_iter().map(ServerReport::from).collect();
+            Ok(reports.into_pyobject(py)?.into_any().unbind())
+        };
+        Operation::new("report_async", move |_| Ok(core.report()), listed)
+    }
+
     /// A client of `servers`; without any of what the environment names.
     pub(super) fn open(
         py: Python<'_>,
@@ -62,6 +103,20 @@ impl Client {
     /// To be called before an acquire: whoever listens now hears of it.
     pub(crate) fn listen(&self, py: Python<'_>) -> PyResult<()> {
         events::refresh(py, self.has_callback.load(Ordering::Relaxed))
+    }
+
+    /// The hold of a thread that takes a lock over.
+    pub(super) fn adopted(
+        slf: &Bound<'_, Self>,
+        ticket: &Bound<'_, PyAny>,
+        or_acquire: Option<bool>,
+        choice: &LockChoice,
+    ) -> PyResult<Py<Held>> {
+        let py = slf.py();
+        let lock = Self::adoption(slf, ticket, or_acquire, choice)?;
+        let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
+        let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
+        Held::new(py, slf.clone().into_any().unbind(), held, on_lost)
     }
 
     pub(super) fn adoption(

@@ -14,6 +14,7 @@ use crate::api::election::Election;
 use crate::api::held::Held;
 use crate::api::job::Job;
 use crate::api::lock::Lock;
+use crate::api::sources::Source;
 use crate::clock::Now;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
@@ -344,8 +345,25 @@ impl Client {
     }
 }
 
+/// What a binding shows of a client.
+#[doc(hidden)]
+impl Client {
+    /// The addresses of the servers, without credentials. None as long as no server is named.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        self.0.sources().map(|sources| sources.iter().map(Source::address).collect()).unwrap_or_default()
+    }
+
+    /// The prefix of the keys.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.0.options.prefix
+    }
+}
+
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("servers", &self.0.server_count()).field("closed", &self.is_closed()).finish()
+        let (servers, prefix) = (self.addresses(), self.prefix());
+        f.debug_struct("Client").field("servers", &servers).field("prefix", &prefix).field("closed", &self.is_closed()).finish()
     }
 }

@@ -1,5 +1,6 @@
 //! Options: plain data, every default in one place, validated here for all languages.
 
+mod members;
 mod span;
 mod unknown;
 
@@ -10,6 +11,7 @@ use crate::error::Error;
 use crate::name::{check_family, check_prefix};
 use crate::wording::Text;
 
+pub use members::instead_of_member;
 pub use span::{MAX_TTL, MIN_TTL, milliseconds, seconds, suspicious};
 pub(crate) use span::{MIN_KEEP, check_span, wire_millis};
 pub use unknown::{Place, instead_of};

@@ -1,0 +1,56 @@
+//! Members: what there is here instead of a method or an attribute of another library.
+
+use super::unknown::plain;
+use crate::wording::Text;
+
+/// The words of other libraries, without `_` and case, and the answer for each. docs/migrating.md has them, too.
+const WORDS: &[(&[&str], &str)] = &[
+    (&["locked", "isfreed"], "here it is {inspect}() of a lock, which gives nothing if nobody holds it"),
+    (&["owned", "isacquired"], "here it is {is_valid}() of the hold, which asks no server"),
+    (&["token", "getownerid"], "here it is {owner} of the hold"),
+    (&["reacquire"], "here it is {extend}() of the hold"),
+    (&["unlock"], "here it is {release}() of the hold"),
+    (&["fromurl"], "a client is made of the URL itself: {client_of_url}"),
+    (&["ping"], "here it is {report}(), which says of each server whether it answers, and what it guarantees"),
+    (&["quit"], "here it is {close}()"),
+    (&["using"], "here it is {around}"),
+];
+
+/// The answer for a member `name` that there is not, if it is a word of another library.
+///
+/// ```
+/// use locktender::host::{Language, instead_of_member};
+///
+/// let said = instead_of_member("locked").expect("redis-py has it");
+/// assert!(said.in_words_of(Language::Python).contains("inspect()"));
+/// assert!(instead_of_member("lokced").is_none());
+/// ```
+#[must_use]
+pub fn instead_of_member(name: &str) -> Option<Text> {
+    let asked = plain(name);
+    let (_, said) = WORDS.iter().find(|(words, _)| words.contains(&asked.as_str()))?;
+    Some(Text::new(said, []))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wording::Language;
+
+    #[test]
+    fn a_word_of_another_library_is_answered_in_the_words_of_the_language() {
+        for (name, python, node) in [
+            ("locked", "inspect() of a lock", "inspect() of a lock"),
+            ("is_acquired", "is_valid()", "isValid()"),
+            ("from_url", "Client(url)", "new Client(url)"),
+            ("using", "with client.lock(name):", "client.withLock(name, options, body)"),
+            ("quit", "close()", "close()"),
+        ] {
+            for (language, ours) in [(Language::Python, python), (Language::Node, node)] {
+                let said = instead_of_member(name).expect(name).in_words_of(language);
+                assert!(said.contains(ours) && !said.contains('{'), "{name}: {said}");
+            }
+        }
+        assert_eq!(instead_of_member("acquired"), None);
+    }
+}
