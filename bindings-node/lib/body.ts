@@ -1,5 +1,12 @@
-import { LockLostError } from './errors.js'
+import { InvalidArgumentError, LockLostError } from './errors.js'
 import type { Held } from './held.js'
+import type { AcquireOptions, LockOptions } from './options.js'
+
+/** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
+export type WithLockOptions = LockOptions & AcquireOptions
+
+/** The body: it runs while the lock is held. */
+export type Body<T> = (held: Held) => T | PromiseLike<T>
 
 /** Runs `body` with `held`, and releases the lock on every way out. @internal */
 export async function during<T>(held: Held, body: (held: Held) => T | PromiseLike<T>): Promise<T> {
@@ -25,4 +32,17 @@ function attach(error: unknown, lockError: unknown): void {
   if (typeof error === 'object' && error !== null && Object.isExtensible(error)) {
     Object.defineProperty(error, 'lockError', { value: lockError, configurable: true, writable: true })
   }
+}
+
+/** Distinguishes `(options, body)` and `(body)`. @internal */
+export function bodyOf<T>(options: WithLockOptions | Body<T> | undefined, body: Body<T> | undefined): [WithLockOptions | undefined, Body<T>] {
+  if (typeof options === 'function' && body !== undefined) {
+    throw InvalidArgumentError.of('options', body, 'stand before the body: withLock(name, { ttlMs: 10_000 }, body)')
+  }
+  const [own, run] = typeof options === 'function' ? [undefined, options] : [options, body]
+  if (typeof run !== 'function') throw InvalidArgumentError.of('body', run, 'must be a function, the last argument')
+  if (own !== undefined && (typeof own !== 'object' || own === null)) {
+    throw InvalidArgumentError.of('options', own, 'must be an object between the name and the body: withLock(name, { ttlMs: 10_000 }, body)')
+  }
+  return [own, run]
 }

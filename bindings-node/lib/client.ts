@@ -1,9 +1,10 @@
 import { EventEmitter } from 'node:events'
+import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
-import { during } from './body.js'
+import { bodyOf, during, type Body, type WithLockOptions } from './body.js'
 import { Election } from './election.js'
-import { InvalidArgumentError, valueOf } from './errors.js'
+import { valueOf } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
 import { Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
@@ -19,7 +20,6 @@ import {
   lockOptions,
   signalOf,
   text,
-  type AcquireOptions,
   type ClientOptions,
   type JobOptions,
   type OnceOptions,
@@ -29,9 +29,7 @@ import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.j
 import { serversAnd, type Server, type ServerReport } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 import { traced } from './tracing.js'
-
-/** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
-export type WithLockOptions = LockOptions & AcquireOptions
+import { answerWords } from './words.js'
 
 /** Options of `adopt`. */
 export type AdoptOptions = WithLockOptions & {
@@ -40,9 +38,6 @@ export type AdoptOptions = WithLockOptions & {
    */
   orAcquire?: boolean
 }
-
-/** The body: it runs while the lock is held. */
-export type Body<T> = (held: Held) => T | PromiseLike<T>
 
 /** The result of `tryWithLock`. */
 export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false }
@@ -378,14 +373,15 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
     await this.close()
   }
 
+  /** @internal */
+  [inspect.custom](): string {
+    const { servers, prefix, closed } = this.#native.shown()
+    return `Client ${inspect({ servers, prefix, closed }, { breakLength: Infinity })}`
+  }
+
   #hear(): void {
     if (diagnostics.hasSubscribers) this.#native.hear()
   }
 }
 
-/** Distinguishes `(options, body)` and `(body)`. @internal */
-export function bodyOf<T>(options: WithLockOptions | Body<T> | undefined, body: Body<T> | undefined): [WithLockOptions | undefined, Body<T>] {
-  const [own, run] = typeof options === 'function' && body === undefined ? [undefined, options] : [options, body]
-  if (typeof run !== 'function') throw InvalidArgumentError.of('body', run, 'must be a function')
-  return [own as WithLockOptions | undefined, run]
-}
+answerWords(Client.prototype, ['ping', 'quit', 'using'])

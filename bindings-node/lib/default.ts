@@ -1,4 +1,5 @@
-import { bodyOf, Client, type Body, type Ran, type WithLockOptions } from './client.js'
+import { bodyOf, type Body, type WithLockOptions } from './body.js'
+import { Client, type Ran } from './client.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'
 import { jobOptions, lockOptions, onceOptions, text, type ClientOptions, type JobOptions, type LockOptions, type OnceOptions } from './options.js'

@@ -6,6 +6,7 @@ import { errorOf, LockLostError, valueOf } from './errors.js'
 import { time } from './options.js'
 import { outcome, queue, resultOf, watch, type Granted } from './queue.js'
 import { traced } from './tracing.js'
+import { answerWords } from './words.js'
 
 /** The result of a release. */
 export interface Release {
@@ -372,3 +373,5 @@ export class Held implements AsyncDisposable {
     })
   }
 }
+
+answerWords(Held.prototype, ['reacquire', 'unlock'])

@@ -5,6 +5,7 @@ import { Held } from './held.js'
 import { onlySignal, text as textOf, type AcquireOptions } from './options.js'
 import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'
+import { answerWords } from './words.js'
 
 /** The fields of a locktender client's owner value. */
 export interface OwnerFields {
@@ -162,6 +163,8 @@ export class Lock {
     throw misplaced(this.name, 'extend')
   }
 }
+
+answerWords(Lock.prototype, ['locked', 'unlock'])
 
 function misplaced(name: string, method: string): NotHeldError {
   const message = `lock ${JSON.stringify(name)} only describes a lock and holds none: ${method}() is a method of what acquire() returned`

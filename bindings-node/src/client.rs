@@ -198,6 +198,14 @@ impl Rich<'_, '_> {
     }
 }
 
+/// What is shown of a client: its servers without credentials, and its prefix.
+#[napi(object, object_from_js = false)]
+pub struct Shown {
+    pub servers: Vec<String>,
+    pub prefix: String,
+    pub closed: bool,
+}
+
 /// See `Client` in lib/client.ts.
 #[napi]
 pub struct Client {
@@ -267,6 +275,12 @@ impl Client {
         let adoption = self.core.adoption(&ticket);
         let adoption = if let Some(given) = or_acquire { adoption.map(|lock| lock.or_acquire(given)) } else { adoption };
         Lock::make(adoption, &options, &self.queue)
+    }
+
+    /// What is shown of it.
+    #[napi]
+    pub fn shown(&self) -> Shown {
+        Shown { servers: self.core.addresses(), prefix: self.core.prefix().to_owned(), closed: self.core.is_closed() }
     }
 
     #[napi]

@@ -37,6 +37,12 @@ pub fn instead_of(name: String, place: OptionPlace) -> String {
     locktender::host::instead_of(&name, place, Language::Node).in_words_of(Language::Node)
 }
 
+/// The answer for a call of a method `name` of another library.
+#[napi]
+pub fn instead_of_member(name: String) -> String {
+    locktender::host::instead_of_member(&name).unwrap_or_default().in_words_of(Language::Node)
+}
+
 /// The sentence about a ttl that was probably meant in another unit.
 #[napi(ts_return_type = "string | null")]
 pub fn suspicious_ttl(ms: f64) -> Option<String> {
