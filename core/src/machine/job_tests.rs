@@ -29,7 +29,7 @@ impl Bench {
 
     fn apply(&mut self, by: &str, verb: Verb) -> Reply {
         let op = Op::Lock(LockOp { keys: Arc::clone(&self.keys), by: by.into(), verb });
-        apply(&mut self.state, &op, &Env { now_us: self.now_us, era: "run", greeted_in: "run" })
+        apply(&mut self.state, &op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false })
     }
 
     fn begin_as(&mut self, owner: &str, waiter: Option<&str>) -> Reply {

@@ -7,7 +7,8 @@
 //! wrote.
 //!
 //! A server may begin an era under an open connection: a primary that becomes a replica and a primary again closes none. So the server
-//! compares its era with the one that it showed when it greeted the client. If they differ, the client has to be greeted again.
+//! compares its era with the one that it showed when it greeted the client. If they differ, the client has to be greeted again. But a
+//! primary also takes another name for its era when its first replica comes: then the marker may have either name.
 //!
 //! The text is readable: `n=3 max_ttl=60000 run=<era> since=<µs>`, or `since=0` when the server has begun to vote.
 
@@ -44,7 +45,7 @@ pub const UNKNOWN_ERA: &str = "?";
 
 /// The check before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
 pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Option<Reply> {
-    if env.greeted_in != UNKNOWN_ERA && env.greeted_in != env.era && !mutant!(EarlierEraVotes) {
+    if env.greeted_in != UNKNOWN_ERA && env.greeted_in != env.era && !env.is_renamed && !mutant!(EarlierEraVotes) {
         return Some(plain(Verdict::NewEra, env));
     }
     match standing(state, key, config, env) {
@@ -99,7 +100,8 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
     if marker.n != config.servers.to_string() || marker.max_ttl != config.max_ttl_ms.to_string() {
         return Standing::Elsewhere(format!("n={} max_ttl={}", marker.n, marker.max_ttl));
     }
-    if (marker.run != env.greeted_in && env.greeted_in != UNKNOWN_ERA) || marker.since > env.now_us {
+    let is_of_this_era = marker.run == env.greeted_in || env.is_renamed && marker.run == env.era;
+    if (!is_of_this_era && env.greeted_in != UNKNOWN_ERA) || marker.since > env.now_us {
         return Standing::Anew;
     }
     let votes_from = match marker.since {
@@ -108,7 +110,7 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
     };
     match votes_from.saturating_sub(env.now_us) {
         _ if mutant!(NoQuarantine) => Standing::Votes,
-        0 if marker.since > 0 && marker.run == env.greeted_in => Standing::HasWaited,
+        0 if marker.since > 0 && is_of_this_era => Standing::HasWaited,
         0 => Standing::Votes,
         left => Standing::Waits(left.div_ceil(1_000)),
     }
@@ -134,7 +136,8 @@ fn plain(verdict: Verdict, env: &Env<'_>) -> Reply {
 
 fn write(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>, since: u64) {
     let QuorumConfig { servers, max_ttl_ms } = config;
-    let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={} since={since}", env.greeted_in).into();
+    let era = if env.is_renamed { env.era } else { env.greeted_in };
+    let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={era} since={since}").into();
     state.put(key, Value::Text(text), env.now_us, None);
 }
 
@@ -179,7 +182,7 @@ mod tests {
     const NOW: u64 = 1_800_000_000_000_000;
 
     fn env(now_us: u64, era: &str) -> Env<'_> {
-        Env { now_us, era, greeted_in: era }
+        Env { now_us, era, greeted_in: era, is_renamed: false }
     }
 
     fn admits(state: &mut State, now_us: u64, era: &str) -> Option<Verdict> {
@@ -233,7 +236,7 @@ mod tests {
     fn a_client_that_was_greeted_in_an_earlier_era_gets_no_vote_and_writes_nothing() {
         let mut state = State::new();
         trust(&mut state, &CONFIG, &env(NOW, "b"));
-        let late = Env { now_us: NOW, era: "b", greeted_in: "a" };
+        let late = Env { greeted_in: "a", ..env(NOW, "b") };
         let mut asks = |env: &Env<'_>| admit(&mut state, Keys::server_marker(), &CONFIG, env).map(|reply| reply.verdict);
         assert_eq!(asks(&late), Some(Verdict::NewEra), "its marker would turn the server back to the era before");
         assert_eq!(asks(&env(NOW, "b")), None);
@@ -241,6 +244,22 @@ mod tests {
         assert_eq!(asks(&turned_back), Some(Verdict::NewEra), "the marker came with the data of a replica");
         assert_eq!(asks(&Env { greeted_in: UNKNOWN_ERA, ..turned_back }), None);
         assert_eq!(marker(&state), "n=3 max_ttl=60000 run=b since=0");
+    }
+
+    #[test]
+    fn an_era_that_was_renamed_goes_on_under_either_name() {
+        let mut state = State::new();
+        trust(&mut state, &CONFIG, &env(NOW, "a"));
+        let renamed = Env { greeted_in: "a", is_renamed: true, ..env(NOW, "b") };
+        let admits_renamed =
+            |state: &mut State| admit(state, Keys::server_marker(), &CONFIG, &renamed).map(|reply| reply.verdict);
+        assert_eq!(admits_renamed(&mut state), None, "the marker has the name before");
+        assert_eq!(admits(&mut state, NOW, "b"), waits(60_000), "whoever connects now has never heard of that one");
+        assert_eq!(admits_renamed(&mut state), waits(60_000), "and the others wait with them, and don't begin anew");
+        assert_eq!(marker(&state), format!("n=3 max_ttl=60000 run=b since={NOW}"));
+        state.put(Keys::server_marker(), Value::Text("n=3 max_ttl=60000 run=c since=0".into()), 0, None);
+        assert_eq!(admits_renamed(&mut state), waits(60_000));
+        assert_eq!(marker(&state), format!("n=3 max_ttl=60000 run=b since={NOW}"), "a new marker has the new name");
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub struct Env<'a> {
     pub era: &'a str,
     /// The era in which the server greeted who asks; [`UNKNOWN_ERA`] if it showed none.
     pub greeted_in: &'a str,
+    /// Whether the server calls that era by another name since, and has lost nothing. It does so when its first replica comes.
+    pub is_renamed: bool,
 }
 
 /// Applies one operation, atomically, and gives the reply.

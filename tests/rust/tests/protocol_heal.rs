@@ -63,7 +63,7 @@ impl Stage {
 
     /// A message arrives, and its answer at once.
     fn deliver(&mut self, ms: u64, (server, tag, request): &Sent) -> Vec<Sent> {
-        let env = Env { now_us: EPOCH + ms * 1_000, era: "run", greeted_in: "run" };
+        let env = Env { now_us: EPOCH + ms * 1_000, era: "run", greeted_in: "run", is_renamed: false };
         let answer = Ok(apply(&mut self.servers[*server], &request.op, &env));
         self.bring(ms, Input::Answer { server: *server, tag: *tag, answer })
     }
@@ -81,7 +81,11 @@ fn a_server_is_healed_only_once_the_acquire_was_answered_there() {
     let client = Acquisition::new(recipe(), None, 1, at(0));
     let mut stage = Stage { servers: vec![State::new(), State::new(), State::new()], client };
     for server in &mut stage.servers {
-        apply(server, &Op::Trust { quorum_config: CONFIG }, &Env { now_us: EPOCH, era: "run", greeted_in: "run" });
+        apply(
+            server,
+            &Op::Trust { quorum_config: CONFIG },
+            &Env { now_us: EPOCH, era: "run", greeted_in: "run", is_renamed: false },
+        );
     }
     let acquires = stage.bring(0, Input::Start);
     stage.deliver(1, &acquires[0]);

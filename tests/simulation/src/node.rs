@@ -82,7 +82,7 @@ impl Node {
     pub(super) fn apply(&mut self, op: &Op, greeted_in: &str, now: Instant) -> (Reply, Result<(), String>) {
         let now_us = self.wall_us(now);
         let before = keys_of(op).map(|keys| Seen::of(&self.state, keys, now_us));
-        let reply = apply(&mut self.state, op, &Env { now_us, era: &self.era, greeted_in });
+        let reply = apply(&mut self.state, op, &Env { now_us, era: &self.era, greeted_in, is_renamed: false });
         let verdict = match (before, keys_of(op)) {
             (Some(before), Some(keys)) => before.allows(op, &reply, &Seen::of(&self.state, keys, now_us)),
             _ => Ok(()),

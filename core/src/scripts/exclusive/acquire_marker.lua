@@ -10,8 +10,14 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
 -- A server that became a replica and a primary again has closed no connection: it may lack locks, and its marker is of that era, too.
-if run and run ~= '?' and not string.find(redis.call('INFO', 'replication'), 'master_replid:' .. run, 1, true) then
-  return { 'era', now, 0, false, -2 }
+-- One that shows no era before this one has only renamed it.
+local own_run = run
+if run and run ~= '?' then
+  local shown = redis.call('INFO', 'replication')
+  own_run = string.match(shown, 'master_replid:(%w+)')
+  if own_run ~= run and not string.find(shown, 'master_replid2:0000000000', 1, true) then
+    return { 'era', now, 0, false, -2 }
+  end
 end
 
 local there = redis.call('EXISTS', KEYS[1], KEYS[3])
@@ -30,9 +36,10 @@ if ARGV[9] and found[2] ~= ARGV[9] then
   if marker and (its_n ~= n or its_max_ttl ~= max_ttl) then
     return { 'mismatch', now, 0, string.sub('n=' .. its_n .. ' max_ttl=' .. its_max_ttl, 1, 1024), -2 }
   end
-  if not marker or its_run ~= run and run ~= '?' or since > now then
+  local is_of_this_era = its_run == run or its_run == own_run
+  if not marker or not is_of_this_era and run ~= '?' or since > now then
     since = string.format('%.0f', now)
-    redis.call('SET', KEYS[4], 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. run .. ' since=' .. since)
+    redis.call('SET', KEYS[4], 'n=' .. n .. ' max_ttl=' .. max_ttl .. ' run=' .. own_run .. ' since=' .. since)
     return { 'quarantine', now, 0, false, tonumber(max_ttl) }
   end
   local ends = since + max_ttl * 1000
@@ -40,7 +47,7 @@ if ARGV[9] and found[2] ~= ARGV[9] then
     return { 'quarantine', now, 0, false, math.ceil((ends - now) / 1000) }
   end
   -- From here on an acquire need only compare the marker.
-  if since > 0 and its_run == run then
+  if since > 0 and is_of_this_era then
     redis.call('SET', KEYS[4], (string.gsub(marker, ' since=%d+', ' since=0', 1)))
   end
 end

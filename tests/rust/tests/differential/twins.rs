@@ -193,7 +193,7 @@ impl Twins {
         if scripts.time_us == 0 {
             scripts.time_us = self.time();
         }
-        let env = Env { now_us: scripts.time_us, era: &self.run_id, greeted_in: &self.run_id };
+        let env = Env { now_us: scripts.time_us, era: &self.run_id, greeted_in: &self.run_id, is_renamed: false };
         let machine = machine::apply(&mut self.machine, op, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
         assert!(size(&scripts) <= budget(op), "{} on {op:?}: {} bytes", self.name, size(&scripts));

@@ -68,6 +68,29 @@ fn a_lock_that_was_lost_on_the_way_there_and_back_is_not_granted_twice_and_its_h
 }
 
 #[test]
+fn a_server_that_renames_its_era_for_its_first_replica_costs_who_is_connected_nothing() {
+    for binary in versions() {
+        let start = || ServerOptions::new().binary(&binary).config("repl-diskless-sync-delay 0").start();
+        let [primary, replica] = [start(), start()];
+        let client = || quarantined(Client::builder().url(primary.url())).build().unwrap();
+        let old = [client(), client()];
+        old[0].initialize_quorum().wait().unwrap();
+        old.iter().for_each(|client| assert!(!is_refused(client, "a")));
+        let before = marker(&primary);
+        replica.command(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
+        let info = || replica.command(&["INFO", "replication"]).text().unwrap();
+        eventually("the replica follows", PATIENCE, || info().contains("master_link_status:up"));
+        old.iter().for_each(|client| assert!(!is_refused(client, "b")));
+        assert_eq!(marker(&primary), before);
+        let new = client();
+        assert!(is_refused(&new, "c"), "it can't know that this is the era of the marker");
+        let begun = marker(&primary);
+        assert!(old.iter().chain([&new]).all(|client| is_refused(client, "c")));
+        assert_eq!(marker(&primary), begun, "nobody begins anew");
+    }
+}
+
+#[test]
 fn a_majority_of_a_quorum_that_goes_there_and_back_grants_nothing_twice() {
     let pairs = [(); 3].map(|()| Pair::start());
     let builder = || {

@@ -44,7 +44,12 @@ impl Server for JumpyServer {
     fn submit(&self, request: Request, completion: Completion) {
         self.seen.lock().unwrap().push(request.op.name());
         let mut state = self.state.lock().unwrap();
-        let env = Env { now_us: wall_us() + self.ahead_us.load(Ordering::SeqCst), era: "jumpy", greeted_in: "jumpy" };
+        let env = Env {
+            now_us: wall_us() + self.ahead_us.load(Ordering::SeqCst),
+            era: "jumpy",
+            greeted_in: "jumpy",
+            is_renamed: false,
+        };
         let reply = apply(&mut state, &request.op, &env);
         drop(state);
         completion.complete(Ok(reply));
