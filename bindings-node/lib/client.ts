@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
 import { bodyOf, during, type Body, type WithLockOptions } from './body.js'
-import { Election } from './election.js'
+import { Election, type MadeElection } from './election.js'
 import { valueOf } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
 import { Held } from './held.js'
@@ -214,10 +214,15 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    */
   elect(name: string, options?: LockOptions): Election {
     const own = electionOptions(options)
-    this.#hear()
-    const made = valueOf(this.#native.elect(text('name', name), own))
+    const election = Client.makeElection(this, text('name', name), own)
     suspect(this.#native, name, own, Client.prototype.elect)
-    return new Election(name, { native: made, client: this })
+    return new Election(name, () => election)
+  }
+
+  /** @internal */
+  static makeElection(client: Client, name: string, options: native.LockOptions): MadeElection {
+    client.#hear()
+    return { native: valueOf(client.#native.elect(name, options)), client }
   }
 
   /**

@@ -1,8 +1,9 @@
 import { bodyOf, type Body, type WithLockOptions } from './body.js'
 import { Client, type Ran } from './client.js'
+import { Election } from './election.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'
-import { jobOptions, lockOptions, onceOptions, text, type ClientOptions, type JobOptions, type LockOptions, type OnceOptions } from './options.js'
+import { electionOptions, jobOptions, lockOptions, onceOptions, text, type ClientOptions, type JobOptions, type LockOptions, type OnceOptions } from './options.js'
 import type { Server } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 
@@ -13,7 +14,7 @@ function defaultClient(): Client {
 }
 
 /**
- * Sets the servers and options of the default client, which `lock`, `job`, `withLock` and `tryWithLock` use, and returns that client.
+ * Sets the servers and options of the default client, which `lock`, `job`, `once`, `elect`, `withLock` and `tryWithLock` use, and returns that client.
  * Otherwise the default client is made at the first operation, with the servers that the environment's `LOCKTENDER_URL` names.
  * Locks that were used before keep their client. No I/O. Throws `InvalidArgumentError` for a bad URL or option.
  *
@@ -86,6 +87,24 @@ export function once(name: string, options?: OnceOptions): Job {
   const own = onceOptions(options)
   suspect(undefined, text('name', name), own, once)
   return new Job(name, () => Client.makeJob(defaultClient(), name, own, 'once'))
+}
+
+/**
+ * The election `name` of the default client: `elect` of `Client`. It stays with the client that is the default one at its first use.
+ * Throws `InvalidArgumentError` for an unknown option; its first operation throws or rejects with it for a bad name or value.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * const leadership = await elect('scheduler').campaign()
+ * console.log(leadership.term > 0)   // true
+ * await leadership.resign()
+ * ```
+ */
+export function elect(name: string, options?: LockOptions): Election {
+  const own = electionOptions(options)
+  suspect(undefined, text('name', name), own, elect)
+  return new Election(name, () => Client.makeElection(defaultClient(), name, own))
 }
 
 /**

@@ -154,14 +154,19 @@ export interface MadeElection {
  * ```
  */
 export class Election {
-  readonly #made: MadeElection
+  readonly #open: () => MadeElection
+  #opened: MadeElection | undefined
   /** The name, without the client's prefix. */
   readonly name: string
 
   /** @internal */
-  constructor(name: string, made: MadeElection) {
+  constructor(name: string, open: () => MadeElection) {
     this.name = name
-    this.#made = made
+    this.#open = open
+  }
+
+  get #made(): MadeElection {
+    return (this.#opened ??= this.#open())
   }
 
   /**

@@ -208,7 +208,7 @@ impl Client {
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
     fn elect(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Election> {
-        Election::new(slf, name, options)
+        Election::new(Some(slf), name, options)
     }
 
     #[doc = with_lock_options!("adopt($self, ticket, *, or_acquire=False")]

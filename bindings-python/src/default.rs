@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::client::Client;
+use crate::election::Election;
 use crate::guarded::Guarded;
 use crate::job::Job;
 use crate::lock::Lock;
@@ -80,4 +81,16 @@ pub(crate) fn job(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound
 #[pyo3(signature = (name, *_more, **options), text_signature = None)]
 pub(crate) fn once(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
     Job::new(None, name, options, true)
+}
+
+#[doc = with_lock_options!("elect(name, *")]
+/// An election of the default client: see :meth:`Client.elect`. It stays with the client that is the default one at its first use.
+///
+///     from locktender import elect
+///
+///     election = elect("scheduler")                     # election.lead(schedule) campaigns and leads, again and again
+#[pyfunction]
+#[pyo3(signature = (name, *_more, **options), text_signature = None)]
+pub(crate) fn elect(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Election> {
+    Election::new(None, name, options)
 }

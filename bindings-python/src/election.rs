@@ -6,16 +6,16 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::client::Client;
 use crate::errors::raised;
-use crate::guarded::Guarded;
+use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
 use crate::leadership::{AsyncLeadership, Leadership};
 use crate::lock::checked;
 use crate::observer::Observer;
 use crate::operation::Operation;
 use crate::options::LockChoice;
-use crate::{context, own, waiting};
+use crate::{context, default, own, waiting};
 
-/// An election: any number of candidates, of which one leads. Made by :meth:`Client.elect`; does no I/O by itself.
+/// An election: any number of candidates, of which one leads. Made by :meth:`Client.elect` or :func:`elect`; does no I/O by itself.
 ///
 /// It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
 /// leads at once; if it dies, the next one leads when its ``ttl`` has passed. Two leaders are never valid at the same time, and each
@@ -25,43 +25,85 @@ use crate::{context, own, waiting};
 ///     election.lead(schedule)                       # schedule(leadership), again and again, until election.stop()
 ///     await election.lead_async(schedule_async)     # of an `async def`, until the task is cancelled
 ///     with election.campaign() as leadership: ...   # one term by hand
+///
+/// It pickles as a :class:`Lock` does.
 #[pyclass(module = "locktender", frozen, weakref)]
 pub(crate) struct Election {
+    /// `None`: the default client, whichever that is at the first use.
+    client: Option<Py<Client>>,
+    name: String,
+    choice: LockChoice,
+    /// As they were given: what it pickles with.
+    options: Option<Py<PyDict>>,
+    made: Guarded<Option<Made>>,
+}
+
+/// The core's election, once it is known of which client. One for all calls: `stop` ends what another call began.
+struct Made {
     client: Py<Client>,
     core: locktender::Election,
-    choice: LockChoice,
+}
+
+impl Refer for Made {
+    fn refer(&self, py: Python<'_>) -> Self {
+        Self { client: self.client.clone_ref(py), core: self.core.clone() }
+    }
 }
 
 impl Election {
-    pub(crate) fn new(client: Py<Client>, name: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    pub(crate) fn new(
+        client: Option<Py<Client>>,
+        name: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let py = name.py();
         let choice = LockChoice::parse_for_election(py, options)?;
-        let name = checked(name, Some(client.get().core()), &choice)?;
+        let options = options.map(|options| options.clone().unbind());
+        let name = checked(name, client.as_ref().map(|client| client.get().core()), &choice)?;
         if let Some(suspicion) = choice.suspicion() {
             own::call(py, |own| &own.warn, (&client, &name, suspicion))?;
         }
-        let core = client.get().core().elect(name).settings(choice.settings.clone());
+        let election = Self { client, name, choice, options, made: Guarded::default() };
+        if election.client.is_some() {
+            election.made(py)?;
+        }
+        Ok(election)
+    }
+
+    fn made(&self, py: Python<'_>) -> PyResult<Made> {
+        if let Some(made) = self.made.find(py, Option::as_ref) {
+            return Ok(made);
+        }
+        let client = self.client.as_ref().map_or_else(|| default::client(py), |client| Ok(client.clone_ref(py)))?;
+        let core = client.get().core().elect(&self.name).settings(self.choice.settings.clone());
         raised(py, core.validate())?;
-        Ok(Self { client, core, choice })
+        let made = Made { client, core };
+        let ours = made.refer(py);
+        // Another thread may have been here first: then that one's counts.
+        drop(self.made.with(|known| if known.is_none() { known.replace(ours) } else { Some(ours) }));
+        Ok(self.made.find(py, Option::as_ref).unwrap_or(made))
     }
 
     /// The core's election, for this caller.
     fn core(&self, py: Python<'_>) -> PyResult<locktender::Election> {
-        self.client.get().listen(py)?;
-        Ok(self.core.clone().caller(context::current(py)?))
+        let Made { client, core } = self.made(py)?;
+        client.get().listen(py)?;
+        Ok(core.clone().caller(context::current(py)?))
     }
 
     /// The handle for a thread.
     fn leadership(&self, py: Python<'_>, leadership: locktender::Leadership) -> PyResult<Py<Leadership>> {
-        let on_lost = self.client.get().on_lost(py, self.choice.on_lost.as_ref());
-        Leadership::new(py, self.client.clone_ref(py).into_any(), leadership, on_lost)
+        let Made { client, .. } = self.made(py)?;
+        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
+        Leadership::new(py, client.clone_ref(py).into_any(), leadership, on_lost)
     }
 
     /// The handle for a task.
     fn async_leadership(&self, py: Python<'_>, leadership: Option<locktender::Leadership>) -> PyResult<Py<PyAny>> {
         let Some(leadership) = leadership else { return Ok(py.None()) };
-        let on_lost = self.client.get().on_lost(py, self.choice.on_lost.as_ref());
-        Ok(AsyncLeadership::new(py, self.client.clone_ref(py).into_any(), leadership, on_lost)?.into_any())
+        let Made { client, .. } = self.made(py)?;
+        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
+        Ok(AsyncLeadership::new(py, client.clone_ref(py).into_any(), leadership, on_lost)?.into_any())
     }
 }
 
@@ -70,7 +112,7 @@ impl Election {
     /// The name.
     #[getter]
     fn name(&self) -> &str {
-        self.core.name()
+        &self.name
     }
 
     /// Campaigns: waits at most ``wait`` while another one leads, and then leads.
@@ -80,7 +122,7 @@ impl Election {
     ///
     /// Raises what :meth:`Lock.acquire` raises.
     fn campaign(&self, py: Python<'_>) -> PyResult<Py<Leadership>> {
-        let leadership = waiting::block_unless_looping(py, self.core.name(), self.core(py)?.campaign())?;
+        let leadership = waiting::block_unless_looping(py, &self.name, self.core(py)?.campaign())?;
         self.leadership(py, leadership)
     }
 
@@ -160,8 +202,10 @@ impl Election {
     ///     election.stop()
     ///
     /// A campaign is given up. Work that runs goes on; ``leadership.stopping`` tells it to return. The call returns after it.
-    fn stop(&self, py: Python<'_>) {
-        py.detach(|| self.core.stop());
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        let Made { core, .. } = self.made(py)?;
+        py.detach(|| core.stop());
+        Ok(())
     }
 
     /// Observes who leads: the leader now, and then each change. No I/O before the first step.
@@ -172,17 +216,32 @@ impl Election {
     ///         break
     ///
     /// ``async for`` takes it, too. An observer decides nothing: who acts for the leader sends its ``term`` along.
-    fn observe(&self, py: Python<'_>) -> Observer {
-        Observer::new(self.client.clone_ref(py).into_any(), self.core.observe())
+    fn observe(&self, py: Python<'_>) -> PyResult<Observer> {
+        let Made { client, core } = self.made(py)?;
+        Ok(Observer::new(client.clone_ref(py).into_any(), core.observe()))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
+        visit.call(&self.options)?;
+        self.made.traverse(|made| visit.call(made.as_ref().map(|made| &made.client)))?;
         self.choice.on_lost.as_ref().map_or(Ok(()), |on_lost| on_lost.traverse(&visit))
     }
 
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        own::call(py, |own| &own.reduced_election, (&self.client, &self.name, &self.options))?.extract()
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __repr__(&self) -> String {
-        format!("<locktender.Election {:?}>", self.core.name())
+        format!("<locktender.Election {:?}>", self.name)
     }
 }
 
@@ -196,7 +255,7 @@ pub(crate) struct Leading {
 
 impl Leading {
     fn next(&self, py: Python<'_>) -> PyResult<locktender::Call<Option<locktender::Leadership>>> {
-        self.election.get().client.get().listen(py)?;
+        self.election.get().made(py)?.client.get().listen(py)?;
         let ended = || pyo3::exceptions::PyRuntimeError::new_err("this call of lead() has ended");
         self.core.with(|core| core.as_ref().map(locktender::host::Leading::next)).ok_or_else(ended)
     }
@@ -215,7 +274,7 @@ impl Leading {
         let election = self.election.get();
         loop {
             let call = self.next(py)?;
-            let Some(leadership) = waiting::block_unless_looping(py, election.core.name(), call)? else { return Ok(None) };
+            let Some(leadership) = waiting::block_unless_looping(py, &election.name, call)? else { return Ok(None) };
             let leadership = election.leadership(py, leadership)?;
             match held(leadership.bind(py)).get().begin(py) {
                 Ok(_) => {

@@ -78,7 +78,7 @@ mod _native {
         attempt::{AsyncAttempt, Attempt},
         client::{Client, opening::number_of},
         clock::Clock,
-        default::{configure, job, lock, once},
+        default::{configure, elect, job, lock, once},
         delivery::{Told, next_events},
         election::{Election, Leading},
         exit::{close_all, forked},

@@ -25,6 +25,7 @@ pub(crate) struct Own {
     pub(crate) make_known: Py<PyAny>,
     pub(crate) reduced_client: Py<PyAny>,
     pub(crate) reduced_job: Py<PyAny>,
+    pub(crate) reduced_election: Py<PyAny>,
     pub(crate) reduced_lock: Py<PyAny>,
     pub(crate) reduced_name: Py<PyAny>,
     pub(crate) refuse_bare: Py<PyAny>,

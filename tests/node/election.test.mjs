@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { Client, Held, InvalidArgumentError, Leadership, LockLostError } from 'locktender'
+import { Client, configure, elect, Held, InvalidArgumentError, Leadership, LockLostError } from 'locktender'
 
 import { PATIENCE_MS, until } from './support/observe.mjs'
 import { sharedServer } from './support/server.mjs'
@@ -103,5 +103,17 @@ test('an observer ends by a break, by return, and by its signal', async (t) => {
   await assert.rejects(async () => {
     for await (const _ of client.elect(t.name).observe({ signal: stop.signal })) stop.abort('enough')
   }, (error) => error === 'enough')
+  await leadership.resign()
+})
+
+test('an election of the module stays with the default client of its first use', async (t) => {
+  const election = elect(t.name)
+  assert.throws(() => elect(t.name, { tllMs: 5 }), InvalidArgumentError)
+  const first = configure(server.url, { responseTimeoutMs: PATIENCE_MS })
+  t.after(() => first.close())
+  const leadership = await election.campaign()
+  assert.equal((await client.lock(t.name).inspect()).owner, leadership.owner)
+  configure('memory://afterwards')
+  assert.equal(await election.tryCampaign(), null)
   await leadership.resign()
 })

@@ -5,7 +5,7 @@ import os
 import threading
 
 import pytest
-from locktender import AsyncLeadership, Client, Held, InvalidArgumentError, Leadership, LockLostError
+from locktender import AsyncLeadership, Client, Held, InvalidArgumentError, Leadership, LockLostError, configure, elect
 from support.observe import PATIENCE, until
 
 
@@ -216,3 +216,17 @@ def test_a_cancelled_observer_goes_on_where_it_was(client: Client):
             assert (await anext(observer)).leader.term == leadership.term
 
     asyncio.run(main())
+
+
+def test_an_election_of_the_module_stays_with_the_default_client_of_its_first_use(request: pytest.FixtureRequest):
+    election = elect("x")
+    with pytest.raises(InvalidArgumentError, match="tll"):
+        elect("x", tll=5)
+    first = f"memory://{request.node.name}"
+    configure(first)
+    with election.campaign() as leadership, Client(first) as client:
+        assert client.lock("x").inspect().owner == leadership.owner
+        configure("memory://afterwards")
+        assert election.try_campaign() is None
+    election.stop()
+    election.lead(lambda leadership: pytest.fail("it was stopped"))

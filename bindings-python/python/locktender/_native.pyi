@@ -85,6 +85,7 @@ __all__ = [
     "_told_all",
     "_use",
     "configure",
+    "elect",
     "job",
     "lock",
     "metrics",
@@ -93,6 +94,14 @@ __all__ = [
 ]
 
 __version__: str
+
+def elect(name: str, **options: Unpack[_LockOptions]) -> Election:
+    """An election of the default client: see :meth:`Client.elect`. It stays with the client that is the default one at its first use.
+
+        from locktender import elect
+
+        election = elect("scheduler")                     # election.lead(schedule) campaigns and leads, again and again
+    """
 
 def job(name: str, **options: Unpack[_JobOptions]) -> Job:
     """A job of the default client: see :meth:`Client.job`.

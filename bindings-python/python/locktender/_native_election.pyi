@@ -118,7 +118,7 @@ class Observer:
 
 @final
 class Election:
-    """An election: any number of candidates, of which one leads. Made by :meth:`Client.elect`; does no I/O by itself.
+    """An election: any number of candidates, of which one leads. Made by :meth:`Client.elect` or :func:`elect`; does no I/O by itself.
 
     It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
     leads at once; if it dies, the next one leads when its ``ttl`` has passed. Two leaders are never valid at the same time, and each
@@ -128,6 +128,8 @@ class Election:
         election.lead(schedule)                       # schedule(leadership), again and again, until election.stop()
         await election.lead_async(schedule_async)     # of an `async def`, until the task is cancelled
         with election.campaign() as leadership: ...   # one term by hand
+
+    It pickles as a :class:`Lock` does.
     """
 
     @property
@@ -208,6 +210,9 @@ class Election:
 
         ``async for`` takes it, too. An observer decides nothing: who acts for the leader sends its ``term`` along.
         """
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Election: ...
+    def __deepcopy__(self, memo: object, /) -> Election: ...
 
 @final
 class _Leading:

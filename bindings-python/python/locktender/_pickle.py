@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ._native import Client, Job, Lock, job, lock, once
+from ._native import Client, Election, Job, Lock, elect, job, lock, once
 from .errors import InvalidArgumentError
 
 _clients: dict[bytes, Client] = {}
@@ -62,6 +62,13 @@ def reduced_job(
     return once_of if is_once else job_of, (client, name, options or {})
 
 
+def reduced_election(
+    client: Client | None, name: str, options: dict[str, Any] | None
+) -> tuple[Callable[..., Election], tuple[Any, ...]]:
+    """An election's ``__reduce__``."""
+    return election_of, (client, name, options or {})
+
+
 def client_of(servers: Any, options: dict[str, Any]) -> Client:
     """This process's client of that configuration."""
     configuration = pickle.dumps((servers, sorted(options.items(), key=lambda option: option[0])))
@@ -85,3 +92,8 @@ def job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
 def once_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
     """The job that runs once per fire time; ``None`` is this process's default client."""
     return once(name, **options) if client is None else client.once(name, **options)
+
+
+def election_of(client: Client | None, name: str, options: dict[str, Any]) -> Election:
+    """The election; ``None`` is this process's default client."""
+    return elect(name, **options) if client is None else client.elect(name, **options)

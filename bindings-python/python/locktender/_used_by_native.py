@@ -131,6 +131,13 @@ def reduced_job(
     return _pickle.reduced_job(client, name, options, is_once)
 
 
+def reduced_election(
+    client: Client | None, name: str, options: dict[str, Any] | None
+) -> tuple[Callable[..., Election], tuple[Any, ...]]:
+    from . import _pickle
+    return _pickle.reduced_election(client, name, options)
+
+
 def wait_lost(ended: Coroutine[Any, Any, Loss | None], timeout: float | None) -> Coroutine[Any, Any, Loss | None]:
     from . import _asyncio
     return _asyncio.wait_lost(ended, timeout)
