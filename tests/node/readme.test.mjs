@@ -1,4 +1,4 @@
-// The JavaScript of the README and of docs/cron.md: it runs unchanged.
+// The JavaScript of the README and of the pages of docs/: it runs unchanged.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -38,5 +38,36 @@ for (const [page, says] of Object.entries(pages)) {
   test(`the block of ${page} runs without a server`, async () => {
     const { stderr } = await run(block, `memory://${randomUUID()}`)
     assert.equal(stderr, '')
+  })
+}
+
+/** The blocks of docs/migrating.md that are ours, with what stands around them, and what they print. */
+const [, job, cron] = [...readFileSync(path.join(root, 'docs/migrating.md'), 'utf8').matchAll(/^```js\n(.*?)^```$/gms)].map((match) => match[1])
+const migrated = [
+  ['a job runs', `const send = async (isLast) => console.log(isLast)\n${job}${job}`, 'false\n'],
+  [
+    'a job whose attempts are used up says so',
+    `const send = () => Promise.reject(new Error('no route'))
+    for (let attempt = 0; attempt < 5; attempt++) { try { ${job} } catch {} }
+    console.error = console.log
+    ${job}`,
+    /^nobody could send it: .*no route\n$/,
+  ],
+  [
+    'a cron line runs once',
+    `const tidy = () => console.log('tidied')
+    class CronJob { constructor(_line, tick) { this.start = tick } }
+    ${cron}
+    await new Promise((resolve) => setTimeout(resolve, 0))
+    while ((await client.once('nightly').status()).state !== 'done');`,
+    'tidied\n',
+  ],
+]
+for (const [title, program, says] of migrated) {
+  test(`${title}, as docs/migrating.md shows it`, async (t) => {
+    const whole = `import { Client } from 'locktender'\nconst client = new Client()\n${program}\nawait client.close()`
+    const { stdout, stderr } = await run(whole, (await startServer(t)).url)
+    assert.equal(stderr, '')
+    assert.match(stdout, typeof says === 'string' ? new RegExp(`^${says}$`) : says)
   })
 }
