@@ -87,6 +87,8 @@ pub struct ServerFacts {
     pub eviction: String,
     /// Whether it is a node of a cluster.
     pub in_cluster: bool,
+    /// Whether it is a replica that accepts writes.
+    pub is_writable_replica: bool,
 }
 
 /// A server's answer.

@@ -98,7 +98,8 @@ impl ServerReport {
     }
 
     fn fill(&mut self, reply: &Reply, now: Now) {
-        if let Verdict::Described(facts) = &reply.verdict {
+        let facts = if let Verdict::Described(facts) = &reply.verdict { Some(facts) } else { None };
+        if let Some(facts) = facts {
             self.version = Some(facts.version.clone());
             self.role = Some(facts.role.clone());
             self.persistence = Some(facts.persistence.clone());
@@ -108,18 +109,23 @@ impl ServerReport {
             self.clock_offset_ms =
                 Some((i64::try_from(reply.time_us).unwrap_or(0) - i64::try_from(now.wall_us).unwrap_or(0)) / 1_000);
         }
-        self.warnings = self.concerns();
-        if matches!(&reply.verdict, Verdict::Described(facts) if facts.in_cluster) {
+        self.warnings = self.concerns(facts.is_some_and(|facts| facts.is_writable_replica));
+        if facts.is_some_and(|facts| facts.in_cluster) {
             let why = "it is a node of a cluster, and redis+cluster:// is not supported yet: a lock whose slot moves to another node \
                        can't be taken or renewed";
             self.warnings.push(why.to_owned());
         }
     }
 
-    fn concerns(&self) -> Vec<String> {
+    fn concerns(&self, is_writable_replica: bool) -> Vec<String> {
         let mut concerns = Vec::new();
         if self.role.as_deref() == Some("slave") {
-            concerns.push("it is a replica: locks can't be written there".to_owned());
+            let why = if is_writable_replica {
+                "it is a replica that accepts writes (replica-read-only no): its primary may grant a lock that it grants, too"
+            } else {
+                "it is a replica: locks can't be written there"
+            };
+            concerns.push(why.to_owned());
         }
         if let Some(policy) = self.eviction.as_deref().filter(|policy| *policy != "noeviction") {
             concerns
@@ -180,5 +186,20 @@ mod tests {
         let offsets: Vec<_> = reports.iter().map(|report| report.clock_offset_ms.unwrap()).collect();
         assert_eq!(offsets, [-1, 3_000]);
         assert_eq!(reports.iter().map(|report| report.warnings.len()).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn a_replica_is_warned_of_and_differently_if_it_accepts_writes() {
+        for (is_writable_replica, words) in [(false, "locks can't be written there"), (true, "replica-read-only no")] {
+            let facts = ServerFacts {
+                role: "slave".into(),
+                eviction: "noeviction".into(),
+                persistence: "aof".into(),
+                is_writable_replica,
+                ..ServerFacts::default()
+            };
+            let report = ServerReport::of("a", &Ok(Reply::new(Verdict::Described(Box::new(facts)), 0, 0)), at(0));
+            assert!(matches!(&*report.warnings, [why] if why.contains(words)), "{:?}", report.warnings);
+        }
     }
 }

@@ -31,6 +31,7 @@ pub(crate) fn examined(value: Value) -> Answer {
         persistence: persistence.to_owned(),
         eviction: get("maxmemory_policy").unwrap_or_default(),
         in_cluster: get("cluster_enabled").as_deref() == Some("1"),
+        is_writable_replica: get("slave_read_only").as_deref() == Some("0"),
     };
     let time_us = get("server_time_usec").and_then(|time| time.parse().ok()).unwrap_or(0);
     Ok(Reply::new(Verdict::Described(Box::new(facts)), time_us, 0))
@@ -46,10 +47,12 @@ mod tests {
                     maxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrdb_saves:3\r\nrole:master\r\nrun_id:abc\r\n";
         let reply = examined(Value::BulkString(info.into())).unwrap();
         let [version, role, persistence, eviction] = ["valkey 9.1.2", "master", "rdb", "allkeys-lru"].map(str::to_owned);
-        let facts = ServerFacts { version, role, persistence, eviction, in_cluster: false };
+        let facts = ServerFacts { version, role, persistence, eviction, in_cluster: false, is_writable_replica: false };
         assert_eq!((reply.verdict, reply.time_us), (Verdict::Described(Box::new(facts.clone())), 1_795_227_730_123_456));
         let node = examined(Value::BulkString(format!("{info}cluster_enabled:1\r\n").into())).unwrap();
-        assert_eq!(node.verdict, Verdict::Described(Box::new(ServerFacts { in_cluster: true, ..facts })));
+        assert_eq!(node.verdict, Verdict::Described(Box::new(ServerFacts { in_cluster: true, ..facts.clone() })));
+        let replica = examined(Value::BulkString(format!("{info}slave_read_only:0\r\n").into())).unwrap();
+        assert_eq!(replica.verdict, Verdict::Described(Box::new(ServerFacts { is_writable_replica: true, ..facts })));
         assert_eq!(field(info, "run_id").as_deref(), Some("abc"));
         assert_eq!(field(info, "run"), None);
         assert!(examined(Value::Nil).is_err());
