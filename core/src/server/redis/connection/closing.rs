@@ -60,7 +60,7 @@ impl Connection {
         self.stop_lingering(out);
         let state = std::mem::replace(&mut self.state, State::Over);
         if let State::Up(mut conversation) = state {
-            self.primary.disconnected(conversation.standing.era, now);
+            self.primary.disconnected(conversation.accepted.era, now);
             out.extend(conversation.pipeline.take(|_| true).into_iter().map(|job| job.end(Err(closed(true)))));
             out.push(Effect::Drop(Role::Operations));
         } else if matches!(state, State::Opening(_) | State::Greeting(_)) {

@@ -12,7 +12,7 @@ use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::pipeline::Pipeline;
-use crate::server::redis::connection::primary::Standing;
+use crate::server::redis::connection::primary::Accepted;
 use crate::server::redis::connection::question::Question;
 use crate::server::{Completion, Request};
 
@@ -21,7 +21,7 @@ pub(crate) struct Conversation {
     pub(crate) buffers: Buffers,
     pub(crate) pipeline: Pipeline,
     /// The era in which it began.
-    pub(crate) standing: Standing,
+    pub(crate) accepted: Accepted,
     /// The time from which on the server is asked again for its clock.
     clock_due: Tick,
 }
@@ -39,14 +39,14 @@ pub(crate) enum Said {
 
 impl Conversation {
     /// Begins, on a socket whose server was greeted just now.
-    pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, standing: Standing, now: Tick) -> Self {
-        Self { buffers, pipeline, standing, clock_due: now.after(CLOCK) }
+    pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, accepted: Accepted, now: Tick) -> Self {
+        Self { buffers, pipeline, accepted, clock_due: now.after(CLOCK) }
     }
 
     /// Sends an operation that was not sent so far, or ends it at once: an era that was left before has no votes.
     #[must_use]
     pub(crate) fn submit(&mut self, job: Job, now: Tick) -> Option<Effect> {
-        let votes_from = self.standing.votes_from;
+        let votes_from = self.accepted.votes_from;
         if now < votes_from && matches!(job.request.op.verb(), Some(Verb::Acquire { .. })) {
             return Some(job.end(Ok(Reply::new(Verdict::Quarantine { left: votes_from.since(now) }, 0, 0))));
         }

@@ -37,14 +37,14 @@ impl Connection {
         // The handshake has begun no longer ago than a connection may take.
         let sent = Tick::from_micros(now.as_micros().saturating_sub(micros(self.settings.connect_timeout)));
         let welcome = |greeting: Greeting| {
-            let (standing, failover) = self.primary.greeted(&greeting, self.peer, self.settings.max_ttl(), now)?;
+            let (accepted, failover) = self.primary.greeted(&greeting, self.peer, self.settings.max_ttl(), now)?;
             greeting.time_us.into_iter().for_each(|time_us| self.primary.clock.hear(time_us, sent, now));
-            Ok((Pipeline::new(greeting, self.settings.response_timeout), standing, failover))
+            Ok((Pipeline::new(greeting, self.settings.response_timeout), accepted, failover))
         };
         match judged.and_then(welcome) {
-            Ok((pipeline, standing, failover)) => {
+            Ok((pipeline, accepted, failover)) => {
                 self.looks_at = now.after(LOOK);
-                self.connected(Box::new(Conversation::begin(buffers, pipeline, standing, now)), now, out);
+                self.connected(Box::new(Conversation::begin(buffers, pipeline, accepted, now)), now, out);
                 out.extend(failover.map(Effect::Report));
             }
             Err(failure) => {
@@ -59,7 +59,7 @@ impl Connection {
         let era = self.primary.era_number();
         let why = "another node answers for the server now, and the connection to the old one was given up";
         let failure = || Failure::unknown(FailureKind::Disconnected, why);
-        if matches!(&self.state, State::Up(conversation) if conversation.standing.era != era && !mutant!(EraNotShared)) {
+        if matches!(&self.state, State::Up(conversation) if conversation.accepted.era != era && !mutant!(EraNotShared)) {
             self.leave(&failure(), (true, Why::Useless), now, out);
         }
         if self.subscriber.as_ref().is_some_and(|subscriber| subscriber.is_of_another(era)) {

@@ -39,7 +39,7 @@ impl Connection {
     /// unknown.
     pub(super) fn leave(&mut self, failure: &Failure, (useful, why): (bool, Why), now: Tick, out: &mut Vec<Effect>) {
         let State::Up(mut conversation) = std::mem::replace(&mut self.state, State::Down) else { return };
-        self.primary.disconnected(conversation.standing.era, now);
+        self.primary.disconnected(conversation.accepted.era, now);
         self.backoff.broke(now, useful, self.rng.f64());
         self.last_failure = Some(Failure::not_applied(failure.kind, failure.message.clone()));
         let unknown = Failure { maybe_applied: true, ..failure.clone() };

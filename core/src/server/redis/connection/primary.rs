@@ -28,9 +28,9 @@ pub struct Primary {
     given_up: AtomicUsize,
 }
 
-/// The standing of a connection whose node was greeted.
+/// A node was greeted, and is taken for the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct Accepted {
     /// The number of its era.
     pub(crate) era: u64,
     /// The time from which on its node has votes: later than now if the era was left before.
@@ -69,8 +69,8 @@ impl Primary {
         Tick::from_micros(self.greeted_at.load(Ordering::Relaxed))
     }
 
-    /// A node at `address` was greeted and shows this era. Gives the standing of its connection, and the failover to report if the era
-    /// is new. A node that shows no era is taken for the present one. `max_ttl` is that of a server with a marker.
+    /// A node at `address` was greeted and shows this era. Gives its era, and the failover to report if that is
+    /// new. A node that shows no era is taken for the present one. `max_ttl` is that of a server with a marker.
     ///
     /// # Errors
     /// `ReadOnly` for a node in an era that was left: its successor is somewhere else.
@@ -80,7 +80,7 @@ impl Primary {
         address: Option<SocketAddr>,
         max_ttl: Option<Duration>,
         now: Tick,
-    ) -> Result<(Standing, Option<ServerState>), Failure> {
+    ) -> Result<(Accepted, Option<ServerState>), Failure> {
         let (mut eras, shown) = (self.eras.lock(), greeting.era.as_ref());
         let judgement = shown.map_or(Judgement::Present, |shown| eras.greeted(shown, max_ttl, now));
         let failover = match (judgement, shown) {
@@ -98,7 +98,7 @@ impl Primary {
         eras.connected();
         self.greeted_at.fetch_max(now.as_micros(), Ordering::Relaxed);
         self.number.store(eras.number(), Ordering::Release);
-        Ok((Standing { era: eras.number(), votes_from: eras.votes_from() }, failover))
+        Ok((Accepted { era: eras.number(), votes_from: eras.votes_from() }, failover))
     }
 
     /// Counts a connection on which something was given up.

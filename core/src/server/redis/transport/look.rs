@@ -29,8 +29,8 @@ pub(crate) async fn look(settings: Arc<Settings>, primary: Arc<Primary>, peer: S
     let address = socket.peer();
     let Ok(Some(greeting)) = timeout(settings.connect_timeout, greeted(&settings, socket)).await else { return };
     let now = Tick::now();
-    if let Ok((standing, failover)) = primary.greeted(&greeting, address, settings.max_ttl(), now) {
-        primary.disconnected(standing.era, now);
+    if let Ok((accepted, failover)) = primary.greeted(&greeting, address, settings.max_ttl(), now) {
+        primary.disconnected(accepted.era, now);
         if let Some(failover) = failover {
             primary.health.tell(failover);
         }
