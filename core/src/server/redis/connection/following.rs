@@ -86,10 +86,14 @@ impl Connection {
     }
 
     /// The server has begun an era under this connection, and did nothing else. It is greeted again, which decides what follows, and
-    /// then it gets the operation.
+    /// then it gets the operation once more. If its answer is the same, another greeting would change nothing.
     pub(super) fn greet_again(&mut self, job: Job, now: Tick, out: &mut Vec<Effect>) {
+        if job.doubted {
+            let why = "shows another era inside of a script than in INFO: is there a proxy between that asks two nodes?";
+            return out.push(job.end(Err(Failure::not_applied(FailureKind::Protocol, why))));
+        }
         self.leave(&in_another_era(), (true, Why::Useless), now, out);
-        self.backlog.push(job);
+        self.backlog.push(Job { doubted: true, ..job });
     }
 
     /// Asks a server with a marker for its era, and then again, if it says that a hold is gone: it may have begun an era under this

@@ -157,6 +157,9 @@ fn a_server_that_began_an_era_under_an_open_connection_is_greeted_again_and_then
     assert_eq!((kind(&told), kind(&other)), (None, Some((FailureKind::Disconnected, true))));
     test.greet("new");
     assert_eq!((test.effects(), test.sent()), (vec!["failed over"], vec!["acquire ours 1000".to_owned()]));
+    // A proxy that asks one node for its INFO, and another one for a script, would have it greeted again without end.
+    test.says("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
+    assert_eq!((test.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::Protocol, false))));
 }
 
 #[test]

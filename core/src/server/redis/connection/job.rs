@@ -11,7 +11,7 @@ pub struct Job {
     pub(crate) completion: Completion,
     /// Whether it was sent before, on a socket that broke.
     pub(crate) repeated: bool,
-    /// Whether it was refused before, and the server asked for its era since.
+    /// Whether it was refused before, and the server was asked for its era since, or greeted again.
     pub(crate) doubted: bool,
 }
 
