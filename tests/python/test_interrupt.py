@@ -115,3 +115,22 @@ def test_f24_ctrl_c_inside_the_body(server: RealServer, name):
             print(client.lock(sys.argv[2]).inspect())
     """
     assert run(program, server.url, name) == "None\n"
+
+
+@pytest.mark.parametrize("use", ["", "held = lock(sys.argv[2], ttl=600).acquire()", "leadership = elect(sys.argv[2], ttl=600).campaign()"])
+def test_a_program_that_ctrl_c_ends_ends_by_the_signal(server: RealServer, name, use):
+    program = f"""
+        import sys, time
+        from locktender import configure, elect, lock
+        configure(sys.argv[1])
+        {use}
+        print("works", flush=True)
+        time.sleep(600)
+    """
+    process = start(program, server.url, name)
+    assert process.stdout is not None and process.stdout.readline() == "works\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    # A shell that runs it in a loop ends then, too.
+    assert (out, err.splitlines()[-1], process.returncode) == ("", "KeyboardInterrupt", -signal.SIGINT)
+    assert server.command("EXISTS", name) == 0, "given back"

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import _thread
 import sys
-import threading
-from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 def start(name: str, run: Callable[..., None], *arguments: object) -> None:
     """Starts a daemon thread."""
+    import threading
     patched = _patched()
     if patched is None:
         threading.Thread(target=run, args=arguments, name=name, daemon=True).start()
@@ -39,5 +42,6 @@ def _patched() -> Callable[[str], Any] | None:
 
 
 def _run(name: str, run: Callable[..., None], *arguments: object) -> None:
+    import threading
     threading.current_thread().name = name
     run(*arguments)

@@ -1,10 +1,12 @@
-"""What the native module calls of this package. Each module is imported when it is first used: to import them all takes long."""
+"""What the native module calls of this package. Each module is imported when it is first used: to import them all takes long. What the
+exit of the interpreter calls is there before: an import then would make the interpreter forget that Ctrl-C ends it.
+"""
 
 from __future__ import annotations
 
 import sys
 
-from . import _native
+from . import _native, _threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +168,6 @@ def logger() -> logging.Logger | None:
 
 
 def get_ident() -> Callable[[], int]:
-    from . import _threads
     get_ident: Callable[[], int] = _threads.original("get_ident")
     return get_ident
 
