@@ -4,14 +4,17 @@ use locktender::host::{Language, instead_of_member};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyType};
 
 /// The `AttributeError` for a member `name` that `object` doesn't have.
 pub(crate) fn missing(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<()> {
     let instead = instead_of_member(&name.to_string_lossy());
     let instead = instead.map(|text| format!("; {}", text.in_words_of(Language::Python))).unwrap_or_default();
-    let class = object.get_type().name()?;
-    absent(object, name, format!("'{class}' object has no attribute '{name}'{instead}"))
+    let owner = match object.cast::<PyType>() {
+        Ok(class) => format!("type object '{}'", class.name()?),
+        Err(_) => format!("'{}' object", object.get_type().name()?),
+    };
+    absent(object, name, format!("{owner} has no attribute '{name}'{instead}"))
 }
 
 /// An `AttributeError` as Python makes it: it suggests the nearest name.

@@ -15,8 +15,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ByName {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        first(given)
-            .map_or(Ok(Self), |first| Err(refused("options", &first, "are given by their names: lock(name, ttl=10, wait=5)")))
+        first(given).map_or(Ok(Self), |first| Err(refused("options", &first, "are given by their names, such as ttl=10, wait=5")))
     }
 }
 

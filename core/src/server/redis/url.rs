@@ -193,7 +193,7 @@ fn instead_of_parameter(key: &str) -> Text {
         "ssl_keyfile" | "tls_key" => "the parameter {} is no part of a URL here: give the file as {tls_key}",
         "ssl" | "tls" => "the parameter {} is no part of a URL here: a URL with TLS begins with rediss://",
         ssl if ["ssl", "tls", "insecure", "verify", "reject"].iter().any(|begin| ssl.starts_with(begin)) => {
-            "the parameter {} can't be: certificate checks can't be switched off; give the authority's certificate with the option \
+            "the parameter {} does not exist: certificate checks can't be switched off; give the authority's certificate with the option \
              {tls_ca}"
         }
         "socket_timeout" | "timeout" => "the parameter {} is no part of a URL here: give the option {response_timeout}",
