@@ -143,9 +143,11 @@ def test_a_server_that_is_down_is_shown(servers, name):
     with Client(server.url, response_timeout=0.2) as client:
         held = client.lock(name, ttl=0.5).acquire()
         assert client.metrics().value("locktender_server_up") == 1
+        # A machine that stalls may have made an answer late before.
+        before = client.metrics().value("locktender_server_failures_total")
         server.kill()
         until(lambda: client.metrics().value("locktender_server_up") == 0, PATIENCE)
-        assert client.metrics().value("locktender_server_failures_total") == 1
+        assert client.metrics().value("locktender_server_failures_total") == before + 1
         held.wait_lost(PATIENCE)
         assert client.metrics().value("locktender_losses_total", reason="expired") == 1
 
