@@ -171,11 +171,12 @@ def build_rust_programs():
 
 
 def build_python():
-    run(PYTHON, "-m", "maturin", "develop", "--locked", VIRTUAL_ENV=str(VENV))
+    features = "extension-module,workspace"
+    run(PYTHON, "-m", "maturin", "develop", "--locked", "--features", features, VIRTUAL_ENV=str(VENV))
 
 
 def build_node():
-    run("npm", "run", "--silent", "build:native")
+    run("npm", "run", "--silent", "build:native", "--", "--features", "workspace")
     run("npm", "run", "--silent", "build:facade")
 
 
