@@ -168,6 +168,8 @@ def build_rust_programs():
     target = target_directory() / "debug"
     for program in (target / "locktender-proxy", target / "examples/locktender-peer", target / "examples/milten"):
         shutil.copy2(program, VENV / "bin" / program.name)
+    # The Python package has a script of that name there.
+    shutil.copy2(target / "locktender", VENV / "bin/locktender-command")
 
 
 def build_python():

@@ -6,6 +6,7 @@
 mod attempt;
 mod client;
 mod clock;
+mod command;
 mod election;
 mod error;
 mod event;

@@ -30,6 +30,7 @@ mod bridge;
 mod client;
 mod clients;
 mod clock;
+mod command;
 mod context;
 mod default;
 mod delivery;
@@ -78,6 +79,7 @@ mod _native {
         attempt::{AsyncAttempt, Attempt},
         client::{Client, opening::number_of},
         clock::Clock,
+        command::command,
         default::{configure, elect, job, lock, once},
         delivery::{Told, next_events},
         election::{Election, Leading},

@@ -1,0 +1,52 @@
+//! Messages: what the command says on standard error. Standard output belongs to the program that it runs.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value};
+
+use super::arguments::Run;
+use crate::error::Error;
+use crate::error::quoted::on_one_line;
+
+/// Whether and how something is said.
+pub(super) struct Messages {
+    is_quiet: bool,
+    is_verbose: bool,
+    is_json: bool,
+}
+
+impl Messages {
+    pub(super) fn of(options: &Run) -> Self {
+        Self { is_quiet: options.quiet, is_verbose: options.verbose, is_json: options.json }
+    }
+
+    /// Says why the command does not do what it was asked for.
+    pub(super) fn error(&self, code: &str, text: &str) {
+        if !self.is_quiet {
+            self.write("error", code, text, &[]);
+        }
+    }
+
+    pub(super) fn failed(&self, error: &Error) {
+        self.error(error.code().as_str(), &error.to_string());
+    }
+
+    /// Says how it goes, to who wants to know.
+    pub(super) fn progress(&self, event: &str, text: &str, fields: &[(&str, Value)]) {
+        if self.is_verbose {
+            self.write("info", event, text, fields);
+        }
+    }
+
+    fn write(&self, level: &str, code: &str, text: &str, fields: &[(&str, Value)]) {
+        let line = if self.is_json {
+            let own = [("level", level.into()), ("code", code.into()), ("message", text.into())];
+            let fields = own.into_iter().chain(fields.iter().cloned());
+            Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>()).to_string()
+        } else {
+            format!("locktender: {}", on_one_line(text))
+        };
+        // One write, so that lines of several processes don't mix. Who closed it doesn't read it.
+        let _ = io::stderr().write_all((line + "\n").as_bytes());
+    }
+}

@@ -1,0 +1,316 @@
+"""The command `locktender`: what users of flock and cron expect of it, with real signals, terminals and servers."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from locktender import Client
+from support.checkout import ROOT
+from support.observe import PATIENCE, until
+from support.server import RealServer, free_port
+
+VENV = ROOT / ".venv/bin"
+PROGRAMS = {
+    "rust": [str(VENV / "locktender-command")],
+    "python": [str(VENV / "locktender")],
+    "node": ["node", str(ROOT / "bindings-node/dist/command.js")],
+}
+RUST = PROGRAMS["rust"]
+
+# It says that it began, goes on after SIGTERM, and ends only by SIGKILL.
+STUBBORN = "trap '' TERM; echo begun; while :; do sleep 0.02; done"
+
+
+@pytest.fixture(params=PROGRAMS)
+def program(request: pytest.FixtureRequest) -> list[str]:
+    """The program of each package."""
+    return PROGRAMS[request.param]
+
+
+def environment(server: RealServer) -> dict[str, str]:
+    return {**os.environ, "LOCKTENDER_URL": server.url}
+
+
+def ran(server: RealServer, *words: str, program: list[str] = RUST) -> "subprocess.CompletedProcess[str]":
+    """`locktender run`, ended."""
+    return subprocess.run([*program, "run", *words], env=environment(server), capture_output=True, text=True, timeout=PATIENCE)
+
+
+@contextmanager
+def running(server: RealServer, *words: str, program: list[str] = RUST, **options: object) -> "Iterator[subprocess.Popen[str]]":
+    """`locktender run`, whose command writes a line when it has begun."""
+    command = [*program, "run", *words]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment(server), text=True, **{**pipes, **options}) as process:  # type: ignore[call-overload]
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def begun(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_the_exit_code_is_the_command_s_and_nothing_else_is_written(server: RealServer, name: str, program: list[str]):
+    done = ran(server, name, "--", "sh", "-c", "echo out; echo err >&2; exit 3", program=program)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    assert server.command("EXISTS", name) == 0
+    done = ran(server, name, "true", program=program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert ran(server, name, "--", "sh", "-c", "kill -9 $$", program=program).returncode == 128 + 9
+
+
+def test_who_finds_it_busy_says_who_holds_it(server: RealServer, name: str, program: list[str]):
+    with Client(server.url, app="billing") as client, client.lock(name, ttl=60):
+        for words, code in ((["-n"], 75), (["-w", "0.01"], 75), (["-n", "-E", "1"], 1)):
+            done = ran(server, *words, name, "--", "echo", "never", program=program)
+            assert (done.returncode, done.stdout) == (code, "")
+            assert done.stderr.startswith(f'locktender: lock "{name}"') and "app=billing" in done.stderr
+        assert ran(server, "-q", "-n", name, "true", program=program).stderr == ""
+
+
+def test_each_mistake_has_its_code(server: RealServer, name: str, tmp_path: Path):
+    server.command("RPUSH", f"{name}:list", 1)
+    nowhere = f"redis://127.0.0.1:{free_port()}"
+    file = tmp_path / "file"
+    file.touch()
+    for words, code, said in (
+        ([name], 64, "COMMAND"),
+        (["--ttl", "5 apples", name, "true"], 64, "500ms"),
+        (["--ttl", "0.001", name, "true"], 64, "ttl"),
+        (["--kill-after", "4", "--ttl", "5", name, "true"], 64, "--kill-after"),
+        (["-n", "-w", "1", name, "true"], 64, "cannot be used with"),
+        (["a}b", "true"], 64, "a}b"),
+        (["--server", "http://x", name, "true"], 64, "redis://"),
+        (["-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
+        ([f"{name}:list", "true"], 78, "list"),
+        ([name, "--", str(file)], 126, "Permission denied"),
+        ([name, "--", "no-such-command"], 127, "no-such-command"),
+        ([name, "--", ""], 127, "find"),
+    ):
+        done = ran(server, *words)
+        assert (done.returncode, done.stdout) == (code, "") and said in done.stderr, (words, done)
+        assert "panicked" not in done.stderr
+    assert server.command("EXISTS", name) == 0
+    without = {name: value for name, value in os.environ.items() if name != "LOCKTENDER_URL"}
+    done = subprocess.run([*RUST, "run", name, "true"], env=without, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 64 and "LOCKTENDER_URL" in done.stderr
+
+
+def test_a_password_and_a_hostile_name_are_not_shown_as_they_are(server: RealServer, name: str):
+    done = ran(server, "-n", "--server", f"redis://me:secret@127.0.0.1:{free_port()}", f"{name}\x1b[31m\n", "true")
+    assert done.returncode == 69 and "secret" not in done.stderr
+    assert done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
+
+
+def test_the_command_knows_its_lock(server: RealServer, name: str):
+    show = "echo $LOCKTENDER_NAME; echo $LOCKTENDER_FENCE; echo $LOCKTENDER_OWNER; echo $LOCKTENDER_VALID_UNTIL"
+    before = time.time()
+    with running(server, "--ttl", "30s", name, "--", "sh", "-c", f"{show}; cat") as process:
+        assert process.stdout is not None
+        shown = [begun(process) for _ in range(4)]
+        assert shown[0] == name
+        assert shown[2] == server.command("GET", name)
+        assert before + 29 < int(shown[3]) + 1 and int(shown[3]) <= time.time() + 30
+        process.communicate(timeout=PATIENCE)
+    second = ran(server, name, "--", "sh", "-c", "echo $LOCKTENDER_FENCE")
+    assert int(second.stdout) > int(shown[1])
+
+
+def test_it_says_more_on_demand_also_as_json(server: RealServer, name: str):
+    done = ran(server, "-v", name, "true")
+    assert [line.split()[1] for line in done.stderr.splitlines()] == ["got", f'"{name}":']
+    lines = [json.loads(line) for line in ran(server, "-v", "--json", name, "true").stderr.splitlines()]
+    assert [line["code"] for line in lines] == ["acquired", "released"]
+    assert isinstance(lines[0]["fence"], int)
+    with Client(server.url) as client, client.lock(name, ttl=60):
+        [line] = [json.loads(line) for line in ran(server, "-n", "--json", name, "true").stderr.splitlines()]
+    assert (line["level"], line["code"]) == ("error", "ACQUIRE_TIMEOUT")
+
+
+def test_signals_reach_the_command(server: RealServer, name: str, program: list[str]):
+    for number, trap in ((signal.SIGTERM, "TERM"), (signal.SIGINT, "INT"), (signal.SIGHUP, "HUP"), (signal.SIGUSR1, "USR1")):
+        script = f"trap 'exit 7' {trap}; echo begun; while :; do sleep 0.02; done"
+        with running(server, name, "--", "sh", "-c", script, program=program, start_new_session=True) as process:
+            assert begun(process) == "begun"
+            process.send_signal(number)
+            # Its shell may say what became of `sleep`, which gets the signal, too.
+            out, _ = process.communicate(timeout=PATIENCE)
+            assert (out, process.returncode) == ("", 7), trap
+        assert server.command("EXISTS", name) == 0
+
+
+def test_a_signal_ends_the_wait(server: RealServer, name: str, program: list[str]):
+    with Client(server.url) as client, client.lock(name, ttl=60):
+        with running(server, name, "true", program=program, start_new_session=True) as process:
+            until(lambda: server.line(name), PATIENCE)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=PATIENCE)
+            assert (out, err, process.returncode) == ("", "", 128 + signal.SIGINT)
+        until(lambda: not server.line(name), PATIENCE)
+
+
+def is_alive(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        # Of one that nobody waited for.
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing ends a child with its parent")
+def test_the_command_dies_with_a_killed_wrapper(server: RealServer, name: str, program: list[str]):
+    with running(server, "--ttl", "1", name, "--", "sh", "-c", "echo $$; exec sleep 60", program=program) as process:
+        pid = int(begun(process))
+        process.kill()
+        until(lambda: not is_alive(pid), PATIENCE)
+    assert ran(server, name, "echo", "next").stdout == "next\n"
+
+
+def test_who_ignores_nohup_s_signal_goes_on(server: RealServer, name: str):
+    ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *RUST]
+    with running(server, name, "--", "sh", "-c", "echo begun; cat", program=ignoring) as process:
+        assert begun(process) == "begun"
+        process.send_signal(signal.SIGHUP)
+        out, _ = process.communicate("still here", timeout=PATIENCE)
+        assert (out, process.returncode) == ("still here", 0)
+
+
+def test_no_two_commands_run_when_the_server_is_silent_for_longer_than_the_ttl(name: str, tmp_path: Path):
+    guarded = tmp_path / "guarded"
+    stubborn = f"trap '' TERM; echo begun; while :; do echo first >>{guarded}; sleep 0.01; done"
+    second = f"echo second >>{guarded}; sleep 0.3; echo second >>{guarded}"
+    with (
+        RealServer() as server,
+        running(server, "--ttl", "1", name, "--", "sh", "-c", stubborn) as holder,
+    ):
+        assert begun(holder) == "begun"
+        with running(server, "--ttl", "1", name, "--", "sh", "-c", second) as waiter:
+            until(lambda: server.line(name), PATIENCE)
+            server.pause()
+            _, err = holder.communicate(timeout=PATIENCE)
+            assert holder.returncode == 79 and "ends in" in err, err
+            server.resume()
+            assert waiter.wait(PATIENCE) == 0
+    written = guarded.read_text().split()
+    assert written[0] == "first" and written[-2:] == ["second", "second"] and "second" not in written[:-2]
+
+
+def test_a_lock_that_is_taken_away_ends_the_command_or_is_told(server: RealServer, name: str):
+    with running(server, "--ttl", "1", "--kill-after", "0.2", name, "--", "sh", "-c", STUBBORN) as process:
+        assert begun(process) == "begun"
+        server.command("DEL", name)
+        _, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 79 and "was lost" in err, err
+    with running(server, "--ttl", "1", "--on-lost", "warn", name, "--", "sh", "-c", "echo begun; cat; exit 5") as process:
+        assert begun(process) == "begun"
+        server.command("DEL", name)
+        assert process.stderr is not None and "was lost" in process.stderr.readline()
+        out, err = process.communicate("work goes on", timeout=PATIENCE)
+        assert (out, err, process.returncode) == ("work goes on", "", 5)
+
+
+def test_max_hold_and_min_hold(server: RealServer, name: str):
+    done = ran(server, "--max-hold", "0.6", name, "--", "sh", "-c", "trap 'echo cleaned; exit 0' TERM; while :; do sleep 0.02; done")
+    assert (done.returncode, done.stdout) == (79, "cleaned\n")
+    assert "600ms" in done.stderr
+    assert ran(server, "--min-hold", "60", name, "true").returncode == 0
+    done = ran(server, "-n", name, "true")
+    assert done.returncode == 75 and server.command("PTTL", name) > 50_000
+    server.command("DEL", name)
+
+
+class Terminal:
+    """A program in a terminal of its own."""
+
+    def __init__(self, *command: str, env: dict[str, str]) -> None:
+        self.pid, self._file = pty.fork()
+        if self.pid == 0:
+            os.execvpe(command[0], command, env)
+        self.shown = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._file, text.encode())
+
+    def shows(self, text: str) -> None:
+        """Reads until the text was shown; what comes later is read next."""
+        while text not in self.shown:
+            self._read()
+        self.shown = self.shown.partition(text)[2]
+
+    def answers(self, word: str) -> None:
+        """`cat` runs: the terminal shows what is typed, and `cat` writes it again. A shell that is about to start it loses signals."""
+        self.type(f"{word}\n")
+        self.shows(word)
+        self.shows(word)
+
+    def ended(self) -> int:
+        """The exit code. Linux gives an error at the end of a terminal."""
+        with suppress(OSError):
+            while True:
+                self._read()
+        _, status = os.waitpid(self.pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self) -> None:
+        ready, _, _ = select.select([self._file], [], [], PATIENCE)
+        assert ready, f"nothing more than {self.shown!r}"
+        self.shown += os.read(self._file, 4096).decode()
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Whatever is left in it is hung up.
+        os.close(self._file)
+
+
+def test_in_a_terminal_the_command_reads_and_ctrl_c_ends_it(server: RealServer, name: str, program: list[str]):
+    script = "echo begun; read line; echo got $line; cat"
+    with Terminal(*program, "run", name, "--", "sh", "-c", script, env=environment(server)) as terminal:
+        terminal.shows("begun")
+        terminal.type("this\n")
+        terminal.shows("got this")
+        terminal.answers("more")
+        terminal.type("\x03")
+        assert terminal.ended() == 128 + signal.SIGINT
+    assert server.command("EXISTS", name) == 0
+
+
+def test_ctrl_z_stops_it_and_the_shell_continues_it(server: RealServer, name: str):
+    with Terminal("sh", "-i", env={**environment(server), "PS1": "prompt$ ", "ENV": ""}) as terminal:
+        terminal.type(f"{RUST[0]} run --ttl 60 {name} -- sh -c 'echo beg\"\"un; cat'\n")
+        terminal.shows("begun")
+        terminal.answers("once")
+        terminal.type("\x1a")
+        terminal.shows("Stopped")
+        terminal.type("fg\n")
+        terminal.shows("cat")
+        terminal.answers("again")
+        terminal.type("\x04")
+        terminal.shows("prompt$ ")
+        terminal.type("exit 4\n")
+        assert terminal.ended() == 4
+    assert server.command("EXISTS", name) == 0
+
+
+def test_help_and_version_end_well_also_when_nobody_reads(program: list[str]):
+    for words in (["--help"], ["run", "--help"], ["--version"]):
+        done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=PATIENCE)
+        assert (done.returncode, done.stderr) == (0, "") and "locktender" in done.stdout
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w") as nobody:
+            done = subprocess.run([*program, *words], stdout=nobody, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        assert (done.returncode, done.stderr) == (0, "")
