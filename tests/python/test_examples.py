@@ -28,10 +28,13 @@ SAYS = {
 FRAMEWORKS = {"fastapi_orders", "apscheduler_nightly", "celery_beat", "celery_report"}
 # Each process of these is one replica, which runs a task once per fire time.
 REPLICAS = ("apscheduler_nightly", "celery_beat")
+# They are no programs, but are served.
+SERVICES = {"django_orders": "test_django.py"}
 
 
 def test_every_example_is_run():
-    assert {path.stem for path in HERE.glob("*.py")} == set(SAYS)
+    assert {path.stem for path in HERE.glob("*.py")} == {*SAYS, *SERVICES}
+    assert all((ROOT / "tests/python" / test).is_file() for test in SERVICES.values())
 
 
 def run(example: str, environment: dict[str, str]) -> str:
