@@ -14,6 +14,8 @@ import { startServer } from './support/server.mjs'
 const examples = path.join(root, 'examples/node')
 // Each process of these is one replica, which runs a task once per fire time.
 const replicas = ['croner.mjs', 'node-cron.mjs']
+// These run until they are told to end: services.test.mjs.
+const services = ['fastify.mjs']
 
 async function run(example, url, environment = {}) {
   const env = { ...process.env, LOCKTENDER_URL: url, ...environment }
@@ -22,7 +24,7 @@ async function run(example, url, environment = {}) {
   return stdout
 }
 
-for (const example of readdirSync(examples).filter((example) => !replicas.includes(example))) {
+for (const example of readdirSync(examples).filter((example) => ![...replicas, ...services].includes(example))) {
   test(example, async (t) => void (await run(example, (await startServer(t)).url)))
 }
 

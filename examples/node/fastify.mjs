@@ -1,0 +1,49 @@
+// A Fastify service with one charge at a time for each order, in any number of processes. Other requests get 409.
+//   LOCKTENDER_URL=redis://localhost PORT=3000 node fastify.mjs
+//   curl --request POST localhost:3000/orders/42/charge
+// SIGTERM ends it in order: it finishes its requests, or calls them off after five seconds. Both frees their locks.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import Fastify from 'fastify'
+import { AcquireTimeoutError, Client, UnavailableError } from 'locktender'
+
+const { PORT = 0, CHARGE_MS = 300, GRACE_MS = 5_000 } = process.env
+
+/** `app.locks`: one client for the whole service, closed after its last request, and what its errors answer. */
+async function locks(app, options) {
+  const client = new Client(options)                            // LOCKTENDER_URL
+  app.decorate('locks', client)
+  app.addHook('onClose', () => client.close())
+  app.setErrorHandler((error, request, reply) => {
+    if (error instanceof AcquireTimeoutError) return reply.code(409).header('Retry-After', '1').send({ code: error.code })
+    if (error instanceof UnavailableError) return reply.code(503).header('Retry-After', '1').send({ code: error.code })
+    throw error
+  })
+}
+locks[Symbol.for('skip-override')] = true                       // for the routes outside of the plugin, too (as fastify-plugin does)
+
+const app = Fastify()
+await app.register(locks)
+
+app.post('/orders/:id/charge', async ({ params: { id }, signal }) =>
+  app.locks.withLock(`orders:${id}`, { waitMs: 100, signal }, async (held) => {
+    await charge(AbortSignal.any([held.signal, signal]))        // called off if the lock is lost, or the customer hangs up
+    return { order: id, fence: held.fence }                     // send the fence along with each write
+  }))
+
+/** Stands for the payment provider: takes a while, unless it is called off. */
+function charge(signal) {
+  return sleep(Number(CHARGE_MS), undefined, { signal })
+}
+
+// At the end a customer's connection that is kept alive would keep the service alive, and a charge may take too long.
+let ending = false
+app.addHook('preClose', async () => {
+  ending = true
+  setTimeout(() => app.server.closeAllConnections(), Number(GRACE_MS)).unref()
+})
+app.addHook('onSend', async (request, reply) => { if (ending) reply.header('Connection', 'close') })
+process.once('SIGTERM', () => app.close())
+
+console.log(await app.listen({ port: Number(PORT), host: '127.0.0.1' }))

@@ -1,0 +1,74 @@
+// The examples of web services: who is busy, who is refused, what a customer who hangs up frees, and how SIGTERM ends each.
+
+import assert from 'node:assert/strict'
+import http from 'node:http'
+import test from 'node:test'
+
+import { Client } from 'locktender'
+
+import { until } from './support/observe.mjs'
+import { startServer } from './support/server.mjs'
+import { Service } from './support/service.mjs'
+
+/** Longer than any test, in milliseconds. */
+const LONG = '600000'
+
+/** What runs each service. */
+const services = {
+  'fastify.mjs': ['examples/node/fastify.mjs'],
+}
+
+for (const [example, args] of Object.entries(services)) {
+  const begin = async (t, environment) => {
+    const server = await startServer(t)
+    return { server, service: await Service.start(t, args, { LOCKTENDER_URL: server.url, ...environment }) }
+  }
+
+  test(`${example}: one charge at a time for each order`, async (t) => {
+    const { server, service } = await begin(t)
+    const replica = new Client(server.url)
+    await replica.withLock('orders:7', async () => {
+      assert.deepEqual(await service.post('/orders/7/charge'), { status: 409, retryAfter: '1', body: { code: 'ACQUIRE_TIMEOUT' } })
+      assert.equal((await service.post('/orders/8/charge')).status, 200)
+    })
+    await replica.close()
+    const { status, body } = await service.post('/orders/7/charge')
+    assert.deepEqual([status, body.order, body.fence > 0], [200, '7', true])
+    await server.kill()
+    assert.deepEqual(await service.post('/orders/7/charge'), { status: 503, retryAfter: '1', body: { code: 'UNAVAILABLE' } })
+    await service.terminate()
+  })
+
+  test(`${example}: a customer who hangs up frees the lock`, async (t) => {
+    const { server, service } = await begin(t, { CHARGE_MS: LONG })
+    const gone = new AbortController()
+    const charged = service.post('/orders/7/charge', { signal: gone.signal }).catch((error) => error)
+    await until(() => server.command('EXISTS', 'orders:7'))
+    assert.equal((await service.post('/orders/7/charge')).status, 409)
+    gone.abort()
+    assert.equal((await charged).name, 'AbortError')
+    await until(async () => (await server.command('EXISTS', 'orders:7')) === 0)
+    await service.terminate()
+  })
+
+  test(`${example}: by SIGTERM it finishes its requests, and frees their locks`, async (t) => {
+    const { server, service } = await begin(t, { GRACE_MS: LONG })
+    const agent = new http.Agent({ keepAlive: true })
+    t.after(() => agent.destroy())
+    let ended = false
+    const charged = service.post('/orders/7/charge', { agent }).finally(() => (ended = true))
+    await until(async () => (await server.command('EXISTS', 'orders:7')) || ended)
+    await service.terminate()
+    assert.equal((await charged).status, 200)
+    assert.equal(await server.command('EXISTS', 'orders:7'), 0)
+  })
+
+  test(`${example}: by SIGTERM it calls off what takes too long, and frees its lock`, async (t) => {
+    const { server, service } = await begin(t, { CHARGE_MS: LONG, GRACE_MS: '50' })
+    const charged = service.post('/orders/7/charge').catch((error) => error)
+    await until(() => server.command('EXISTS', 'orders:7'))
+    await service.terminate()
+    assert.equal((await charged).code, 'ECONNRESET')
+    assert.equal(await server.command('EXISTS', 'orders:7'), 0)
+  })
+}
