@@ -37,13 +37,10 @@ function charge(signal) {
   return sleep(Number(CHARGE_MS), undefined, { signal })
 }
 
-// At the end a customer's connection that is kept alive would keep the service alive, and a charge may take too long.
-let ending = false
 app.addHook('preClose', async () => {
-  ending = true
-  setTimeout(() => app.server.closeAllConnections(), Number(GRACE_MS)).unref()
+  setInterval(() => app.server.closeIdleConnections(), 100).unref()             // those that customers keep alive
+  setTimeout(() => app.server.closeAllConnections(), Number(GRACE_MS)).unref()  // a charge that takes too long
 })
-app.addHook('onSend', async (request, reply) => { if (ending) reply.header('Connection', 'close') })
 process.once('SIGTERM', () => app.close())
 
 console.log(await app.listen({ port: Number(PORT), host: '127.0.0.1' }))

@@ -15,7 +15,7 @@ const examples = path.join(root, 'examples/node')
 // Each process of these is one replica, which runs a task once per fire time.
 const replicas = ['croner.mjs', 'node-cron.mjs']
 // These run until they are told to end: services.test.mjs.
-const services = ['fastify.mjs']
+const services = ['fastify.mjs', 'nestjs.ts']
 
 async function run(example, url, environment = {}) {
   const env = { ...process.env, LOCKTENDER_URL: url, ...environment }

@@ -1,11 +1,18 @@
 // The examples of web services: who is busy, who is refused, what a customer who hangs up frees, and how SIGTERM ends each.
 
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import http from 'node:http'
+import path from 'node:path'
 import test from 'node:test'
+import { promisify } from 'node:util'
 
 import { Client } from 'locktender'
+import ts from 'typescript'
 
+import { root } from './support/checkout.mjs'
+import { long } from './support/long.mjs'
 import { until } from './support/observe.mjs'
 import { startServer } from './support/server.mjs'
 import { Service } from './support/service.mjs'
@@ -13,9 +20,17 @@ import { Service } from './support/service.mjs'
 /** Longer than any test, in milliseconds. */
 const LONG = '600000'
 
+/** The JavaScript that a Nest user's build makes of a file. */
+function compiled(file) {
+  const { ES2022 } = ts.ScriptTarget
+  const compilerOptions = { target: ES2022, module: ts.ModuleKind.ES2022, experimentalDecorators: true, emitDecoratorMetadata: true }
+  return ts.transpileModule(readFileSync(path.join(root, file), 'utf8'), { compilerOptions }).outputText
+}
+
 /** What runs each service. */
 const services = {
   'fastify.mjs': ['examples/node/fastify.mjs'],
+  'nestjs.ts': ['--input-type=module', '--eval', compiled('examples/node/nestjs.ts')],
 }
 
 for (const [example, args] of Object.entries(services)) {
@@ -72,3 +87,10 @@ for (const [example, args] of Object.entries(services)) {
     assert.equal(await server.command('EXISTS', 'orders:7'), 0)
   })
 }
+
+test('nestjs.ts compiles strictly', long, async () => {
+  const options = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node', '--skipLibCheck']
+  const command = ['node_modules/typescript/bin/tsc', ...options, '--experimentalDecorators', '--emitDecoratorMetadata', 'examples/node/nestjs.ts']
+  const { code = 0, stdout } = await promisify(execFile)(process.execPath, command, { cwd: root }).catch((error) => error)
+  assert.deepEqual([code, stdout], [0, ''])
+})
