@@ -16,6 +16,7 @@ const examples = path.join(root, 'examples/node')
 const replicas = ['croner.mjs', 'node-cron.mjs']
 // These run until they are told to end: services.test.mjs.
 const services = ['fastify.mjs', 'nestjs.ts']
+const apart = [...replicas, ...services, 'bullmq.mjs']
 
 async function run(example, url, environment = {}) {
   const env = { ...process.env, LOCKTENDER_URL: url, ...environment }
@@ -24,9 +25,18 @@ async function run(example, url, environment = {}) {
   return stdout
 }
 
-for (const example of readdirSync(examples).filter((example) => ![...replicas, ...services].includes(example))) {
+for (const example of readdirSync(examples).filter((example) => !apart.includes(example))) {
   test(example, async (t) => void (await run(example, (await startServer(t)).url)))
 }
+
+test('bullmq.mjs: one job at a time for each customer', async (t) => {
+  const said = (await run('bullmq.mjs', (await startServer(t)).url)).trim().split('\n')
+  for (const customer of [7, 8]) {
+    const lines = said.filter((line) => line.startsWith(`customer ${customer}: `)).map((line) => line.split(' ').slice(2).join(' '))
+    const orders = [['May', 'June'], ['June', 'May']].map((months) => months.flatMap((month) => [`${month} begins`, `${month} ends`]))
+    assert.ok(orders.some((order) => order.join() === lines.join()), said.join('\n'))
+  }
+})
 
 for (const example of replicas) {
   const options = { skip: process.platform === 'darwin' && 'no LD_PRELOAD' }
