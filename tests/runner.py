@@ -45,6 +45,7 @@ CORE = ["Cargo.toml", "Cargo.lock", "core"]
 PYTHON_SOURCES = [*CORE, "pyproject.toml", "bindings-python/Cargo.toml", "bindings-python/src"]
 NODE_SOURCES = [*CORE, "package.json", "bindings-node"]
 NODE_PRODUCTS = ("bindings-node/dist", "bindings-node/native")
+AXUM = "examples/rust/axum_orders"
 ENDS_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/ends.py", "core/src/server/redis"]
 
 
@@ -172,6 +173,12 @@ def build_rust_programs():
     shutil.copy2(target / "locktender", VENV / "bin/locktender-command")
 
 
+def build_axum():
+    target = target_directory()
+    run("cargo", "build", "--locked", "--manifest-path", f"{AXUM}/Cargo.toml", "--target-dir", target)
+    shutil.copy2(target / "debug/axum_orders", VENV / "bin")
+
+
 def build_python():
     features = "extension-module,workspace"
     run(PYTHON, "-m", "maturin", "develop", "--locked", "--features", features, VIRTUAL_ENV=str(VENV))
@@ -198,6 +205,8 @@ def set_up(wanted):
         if npm_packages is not None:
             npm_packages.result()
             step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node, NODE_PRODUCTS)
+            if LONG in os.environ:
+                step("axum example", fingerprint([*CORE, AXUM]), build_axum)
         if "python" in languages:
             step("python package", fingerprint(PYTHON_SOURCES), build_python)
         if "rust" in languages and LONG in os.environ:

@@ -16,12 +16,12 @@ export class Service {
   #ended
   #errors = ''
 
-  /** Runs node with these arguments; the service ends with the test `t`. */
-  static async start(t, args, environment) {
+  /** Runs a command; the service ends with the test `t`. */
+  static async start(t, [file, ...args], environment) {
     const service = new Service()
     const env = { ...process.env, ...environment }
     const limit = { timeout: 2 * PATIENCE_MS, killSignal: 'SIGKILL' } // only a service that does not end needs it
-    const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], ...limit })
+    const child = spawn(file, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], ...limit })
     service.#child = child
     service.#ended = once(child, 'close')
     child.stderr.on('data', (data) => (service.#errors += data))
