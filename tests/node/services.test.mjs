@@ -52,7 +52,7 @@ for (const [example, [command, options = {}]] of Object.entries(services)) {
     assert.deepEqual([status, body.order, body.fence > 0], [200, '7', true])
     await server.kill()
     assert.deepEqual(await service.post('/orders/7/charge'), { status: 503, retryAfter: '1', body: { code: 'UNAVAILABLE' } })
-    await service.terminate()
+    assert.equal(await service.terminate(), '')
   })
 
   test(`${example}: a customer who hangs up frees the lock`, options, async (t) => {
@@ -64,7 +64,7 @@ for (const [example, [command, options = {}]] of Object.entries(services)) {
     gone.abort()
     assert.equal((await charged).name, 'AbortError')
     await until(async () => (await server.command('EXISTS', 'orders:7')) === 0)
-    await service.terminate()
+    assert.equal(await service.terminate(), '')
   })
 
   test(`${example}: by SIGTERM it finishes its requests, and frees their locks`, options, async (t) => {
@@ -74,7 +74,7 @@ for (const [example, [command, options = {}]] of Object.entries(services)) {
     let ended = false
     const charged = service.post('/orders/7/charge', { agent }).finally(() => (ended = true))
     await until(async () => (await server.command('EXISTS', 'orders:7')) || ended)
-    await service.terminate()
+    assert.equal(await service.terminate(), '')
     assert.equal((await charged).status, 200)
     assert.equal(await server.command('EXISTS', 'orders:7'), 0)
   })
@@ -83,7 +83,7 @@ for (const [example, [command, options = {}]] of Object.entries(services)) {
     const { server, service } = await begin(t, { CHARGE_MS: LONG, GRACE_MS: '50' })
     const charged = service.post('/orders/7/charge').catch((error) => error)
     await until(() => server.command('EXISTS', 'orders:7'))
-    await service.terminate()
+    await service.terminate() // Nest logs it if the end of the client is faster than that of the connection
     assert.notEqual((await charged).status, 200)
     assert.equal(await server.command('EXISTS', 'orders:7'), 0)
   })
