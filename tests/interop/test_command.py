@@ -305,6 +305,20 @@ def test_ctrl_z_stops_it_and_the_shell_continues_it(server: RealServer, name: st
     assert server.command("EXISTS", name) == 0
 
 
+def test_a_script_has_the_terminal_again_and_a_command_behind_a_pipe_may_ask_for_it(server: RealServer, name: str):
+    locktender = f"{RUST[0]} run {name} --"
+    asks = "read line </dev/tty; echo got $line and $(cat)"
+    script = f"{locktender} true; read first; echo $first is read; echo data | {locktender} sh -c '{asks}'; read last; echo $last is read"
+    with Terminal("sh", "-c", script, env=environment(server)) as terminal:
+        terminal.type("one\n")
+        terminal.shows("one is read")
+        terminal.type("two\n")
+        terminal.shows("got two and data")
+        terminal.type("three\n")
+        terminal.shows("three is read")
+        assert terminal.ended() == 0
+
+
 def test_help_and_version_end_well_also_when_nobody_reads(program: list[str]):
     for words in (["--help"], ["run", "--help"], ["--version"]):
         done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=PATIENCE)

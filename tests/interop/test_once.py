@@ -2,9 +2,11 @@
 
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
-from peers import Peers
+import pytest
+from peers import Peer, Peers
 from support.server import RealServer
 
 # How far behind the others each one's clock is, in seconds.
@@ -37,15 +39,20 @@ def test_each_fire_time_runs_once_however_late_a_replica_is(peers: Peers, tmp_pa
     assert why == {("rust", None): 80, ("python", "done"): 80, ("node", "missed"): 79, ("node", "done"): 1}
 
 
-def test_replicas_that_ask_at_the_same_moment_run_a_fire_time_once(peers: Peers, tmp_path: Path, name: str):
+@pytest.mark.parametrize(
+    ("each", "times"), [(1, 25), pytest.param(7, 1_000, marks=pytest.mark.long)], ids=["3 replicas", "21 replicas, about two minutes"]
+)
+def test_replicas_that_ask_at_the_same_moment_run_a_fire_time_once(server: RealServer, tmp_path: Path, name: str, each: int, times: int):
     file = tmp_path / "ran"
-    times = fire_times(25)
-    for at in times:
-        for language in LAGS:
-            peers[language].send("fire", name=name, at_ms=at, file=str(file))
-        answers = [peers[language].receive()["why"] for language in LAGS]
-        assert answers.count(None) == 1 and set(answers) <= {None, "done", "running"}, answers
-    assert [at for at, _ in runs(file)] == times
+    fired = fire_times(times)
+    with ExitStack() as stack:
+        replicas = [stack.enter_context(Peer(language, server.url)) for language in LAGS for _ in range(each)]
+        for at in fired:
+            for replica in replicas:
+                replica.send("fire", name=name, at_ms=at, file=str(file))
+            answers = [replica.receive()["why"] for replica in replicas]
+            assert answers.count(None) == 1 and set(answers) <= {None, "done", "running"}, answers
+    assert [at for at, _ in runs(file)] == fired
 
 
 def test_a_clock_that_is_an_hour_ahead_stops_nobody_elses_schedule(peers: Peers, tmp_path: Path, name: str):

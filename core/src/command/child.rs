@@ -1,6 +1,7 @@
 //! The child: a process group of its own that runs the command, and the terminal that it uses.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, IsTerminal, stderr, stdin, stdout};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -9,14 +10,15 @@ use nix::errno::Errno;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, killpg, raise, sigaction};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgrp, getpid, getppid, tcgetpgrp, tcsetpgrp};
-
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::exit;
 
-/// The group of a child that was started.
-#[derive(Clone, Copy)]
-pub(super) struct Child(Pid);
+/// A command that was started, and the terminal that it may share with this process.
+pub(super) struct Child {
+    group: Pid,
+    terminal: Option<File>,
+}
 
 /// What becomes of a child.
 pub(super) enum Change {
@@ -33,18 +35,26 @@ impl Child {
         let _ = fcntl_setfd(stdin(), FdFlags::empty());
         let _ = fcntl_setfd(stdout(), FdFlags::empty());
         let _ = fcntl_setfd(stderr(), FdFlags::empty());
+        let terminal = File::options().read(true).write(true).open("/dev/tty").ok();
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments).envs(environment).process_group(0);
-        prepare(&mut command, is_in_foreground());
-        let id = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
-        Ok(Self(Pid::from_raw(id)))
+        // Who reads for this process through a pipe needs the terminal, not the command.
+        let taken = terminal.as_ref().filter(|terminal| stdin().is_terminal() && foreground(terminal) == Some(getpgrp()));
+        prepare(&mut command, taken.map(File::try_clone).transpose()?);
+        let spawned = command.spawn();
+        if let (Err(_), Some(terminal)) = (&spawned, taken) {
+            give(terminal, getpgrp());
+        }
+        let group = i32::try_from(spawned?.id()).map_err(io::Error::other)?;
+        Ok(Self { group: Pid::from_raw(group), terminal })
     }
 
-    /// Waits for what becomes of it next; only one thread may.
-    pub(super) fn wait(self) -> Change {
-        loop {
-            match waitpid(self.0, Some(WaitPidFlag::WUNTRACED)) {
+    /// Waits for what becomes of it next; one thread may call this.
+    pub(super) fn changes(&self) -> impl FnMut() -> Change + Send + use<> {
+        let process = self.group;
+        move || loop {
+            match waitpid(process, Some(WaitPidFlag::WUNTRACED)) {
                 Ok(WaitStatus::Exited(_, code)) => return Change::Ended(u8::try_from(code).unwrap_or(u8::MAX)),
                 Ok(WaitStatus::Signaled(_, signal, _)) => return Change::Ended(exit::signalled(signal as i32)),
                 Ok(WaitStatus::Stopped(..)) => return Change::Stopped,
@@ -55,38 +65,44 @@ impl Child {
     }
 
     /// Sends a signal to all of its group.
-    pub(super) fn signal(self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         // It may be gone.
-        let _ = killpg(self.0, signal);
+        let _ = killpg(self.group, signal);
     }
 
-    /// Stops with the stopped child, so that the shell sees it, and goes on with it. Without a terminal there is no such shell.
-    pub(super) fn stop_too(self) {
-        if !stdin().is_terminal() {
-            return;
+    /// Lets a stopped child go on: with the terminal, if it was stopped because it has none. Else this process stops, too, so that its
+    /// shell sees it, and the child goes on when the shell continues this process.
+    pub(super) fn stopped(&self) {
+        // Without a terminal nobody continues this process.
+        let Some(terminal) = &self.terminal else { return };
+        if foreground(terminal) != Some(getpgrp()) {
+            self.take_terminal_back();
+            // Where no shell could continue it, this does nothing.
+            let _ = raise(Signal::SIGTSTP);
         }
-        if tcgetpgrp(stdin()) == Ok(self.0) {
-            give_terminal(getpgrp());
-        }
-        let _ = raise(Signal::SIGTSTP);
-        // Here the shell has continued this process, or there is none that could.
-        if is_in_foreground() {
-            give_terminal(self.0);
+        if foreground(terminal) == Some(getpgrp()) {
+            give(terminal, self.group);
         }
         self.signal(Signal::SIGCONT);
     }
+
+    /// The child has ended, or stopped: whoever runs this process needs the terminal again.
+    pub(super) fn take_terminal_back(&self) {
+        if let Some(terminal) = self.terminal.as_ref().filter(|terminal| foreground(terminal) == Some(self.group)) {
+            give(terminal, getpgrp());
+        }
+    }
 }
 
-/// Whether this process's group may use the terminal.
-fn is_in_foreground() -> bool {
-    stdin().is_terminal() && tcgetpgrp(stdin()) == Ok(getpgrp())
+/// The group that may use a terminal.
+fn foreground(terminal: &File) -> Option<Pid> {
+    tcgetpgrp(terminal).ok()
 }
 
-/// Makes a group the one that may use the terminal. A process outside of that group would be stopped for it, by SIGTTOU.
-fn give_terminal(group: Pid) {
-    let signals = SigSet::from(Signal::SIGTTOU);
-    let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK);
-    let _ = tcsetpgrp(stdin(), group);
+/// Lets a group use the terminal. A process outside of the group that may would be stopped for it, by SIGTTOU.
+fn give(terminal: &File, group: Pid) {
+    let before = SigSet::from(Signal::SIGTTOU).thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    let _ = tcsetpgrp(terminal, group);
     if let Ok(before) = before {
         let _ = before.thread_set_mask();
     }
@@ -94,11 +110,11 @@ fn give_terminal(group: Pid) {
 
 /// Between fork and exec only what is safe there.
 #[allow(unsafe_code, reason = "what runs between fork and exec calls only functions that are safe there")]
-fn prepare(command: &mut Command, takes_terminal: bool) {
+fn prepare(command: &mut Command, terminal: Option<File>) {
     let parent = getpid();
     let begin = move || {
-        if takes_terminal {
-            give_terminal(getpid());
+        if let Some(terminal) = &terminal {
+            give(terminal, getpid());
         }
         #[cfg(target_os = "linux")]
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;

@@ -127,7 +127,11 @@ impl Guard<'_> {
         let took = began.elapsed().as_secs_f64();
         self.messages.progress("acquired", &format!("got {name:?} after {took:.3} s, fence {}", held.fence()), &fields);
         let code = match self.started(&held) {
-            Ok(child) => self.watched(&held, child),
+            Ok(child) => {
+                let code = self.watched(&held, &child);
+                child.take_terminal_back();
+                code
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.cannot("find the command", &error, exit::NOT_FOUND),
             Err(error) => self.cannot("run the command", &error, exit::CANNOT_RUN),
         };
@@ -171,9 +175,10 @@ impl Guard<'_> {
         let child = Child::start(&self.options.command, environment)?;
         let sender = self.sender.clone();
         held.on_lost(move |_| drop(sender.send(Happening::Lost)));
+        let mut next_change = child.changes();
         let told = self.tell_from("child", move |sender| {
             loop {
-                let change = child.wait();
+                let change = next_change();
                 let is_over = matches!(change, Change::Ended(_));
                 if sender.send(Happening::Child(change)).is_err() || is_over {
                     return;
@@ -187,7 +192,7 @@ impl Guard<'_> {
     }
 
     /// Watches the command until it ends, and gives the exit code.
-    fn watched(&self, held: &Held, child: Child) -> u8 {
+    fn watched(&self, held: &Held, child: &Child) -> u8 {
         let began = Instant::now();
         let mut watch = Watch { kill_after: self.kill_after, terminated_for: None, is_killed: false };
         let mut terminated_at: Option<Instant> = None;
@@ -223,7 +228,7 @@ impl Guard<'_> {
                         self.messages.error(Code::LockLost.as_str(), &self.reason(held, began));
                     }
                 }
-                Ok(Happening::Child(Change::Stopped)) => child.stop_too(),
+                Ok(Happening::Child(Change::Stopped)) => child.stopped(),
                 Ok(Happening::Child(Change::Ended(code))) => {
                     return if terminated_at.is_some() { exit::LOST } else { self.ended(held, began, code) };
                 }
