@@ -162,7 +162,7 @@ def test_a_signal_ends_the_wait(server: RealServer, name: str, program: list[str
 
 
 def is_alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
+    with suppress(ProcessLookupError, FileNotFoundError):
         os.kill(pid, 0)
         # Of one that nobody waited for.
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
