@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -219,6 +219,41 @@ def test_a_lock_that_is_taken_away_ends_the_command_or_is_told(server: RealServe
         assert process.stderr is not None and "was lost" in process.stderr.readline()
         out, err = process.communicate("work goes on", timeout=PATIENCE)
         assert (out, err, process.returncode) == ("work goes on", "", 5)
+
+
+def test_what_the_command_started_ends_with_it_when_the_lock_is_lost(server: RealServer, name: str, tmp_path: Path):
+    guarded = tmp_path / "guarded"
+    left = f"trap '' TERM; while :; do echo on >>{guarded}; sleep 0.01; done"
+    with running(server, "--ttl", "1", "--kill-after", "0.3", name, "--", "sh", "-c", f"({left}) & echo begun; wait") as process:
+        assert begun(process) == "begun"
+        until(guarded.exists, PATIENCE)
+        server.command("DEL", name)
+        assert process.wait(PATIENCE) == 79
+        size = guarded.stat().st_size
+    ran(server, name, "--", "sleep", "0.1")
+    assert guarded.stat().st_size == size
+
+
+def test_a_prefix_and_a_fair_wait(server: RealServer, name: str):
+    with running(server, "--prefix", "app:", "--fair", name, "--", "sh", "-c", "echo begun; cat") as process:
+        assert begun(process) == "begun"
+        assert server.command("EXISTS", f"app:{name}") == 1
+        process.communicate(timeout=PATIENCE)
+
+
+def test_several_servers_are_a_quorum(name: str):
+    with ExitStack() as stack:
+        servers = [stack.enter_context(RealServer()) for _ in range(3)]
+        with Client([server.url for server in servers]) as client:
+            client.initialize_quorum()
+        servers[2].kill()
+        words = [word for server in servers for word in ("--server", server.url)]
+        with running(servers[0], *words, name, "--", "sh", "-c", "echo begun; cat") as process:
+            assert begun(process) == "begun"
+            assert [server.command("EXISTS", name) for server in servers[:2]] == [1, 1]
+            process.communicate(timeout=PATIENCE)
+        servers[1].kill()
+        assert ran(servers[0], "-n", *words, name, "true").returncode == 69
 
 
 def test_max_hold_and_min_hold(server: RealServer, name: str):

@@ -70,6 +70,11 @@ impl Child {
         let _ = killpg(self.group, signal);
     }
 
+    /// Whether a process of its group is left.
+    pub(super) fn is_group_alive(&self) -> bool {
+        killpg(self.group, None) != Err(Errno::ESRCH)
+    }
+
     /// Lets a stopped child go on: with the terminal, if it was stopped because it has none. Else this process stops, too, so that its
     /// shell sees it, and the child goes on when the shell continues this process.
     pub(super) fn stopped(&self) {

@@ -12,7 +12,7 @@ use super::arguments::{OnLost, Run};
 use super::child::{Change, Child, take};
 use super::exit;
 use super::messages::Messages;
-use super::watch::{Step, Watch, default_kill_after, leaves_time};
+use super::watch::{DEATH, Step, Watch, default_kill_after, leaves_time};
 use crate::error::{Code, Error};
 use crate::{Client, Held, Lock, Wait};
 
@@ -23,13 +23,18 @@ const FORWARDED: [Signal; 6] =
 /// An acquire that takes longer is a wait that is worth a message.
 const SOON: Duration = Duration::from_millis(200);
 
+/// The time between two looks at processes of which nobody tells the end.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long a program that has ended waits for the release of its lock.
+const RELEASE: Duration = Duration::from_secs(2);
+
 /// What happens while a lock is waited for and held.
 enum Happening {
     Signal(Signal),
     Acquired(Result<Held, Error>),
     Lost,
     Child(Change),
-    Done,
 }
 
 /// Runs the command, and gives the exit code.
@@ -48,10 +53,8 @@ pub(super) fn run(options: &Run) -> u8 {
         Ok(()) => guard.run(&lock),
         Err(error) => guard.cannot("receive signals", &error, exit::INTERNAL),
     };
-    // A lock that came too late is given back. Whoever sends a signal now doesn't wait for that.
-    let sender = guard.sender.clone();
-    let _close = client.close().then(move |_| drop(sender.send(Happening::Done)));
-    guard.until_done();
+    // A lock that came too late is given back. Without a server it expires.
+    let _ = client.close_blocking();
     code
 }
 
@@ -194,15 +197,20 @@ impl Guard<'_> {
     /// Watches the command until it ends, and gives the exit code.
     fn watched(&self, held: &Held, child: &Child) -> u8 {
         let began = Instant::now();
-        let mut watch = Watch { kill_after: self.kill_after, terminated_for: None, is_killed: false };
-        let mut terminated_at: Option<Instant> = None;
-        let mut is_lost = false;
+        let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
+        let (mut is_lost, mut has_ended) = (false, false);
         loop {
+            // What a command that has to end leaves behind must end, too.
+            if has_ended && (!child.is_group_alive() || killed_at.is_some_and(|at| at.elapsed() >= DEATH)) {
+                return exit::LOST;
+            }
             let pause = if self.options.on_lost == OnLost::Warn {
                 Duration::MAX
             } else {
-                watch.terminated_for = terminated_at.map(|at| at.elapsed());
-                match watch.step(held.remaining(), is_lost) {
+                let terminated_for = terminated_at.map(|at| at.elapsed());
+                match (Watch { kill_after: self.kill_after, terminated_for, is_killed: killed_at.is_some() })
+                    .step(held.remaining(), is_lost)
+                {
                     Step::LookIn(pause) => pause,
                     Step::Terminate => {
                         self.messages.error(Code::LockLost.as_str(), &self.reason(held, began));
@@ -215,11 +223,13 @@ impl Guard<'_> {
                     Step::Kill => {
                         self.messages.progress("killed", "it did not end in time: SIGKILL", &[]);
                         child.signal(Signal::SIGKILL);
-                        watch.is_killed = true;
+                        killed_at = Some(Instant::now());
                         continue;
                     }
                 }
             };
+            // Nobody tells the end of a process that is not a child.
+            let pause = if has_ended { pause.min(LOOK) } else { pause };
             match self.happenings.recv_timeout(pause) {
                 Ok(Happening::Signal(signal)) => child.signal(signal),
                 Ok(Happening::Lost) => {
@@ -229,9 +239,8 @@ impl Guard<'_> {
                     }
                 }
                 Ok(Happening::Child(Change::Stopped)) => child.stopped(),
-                Ok(Happening::Child(Change::Ended(code))) => {
-                    return if terminated_at.is_some() { exit::LOST } else { self.ended(held, began, code) };
-                }
+                Ok(Happening::Child(Change::Ended(code))) if terminated_at.is_none() => return self.ended(held, began, code),
+                Ok(Happening::Child(Change::Ended(_))) => has_ended = true,
                 _ => (),
             }
         }
@@ -261,29 +270,13 @@ impl Guard<'_> {
     }
 
     fn release(&self, held: &Held) {
-        let (sender, messages) = (self.sender.clone(), &self.messages);
-        let (told, outcome) = mpsc::channel();
-        let _call = held.release().then(move |release| {
-            let _ = told.send(release);
-            let _ = sender.send(Happening::Done);
-        });
-        self.until_done();
-        match outcome.try_recv() {
-            Ok(Ok(release)) => {
-                let fields = [("outcome", release.outcome.as_str().into())];
-                messages.progress("released", &format!("{:?}: {}", held.name(), release.outcome.as_str()), &fields);
+        match held.release().wait_for(RELEASE) {
+            Some(Ok(release)) => {
+                let outcome = release.outcome.as_str();
+                self.messages.progress("released", &format!("{:?}: {outcome}", held.name()), &[("outcome", outcome.into())]);
             }
-            Ok(Err(error)) => messages.progress("released", &error.to_string(), &[]),
-            Err(_) => (),
-        }
-    }
-
-    /// Waits for the end of what was begun, or for a signal that ends a program.
-    fn until_done(&self) {
-        while let Ok(happening) = self.happenings.recv() {
-            if matches!(happening, Happening::Done | Happening::Signal(_)) {
-                return;
-            }
+            Some(Err(error)) => self.messages.progress("released", &error.to_string(), &[]),
+            None => self.messages.progress("unreleased", "no server answers: the lock ends with its ttl", &[]),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A process that gets SIGKILL is gone within this time. It gets it so long before its lock ends.
-const DEATH: Duration = Duration::from_millis(100);
+pub(super) const DEATH: Duration = Duration::from_millis(100);
 
 /// What to do with the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
