@@ -185,7 +185,7 @@ def build_python():
 
 
 def build_node():
-    run("npm", "run", "--silent", "build:native", "--", "--features", "workspace")
+    run("npm", "run", "--silent", "build:native")
     run("npm", "run", "--silent", "build:facade")
 
 
