@@ -78,6 +78,10 @@ def test_who_finds_it_busy_says_who_holds_it(server: RealServer, name: str, prog
             assert (done.returncode, done.stdout) == (code, "")
             assert done.stderr.startswith(f'locktender: lock "{name}"') and "app=billing" in done.stderr
         assert ran(server, "-q", "-n", name, "true", program=program).stderr == ""
+        # As in a crontab: busy is as good as done.
+        done = ran(server, "-n", "-E", "0", name, "--", "echo", "never", program=program)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert "is held by" in ran(server, "-v", "-n", "-E", "0", name, "true", program=program).stderr
 
 
 def test_each_mistake_has_its_code(server: RealServer, name: str, tmp_path: Path):

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 
 use super::arguments::Run;
-use crate::error::Error;
 use crate::error::quoted::on_one_line;
 
 /// Whether and how something is said.
@@ -25,10 +24,6 @@ impl Messages {
         if !self.is_quiet {
             self.write("error", code, text, &[]);
         }
-    }
-
-    pub(super) fn failed(&self, error: &Error) {
-        self.error(error.code().as_str(), &error.to_string());
     }
 
     /// Says how it goes, to who wants to know.

@@ -151,8 +151,14 @@ impl Guard<'_> {
             match self.happenings.recv_timeout(pause) {
                 Ok(Happening::Acquired(Ok(held))) => return Ok(held),
                 Ok(Happening::Acquired(Err(error))) => {
-                    self.messages.failed(&error);
-                    return Err(self.code_of(&error));
+                    let code = self.code_of(&error);
+                    if code == 0 {
+                        // Who asks for this code is content with it, and cron sends a mail for any message.
+                        self.messages.progress("busy", &error.to_string(), &[]);
+                    } else {
+                        self.messages.error(error.code().as_str(), &error.to_string());
+                    }
+                    return Err(code);
                 }
                 Ok(Happening::Signal(signal)) => {
                     cancel.cancel();
