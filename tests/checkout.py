@@ -44,3 +44,8 @@ def target_directory():
         ["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT, capture_output=True, text=True
     )
     return Path(json.loads(metadata.stdout)["target_directory"])
+
+
+def build_directory():
+    """Where the programs are that cargo built: those for a named target have a directory of their own."""
+    return target_directory() / os.environ.get("CARGO_BUILD_TARGET", "") / "debug"

@@ -104,7 +104,7 @@ def build():
     if subprocess.run(command, cwd=ROOT, env={**environment, "RUSTDOCFLAGS": "-D warnings"}).returncode:
         raise SystemExit("rustdoc failed")
     metadata = subprocess.check_output(["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT)
-    return Path(json.loads(metadata)["target_directory"]) / "doc/locktender"
+    return Path(json.loads(metadata)["target_directory"]) / os.environ.get("CARGO_BUILD_TARGET", "") / "doc/locktender"
 
 
 def pages(folder):

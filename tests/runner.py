@@ -17,7 +17,7 @@ from pathlib import Path
 
 import servers
 import suites
-from checkout import LONG, PYTHON, ROOT, VENV, Failed, heading, run, target_directory
+from checkout import LONG, PYTHON, ROOT, VENV, Failed, build_directory, heading, run, target_directory
 
 STAMPS = VENV / "stamps"
 PIP = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
@@ -60,6 +60,12 @@ def version_of(*command):
         return None
     match = re.search(r"(\d+)\.(\d+)", output.stdout)
     return (int(match[1]), int(match[2])) if output.returncode == 0 and match else None
+
+
+def host():
+    """This machine, as Rust's compiler names it."""
+    version = subprocess.run(["rustc", "-vV"], cwd=ROOT, capture_output=True, text=True)
+    return re.search(r"^host: (.+)$", version.stdout, re.MULTILINE)[1]
 
 
 def check_tools():
@@ -166,7 +172,7 @@ def build_rust_programs():
     """Programs in Rust that tests and the demo start. The Rust tests' own build is made of the same parts."""
     heading("rust programs")
     run("cargo", "build", "--locked", "--profile", "test", "--workspace", "--bins", "--examples")
-    target = target_directory() / "debug"
+    target = build_directory()
     for program in (target / "locktender-proxy", target / "examples/locktender-peer", target / "examples/milten"):
         shutil.copy2(program, VENV / "bin" / program.name)
     # The Python package has a script of that name there.
@@ -174,9 +180,8 @@ def build_rust_programs():
 
 
 def build_axum():
-    target = target_directory()
-    run("cargo", "build", "--locked", "--manifest-path", f"{AXUM}/Cargo.toml", "--target-dir", target)
-    shutil.copy2(target / "debug/axum_orders", VENV / "bin")
+    run("cargo", "build", "--locked", "--manifest-path", f"{AXUM}/Cargo.toml", "--target-dir", target_directory())
+    shutil.copy2(build_directory() / "axum_orders", VENV / "bin")
 
 
 def build_python():
@@ -185,7 +190,7 @@ def build_python():
 
 
 def build_node():
-    run("npm", "run", "--silent", "build:native")
+    run("npm", "run", "--silent", "build:native", "--", "--features", "workspace", "--", "--locked")
     run("npm", "run", "--silent", "build:facade")
 
 
@@ -238,6 +243,8 @@ def main(arguments):
         # Nothing will be changed and built again there.
         os.environ.setdefault("CARGO_INCREMENTAL", "0")
     check_tools()
+    # napi names the target of its builds. Crates that are built for a named one are not those that are built for none.
+    os.environ.setdefault("CARGO_BUILD_TARGET", host())
     try:
         set_up((command,) if command else suites.SUITES)
     except Failed as failure:
