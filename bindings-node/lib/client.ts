@@ -9,7 +9,7 @@ import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } f
 import { Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Job, type MadeJob } from './job.js'
-import { Lock, type Made } from './lock.js'
+import { Lock, type HoldInfo, type LockInfo, type Made } from './lock.js'
 import { Metrics } from './metrics.js'
 import {
   clientOptions,
@@ -18,6 +18,7 @@ import {
   jobOptions,
   onceOptions,
   lockOptions,
+  locksOptions,
   signalOf,
   text,
   type ClientOptions,
@@ -332,6 +333,44 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    */
   async report(): Promise<ServerReport[]> {
     return resultOf(await outcome(this.#native.report()))
+  }
+
+  /**
+   * Lists the locks that are held, by any client, and whose names match `pattern` (default `*`), in the order of their names. At most
+   * `limit` of them; default no limit.
+   *
+   * In the pattern `*` stands for any text, and `?` for any one character. The servers show their keys part by part (`SCAN`), so that
+   * none of them stops for a list. It still costs some time for each key of the server. A lock that is acquired or released meanwhile
+   * may be in the list or not. A lock that only another library has ever used isn't found.
+   *
+   * Rejects with `UnavailableError`, `DeniedError` (the user needs `SCAN` and `MGET`), `InvalidArgumentError` or `ClosedError`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const held = await client.lock('orders:42').acquire()
+   * for (const { name, owner } of await client.locks('orders:*', { limit: 100 })) {
+   *   console.log(name, owner === held.owner)   // orders:42 true
+   * }
+   * ```
+   */
+  async locks(pattern = '*', options?: { limit?: number | undefined }): Promise<LockInfo[]> {
+    const { limit } = locksOptions(options)
+    return resultOf(await outcome(this.#native.locks(text('pattern', pattern), limit === undefined ? undefined : Math.min(limit, 0xffff_ffff))))
+  }
+
+  /**
+   * The locks that this client holds now, in the order of their names. Asks no server.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const held = await client.lock('orders:42').acquire()
+   * console.log(client.holds().map(({ name, kind, fence }) => [name, kind, fence === held.fence]))   // [ [ 'orders:42', 'lock', true ] ]
+   * ```
+   */
+  holds(): HoldInfo[] {
+    return this.#native.holds() as HoldInfo[]
   }
 
   /**

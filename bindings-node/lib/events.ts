@@ -29,6 +29,7 @@ import { callGuest } from './guest.js'
  * - `retry`: an attempt of a job failed, and another one may follow; see `message`.
  * - `dead`: a job is dead: its last attempt failed or died; see `message`.
  * - `skipped`: nothing runs for a job's fire time; see `message`: `running`, `missed`, `too_late` or `too_early`.
+ * - `force_released`: this client has ended a hold that is another's, by `forceRelease`; see `rival`.
  * - `server_failed`: a server does not answer, or gives a wrong answer.
  * - `server_recovered`: the server answers again.
  * - `failed_over`: another node answers for a server, or its node was restarted. Locks that were granted last may be lost.
@@ -57,6 +58,7 @@ export type EventKind =
   | 'retry'
   | 'dead'
   | 'skipped'
+  | 'force_released'
   | 'server_failed'
   | 'server_recovered'
   | 'failed_over'
@@ -117,7 +119,7 @@ export interface LockEvent {
 /** The events of a client, by name: each kind, and `event` for all of them. */
 export type ClientEvents = { [Kind in EventKind]: [event: LockEvent] } & { event: [event: LockEvent] }
 
-const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'dropped', 'retry', 'dead', 'server_failed', 'failed_over', 'warning'] satisfies EventKind[]
+const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'dropped', 'retry', 'dead', 'force_released', 'server_failed', 'failed_over', 'warning'] satisfies EventKind[]
 
 /** Whether the core sends events of this name only if there are listeners: they cost every acquire some time. @internal */
 export function ofNormalLife(name: string): boolean {

@@ -2,7 +2,7 @@ import type * as native from '../native/index.js'
 import { addon } from './addon.js'
 import { NotHeldError } from './errors.js'
 import { Held } from './held.js'
-import { onlySignal, text as textOf, type AcquireOptions } from './options.js'
+import { forceReleaseOptions, onlySignal, text as textOf, type AcquireOptions } from './options.js'
 import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'
 import { answerWords } from './words.js'
@@ -23,6 +23,8 @@ export interface OwnerFields {
 
 /** The result of an inspection. */
 export interface LockInfo {
+  /** The lock's name, without the client's prefix. */
+  readonly name: string
   /** The value of the key, up to its first 1,024 bytes. */
   readonly owner: string
   /** The value's fields; `null` if another library wrote it. */
@@ -35,6 +37,22 @@ export interface LockInfo {
   readonly waiters: number
   /** The first hundred waiters, in the order of the queue, each with the readable fields of its process. */
   readonly queue: readonly string[]
+}
+
+/** A hold of a client. */
+export interface HoldInfo {
+  /** The lock's name, without the client's prefix. */
+  readonly name: string
+  /** What the lock is for. */
+  readonly kind: 'lock' | 'job' | 'once' | 'election'
+  /** The owner value: the value of the key on the servers. */
+  readonly owner: string
+  /** The fencing token. */
+  readonly fence: number
+  /** How long ago the lock was granted. */
+  readonly heldForMs: number
+  /** How long the lock is surely held if nothing renews it. */
+  readonly remainingMs: number
 }
 
 /**
@@ -151,6 +169,29 @@ export class Lock {
   async inspect(): Promise<LockInfo | null> {
     const { native } = this.#opened
     return resultOf<LockInfo | undefined>(await outcome(native.inspect())) ?? null
+  }
+
+  /**
+   * Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Resolves with what was ended, or
+   * with `null` if there was nothing to end. With `owner` only the hold with this owner value is ended.
+   *
+   * **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
+   * Until then two programs may work at the same time. Only a resource that compares fences is safe from that.
+   *
+   * Rejects with `UnavailableError` (the hold may have ended nevertheless), `DeniedError`, `KeyConflictError` or `ClosedError`.
+   *
+   * @example
+   * ```js
+   * const lock = new Client('memory://example').lock('orders:42')
+   * const held = await lock.acquire()
+   * const ended = await lock.forceRelease({ owner: held.owner })   // say whose hold it was, and ask, before this
+   * console.log(ended.fence === held.fence, await lock.inspect())   // true null
+   * ```
+   */
+  async forceRelease(options?: { owner?: string | undefined }): Promise<LockInfo | null> {
+    const { owner } = forceReleaseOptions(options)
+    const { native } = this.#opened
+    return resultOf<LockInfo | undefined>(await outcome(native.forceRelease(owner))) ?? null
   }
 
   /** @deprecated It is on the result of `acquire()`. */

@@ -145,7 +145,10 @@ export interface AcquireOptions {
 type Kind = 'number' | 'count' | 'boolean' | 'string' | 'time'
 
 /** The call that takes the options: the answer for an unknown option depends on it. */
-type Place = `${native.OptionPlace}` | 'server'
+/** The calls whose options the core does not know, with these options. */
+const simple = { server: 'name, responseTimeoutMs', locks: 'limit', forceRelease: 'owner' }
+
+type Place = `${native.OptionPlace}` | keyof typeof simple
 
 const lockKinds: Record<keyof LockOptions, Kind> = {
   ttlMs: 'number',
@@ -221,7 +224,9 @@ function checked<Options extends object>(place: Place, options: unknown, kinds: 
 /** An option that is `undefined` is not given, whatever its name. */
 function refuseUnknown(place: Place, key: string, value: unknown): void {
   if (value === undefined) return
-  const instead = place === 'server' ? 'there is no option of this name; there are name, responseTimeoutMs' : addon.insteadOf(key, place as native.OptionPlace)
+  const instead = place in simple
+    ? `there is no option of this name; there are ${simple[place as keyof typeof simple]}`
+    : addon.insteadOf(key, place as native.OptionPlace)
   // Of a text only its type: it may be a password, or a URL with a password.
   throw InvalidArgumentError.of(key, typeof value === 'number' || typeof value === 'boolean' ? value : typeof value, instead)
 }
@@ -308,6 +313,16 @@ export function failOptions(options: unknown): { retryInMs?: number } {
 /** @internal */
 export function serverOptions(options: unknown): { name?: string; responseTimeoutMs?: number } {
   return checked('server', options, { name: 'string', responseTimeoutMs: 'number' })
+}
+
+/** @internal */
+export function locksOptions(options: unknown): { limit?: number } {
+  return checked('locks', options, { limit: 'count' })
+}
+
+/** @internal */
+export function forceReleaseOptions(options: unknown): { owner?: string } {
+  return checked('forceRelease', options, { owner: 'string' })
 }
 
 /** @internal */

@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::observer::Observation;
 use crate::options::{ClientOptions, JobOptions, LockOptions};
 use crate::queue::{Item, Queue, Value};
-use crate::results::{LockInfo, Release, ServerReport};
+use crate::results::{HoldInfo, LockInfo, Release, ServerReport};
 use crate::scripted::ScriptedServer;
 
 /// A server: a URL, a text with several URLs, or a scripted server.
@@ -124,6 +124,9 @@ impl CompletionQueue {
             }
             Item::Settled(id, Ok(Value::Released(release))) => rich.with(Kind::Resolved, id, Release::from(release))?,
             Item::Settled(id, Ok(Value::Info(info))) => rich.with(Kind::Resolved, id, LockInfo::from(info))?,
+            Item::Settled(id, Ok(Value::Locks(locks))) => {
+                rich.with(Kind::Resolved, id, locks.into_iter().map(LockInfo::from).collect::<Vec<_>>())?
+            }
             Item::Settled(id, Ok(Value::Observed(seen))) => rich.with(Kind::Resolved, id, Observation::from(*seen))?,
             Item::Settled(id, Ok(Value::Status(status))) => rich.with(Kind::Resolved, id, JobStatus::from(*status))?,
             Item::Settled(id, Ok(Value::Reset(reset))) => rich.with(Kind::Resolved, id, reset)?,
@@ -291,6 +294,16 @@ impl Client {
     #[napi]
     pub fn report(&self, env: Env) -> i64 {
         self.queue.call(&env, Ok(self.core.report()), Value::Reports)
+    }
+
+    #[napi]
+    pub fn locks(&self, env: Env, pattern: String, limit: Option<u32>) -> i64 {
+        self.queue.call(&env, Ok(self.core.locks(pattern, limit.map(|limit| limit as usize))), Value::Locks)
+    }
+
+    #[napi]
+    pub fn holds(&self) -> Vec<HoldInfo> {
+        self.core.holds().into_iter().map(HoldInfo::from).collect()
     }
 
     #[napi]

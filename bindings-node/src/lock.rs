@@ -63,4 +63,10 @@ impl Lock {
         let info = |info: Option<locktender::LockInfo>| info.map_or(Value::Nothing, Value::Info);
         self.queue.call(&env, Ok(self.core.inspect()), info)
     }
+
+    #[napi]
+    pub fn force_release(&self, env: Env, owner: Option<String>) -> i64 {
+        let info = |info: Option<locktender::LockInfo>| info.map_or(Value::Nothing, Value::Info);
+        self.queue.call(&env, Ok(self.core.force_release(owner.as_deref())), info)
+    }
 }

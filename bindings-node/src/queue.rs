@@ -54,6 +54,7 @@ pub(crate) enum Value {
     Observed(Box<Observation>),
     Released(Release),
     Info(LockInfo),
+    Locks(Vec<LockInfo>),
     Status(Box<JobStatus>),
     /// Whether a job was reset.
     Reset(bool),

@@ -55,12 +55,32 @@ impl From<locktender::Release> for Release {
 /// What an inspection found.
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub(crate) struct LockInfo {
+    pub name: String,
     pub owner: String,
     pub fields: Option<OwnerFields>,
     pub remaining_ms: Option<f64>,
     pub fence: f64,
     pub waiters: f64,
     pub queue: Vec<String>,
+}
+
+/// A hold of a client.
+#[napi(object, object_from_js = false)]
+pub struct HoldInfo {
+    pub name: String,
+    pub kind: String,
+    pub owner: String,
+    pub fence: f64,
+    pub held_for_ms: f64,
+    pub remaining_ms: f64,
+}
+
+impl From<locktender::HoldInfo> for HoldInfo {
+    fn from(hold: locktender::HoldInfo) -> Self {
+        let locktender::HoldInfo { name, kind, owner, fence, held_for, remaining, .. } = hold;
+        let kind = kind.as_str().to_owned();
+        Self { name, kind, owner, fence: fence as f64, held_for_ms: ms(held_for), remaining_ms: ms(remaining) }
+    }
 }
 
 /// The fields of an owner value.
@@ -86,6 +106,7 @@ impl From<locktender::LockInfo> for LockInfo {
             waiters: info.waiters as f64,
             queue: info.queue,
             owner: info.owner,
+            name: info.name,
         }
     }
 }

@@ -34,6 +34,15 @@ pub(crate) fn switch(option: &str, given: &Bound<'_, PyAny>) -> PyResult<bool> {
     given.cast::<PyBool>().map(|switch| switch.is_true()).map_err(|_| refuse(option, given, "must be True or False"))
 }
 
+/// The most of something; `None` for no limit.
+pub(crate) fn limit(option: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<usize>> {
+    let whole = |given: &Bound<'_, PyAny>| match given.extract() {
+        Ok(number) if !given.is_instance_of::<PyBool>() => Ok(number),
+        _ => Err(refuse(option, given, "must be a whole number of at least 1, or None")),
+    };
+    given.filter(|given| !given.is_none()).map(whole).transpose()
+}
+
 /// Seconds: a float, an int or a timedelta.
 pub(crate) fn seconds(option: &str, given: &Bound<'_, PyAny>) -> PyResult<Duration> {
     const WHY: &str = "must be a number of seconds (float or int) or a timedelta";

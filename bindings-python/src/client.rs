@@ -24,7 +24,7 @@ use crate::not_taken::{ByName, OneServer};
 use crate::operation::Operation;
 use crate::options::{LockChoice, OnLost};
 use crate::parts::Parts;
-use crate::values::ServerReport;
+use crate::values::{HoldInfo, LockInfo, ServerReport};
 use crate::{own, waiting};
 
 #[doc = with_client_options!("Client(servers=None, *")]
@@ -102,43 +102,7 @@ impl Client {
     }
 
     #[doc = with_lock_options!("lock($self, name, *")]
-    /// The lock ``name``. No I/O.
-    ///
-    /// Options that aren't given are the client's. So are those that are ``None``, but for ``wait`` (then for ever) and ``max_hold``
-    /// (then no limit).
-    ///
-    /// ``ttl``
-    ///     How long the key lives without a renewal. Default 10 s.
-    /// ``wait``
-    ///     How long an acquire waits for a busy lock; 0 is one attempt. Default for ever.
-    /// ``renew``
-    ///     Whether a held lock is renewed in the background. Default true.
-    /// ``max_hold``
-    ///     The longest it is held, counted from the grant. Default no limit.
-    /// ``fair``
-    ///     Whether waiters get the lock strictly in their order, in every process, if all of them are fair. Default
-    ///     false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
-    /// ``min_hold``
-    ///     How long nobody else gets the lock, counted from the grant, also after an earlier release: that keeps the key for the rest. Default
-    ///     none.
-    /// ``grace``
-    ///     How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once. Default none.
-    /// ``family``
-    ///     The family under which metrics and events count the lock. Default: a decorator's template, else the name up to its first colon.
-    ///     Choose few: a client counts 100 families, and all further ones together as ``other``.
-    /// ``on_lost``
-    ///     What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"flag"`` leaves it
-    ///     alone. A callable leaves it alone, too, and is called with the :exc:`LockLostError`, at once, on a thread of its own: so
-    ///     a ``with`` body hears of it before its end. What it raises is logged. It shares its thread with all events, so let
-    ///     it only set something.
-    ///
-    ///         stop = threading.Event()
-    ///         with client.lock("nightly", on_lost=lambda lost: stop.set()):
-    ///             while not stop.is_set():
-    ///                 work_a_little()
-    ///
-    /// Raises :exc:`InvalidArgumentError` for a wrong option or name. Braces in a name, which may be a decorator's template, are judged
-    /// by the first operation.
+    #[doc = include_str!("client/lock.txt")]
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
     fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
         Lock::new(Some(slf), name, options)
@@ -279,6 +243,42 @@ impl Client {
     /// :meth:`report`, under asyncio.
     fn report_async(&self) -> Operation {
         self.reporting()
+    }
+
+    /// The locks that are held, by any client, and whose names match ``pattern``, in the order of their names.
+    ///
+    ///     for lock in client.locks("orders:*", limit=100):
+    ///         print(lock.name, lock.owner, lock.remaining)
+    ///
+    /// In the pattern ``*`` stands for any text, and ``?`` for any one character. The servers show their keys part by part (``SCAN``),
+    /// so that none of them stops for a list; it still costs some time for each key of the server. A lock that is acquired or released
+    /// meanwhile may be in the list or not. A lock that only another library has ever used isn't found.
+    ///
+    /// Raises :exc:`UnavailableError`, :exc:`DeniedError` (the user needs ``SCAN`` and ``MGET``), :exc:`InvalidArgumentError`,
+    /// :exc:`ClosedError`.
+    #[pyo3(signature = (pattern=None, *, limit=None), text_signature = "($self, pattern='*', *, limit=None)")]
+    fn locks(
+        &self,
+        py: Python<'_>,
+        pattern: Option<&Bound<'_, PyAny>>,
+        limit: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<LockInfo>> {
+        let locks = waiting::block(py, self.listing(pattern, limit)?)?;
+        locks.into_iter().map(|lock| LockInfo::new(py, lock)).collect()
+    }
+
+    /// :meth:`locks`, under asyncio.
+    #[pyo3(signature = (pattern=None, *, limit=None), text_signature = "($self, pattern='*', *, limit=None)")]
+    fn locks_async(&self, pattern: Option<&Bound<'_, PyAny>>, limit: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
+        self.listing_async(pattern, limit)
+    }
+
+    /// The locks that this client holds now, in the order of their names. Asks no server; in a forked child there are none.
+    ///
+    ///     for hold in client.holds():
+    ///         print(hold.name, hold.held_for, hold.remaining)
+    fn holds(&self) -> Vec<HoldInfo> {
+        self.core.holds().into_iter().map(HoldInfo::from).collect()
     }
 
     /// What this client has counted since it was made, and what it holds and waits for now.

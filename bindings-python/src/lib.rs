@@ -96,7 +96,7 @@ mod _native {
         own::use_helpers,
         scripted::{ScriptedServer, Seen},
         traces::{follow, told_all},
-        values::{Event, LockInfo, Loss, OwnerFields, Release, ServerReport},
+        values::{Event, HoldInfo, LockInfo, Loss, OwnerFields, Release, ServerReport},
     };
 
     #[pymodule_init]

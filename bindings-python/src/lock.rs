@@ -1,5 +1,6 @@
 //! `Lock`: a name and options; what it acquires is a `Held`, or an `AsyncHeld`.
 
+mod acquired;
 mod named;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,7 +139,7 @@ impl Lock {
     fn operation<T: Send + 'static>(
         slf: &Bound<'_, Self>,
         name: &'static str,
-        call: fn(&locktender::Lock) -> locktender::Call<T>,
+        call: impl FnOnce(&locktender::Lock) -> locktender::Call<T> + Send + 'static,
         convert: Convert<T>,
     ) -> PyResult<Operation> {
         let client = slf.get().client(slf.py())?;
@@ -146,33 +147,6 @@ impl Lock {
         let kept = slf.clone().unbind();
         let call = move |py: Python<'_>| Ok(call(&lock.get().core(used.bind(py))?));
         Ok(Operation::new(name, call, move |py, value| convert(py, kept.get(), client, value)))
-    }
-
-    /// The handle for a thread.
-    fn held(&self, py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<Held>> {
-        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        Held::new(py, client.into_any(), held, on_lost)
-    }
-
-    /// The handle for a task.
-    fn async_held(&self, py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<AsyncHeld>> {
-        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        AsyncHeld::new(py, client.into_any(), held, on_lost)
-    }
-
-    /// Acquires the lock for a thread.
-    pub(crate) fn acquired(&self, py: Python<'_>) -> PyResult<Py<Held>> {
-        let client = self.client(py)?;
-        let lock = self.core(client.bind(py))?;
-        let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        self.held(py, client, held)
-    }
-
-    /// Tries once, for a thread.
-    pub(crate) fn tried(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
-        let client = self.client(py)?;
-        let held = waiting::block_once(py, self.core(client.bind(py))?.try_acquire())?;
-        held.map(|held| self.held(py, client, held)).transpose()
     }
 
     fn not_held(&self, method: &str) -> PyErr {
@@ -256,10 +230,35 @@ impl Lock {
 
     /// :meth:`inspect`, under asyncio.
     fn inspect_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
-        Self::operation(slf, "inspect_async", locktender::Lock::inspect, |py, _, _, info| {
-            let info = info.map(|info| LockInfo::new(py, info)).transpose()?;
-            info.map_or_else(|| Ok(py.None()), |info| Ok(Py::new(py, info)?.into_any()))
-        })
+        Self::operation(slf, "inspect_async", locktender::Lock::inspect, |py, _, _, info| LockInfo::or_none(py, info))
+    }
+
+    /// Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Returns what was ended, or
+    /// ``None`` if there was nothing to end. With ``owner`` only the hold with this owner value is ended.
+    ///
+    ///     info = client.lock("orders:42").inspect()
+    ///     if info and input(f"{info.owner} holds it. End that? ") == "yes":
+    ///         client.lock("orders:42").force_release(owner=info.owner)
+    ///
+    /// **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
+    /// Until then two programs may work at the same time. Only a resource that compares fences is safe from that.
+    ///
+    /// Raises :exc:`UnavailableError` (the hold may have ended nevertheless), :exc:`DeniedError`, :exc:`KeyConflictError`,
+    /// :exc:`InvalidArgumentError`, :exc:`ClosedError`.
+    #[pyo3(signature = (*, owner=None), text_signature = "($self, *, owner=None)")]
+    fn force_release(&self, py: Python<'_>, owner: Option<&Bound<'_, PyAny>>) -> PyResult<Option<LockInfo>> {
+        let owner = owner.map(|owner| text("owner", owner)).transpose()?;
+        let client = self.client(py)?;
+        let ended = waiting::block(py, self.core(client.bind(py))?.force_release(owner.as_deref()))?;
+        ended.map(|info| LockInfo::new(py, info)).transpose()
+    }
+
+    /// :meth:`force_release`, under asyncio.
+    #[pyo3(signature = (*, owner=None), text_signature = "($self, *, owner=None)")]
+    fn force_release_async(slf: &Bound<'_, Self>, owner: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
+        let owner = owner.map(|owner| text("owner", owner)).transpose()?;
+        let begin = move |lock: &locktender::Lock| lock.force_release(owner.as_deref());
+        Self::operation(slf, "force_release_async", begin, |py, _, _, info| LockInfo::or_none(py, info))
     }
 
     /// Not here: ``release()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`.

@@ -106,6 +106,8 @@ impl OwnerFields {
 /// What a held lock looks like.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct LockInfo {
+    /// The lock's name, without the client's prefix.
+    name: String,
     /// The value of the key, up to its first 1,024 bytes.
     owner: String,
     /// The value's fields, if locktender wrote it.
@@ -124,14 +126,51 @@ impl LockInfo {
     pub(crate) fn new(py: Python<'_>, info: locktender::LockInfo) -> PyResult<Self> {
         let fields = info.fields.map(|fields| Py::new(py, OwnerFields::from(fields))).transpose()?;
         let remaining = seconds_left(info.remaining);
-        Ok(Self { owner: info.owner, fields, remaining, fence: info.fence, waiters: info.waiters, queue: info.queue })
+        let locktender::LockInfo { name, owner, fence, waiters, queue, .. } = info;
+        Ok(Self { name, owner, fields, remaining, fence, waiters, queue })
+    }
+
+    pub(crate) fn or_none(py: Python<'_>, info: Option<locktender::LockInfo>) -> PyResult<Py<PyAny>> {
+        info.map_or_else(|| Ok(py.None()), |info| Ok(Py::new(py, Self::new(py, info)?)?.into_any()))
     }
 }
 
 #[pymethods]
 impl LockInfo {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["owner", "fields", "remaining", "fence", "waiters", "queue"])
+        shown(slf, &["name", "owner", "fields", "remaining", "fence", "waiters", "queue"])
+    }
+}
+
+/// A hold of this client.
+#[pyclass(module = "locktender", frozen, get_all)]
+pub(crate) struct HoldInfo {
+    /// The lock's name, without the client's prefix.
+    name: String,
+    /// What the lock is for: ``lock``, ``job``, ``once`` or ``election``.
+    kind: &'static str,
+    /// The owner value: the value of the key on the servers.
+    owner: String,
+    /// The fencing token.
+    fence: u64,
+    /// How many seconds ago the lock was granted.
+    held_for: f64,
+    /// How many seconds the lock is surely held if nothing renews it.
+    remaining: f64,
+}
+
+impl From<locktender::HoldInfo> for HoldInfo {
+    fn from(hold: locktender::HoldInfo) -> Self {
+        let locktender::HoldInfo { name, kind, owner, fence, held_for, remaining, .. } = hold;
+        let (held_for, remaining) = (held_for.as_secs_f64(), remaining.as_secs_f64());
+        Self { name, kind: kind.as_str(), owner, fence, held_for, remaining }
+    }
+}
+
+#[pymethods]
+impl HoldInfo {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["name", "kind", "owner", "fence", "held_for", "remaining"])
     }
 }
 

@@ -86,7 +86,7 @@ mod wording;
 
 pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
 pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
-pub use api::{Election, LeadError, Leadership, Observer};
+pub use api::{Election, HoldInfo, LeadError, Leadership, Observer};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::{LockKind, safe_name};

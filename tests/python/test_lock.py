@@ -70,7 +70,7 @@ def test_inspect(each_client, name):
         assert (info.owner, info.fence, info.waiters) == (held.owner, held.fence, 0)
         assert 198 < info.remaining <= 200
         assert info.fields.pid is not None and info.fields.host and info.fields.at and info.fields.id
-        assert repr(info).startswith("LockInfo(owner=")
+        assert repr(info).startswith("LockInfo(name=")
 
 
 def test_a_waiter_gets_the_lock_when_it_is_released(each_client, name):

@@ -34,6 +34,7 @@ from ._native_options import _JobOptions, _LockOptions, _OnceOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
 from ._native_values import (
     Event as Event,
+    HoldInfo as HoldInfo,
     LockInfo as LockInfo,
     Loss as Loss,
     OwnerFields as OwnerFields,
@@ -52,6 +53,7 @@ __all__ = [
     "Election",
     "Event",
     "Held",
+    "HoldInfo",
     "Job",
     "JobOutcome",
     "JobStatus",

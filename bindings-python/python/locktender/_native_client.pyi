@@ -14,7 +14,7 @@ from ._native_lock import Lock
 from ._native_metrics import Metrics
 from ._native_options import _JobOptions, _LockOptions, _OnceOptions, _Seconds
 from ._native_testing import ScriptedServer
-from ._native_values import Event, ServerReport
+from ._native_values import Event, HoldInfo, LockInfo, ServerReport
 
 _Server: TypeAlias = str | ScriptedServer
 _Servers: TypeAlias = _Server | Iterable[_Server]
@@ -240,6 +240,30 @@ class Client:
 
     def report_async(self) -> Coroutine[Any, Any, list[ServerReport]]:
         """:meth:`report`, under asyncio."""
+
+    def locks(self, pattern: str = "*", *, limit: int | None = None) -> list[LockInfo]:
+        """The locks that are held, by any client, and whose names match ``pattern``, in the order of their names.
+
+            for lock in client.locks("orders:*", limit=100):
+                print(lock.name, lock.owner, lock.remaining)
+
+        In the pattern ``*`` stands for any text, and ``?`` for any one character. The servers show their keys part by part (``SCAN``),
+        so that none of them stops for a list; it still costs some time for each key of the server. A lock that is acquired or released
+        meanwhile may be in the list or not. A lock that only another library has ever used isn't found.
+
+        Raises :exc:`UnavailableError`, :exc:`DeniedError` (the user needs ``SCAN`` and ``MGET``), :exc:`InvalidArgumentError`,
+        :exc:`ClosedError`.
+        """
+
+    def locks_async(self, pattern: str = "*", *, limit: int | None = None) -> Coroutine[Any, Any, list[LockInfo]]:
+        """:meth:`locks`, under asyncio."""
+
+    def holds(self) -> list[HoldInfo]:
+        """The locks that this client holds now, in the order of their names. Asks no server; in a forked child there are none.
+
+            for hold in client.holds():
+                print(hold.name, hold.held_for, hold.remaining)
+        """
 
     def metrics(self) -> Metrics:
         """What this client has counted since it was made, and what it holds and waits for now.

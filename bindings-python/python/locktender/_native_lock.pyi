@@ -74,6 +74,24 @@ class Lock:
     def inspect_async(self) -> Coroutine[Any, Any, LockInfo | None]:
         """:meth:`inspect`, under asyncio."""
 
+    def force_release(self, *, owner: str | None = None) -> LockInfo | None:
+        """Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Returns what was ended, or
+        ``None`` if there was nothing to end. With ``owner`` only the hold with this owner value is ended.
+
+            info = client.lock("orders:42").inspect()
+            if info and input(f"{info.owner} holds it. End that? ") == "yes":
+                client.lock("orders:42").force_release(owner=info.owner)
+
+        **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
+        Until then two programs may work at the same time. Only a resource that compares fences is safe from that.
+
+        Raises :exc:`UnavailableError` (the hold may have ended nevertheless), :exc:`DeniedError`, :exc:`KeyConflictError`,
+        :exc:`InvalidArgumentError`, :exc:`ClosedError`.
+        """
+
+    def force_release_async(self, *, owner: str | None = None) -> Coroutine[Any, Any, LockInfo | None]:
+        """:meth:`force_release`, under asyncio."""
+
     def release(self, *_arguments: object, **_options: object) -> None:
         """Not here: ``release()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
 

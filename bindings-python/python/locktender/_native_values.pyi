@@ -54,6 +54,10 @@ class LockInfo:
     """What a held lock looks like."""
 
     @property
+    def name(self) -> str:
+        """The lock's name, without the client's prefix."""
+
+    @property
     def owner(self) -> str:
         """The value of the key, up to its first 1,024 bytes."""
 
@@ -100,6 +104,34 @@ class OwnerFields:
     @property
     def id(self) -> str | None:
         """The unique id of the acquisition."""
+
+@final
+class HoldInfo:
+    """A hold of this client."""
+
+    @property
+    def name(self) -> str:
+        """The lock's name, without the client's prefix."""
+
+    @property
+    def kind(self) -> Literal["lock", "job", "once", "election"]:
+        """What the lock is for: ``lock``, ``job``, ``once`` or ``election``."""
+
+    @property
+    def owner(self) -> str:
+        """The owner value: the value of the key on the servers."""
+
+    @property
+    def fence(self) -> int:
+        """The fencing token."""
+
+    @property
+    def held_for(self) -> float:
+        """How many seconds ago the lock was granted."""
+
+    @property
+    def remaining(self) -> float:
+        """How many seconds the lock is surely held if nothing renews it."""
 
 @final
 class ServerReport:
@@ -171,6 +203,7 @@ class Event:
         "retry",
         "dead",
         "skipped",
+        "force_released",
         "server_failed",
         "server_recovered",
         "failed_over",

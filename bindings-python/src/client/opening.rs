@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::Client;
-use crate::arguments::text;
+use crate::arguments::{limit, text};
 use crate::clients;
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
@@ -16,7 +16,7 @@ use crate::held::Held;
 use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
-use crate::values::ServerReport;
+use crate::values::{LockInfo, ServerReport};
 use crate::{context, own, waiting};
 
 impl Client {
@@ -56,6 +56,30 @@ impl Client {
             Ok(reports.into_pyobject(py)?.into_any().unbind())
         };
         Operation::new("report_async", move |_| Ok(core.report()), listed)
+    }
+
+    /// Asks for the locks that are held.
+    pub(super) fn listing(
+        &self,
+        pattern: Option<&Bound<'_, PyAny>>,
+        most: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<locktender::Call<Vec<locktender::LockInfo>>> {
+        let pattern = pattern.map_or_else(|| Ok("*".to_owned()), |pattern| text("pattern", pattern))?;
+        Ok(self.core.locks(pattern, limit("limit", most)?))
+    }
+
+    /// The same, for a task.
+    pub(super) fn listing_async(
+        &self,
+        pattern: Option<&Bound<'_, PyAny>>,
+        most: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Operation> {
+        let call = self.listing(pattern, most)?;
+        let listed = |py: Python<'_>, locks: Vec<locktender::LockInfo>| {
+            let locks = locks.into_iter().map(|lock| LockInfo::new(py, lock)).collect::<PyResult<Vec<_>>>()?;
+            Ok(locks.into_pyobject(py)?.into_any().unbind())
+        };
+        Ok(Operation::new("locks_async", move |_| Ok(call), listed))
     }
 
     /// A client of `servers`; without any of what the environment names.

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod inner;
+mod locks;
 mod open;
 
 use std::fmt;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub(crate) use self::inner::{Inner, Sinks};
+pub use self::locks::HoldInfo;
 use crate::api::call::Call;
 use crate::api::election::Election;
 use crate::api::held::Held;

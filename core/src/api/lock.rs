@@ -1,6 +1,7 @@
 //! Lock: the recipe for holds.
 
 mod blocking;
+mod force;
 mod options;
 mod with_error;
 

@@ -15,7 +15,7 @@ pub(crate) mod urls;
 
 pub use builder::ClientBuilder;
 pub use call::{Call, Cancel};
-pub use client::Client;
+pub use client::{Client, HoldInfo};
 pub use election::{Election, LeadError, Leadership, Observer};
 pub use held::Held;
 pub use job::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};

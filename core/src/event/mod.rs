@@ -64,6 +64,8 @@ pub enum EventKind {
     Dead,
     /// Nothing runs for a job's fire time; see the message: `running`, `missed`, `too_late` or `too_early`.
     Skipped,
+    /// This client has ended a hold that is another's, by [`force_release`](crate::Lock::force_release); see the rival.
+    ForceReleased,
     /// A server does not answer, or gives a wrong answer.
     ServerFailed,
     /// The server answers again.
@@ -101,6 +103,7 @@ impl EventKind {
             Self::Retry => "retry",
             Self::Dead => "dead",
             Self::Skipped => "skipped",
+            Self::ForceReleased => "force_released",
             Self::ServerFailed => "server_failed",
             Self::ServerRecovered => "server_recovered",
             Self::FailedOver => "failed_over",
@@ -121,7 +124,7 @@ impl EventKind {
             Self::Cancelled | Self::Renewed | Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
             Self::TimedOut | Self::ServerRecovered | Self::Done | Self::Skipped => Level::Info,
             Self::Retry | Self::Failed | Self::Expired | Self::Race | Self::Dropped => Level::Warning,
-            Self::ServerFailed | Self::FailedOver | Self::Warning => Level::Warning,
+            Self::ForceReleased | Self::ServerFailed | Self::FailedOver | Self::Warning => Level::Warning,
             Self::Lost | Self::Dead => Level::Error,
         }
     }

@@ -34,6 +34,7 @@ mod cut;
 mod exclusive;
 mod fence;
 mod job;
+mod listing;
 mod marker;
 mod members;
 mod queue;
@@ -93,6 +94,8 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         // This server denies no command.
         Op::Probe { .. } => Reply::new(Verdict::Probed { missing: Vec::new() }, now_us, 0),
         Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
+        Op::Scan { part, .. } => listing::scan(state, part, now_us),
+        Op::Present { keys } => listing::present(state, keys, now_us),
     }
 }
 

@@ -22,6 +22,9 @@ const SIDE: &str = ":~lt:";
 /// `{x}` would share all side keys.
 const TAGGED_SIDE: &str = ":~lt:tag:";
 
+/// The last part of the key of a fence.
+const FENCE: &str = "fence";
+
 /// The last part of the key of a job's record.
 const RECORD: &str = "job";
 
@@ -109,7 +112,7 @@ impl Keys {
         let marker = if single_server { beside("marker") } else { MARKER.to_owned() };
         let record = if kind == Kind::Job { beside(RECORD) } else { String::new() };
         let label = Label::of(kind, name);
-        let (fence, queue) = (beside("fence"), beside("queue"));
+        let (fence, queue) = (beside(FENCE), beside("queue"));
         Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, record }
     }
 
@@ -191,6 +194,34 @@ pub(crate) fn record_of(lock: &str) -> String {
     [&*if matches!(tags(lock), Tags::One) { tagged(lock) } else { braced(lock) }, RECORD].concat()
 }
 
+/// Whether the key may be that of a fence.
+pub(crate) fn is_fence(key: &str) -> bool {
+    key.ends_with(&[SIDE, FENCE].concat()) || key.ends_with(&[TAGGED_SIDE, FENCE].concat())
+}
+
+/// A glob pattern of Redis for the fences of locks whose keys contain `part`. It matches other keys, too.
+pub(crate) fn fences_pattern(part: &str) -> String {
+    let mut pattern = String::from("*");
+    for character in part.chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '^' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern + "*" + SIDE + "*" + FENCE
+}
+
+/// The name of the lock with the fence `key`, of a client with `prefix`; `None` if it is no such lock's.
+pub(crate) fn name_of_fence<'a>(key: &'a str, prefix: &str) -> Option<&'a str> {
+    let side = key.strip_suffix(FENCE)?;
+    let lock = match side.strip_suffix(TAGGED_SIDE) {
+        Some(lock) => lock,
+        None => side.strip_suffix(SIDE)?.strip_prefix('{')?.strip_suffix('}')?,
+    };
+    let name = lock.strip_prefix(prefix)?;
+    Keys::new(Kind::Exclusive, prefix, name, true).is_ok_and(|keys| keys.fence() == key).then_some(name)
+}
+
 /// Refuses a prefix that no name could follow.
 pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
     if prefix.len() > MAX_PREFIX_BYTES {
@@ -253,6 +284,29 @@ mod tests {
             let keys = Keys::new(Kind::Exclusive, "", name, true).unwrap();
             assert_eq!((keys.lock(), keys.fence()), (lock, fence), "{name}");
         }
+    }
+
+    #[test]
+    fn a_fence_tells_the_name_of_its_lock() {
+        for prefix in ["", "prod:", "{p}", "a[b]*"] {
+            for name in ["orders:42", "{shop}:orders", "a{b", "x{{y}}", "ключ 鍵 🔑", "a*?[\\\\b^]"] {
+                let Ok(keys) = Keys::new(Kind::Exclusive, prefix, name, true) else { continue };
+                assert!(is_fence(keys.fence()));
+                assert_eq!(name_of_fence(keys.fence(), prefix), Some(name), "{prefix} {name}");
+                assert_eq!(name_of_fence(keys.queue(), prefix), None);
+            }
+        }
+        for (fence, prefix) in [
+            ("{other:a}:~lt:fence", "prod:"),
+            ("{prod:}:~lt:fence", "prod:"),
+            ("{{x}}:~lt:fence", ""),
+            ("x:~lt:tag:fence", ""),
+            ("x:~lt:fence", ""),
+            ("fence", ""),
+        ] {
+            assert_eq!(name_of_fence(fence, prefix), None, "{fence} {prefix}");
+        }
+        assert_eq!(fences_pattern("a[b]*"), r"*a\[b\]\**:~lt:*fence");
     }
 
     #[test]

@@ -35,6 +35,18 @@ pub enum Op {
         /// Keys that no lock has, under the client's prefix.
         keys: Arc<Keys>,
     },
+    /// Show a part of the locks that the server knows: the keys of their fences. What was there all the time is shown at least once.
+    Scan {
+        /// Where the part begins: what the answer to the part before says, and 0 for the first one.
+        cursor: u64,
+        /// A part of the lock's key. The server may leave out locks whose keys don't contain it.
+        part: Arc<str>,
+    },
+    /// Tell which of these keys are strings.
+    Present {
+        /// The keys.
+        keys: Arc<[String]>,
+    },
     /// Write the marker as trusted since for ever: the server votes at once.
     Trust {
         /// The quorum it belongs to.
@@ -164,7 +176,7 @@ impl Op {
     /// told why the last one failed.
     #[must_use]
     pub const fn asks_afresh(&self) -> bool {
-        matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. })
+        matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. } | Self::Scan { .. } | Self::Present { .. })
     }
 
     /// Whether the operation may wait for a reconnect: only what gives back may, everything else dies with its round.
@@ -236,6 +248,8 @@ impl Op {
             Self::Examine => "examine",
             Self::Probe { .. } => "probe",
             Self::Trust { .. } => "trust",
+            Self::Scan { .. } => "scan",
+            Self::Present { .. } => "present",
         }
     }
 
@@ -251,7 +265,7 @@ impl Op {
         match self {
             Self::Lock(LockOp { verb, .. }) if verb.is_nobodys() => None,
             Self::Lock(op) => Some(&op.by),
-            Self::Greet { .. } | Self::Examine | Self::Probe { .. } | Self::Trust { .. } => None,
+            _ => None,
         }
     }
 }

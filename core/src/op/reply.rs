@@ -72,6 +72,15 @@ pub enum Verdict {
         /// Such as `PEXPIRE of :~lt:probe, to renew and extend a lock`.
         missing: Vec<String>,
     },
+    /// Scan: this is a part of what there is.
+    Scanned {
+        /// Where the next part begins; 0 after the last one.
+        next: u64,
+        /// The keys of fences. One may be there twice, and keys that are no fences, too.
+        fences: Vec<String>,
+    },
+    /// Present: for each of the keys, in their order, whether it is a string.
+    Present(Vec<bool>),
 }
 
 /// What a server says of itself.

@@ -71,9 +71,9 @@ impl Acquisition {
         self.removals.iter().filter_map(Removal::wake_at).fold(state, Tick::min)
     }
 
-    /// The value of the hold and the time of its grant, while the lock is held.
-    pub(crate) fn hold(&self) -> Option<(&Arc<str>, Tick)> {
-        self.state.hold()
+    /// The value of the hold, its fence, and the time of its grant, while the lock is held.
+    pub(crate) fn hold(&self) -> Option<(&Arc<str>, u64, Tick)> {
+        self.state.hold().map(|hold| (hold.owner(), hold.fence, hold.granted))
     }
 
     /// Whether no work is left, and every further call gets a fixed answer.

@@ -11,6 +11,8 @@ use crate::protocol::{Quorum, failures};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockInfo {
+    /// The lock's name, without the client's prefix.
+    pub name: String,
     /// The value of the key, up to its first 1,024 bytes.
     pub owner: String,
     /// The value's fields, if a locktender client wrote it.
@@ -34,7 +36,7 @@ pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Op
     // show it.
     let pending = answers.iter().filter(|answer| answer.is_none()).count();
     if replies.len() >= quorum.needed() && (pending == 0 || is_clear(&replies, pending, quorum)) {
-        return Some(Ok(shown(&replies, quorum)));
+        return Some(Ok(shown(name, &replies, quorum)));
     }
     let failed: Vec<ServerError> = failures(servers, answers);
     if !quorum.blocked_by(conflicts.len() + failed.len()) {
@@ -72,7 +74,7 @@ fn is_clear(replies: &[&Reply], pending: usize, quorum: Quorum) -> bool {
 }
 
 /// The holder that most servers show, if a majority could.
-fn shown(replies: &[&Reply], quorum: Quorum) -> Option<LockInfo> {
+fn shown(name: &str, replies: &[&Reply], quorum: Quorum) -> Option<LockInfo> {
     let holders = || replies.iter().filter_map(|reply| holder(reply));
     let shown_by = |owner: &str| holders().filter(|(holder, _)| *holder == owner).count();
     let (owner, _) = holders().max_by_key(|(owner, _)| shown_by(owner))?;
@@ -88,6 +90,7 @@ fn shown(replies: &[&Reply], quorum: Quorum) -> Option<LockInfo> {
     let (waiters, queue) =
         queues.max_by_key(|(count, _)| *count).map_or((0, Vec::new()), |(count, first)| (count, first.clone()));
     Some(LockInfo {
+        name: name.to_owned(),
         owner: owner.to_owned(),
         fields: OwnerFields::parse(owner),
         remaining: remaining.unwrap_or_default(),

@@ -15,6 +15,7 @@ mod ending;
 mod extend_requests;
 mod extension;
 mod fence_end;
+mod force_release;
 mod heal;
 mod hold;
 mod inspection;
@@ -43,6 +44,7 @@ use std::time::Duration;
 
 pub use acquisition::Acquisition;
 pub use ballot::{Ballot, Standing};
+pub(crate) use force_release::force_released;
 pub use inspection::{LockInfo, inspect};
 pub use job_status::{JobState, JobStatus};
 pub(crate) use job_status::{job_reset, job_status};
@@ -345,7 +347,7 @@ pub enum Command {
 }
 
 /// The errors of the servers that failed to answer.
-fn failures(servers: &[String], answers: &[Option<Answer>]) -> Vec<ServerError> {
+pub(crate) fn failures(servers: &[String], answers: &[Option<Answer>]) -> Vec<ServerError> {
     let failure = |(server, answer): (&String, &Option<Answer>)| match answer {
         Some(Err(failure)) => Some(ServerError { server: server.clone(), kind: failure.kind, message: failure.message.clone() }),
         _ => None,

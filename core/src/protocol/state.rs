@@ -1,7 +1,5 @@
 //! State: the progress of an acquisition.
 
-use std::sync::Arc;
-
 use crate::clock::Tick;
 use crate::error::{Error, Loss};
 use crate::mutant::mutant;
@@ -45,9 +43,9 @@ impl State {
         matches!(self, Self::Held(_))
     }
 
-    /// The value of the hold and the time of its grant, while the lock is held.
-    pub(super) fn hold(&self) -> Option<(&Arc<str>, Tick)> {
-        if let Self::Held(hold) = self { Some((hold.owner(), hold.granted)) } else { None }
+    /// The hold, while the lock is held.
+    pub(super) fn hold(&self) -> Option<&Hold> {
+        if let Self::Held(hold) = self { Some(hold) } else { None }
     }
 
     /// Whether the lock was released without a loss, and its holder knows the outcome. From then on no call has any other answer

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::api::call::Responder;
+use crate::api::call::{Call, Responder};
 use crate::clock::Tick;
 use crate::deadline::Deadline;
 use crate::error::Error;
@@ -44,6 +44,18 @@ impl<T: Send + 'static> AskAll<T> {
         responder: Responder<T>,
     ) {
         let servers = session.server_count();
+        let questions = ops.iter().flat_map(|op| (0..servers).map(|server| (op.clone(), server))).collect();
+        Self::ask(session, questions, timeout, judge, responder);
+    }
+
+    /// Asks each question of its server.
+    fn ask(
+        session: &Session,
+        questions: Vec<(Op, usize)>,
+        timeout: Duration,
+        judge: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
+        responder: Responder<T>,
+    ) {
         let until = Tick::now().after(timeout);
         let message = format!("no answer within {} ms", timeout.as_millis());
         let asked = Arc::new(Self {
@@ -53,18 +65,18 @@ impl<T: Send + 'static> AskAll<T> {
             no_answer: Failure::unknown(FailureKind::Timeout, message),
             state: Mutex::new(State {
                 deadline: Deadline::until(until),
-                answers: vec![None; servers * ops.len()],
+                answers: vec![None; questions.len()],
                 responder: Some(responder),
             }),
         });
-        for (number, (op, server)) in ops.iter().flat_map(|op| (0..servers).map(move |server| (op, server))).enumerate() {
+        for (number, (op, server)) in questions.into_iter().enumerate() {
             let keep = Arc::clone(&asked);
             let completion = Completion::new(move |answer| {
                 keep.step(|answers| {
                     answers[number].get_or_insert(answer);
                 });
             });
-            session.server(server).submit(Request::new(op.clone(), until), completion);
+            session.server(server).submit(Request::new(op, until), completion);
         }
         asked.set_alarm(session.runtime(), until);
     }
@@ -84,6 +96,16 @@ impl<T: Send + 'static> AskAll<T> {
             responder.respond(result);
         }
     }
+}
+
+/// Asks one server. Why it doesn't answer is an answer, too.
+pub(crate) fn ask_one(session: &Arc<Session>, server: usize, op: Op, timeout: Duration) -> Call<Answer> {
+    let session = Arc::clone(session);
+    Call::new(move |responder| {
+        let judge = |answers: &[Option<Answer>]| answers.first().cloned().flatten().map(Ok);
+        AskAll::ask(&session, vec![(op, server)], timeout, judge, responder);
+        None
+    })
 }
 
 impl<T: Send + 'static> Alarm for AskAll<T> {

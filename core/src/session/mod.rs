@@ -8,6 +8,7 @@ pub(crate) mod actor;
 pub(crate) mod ask_all;
 pub(crate) mod bodies;
 pub(crate) mod caller;
+pub(crate) mod listing;
 mod own_holds;
 #[cfg(test)]
 mod puppet;

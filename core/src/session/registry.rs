@@ -37,7 +37,7 @@ impl Registry {
         self.actors.lock().get(&id).cloned()
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<LockActor>> {
+    pub(crate) fn all(&self) -> Vec<Arc<LockActor>> {
         self.actors.lock().values().cloned().collect()
     }
 

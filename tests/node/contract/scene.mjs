@@ -8,14 +8,14 @@ import { Client, LockError, safeName } from 'locktender'
 
 import { certificate } from '../support/checkout.mjs'
 import { mismatch, spelled, Variables } from './matching.mjs'
-import { describe, ended, look, observed, outcomeOf, show, statusOf } from './seen.mjs'
+import { describe, ended, look, observed, outcomeOf, show, showHold, statusOf } from './seen.mjs'
 
 /** How long something that is certain to happen may take. */
 const PATIENCE_MS = 20_000
 
 /** The steps that open a client, if there is none yet. */
 const USES_A_CLIENT = new Set([
-  'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset', 'campaign', 'try_campaign', 'lead', 'observe',
+  'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'locks', 'holds', 'force_release', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset', 'campaign', 'try_campaign', 'lead', 'observe',
   'metrics',
 ])
 
@@ -270,6 +270,15 @@ export class Scene {
     },
 
     inspect: async (step) => show(await this.#lock(step).inspect()),
+
+    locks: async (step) => {
+      const locks = await this.#client(step).locks(step.pattern, { limit: step.limit })
+      return { count: locks.length, locks: locks.map(show) }
+    },
+
+    holds: async (step) => ({ holds: this.#client(step).holds().map(showHold) }),
+
+    force_release: async (step) => show(await this.#lock(step).forceRelease({ owner: step.owner })),
 
     wait_lost: async (step) => {
       const { signal } = this.#held(step)

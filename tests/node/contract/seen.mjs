@@ -39,8 +39,12 @@ export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, rem
 
 export function show(info) {
   if (!info) return { free: true }
-  const { owner, fields, fence, waiters, queue } = info
-  return { free: false, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters, queue }
+  const { name, owner, fields, fence, waiters, queue } = info
+  return { free: false, name, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters, queue }
+}
+
+export function showHold({ name, kind, owner, fence, heldForMs, remainingMs }) {
+  return { name, kind, owner, fence, held_for_ms: heldForMs, remaining_ms: remainingMs }
 }
 
 export function observed({ leader, unknown }) {

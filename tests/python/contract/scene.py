@@ -15,7 +15,7 @@ from support.checkout import certificate
 
 from .matching import Variables, mismatch
 from .place import Place
-from .seen import describe, ended, look, observed, outcome, show, status
+from .seen import describe, ended, look, observed, outcome, show, show_hold, status
 
 # How long something that is certain to happen may take, in seconds.
 PATIENCE = 20.0
@@ -310,6 +310,16 @@ class Scene:
 
     async def _do_inspect(self, step: dict[str, Any]) -> dict[str, Any]:
         return show(await self._done(self._lock(step), "inspect"))
+
+    async def _do_locks(self, step: dict[str, Any]) -> dict[str, Any]:
+        locks = await self._done(self._client(step), "locks", step["pattern"], limit=step.get("limit"))
+        return {"count": len(locks), "locks": [show(lock) for lock in locks]}
+
+    async def _do_holds(self, step: dict[str, Any]) -> dict[str, Any]:
+        return {"holds": [show_hold(hold) for hold in self._client(step).holds()]}
+
+    async def _do_force_release(self, step: dict[str, Any]) -> dict[str, Any]:
+        return show(await self._done(self._lock(step), "force_release", owner=step.get("owner")))
 
     async def _do_wait_lost(self, step: dict[str, Any]) -> dict[str, Any]:
         loss = await self._done(self._held(step), "wait_lost", PATIENCE)

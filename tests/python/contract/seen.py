@@ -27,12 +27,18 @@ def look(held: Any) -> dict[str, Any]:
     }
 
 
+def show_hold(hold: Any) -> dict[str, Any]:
+    seen = {name: getattr(hold, name) for name in ("name", "kind", "owner", "fence")}
+    return {**seen, "held_for_ms": hold.held_for * 1e3, "remaining_ms": hold.remaining * 1e3}
+
+
 def show(info: Any) -> dict[str, Any]:
     if info is None:
         return {"free": True}
     fields = info.fields and {name: getattr(info.fields, name) for name in ("app", "host", "pid", "at", "id")}
     return {
         "free": False,
+        "name": info.name,
         "owner": info.owner,
         "fields": fields,
         "remaining_ms": left(info.remaining, info.remaining is None),

@@ -3,7 +3,7 @@
 use super::Client;
 use crate::api::held::Held;
 use crate::error::Error;
-use crate::protocol::ServerReport;
+use crate::protocol::{LockInfo, ServerReport};
 
 impl Client {
     /// [`Client::adopt`], blocking this thread.
@@ -53,6 +53,22 @@ impl Client {
     /// As [`Client::report`].
     pub fn report_blocking(&self) -> Result<Vec<ServerReport>, Error> {
         self.report().wait()
+    }
+
+    /// [`Client::locks`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-locks-blocking")?;
+    /// for lock in client.locks_blocking("orders:*", 100)? {
+    ///     println!("{} is held by {}", lock.name, lock.owner);
+    /// }
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Client::locks`].
+    pub fn locks_blocking(&self, pattern: impl Into<String>, limit: impl Into<Option<usize>>) -> Result<Vec<LockInfo>, Error> {
+        self.locks(pattern, limit).wait()
     }
 
     /// [`Client::close`], blocking this thread.

@@ -109,9 +109,11 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             machine::apply(state, op, env)
         }
         // Nothing can prevent these operations.
-        Op::Lock(LockOp { verb: Verb::Leave { .. } | Verb::Reset, .. }) | Op::Examine | Op::Probe { .. } => {
-            machine::apply(state, op, env)
-        }
+        Op::Lock(LockOp { verb: Verb::Leave { .. } | Verb::Reset, .. })
+        | Op::Examine
+        | Op::Probe { .. }
+        | Op::Scan { .. }
+        | Op::Present { .. } => machine::apply(state, op, env),
         Op::Trust { .. } => insist(state, op, env, &[&|state| state.remove(Keys::server_marker())]),
     }
 }

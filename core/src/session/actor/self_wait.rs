@@ -35,7 +35,7 @@ impl LockActor {
         let Some(own) = self.session.tasks.own_holds.find(self.recipe.keys.lock(), now, || self.session.registry.all()) else {
             return;
         };
-        let Some((owner, since)) = own.hold_at(now).filter(|(_, since)| *since <= began) else { return };
+        let Some((owner, _, since)) = own.hold_at(now).filter(|(_, _, since)| *since <= began) else { return };
         if own.waited_for.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -51,12 +51,12 @@ impl LockActor {
         self.session.emit(&warning);
     }
 
-    /// The value of the hold and the time of its grant, if the hold is valid at `now`.
-    fn hold_at(&self, now: Tick) -> Option<(Arc<str>, Tick)> {
+    /// The value of the hold, its fence, and the time of its grant, if the hold is valid at `now`.
+    pub(crate) fn hold_at(&self, now: Tick) -> Option<(Arc<str>, u64, Tick)> {
         if now >= self.valid_until() {
             return None;
         }
-        self.state.lock().machine.hold().map(|(owner, since)| (Arc::clone(owner), since))
+        self.state.lock().machine.hold().map(|(owner, fence, since)| (Arc::clone(owner), fence, since))
     }
 }
 

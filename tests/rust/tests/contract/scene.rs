@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use self::hold::{Body, Got, Hold, begun};
 use crate::matching::{Variables, mismatch};
 use crate::place::{self, Place};
-use crate::seen::{describe, look, ms, observed, plain, show, status};
+use crate::seen::{describe, look, ms, observed, plain, show, show_hold, status};
 use crate::wanted::{client_options, duration, lock_settings, now, scheduled};
 
 /// How long something that is certain to happen may take.
@@ -202,6 +202,17 @@ impl<'a> Scene<'a> {
             }),
             "inspect" => {
                 self.lock(&client, &filled["lock"]).and_then(|lock| lock.inspect_blocking()).map(|info| show(info.as_ref()))
+            }
+            "locks" => {
+                let (pattern, limit) = (filled["pattern"].as_str().unwrap().to_owned(), filled["limit"].as_u64());
+                let locks = self.client(&client).and_then(|own| own.locks_blocking(pattern, limit.map(|limit| limit as usize)));
+                locks.map(|locks| json!({ "count": locks.len(), "locks": locks.iter().map(|lock| show(Some(lock))).collect::<Vec<_>>() }))
+            }
+            "holds" => self.client(&client).map(|own| json!({ "holds": own.holds().iter().map(show_hold).collect::<Vec<_>>() })),
+            "force_release" => {
+                let owner = filled["owner"].as_str();
+                let ended = self.lock(&client, &filled["lock"]).and_then(|lock| lock.force_release_blocking(owner));
+                ended.map(|info| show(info.as_ref()))
             }
             "wait_lost" => match hold().lost().wait_for(PATIENCE) {
                 Some(lost) => lost

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use locktender::error::Remaining;
-use locktender::{Attempt, Error, Held, JobOutcome, JobStatus, Leadership, LockInfo, NotRun, Observation};
+use locktender::{Attempt, Error, Held, HoldInfo, JobOutcome, JobStatus, Leadership, LockInfo, NotRun, Observation};
 use locktender_tests::Reply;
 use serde_json::{Value, json};
 
@@ -79,8 +79,15 @@ pub fn show(info: Option<&LockInfo>) -> Value {
         .as_ref()
         .map(|fields| json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id }));
     json!({
-        "free": false, "owner": info.owner, "fields": fields, "remaining_ms": left(info.remaining),
+        "free": false, "name": info.name, "owner": info.owner, "fields": fields, "remaining_ms": left(info.remaining),
         "fence": info.fence, "waiters": info.waiters, "queue": info.queue,
+    })
+}
+
+pub fn show_hold(hold: &HoldInfo) -> Value {
+    json!({
+        "name": hold.name, "kind": hold.kind.as_str(), "owner": hold.owner, "fence": hold.fence,
+        "held_for_ms": hold.held_for.as_millis() as u64, "remaining_ms": hold.remaining.as_millis() as u64,
     })
 }
 

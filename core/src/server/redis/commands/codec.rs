@@ -10,12 +10,14 @@ use crate::machine::SHOWN_BYTES;
 use crate::op::job::{AttemptNumber, JobEnd, JobRecord, NotBegun};
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::server::redis::commands::info;
+use crate::server::redis::commands::listing;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::rights;
 
 /// The meaning of the server's answer to `op`.
 pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let fields = match value {
+        Value::Array(parts) if matches!(op, Op::Scan { .. } | Op::Present { .. }) => return listing::listed(op, parts),
         Value::Array(fields) => fields,
         Value::ServerError(error) => return Err(refusal::of(op, &error.into())),
         Value::Int(number) => return done(op, number),

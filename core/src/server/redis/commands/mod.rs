@@ -7,6 +7,7 @@ pub(crate) mod codec;
 pub(crate) mod extent;
 pub(crate) mod greeting;
 pub(crate) mod info;
+mod listing;
 pub(crate) mod refusal;
 pub(crate) mod replies;
 pub(crate) mod rights;

@@ -36,7 +36,7 @@ impl Script {
         })
     }
 
-    /// The script of an operation; `Examine` has none.
+    /// The script of an operation; what only looks at the server has none.
     #[must_use]
     pub fn of(op: &Op) -> Option<&'static Self> {
         Some(match op {
@@ -44,7 +44,7 @@ impl Script {
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
             Op::Probe { .. } => &PROBE,
-            Op::Examine => return None,
+            Op::Examine | Op::Scan { .. } | Op::Present { .. } => return None,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::machine::{self, UNKNOWN_ERA};
-use crate::name::Keys;
+use crate::name::{Keys, fences_pattern};
 use crate::op::job::{Ending, FireTime};
 use crate::op::{LockOp, Op, QuorumConfig, Verb};
 use crate::server::redis::commands::greeting::Greeting;
@@ -22,6 +22,9 @@ pub(crate) enum Form {
 /// The most words of any operation but a probe, and the bytes that it takes on a lock with an ordinary name.
 const WORDS: usize = 20;
 const BYTES: usize = 640;
+
+/// How many keys a server looks at in one part of a scan. It takes some hundred microseconds, in which it does nothing else.
+const SCANNED: u64 = 1_000;
 
 /// A word of a command.
 enum Word<'a> {
@@ -63,6 +66,22 @@ impl<'a> Words<'a> {
     fn without_empty_end(&mut self, begin: usize) {
         while self.0.len() > begin && matches!(self.0.last(), Some(Word::Text(""))) {
             self.0.pop();
+        }
+    }
+
+    /// The command of an operation without a script.
+    fn plain(&mut self, op: &'a Op) {
+        match op {
+            Op::Scan { cursor, part } => {
+                self.text("SCAN").number(*cursor).text("MATCH").0.push(Word::Made(fences_pattern(part)));
+                self.text("COUNT").number(SCANNED);
+            }
+            Op::Present { keys } => {
+                self.text("MGET").0.extend(keys.iter().map(|key| Word::Text(key)));
+            }
+            _ => {
+                self.text("INFO");
+            }
         }
     }
 
@@ -114,7 +133,7 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
     let (era, has_header) = (greeting.era_id().unwrap_or(UNKNOWN_ERA), greeting.is_since_7);
     let mut command = Words(Vec::with_capacity(WORDS));
     let Some(script) = Script::of(op) else {
-        command.text("INFO");
+        command.plain(op);
         return command;
     };
     match form {
@@ -123,7 +142,7 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
     }
     match op {
         Op::Lock(op) => command.lock_op(op, era),
-        Op::Examine => {}
+        Op::Examine | Op::Scan { .. } | Op::Present { .. } => {}
         Op::Probe { keys } => {
             command.keys(keys);
             for name in rights::commands() {

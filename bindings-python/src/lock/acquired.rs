@@ -1,0 +1,38 @@
+//! Acquired: the holds that a lock gives.
+
+use pyo3::prelude::*;
+
+use super::Lock;
+use crate::async_held::AsyncHeld;
+use crate::client::Client;
+use crate::held::Held;
+use crate::waiting;
+
+impl Lock {
+    /// The handle for a thread.
+    pub(super) fn held(&self, py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<Held>> {
+        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
+        Held::new(py, client.into_any(), held, on_lost)
+    }
+
+    /// The handle for a task.
+    pub(super) fn async_held(&self, py: Python<'_>, client: Py<Client>, held: locktender::Held) -> PyResult<Py<AsyncHeld>> {
+        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
+        AsyncHeld::new(py, client.into_any(), held, on_lost)
+    }
+
+    /// Acquires the lock for a thread.
+    pub(crate) fn acquired(&self, py: Python<'_>) -> PyResult<Py<Held>> {
+        let client = self.client(py)?;
+        let lock = self.core(client.bind(py))?;
+        let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
+        self.held(py, client, held)
+    }
+
+    /// Tries once, for a thread.
+    pub(crate) fn tried(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+        let client = self.client(py)?;
+        let held = waiting::block_once(py, self.core(client.bind(py))?.try_acquire())?;
+        held.map(|held| self.held(py, client, held)).transpose()
+    }
+}

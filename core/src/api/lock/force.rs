@@ -1,0 +1,107 @@
+//! Force: an operator ends a hold that is another's.
+
+use std::sync::Arc;
+
+use super::Lock;
+use crate::api::call::Call;
+use crate::error::Error;
+use crate::event::{Event, EventKind};
+use crate::machine::SHOWN_BYTES;
+use crate::name::Keys;
+use crate::op::{LockOp, Op, QuorumConfig, Verb};
+use crate::protocol::{LockInfo, force_released};
+use crate::session::Session;
+use crate::session::ask_all::AskAll;
+
+impl Lock {
+    /// Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Gives what was ended, or
+    /// `None` if there was nothing to end.
+    ///
+    /// With `owner` only the hold with this owner value is ended: the one that a person has seen and decided about. A hold that began
+    /// later stays.
+    ///
+    /// **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then
+    /// lost with the reason [`Missing`](crate::LossReason::Missing), or [`Taken`](crate::LossReason::Taken). Until then two programs may work at the same time. Only a resource
+    /// that compares fences is safe from that. The next waiter is notified at once. There is an event of kind `force_released`, with
+    /// the owner value in `rival`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let client = locktender::Client::open("memory://docs-force-release").unwrap();
+    /// let held = client.lock("nightly").acquire().await?;
+    /// let ended = client.lock("nightly").force_release(None).await?.expect("it was held");
+    /// assert_eq!(ended.owner, held.owner());
+    /// assert!(client.lock("nightly").try_acquire().await?.is_some());
+    /// # Ok::<(), locktender::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Once it has begun it goes on.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` (the hold may have ended nevertheless), `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
+    pub fn force_release(&self, owner: Option<&str>) -> Call<Option<LockInfo>> {
+        let (lock, owner) = (self.for_a_call(), owner.map(str::to_owned));
+        Call::new(move |responder| {
+            match lock.keys() {
+                Ok((session, keys)) => {
+                    let handle = session.runtime().handle().clone();
+                    handle.spawn(async move { responder.respond(lock.force_released(&session, keys, owner).await) });
+                }
+                Err(error) => responder.respond(Err(error)),
+            }
+            None
+        })
+    }
+
+    /// [`Lock::force_release`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-force-release-blocking")?;
+    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// assert!(client.lock("nightly").force_release_blocking(Some("another"))?.is_none());
+    /// assert!(client.lock("nightly").force_release_blocking(Some(held.owner()))?.is_some());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Lock::force_release`].
+    pub fn force_release_blocking(&self, owner: Option<&str>) -> Result<Option<LockInfo>, Error> {
+        self.force_release(owner).wait()
+    }
+
+    async fn force_released(
+        self,
+        session: &Arc<Session>,
+        keys: Arc<Keys>,
+        owner: Option<String>,
+    ) -> Result<Option<LockInfo>, Error> {
+        let seen = self.inspect().await?.filter(|seen| owner.as_ref().is_none_or(|owner| *owner == seen.owner));
+        let Some(seen) = seen else { return Ok(None) };
+        if seen.owner.len() >= SHOWN_BYTES {
+            return Err(Error::key_conflict(self.name(), &format!("string of {SHOWN_BYTES} bytes or more")));
+        }
+        let name = self.name().to_owned();
+        let verb = Verb::Release {
+            leave: None,
+            single_server: QuorumConfig::is_single_server(session.quorum_config.as_ref()),
+            kept_ms: 0,
+        };
+        let op = Op::Lock(LockOp { keys: Arc::clone(&keys), by: seen.owner.as_str().into(), verb });
+        let asked = Arc::clone(session);
+        let is_ended: Call<bool> = Call::new(move |responder| {
+            let (servers, timeout) = (Arc::clone(&asked.addresses), asked.response_timeout());
+            AskAll::begin(&asked, &[op], timeout, move |answers| force_released(&name, &servers, answers), responder);
+            None
+        });
+        if !is_ended.await? {
+            return Ok(None);
+        }
+        let mut event = Event::of(EventKind::ForceReleased, &keys);
+        event.rival = Some(seen.owner.clone());
+        event.rival_fence = Some(seen.fence).filter(|fence| *fence > 0);
+        session.emit(&event);
+        Ok(Some(seen))
+    }
+}
