@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from commands import PROGRAMS
 from peers import Peers
 from support.server import RealServer
 
@@ -25,3 +26,9 @@ def peers(server: RealServer) -> Iterator[Peers]:
 def name() -> str:
     """A lock name of this test alone."""
     return f"interop:{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(params=PROGRAMS)
+def program(request: pytest.FixtureRequest) -> list[str]:
+    """The program `locktender` of each package."""
+    return PROGRAMS[request.param]

@@ -8,58 +8,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 
+import commands
 import pytest
+from commands import RUST, STUBBORN, begun, environment, is_alive
 from locktender import Client
-from support.checkout import ROOT
 from support.observe import PATIENCE, until
 from support.server import RealServer, free_port
-
-VENV = ROOT / ".venv/bin"
-PROGRAMS = {
-    "rust": [str(VENV / "locktender-command")],
-    "python": [str(VENV / "locktender")],
-    "node": ["node", str(ROOT / "bindings-node/dist/command.js")],
-}
-RUST = PROGRAMS["rust"]
-
-# It says that it began, goes on after SIGTERM, and ends only by SIGKILL.
-STUBBORN = "trap '' TERM; echo begun; while :; do sleep 0.02; done"
-
-
-@pytest.fixture(params=PROGRAMS)
-def program(request: pytest.FixtureRequest) -> list[str]:
-    """The program of each package."""
-    return PROGRAMS[request.param]
-
-
-def environment(server: RealServer) -> dict[str, str]:
-    return {**os.environ, "LOCKTENDER_URL": server.url}
 
 
 def ran(server: RealServer, *words: str, program: list[str] = RUST) -> "subprocess.CompletedProcess[str]":
     """`locktender run`, ended."""
-    return subprocess.run([*program, "run", *words], env=environment(server), capture_output=True, text=True, timeout=PATIENCE)
+    return commands.ran(server, "run", *words, program=program)
 
 
-@contextmanager
-def running(server: RealServer, *words: str, program: list[str] = RUST, **options: object) -> "Iterator[subprocess.Popen[str]]":
+def running(
+    server: RealServer, *words: str, program: list[str] = RUST, **options: object
+) -> "AbstractContextManager[subprocess.Popen[str]]":
     """`locktender run`, whose command writes a line when it has begun."""
-    command = [*program, "run", *words]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, env=environment(server), text=True, **{**pipes, **options}) as process:  # type: ignore[call-overload]
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def begun(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
+    return commands.running(server, "run", *words, program=program, **options)
 
 
 def test_the_exit_code_is_the_command_s_and_nothing_else_is_written(server: RealServer, name: str, program: list[str]):
@@ -163,14 +132,6 @@ def test_a_signal_ends_the_wait(server: RealServer, name: str, program: list[str
             out, err = process.communicate(timeout=PATIENCE)
             assert (out, err, process.returncode) == ("", "", 128 + signal.SIGINT)
         until(lambda: not server.line(name), PATIENCE)
-
-
-def is_alive(pid: int) -> bool:
-    with suppress(ProcessLookupError, FileNotFoundError):
-        os.kill(pid, 0)
-        # Of one that nobody waited for.
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    return False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing ends a child with its parent")
