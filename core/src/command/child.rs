@@ -1,10 +1,11 @@
 //! The child: a process group of its own that runs the command, and the terminal that it uses.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, stderr, stdin, stdout};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, killpg, raise, sigaction};
@@ -20,17 +21,50 @@ pub(super) struct Child {
     terminal: Option<File>,
 }
 
+/// How a child ended.
+#[derive(Clone, Copy)]
+pub(super) enum Status {
+    Code(u8),
+    Signal(Signal),
+}
+
+impl Status {
+    /// The exit code, as shells give it.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => exit::signalled(signal as i32),
+        }
+    }
+
+    /// The signal that ended it.
+    pub(super) fn signal(self) -> Option<Signal> {
+        match self {
+            Self::Code(_) => None,
+            Self::Signal(signal) => Some(signal),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "signal {}", *signal as i32),
+        }
+    }
+}
+
 /// What becomes of a child.
 pub(super) enum Change {
-    /// It ended, with this exit code.
-    Ended(u8),
+    Ended(Status),
     /// It was stopped, as by Ctrl-Z.
     Stopped,
 }
 
 impl Child {
     /// Starts the command. On Linux it dies with this thread, and so with this process.
-    pub(super) fn start(words: &[OsString], environment: Vec<(&str, String)>) -> io::Result<Self> {
+    pub(super) fn start(words: &[OsString], environment: Vec<(&str, String)>, output: Stdio) -> io::Result<Self> {
         // Node keeps its own from the processes that it starts.
         let _ = fcntl_setfd(stdin(), FdFlags::empty());
         let _ = fcntl_setfd(stdout(), FdFlags::empty());
@@ -38,7 +72,7 @@ impl Child {
         let terminal = File::options().read(true).write(true).open("/dev/tty").ok();
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
-        command.args(arguments).envs(environment).process_group(0);
+        command.args(arguments).envs(environment).stdout(output).process_group(0);
         // Who reads for this process through a pipe needs the terminal, not the command.
         let taken = terminal.as_ref().filter(|terminal| stdin().is_terminal() && foreground(terminal) == Some(getpgrp()));
         prepare(&mut command, taken.map(File::try_clone).transpose()?);
@@ -55,11 +89,13 @@ impl Child {
         let process = self.group;
         move || loop {
             match waitpid(process, Some(WaitPidFlag::WUNTRACED)) {
-                Ok(WaitStatus::Exited(_, code)) => return Change::Ended(u8::try_from(code).unwrap_or(u8::MAX)),
-                Ok(WaitStatus::Signaled(_, signal, _)) => return Change::Ended(exit::signalled(signal as i32)),
+                Ok(WaitStatus::Exited(_, code)) => {
+                    return Change::Ended(Status::Code(u8::try_from(code).unwrap_or(u8::MAX)));
+                }
+                Ok(WaitStatus::Signaled(_, signal, _)) => return Change::Ended(Status::Signal(signal)),
                 Ok(WaitStatus::Stopped(..)) => return Change::Stopped,
                 Ok(_) | Err(Errno::EINTR) => (),
-                Err(_) => return Change::Ended(exit::INTERNAL),
+                Err(_) => return Change::Ended(Status::Code(exit::INTERNAL)),
             }
         }
     }

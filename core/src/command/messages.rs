@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::arguments::Run;
+use super::common::Common;
 use crate::error::quoted::on_one_line;
 
 /// Whether and how something is said.
@@ -15,7 +15,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub(super) fn of(options: &Run) -> Self {
+    pub(super) fn of(options: &Common) -> Self {
         Self { is_quiet: options.quiet, is_verbose: options.verbose, is_json: options.json }
     }
 
@@ -23,6 +23,13 @@ impl Messages {
     pub(super) fn error(&self, code: &str, text: &str) {
         if !self.is_quiet {
             self.write("error", code, text, &[]);
+        }
+    }
+
+    /// Says that something is not as good as it could be.
+    pub(super) fn warning(&self, code: &str, text: &str) {
+        if !self.is_quiet {
+            self.write("warning", code, text, &[]);
         }
     }
 

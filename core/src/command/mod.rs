@@ -1,11 +1,16 @@
-//! The command `locktender`: it guards any program by a lock.
+//! The command `locktender`: it guards any program by a lock, of whatever kind.
 //!
 //! The programs of the packages for Rust, Python and Node call [`main`], and exit with its result.
 
 mod arguments;
+mod attempt;
 mod child;
+mod common;
 mod exit;
+mod guard;
+mod job;
 mod messages;
+mod output;
 mod run;
 mod span;
 mod watch;
@@ -20,7 +25,10 @@ use arguments::{Arguments, Subcommand};
 #[must_use]
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     match Arguments::try_parse_from(arguments) {
-        Ok(Arguments { subcommand: Subcommand::Run(options) }) => run::run(&options),
+        Ok(Arguments { subcommand }) => match subcommand {
+            Subcommand::Run(options) => run::run(&options),
+            Subcommand::Job(options) => job::job(&options),
+        },
         Err(error) => {
             // Whoever closed the pipe doesn't read it.
             let _ = error.print();

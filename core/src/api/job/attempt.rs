@@ -17,7 +17,7 @@ use crate::session::caller::{Acquired, Caller};
 use crate::wording::Text;
 
 /// The longest result, in bytes.
-const MOST_RESULT: usize = 64 * 1024;
+pub(crate) const MOST_RESULT: usize = 64 * 1024;
 
 /// The longest error text that is noted, in bytes.
 const MOST_ERROR: usize = 1_024;

@@ -1,0 +1,118 @@
+//! The options that all subcommands share which run a command.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::exit;
+use super::span::span;
+use crate::error::Error;
+use crate::options::LockOverrides;
+use crate::{Client, Wait};
+
+/// The command, the name of its lock, and how long it may run. The numbers keep their order in the help, whatever else a subcommand has,
+/// and of whatever it says other words (`mut_arg`).
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// How long the lock outlives this program if it dies [default: 10s]
+    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 20)]
+    pub(super) ttl: Option<Duration>,
+
+    /// End the command when it has held the lock for this long
+    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 22)]
+    pub(super) max_hold: Option<Duration>,
+
+    /// Wait in the order of arrival
+    #[arg(long, display_order = 23)]
+    pub(super) fair: bool,
+
+    /// The time between SIGTERM and SIGKILL for a command that is ended [default: a fifth of the ttl]
+    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 24)]
+    pub(super) kill_after: Option<Duration>,
+
+    /// A server's URL; several of them are a quorum [default: those in LOCKTENDER_URL]
+    #[arg(long, value_name = "URL", display_order = 26)]
+    server: Vec<String>,
+
+    /// The beginning of all keys
+    #[arg(long, value_name = "TEXT", display_order = 27)]
+    prefix: Option<String>,
+
+    /// Write messages as lines of JSON
+    #[arg(long, display_order = 28)]
+    pub(super) json: bool,
+
+    /// Write no messages, not even errors
+    #[arg(short, long, conflicts_with = "verbose", display_order = 29)]
+    pub(super) quiet: bool,
+
+    /// Say what happens with the lock
+    #[arg(short, long, display_order = 30)]
+    pub(super) verbose: bool,
+
+    /// The lock's name
+    #[arg(index = 1)]
+    pub(super) name: String,
+
+    /// The command, which no shell reads
+    #[arg(index = 2, required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(super) command: Vec<OsString>,
+}
+
+impl Common {
+    pub(super) fn client(&self) -> Result<Client, Error> {
+        let mut builder = Client::builder();
+        if !self.server.is_empty() {
+            builder = builder.urls(&*self.server);
+        }
+        if let Some(prefix) = &self.prefix {
+            builder = builder.prefix(prefix);
+        }
+        builder.build()
+    }
+
+    /// The options of the lock, of whatever kind it is.
+    pub(super) fn overrides(&self, wait: Wait) -> LockOverrides {
+        let (wait, fair, max_hold) = (Some(wait), Some(self.fair), Some(self.max_hold));
+        LockOverrides { ttl: self.ttl, wait, fair, max_hold, ..LockOverrides::default() }
+    }
+}
+
+/// How long a busy lock is waited for.
+#[derive(Debug, Args)]
+pub(super) struct Waiting {
+    /// Don't wait: exit with 75 if the lock is busy
+    #[arg(short = 'n', long, conflicts_with = "wait")]
+    nonblock: bool,
+
+    /// Wait at most this long, then exit with 75
+    #[arg(short, long, value_name = "SECONDS", value_parser = span)]
+    wait: Option<Duration>,
+
+    /// The exit code if the lock is busy
+    #[arg(short = 'E', long, value_name = "CODE", default_value_t = exit::BUSY)]
+    pub(super) conflict_exit_code: u8,
+}
+
+impl Waiting {
+    pub(super) fn wait(&self) -> Wait {
+        if self.nonblock { Wait::For(Duration::ZERO) } else { self.wait.map_or(Wait::Forever, Wait::For) }
+    }
+}
+
+/// What to do without the lock.
+#[derive(Debug, Args)]
+pub(super) struct Loss {
+    /// What to do when the lock is lost, or about to be
+    #[arg(long, value_name = "ACTION", value_enum, default_value_t = OnLost::Kill, display_order = 25)]
+    pub(super) on_lost: OnLost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum OnLost {
+    /// End the command: SIGTERM, then SIGKILL
+    Kill,
+    /// Say it, and let the command go on
+    Warn,
+}

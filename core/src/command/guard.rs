@@ -1,0 +1,387 @@
+//! Guard: a command runs while a lock is held, and ends before the lock can end. Each kind of lock brings its own begin and end.
+
+use std::io;
+use std::process::Stdio;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::sys::signal::Signal;
+use signal_hook::iterator::Signals;
+
+use super::child::{Change, Child, Status, take};
+use super::common::{Common, OnLost};
+use super::exit;
+use super::messages::Messages;
+use super::output::{Kept, Output};
+use super::watch::{DEATH, Step, Watch, default_kill_after, leaves_time};
+use crate::error::{Code, Error};
+use crate::{Call, Client, Held};
+
+/// Those that end a program unless it handles them; the child gets them.
+const FORWARDED: [Signal; 6] =
+    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
+
+/// An acquire that takes longer is a wait that is worth a message.
+const SOON: Duration = Duration::from_millis(200);
+
+/// The time between two looks at processes of which nobody tells the end.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long a program that has ended waits for the release of its lock.
+pub(super) const RELEASE: Duration = Duration::from_secs(2);
+
+/// What happens while a lock is waited for and held.
+enum Happening {
+    Signal(Signal),
+    /// There is an answer to a call.
+    Answered,
+    /// The hold with this fence was lost: a leader has one after the other.
+    Lost(u64),
+    Child(Change),
+    /// All output was read, maybe before the end of the command is told.
+    Read,
+}
+
+/// Variables of the command's environment.
+pub(super) type Environment = Vec<(&'static str, String)>;
+
+/// Why a call gave nothing.
+pub(super) enum Unmet {
+    Signal(Signal),
+    Error(Error),
+}
+
+/// How a command ended.
+pub(super) struct End {
+    pub(super) how: How,
+    /// The last signal that was to end it: one that came to this process, or the one that ended it. Ctrl-C is sent to the command alone.
+    pub(super) signal: Option<Signal>,
+    /// Its output, if that was to be kept.
+    pub(super) output: Option<Kept>,
+}
+
+pub(super) enum How {
+    /// By itself, or by a signal of others.
+    Itself(Status),
+    /// By this process, for this reason.
+    Lost(String),
+}
+
+/// Prepares a lock of whatever kind, which comes with its ttl, runs what is to be done with it, and gives the exit code.
+pub(super) fn guarded<L>(
+    common: &Common,
+    on_lost: OnLost,
+    lock: impl FnOnce(&Client) -> Result<(L, Duration), Error>,
+    run: impl FnOnce(&Guard<'_>, &L) -> u8,
+) -> u8 {
+    let messages = Messages::of(common);
+    let prepared = common.client().and_then(|client| lock(&client).map(|(lock, ttl)| (client, lock, ttl)));
+    let prepared = prepared
+        .map_err(|error| error.to_string())
+        .and_then(|(client, lock, ttl)| kill_after(common, on_lost, ttl).map(|kill_after| (client, lock, kill_after)));
+    let (client, lock, kill_after) = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => {
+            messages.error(Code::InvalidArgument.as_str(), &why);
+            return exit::USAGE;
+        }
+    };
+    let (sender, happenings) = mpsc::channel();
+    let guard = Guard { common, on_lost, kill_after, messages, sender, happenings };
+    let code = match guard.tell_signals() {
+        Ok(()) => run(&guard, &lock),
+        Err(error) => guard.cannot("receive signals", &error, exit::INTERNAL),
+    };
+    // A lock that came too late is given back. Without a server it expires.
+    let _ = client.close_blocking();
+    code
+}
+
+/// The time between SIGTERM and SIGKILL.
+fn kill_after(common: &Common, on_lost: OnLost, ttl: Duration) -> Result<Duration, String> {
+    let least = common.max_hold.unwrap_or(ttl).min(ttl);
+    let kill_after = common.kill_after.unwrap_or_else(|| default_kill_after(least));
+    if on_lost == OnLost::Kill && !leaves_time(kill_after, least) {
+        let [kill_after, least] = [kill_after, least].map(humantime::format_duration);
+        return Err(format!(
+            "--kill-after {kill_after} leaves the command no time within {least}: at most half of --ttl and --max-hold, less 100 ms"
+        ));
+    }
+    Ok(kill_after)
+}
+
+/// A command that is guarded by a lock.
+pub(super) struct Guard<'a> {
+    common: &'a Common,
+    on_lost: OnLost,
+    kill_after: Duration,
+    pub(super) messages: Messages,
+    sender: Sender<Happening>,
+    happenings: Receiver<Happening>,
+}
+
+impl Guard<'_> {
+    /// Tells signals as happenings from now on. Who starts this program to ignore one gets that.
+    fn tell_signals(&self) -> io::Result<()> {
+        let heard = FORWARDED.into_iter().filter(|signal| take(*signal));
+        let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
+        if !take(Signal::SIGCHLD) {
+            // Nobody could wait for a child whose end is ignored. A signal that is heard is not ignored.
+            signals.add_signal(Signal::SIGCHLD as i32)?;
+        }
+        self.tell_from("signals", move |sender| {
+            let heard = signals.forever().filter_map(|number| Signal::try_from(number).ok());
+            for signal in heard.filter(|signal| FORWARDED.contains(signal)) {
+                let _ = sender.send(Happening::Signal(signal));
+            }
+        })
+    }
+
+    fn tell_from(&self, name: &str, tell: impl FnOnce(Sender<Happening>) + Send + 'static) -> io::Result<()> {
+        let sender = self.sender.clone();
+        thread::Builder::new().name(format!("locktender-{name}")).spawn(move || tell(sender)).map(drop)
+    }
+
+    /// Waits for the answer to a call on a lock, for a signal at most.
+    pub(super) fn waited<T: Send + 'static>(&self, call: Call<T>) -> Result<T, Unmet> {
+        let (sender, (tell, answer)) = (self.sender.clone(), mpsc::channel());
+        let cancel = call.then(move |answer| {
+            let _ = tell.send(answer);
+            let _ = sender.send(Happening::Answered);
+        });
+        let mut pause = SOON;
+        loop {
+            match self.happenings.recv_timeout(pause) {
+                Ok(Happening::Answered) => {
+                    if let Ok(answer) = answer.try_recv() {
+                        return answer.map_err(Unmet::Error);
+                    }
+                }
+                Ok(Happening::Signal(signal)) => {
+                    cancel.cancel();
+                    return Err(Unmet::Signal(signal));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.messages.progress("waiting", &format!("waiting for {:?}", self.common.name), &[]);
+                    pause = Duration::MAX;
+                }
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => (),
+            }
+        }
+    }
+
+    /// Waits for a signal for this time.
+    pub(super) fn paused(&self, pause: Duration) -> Result<(), Signal> {
+        let began = Instant::now();
+        loop {
+            match self.happenings.recv_timeout(pause.saturating_sub(began.elapsed())) {
+                Ok(Happening::Signal(signal)) => return Err(signal),
+                Ok(_) => (),
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// The exit code of a lock that was not got.
+    pub(super) fn unmet(&self, unmet: &Unmet, busy: u8) -> u8 {
+        let error = match unmet {
+            Unmet::Signal(signal) => return exit::signalled(*signal as i32),
+            Unmet::Error(error) => error,
+        };
+        let code = if error.code() == Code::AcquireTimeout { busy } else { code_of(error) };
+        if code == 0 {
+            // Who asks for this code is content with it, and cron sends a mail for any message.
+            self.messages.progress("busy", &error.to_string(), &[]);
+        } else {
+            self.messages.error(error.code().as_str(), &error.to_string());
+        }
+        code
+    }
+
+    /// Runs the command while a lock is held that was waited for since `began`; or gives the exit code, if it can't run.
+    pub(super) fn run(&self, held: &Held, began: Instant, own: Environment, keeps_output: bool) -> Result<End, u8> {
+        let name = held.name();
+        let fields = [("fence", held.fence().into()), ("owner", held.owner().into())];
+        let took = began.elapsed().as_secs_f64();
+        self.messages.progress("acquired", &format!("got {name:?} after {took:.3} s, fence {}", held.fence()), &fields);
+        match self.started(held, own, keeps_output) {
+            Ok((child, output)) => {
+                let mut end = self.watched(held, &child);
+                child.take_terminal_back();
+                end.output = output.map(|output| self.read(output));
+                Ok(end)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(self.cannot("find the command", &error, exit::NOT_FOUND))
+            }
+            Err(error) => Err(self.cannot("run the command", &error, exit::CANNOT_RUN)),
+        }
+    }
+
+    fn started(&self, held: &Held, own: Environment, keeps_output: bool) -> io::Result<(Child, Option<Output>)> {
+        let valid_until = (SystemTime::now() + held.remaining()).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let mut environment = vec![
+            ("LOCKTENDER_NAME", held.name().to_owned()),
+            ("LOCKTENDER_FENCE", held.fence().to_string()),
+            ("LOCKTENDER_OWNER", held.owner().to_owned()),
+            ("LOCKTENDER_VALID_UNTIL", valid_until.as_secs().to_string()),
+        ];
+        environment.extend(own);
+        let (output, end) = if keeps_output {
+            let sender = self.sender.clone();
+            let (output, end) = Output::read(move || drop(sender.send(Happening::Read)))?;
+            (Some(output), end.into())
+        } else {
+            (None, Stdio::inherit())
+        };
+        let child = Child::start(&self.common.command, environment, end)?;
+        let (sender, fence) = (self.sender.clone(), held.fence());
+        held.on_lost(move |_| drop(sender.send(Happening::Lost(fence))));
+        let mut next_change = child.changes();
+        let told = self.tell_from("child", move |sender| {
+            loop {
+                let change = next_change();
+                let is_over = matches!(change, Change::Ended(_));
+                if sender.send(Happening::Child(change)).is_err() || is_over {
+                    return;
+                }
+            }
+        });
+        if told.is_err() {
+            child.signal(Signal::SIGKILL);
+        }
+        told.map(|()| (child, output))
+    }
+
+    /// Watches the command until it ends.
+    fn watched(&self, held: &Held, child: &Child) -> End {
+        let began = Instant::now();
+        let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
+        let (mut is_lost, mut has_ended, mut signal, mut why) = (false, false, None, String::new());
+        let end = |how, signal| End { how, signal, output: None };
+        loop {
+            // What a command that has to end leaves behind must end, too.
+            if has_ended && (!child.is_group_alive() || killed_at.is_some_and(|at| at.elapsed() >= DEATH)) {
+                return end(How::Lost(why), signal);
+            }
+            let pause = if self.on_lost == OnLost::Warn {
+                Duration::MAX
+            } else {
+                let terminated_for = terminated_at.map(|at| at.elapsed());
+                match (Watch { kill_after: self.kill_after, terminated_for, is_killed: killed_at.is_some() })
+                    .step(held.remaining(), is_lost)
+                {
+                    Step::LookIn(pause) => pause,
+                    Step::Terminate => {
+                        why = self.reason(held, began);
+                        self.messages.error(Code::LockLost.as_str(), &why);
+                        child.signal(Signal::SIGTERM);
+                        // A stopped one gets it, too.
+                        child.signal(Signal::SIGCONT);
+                        terminated_at = Some(Instant::now());
+                        continue;
+                    }
+                    Step::Kill => {
+                        self.messages.progress("killed", "it did not end in time: SIGKILL", &[]);
+                        child.signal(Signal::SIGKILL);
+                        killed_at = Some(Instant::now());
+                        continue;
+                    }
+                }
+            };
+            // Nobody tells the end of a process that is not a child.
+            let pause = if has_ended { pause.min(LOOK) } else { pause };
+            match self.happenings.recv_timeout(pause) {
+                Ok(Happening::Signal(sent)) => {
+                    child.signal(sent);
+                    signal = Some(sent).filter(is_ending).or(signal);
+                }
+                Ok(Happening::Lost(fence)) if fence == held.fence() => {
+                    is_lost = true;
+                    if self.on_lost == OnLost::Warn {
+                        self.messages.error(Code::LockLost.as_str(), &self.reason(held, began));
+                    }
+                }
+                Ok(Happening::Child(Change::Stopped)) => child.stopped(),
+                Ok(Happening::Child(Change::Ended(status))) if terminated_at.is_none() => {
+                    return end(How::Itself(status), signal.or_else(|| status.signal().filter(is_ending)));
+                }
+                Ok(Happening::Child(Change::Ended(_))) => has_ended = true,
+                _ => (),
+            }
+        }
+    }
+
+    /// What the command wrote, when all of it was read and passed on. Who is to read it may be slow: a signal ends the wait.
+    fn read(&self, mut output: Output) -> Kept {
+        output.end();
+        while !output.is_complete() {
+            match self.happenings.recv() {
+                Ok(Happening::Signal(sent)) if is_ending(&sent) => break,
+                _ => (),
+            }
+        }
+        output.kept()
+    }
+
+    /// Says that the lock of a command that ended by itself was lost meanwhile, if so. This process may have been stopped.
+    pub(super) fn was_lost(&self, held: &Held) -> bool {
+        if self.on_lost == OnLost::Warn {
+            return false;
+        }
+        let lost = held.check();
+        if let Err(error) = &lost {
+            self.messages.error(Code::LockLost.as_str(), &error.to_string());
+        }
+        lost.is_err()
+    }
+
+    /// Why the command has to end.
+    fn reason(&self, held: &Held, began: Instant) -> String {
+        if let Err(error) = held.check() {
+            return error.to_string();
+        }
+        let (name, remaining) = (held.name(), held.remaining());
+        match self.common.max_hold {
+            Some(max_hold) if began.elapsed() + remaining + SOON >= max_hold => {
+                format!("{name:?} was held for almost {}: ending the command", humantime::format_duration(max_hold))
+            }
+            _ => format!("{name:?} ends in {:.1} s and can't be renewed: ending the command", remaining.as_secs_f64()),
+        }
+    }
+
+    pub(super) fn release(&self, held: &Held) {
+        match held.release().wait_for(RELEASE) {
+            Some(Ok(release)) => {
+                let outcome = release.outcome.as_str();
+                self.messages.progress("released", &format!("{:?}: {outcome}", held.name()), &[("outcome", outcome.into())]);
+            }
+            Some(Err(error)) => self.messages.progress("released", &error.to_string(), &[]),
+            None => self.messages.progress("unreleased", "no server answers: the lock ends with its ttl", &[]),
+        }
+    }
+
+    fn cannot(&self, what: &str, error: &io::Error, code: u8) -> u8 {
+        let command = self.common.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        self.messages.error("CANNOT_RUN", &format!("can't {what} {command:?}: {error}"));
+        code
+    }
+}
+
+/// Whether a signal is sent to let a program end.
+fn is_ending(signal: &Signal) -> bool {
+    matches!(signal, Signal::SIGHUP | Signal::SIGINT | Signal::SIGQUIT | Signal::SIGTERM)
+}
+
+/// The exit code of an error.
+pub(super) fn code_of(error: &Error) -> u8 {
+    match error.code() {
+        Code::Unavailable => exit::UNAVAILABLE,
+        Code::InvalidArgument => exit::USAGE,
+        Code::Denied | Code::KeyConflict => exit::CONFIGURATION,
+        Code::LockLost => exit::LOST,
+        Code::JobDead => exit::DEAD,
+        _ => exit::INTERNAL,
+    }
+}

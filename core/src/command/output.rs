@@ -1,0 +1,241 @@
+//! Output: what a command writes to its standard output. It is passed on as it comes, and its beginning is kept as the result of a job.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write, stdout};
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::thread;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::io::ioctl_fionread;
+
+use crate::api::job::MOST_RESULT;
+use crate::sync::Mutex;
+
+/// How much is read at a time.
+const PIECE: usize = 16 * 1024;
+
+/// The output of a command that runs, which a thread reads.
+pub(super) struct Output {
+    kept: Arc<Mutex<Kept>>,
+    /// Closing it tells the thread that the command has ended.
+    goes_on: Option<PipeWriter>,
+}
+
+/// The beginning of an output, and whether all of it could be passed on.
+#[derive(Default)]
+pub(super) struct Kept {
+    bytes: Vec<u8>,
+    is_complete: bool,
+    pub(super) unwritten: Option<io::Error>,
+}
+
+impl Output {
+    /// Reads until the command has ended, and calls `done` then. The second value is the command's standard output.
+    pub(super) fn read(done: impl FnOnce() + Send + 'static) -> io::Result<(Self, PipeWriter)> {
+        let (from, to) = io::pipe()?;
+        let (ended, goes_on) = io::pipe()?;
+        let passed_to = standard_output()?;
+        let kept = Arc::<Mutex<Kept>>::default();
+        let (reader, complete) = (Reader { from, ended, passed_to, kept: Arc::clone(&kept) }, Arc::clone(&kept));
+        thread::Builder::new().name("locktender-output".to_owned()).spawn(move || {
+            reader.read();
+            complete.lock().is_complete = true;
+            done();
+        })?;
+        Ok((Self { kept, goes_on: Some(goes_on) }, to))
+    }
+
+    /// The command has ended. What it wrote is in the pipe, and what others that have the pipe write from now on is not its output.
+    pub(super) fn end(&mut self) {
+        self.goes_on = None;
+    }
+
+    /// Whether all was read and passed on.
+    pub(super) fn is_complete(&self) -> bool {
+        self.kept.lock().is_complete
+    }
+
+    /// What was kept.
+    pub(super) fn kept(&self) -> Kept {
+        mem::take(&mut self.kept.lock())
+    }
+}
+
+struct Reader {
+    from: PipeReader,
+    ended: PipeReader,
+    passed_to: File,
+    kept: Arc<Mutex<Kept>>,
+}
+
+impl Reader {
+    fn read(mut self) {
+        while wait_for(self.from.as_fd(), self.ended.as_fd()) {
+            if self.take(PIECE) == 0 {
+                return;
+            }
+        }
+        let mut left = ioctl_fionread(&self.from).ok().and_then(|left| usize::try_from(left).ok()).unwrap_or(0);
+        while left > 0 {
+            match self.take(left.min(PIECE)) {
+                0 => return,
+                taken => left -= taken,
+            }
+        }
+    }
+
+    /// Takes at most so much out of the pipe. Nothing is left if that is nothing.
+    fn take(&mut self, most: usize) -> usize {
+        let mut piece = vec![0; most];
+        let taken = loop {
+            match self.from.read(&mut piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => (),
+                result => break result.unwrap_or(0),
+            }
+        };
+        self.keep(&piece[..taken]);
+        taken
+    }
+
+    fn keep(&mut self, piece: &[u8]) {
+        let mut kept = self.kept.lock();
+        let room = MOST_RESULT.saturating_sub(kept.bytes.len());
+        kept.bytes.extend_from_slice(&piece[..room.min(piece.len())]);
+        let passes = kept.unwritten.is_none();
+        drop(kept);
+        if passes && let Err(error) = pass_on(&mut self.passed_to, piece) {
+            // The command goes on: its result is wanted.
+            self.kept.lock().unwritten = Some(error);
+        }
+    }
+}
+
+/// Waits until there is something to read (true), or the command has ended (false).
+fn wait_for(from: BorrowedFd<'_>, ended: BorrowedFd<'_>) -> bool {
+    loop {
+        let mut watched = [from, ended].map(|file| PollFd::new(file, PollFlags::POLLIN));
+        match poll(&mut watched, PollTimeout::NONE) {
+            Ok(_) => return !watched[1].any().unwrap_or(true),
+            Err(Errno::EINTR) => (),
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Writes to the standard output of this process.
+pub(super) fn write_out(text: &[u8]) -> io::Result<()> {
+    pass_on(&mut standard_output()?, text)
+}
+
+/// Not `Stdout`, whose buffer waits for the end of a line.
+fn standard_output() -> io::Result<File> {
+    Ok(File::from(stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// Writes all of a piece, also to a file that another program made non-blocking.
+fn pass_on(to: &mut File, mut piece: &[u8]) -> io::Result<()> {
+    while !piece.is_empty() {
+        match to.write(piece) {
+            Ok(written) => piece = &piece[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => (),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let _ = poll(&mut [PollFd::new(to.as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// A result: an output as one JSON string.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Text {
+    pub(super) json: String,
+    pub(super) loss: Option<TextLoss>,
+}
+
+/// Why a result is not all of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextLoss {
+    /// It was too long: this many bytes of the text are kept.
+    Cut(usize),
+    /// It has bytes that are not UTF-8.
+    NotText,
+}
+
+impl Kept {
+    pub(super) fn text(&self) -> Text {
+        text(&self.bytes, MOST_RESULT)
+    }
+}
+
+/// The output as a JSON string of at most `most` bytes.
+fn text(bytes: &[u8], most: usize) -> Text {
+    let text = String::from_utf8_lossy(bytes);
+    let json = quoted(&text);
+    if json.len() <= most {
+        let loss = (text.as_bytes() != bytes).then_some(TextLoss::NotText);
+        return Text { json, loss };
+    }
+    let mut left = most.saturating_sub(2);
+    let end = text.char_indices().find_map(|(at, letter)| {
+        let length = quoted(letter.encode_utf8(&mut [0; 4])).len() - 2;
+        let rest = left.checked_sub(length);
+        left = rest.unwrap_or(0);
+        rest.is_none().then_some(at)
+    });
+    let end = end.unwrap_or(text.len());
+    Text { json: quoted(&text[..end]), loss: Some(TextLoss::Cut(end)) }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_a_json_string_of_whole_letters() {
+        use TextLoss::{Cut, NotText};
+        for (output, most, json, loss) in [
+            (&b"made\n"[..], 8, r#""made\n""#, None),
+            (b"", 8, r#""""#, None),
+            (b"0123456", 8, r#""012345""#, Some(Cut(6))),
+            ("12345é".as_bytes(), 8, r#""12345""#, Some(Cut(5))),
+            // What is escaped needs more, and an escape is not cut in two.
+            (b"1234\n6", 8, r#""1234\n""#, Some(Cut(5))),
+            (b"12345\n", 8, r#""12345""#, Some(Cut(5))),
+            (b"\0\0", 8, r#""\u0000""#, Some(Cut(1))),
+            (b"a\xffb", 8, "\"a\u{fffd}b\"", Some(NotText)),
+            // The beginning of a letter, of which the rest was not kept.
+            (b"01234\xc3", 8, r#""01234""#, Some(Cut(5))),
+        ] {
+            assert_eq!(text(output, most), Text { json: json.to_owned(), loss }, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_fits_however_much_is_written() {
+        let (from, mut to) = io::pipe().unwrap();
+        let (ended, goes_on) = io::pipe().unwrap();
+        let kept = Arc::<Mutex<Kept>>::default();
+        let passed_to = File::options().write(true).open("/dev/null").unwrap();
+        let reader = Reader { from, ended, passed_to, kept: Arc::clone(&kept) };
+        let thread = thread::spawn(move || reader.read());
+        for _ in 0..40 {
+            to.write_all(&[b'x'; 10_000]).unwrap();
+        }
+        // The pipe stays open, as one that the command left to another process.
+        drop(goes_on);
+        thread.join().unwrap();
+        let kept = mem::take(&mut *kept.lock());
+        assert_eq!(kept.bytes.len(), MOST_RESULT);
+        assert_eq!(kept.text().json.len(), MOST_RESULT);
+        drop(to);
+    }
+}

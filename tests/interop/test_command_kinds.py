@@ -1,0 +1,191 @@
+"""The subcommands `job`, `once` and `lead` of the command `locktender`, with real signals and servers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from commands import PROGRAMS, RUST, begun, environment, is_alive, ran, running
+from locktender import Client
+from support.observe import PATIENCE, until
+from support.server import RealServer, free_port
+
+# It says which attempt it is, and goes on until its standard input ends.
+ATTEMPT = ["sh", "-c", "echo attempt $LOCKTENDER_ATTEMPT of $LOCKTENDER_MAX_ATTEMPTS; cat"]
+WAIT_FOR_TERM = "trap 'exit {}' TERM; echo begun; while :; do sleep 0.02; done"
+
+
+def record(server: RealServer, name: str) -> dict[str, str]:
+    words = iter(server.command("HGETALL", f"{{{name}}}:~lt:job"))
+    return dict(zip(words, words))
+
+
+def test_a_job_that_is_done_is_not_run_again_and_gives_its_output_in_every_language(server: RealServer, name: str, tmp_path: Path):
+    runs = tmp_path / "runs"
+    script = f"echo run >>{runs}; printf 'made \"2\"\\nand 3'; echo err >&2"
+    for first, program in enumerate(PROGRAMS.values()):
+        done = ran(server, "job", name, "--", "sh", "-c", script, program=program)
+        assert (done.returncode, done.stdout, done.stderr) == (0, 'made "2"\nand 3', "" if first else "err\n")
+    assert runs.read_text() == "run\n"
+    with Client(server.url) as client:
+        outcome = client.job(name).run(lambda attempt: None)
+        assert (outcome.ran, outcome.result) == (False, 'made "2"\nand 3')
+    assert 23 * 3_600_000 < server.command("PTTL", f"{{{name}}}:~lt:job") <= 24 * 3_600_000
+    assert "was done before" in ran(server, "job", "-v", name, "true").stderr
+
+
+def test_the_result_of_a_program_that_uses_the_library_is_shown_as_json(server: RealServer, name: str):
+    with Client(server.url) as client:
+        client.job(name).run(lambda attempt: {"sent": 3})
+        client.job(f"{name}:none").run(lambda attempt: None)
+    assert json.loads(ran(server, "job", name, "false").stdout) == {"sent": 3}
+    done = ran(server, "job", f"{name}:none", "false")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_all_output_is_passed_on_and_its_beginning_is_kept(server: RealServer, name: str):
+    done = ran(server, "job", name, "--", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line é $i; i=$((i + 1)); done")
+    lines = [f"line é {i}\n" for i in range(20_000)]
+    assert done.returncode == 0 and done.stdout == "".join(lines)
+    again = ran(server, "job", name, "false").stdout
+    assert done.stdout.startswith(again) and len(again) > 50_000
+    assert 65_530 < len(record(server, name)["result"].encode()) <= 65_536
+    assert f"first {len(again.encode())} bytes" in done.stderr
+
+
+def test_bytes_that_are_no_text_are_passed_on_and_replaced_in_what_is_kept(server: RealServer, name: str):
+    def bytes_of(*command: str) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run([*RUST, "job", name, *command], env=environment(server), capture_output=True, timeout=PATIENCE)
+
+    done = bytes_of("--", "printf", r"a\377\000b")
+    assert (done.stdout, done.returncode) == (b"a\xff\0b", 0) and b"UTF-8" in done.stderr
+    assert bytes_of("false").stdout == "a\ufffd\0b".encode()
+
+
+def test_output_comes_while_the_command_runs_and_nobody_waits_for_what_it_leaves_behind(server: RealServer, name: str):
+    with running(server, "job", name, "--", "sh", "-c", "printf begun; read line; (sleep 60 2>&- & echo $!); echo $line") as process:
+        assert process.stdout is not None and process.stdout.read(5) == "begun"
+        out, _ = process.communicate("end\n", timeout=PATIENCE)
+    left, last = out.split()
+    os.kill(int(left), signal.SIGKILL)
+    assert (last, process.returncode) == ("end", 0)
+
+
+def test_an_output_that_nobody_reads_is_kept_and_one_that_can_t_be_written_is_told(server: RealServer, name: str):
+    with running(server, "job", name, "--", "sh", "-c", "echo begun; read line; seq 3; seq 3") as process:
+        assert begun(process) == "begun"
+        process.stdout.close()  # type: ignore[union-attr]
+        process.stdout = None
+        _, err = process.communicate("\n", timeout=PATIENCE)
+        assert (process.returncode, err) == (0, "")
+    assert ran(server, "job", name, "false").stdout == "begun\n1\n2\n3\n1\n2\n3\n"
+    for words in (["job", name, "false"], ["job", f"{name}:new", "echo", "done"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run([*RUST, *words], env=environment(server), stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE)
+        assert done.returncode == 74 and b"can't write" in done.stderr
+
+
+def test_a_failure_counts_and_after_the_last_one_the_job_is_dead(server: RealServer, name: str):
+    words = ["job", "--max-attempts", "3", name]
+    for number, (script, code, error) in enumerate((("exit 3", 3, "exit code 3"), ("kill -9 $$", 137, "signal 9")), 1):
+        done = ran(server, *words, "--", "sh", "-c", f"echo $LOCKTENDER_ATTEMPT; {script}")
+        assert (done.stdout, done.stderr, done.returncode) == (f"{number}\n", "", code)
+        assert (record(server, name)["error"], record(server, name)["attempts"]) == (error, str(number))
+    assert ran(server, *words, "false").returncode == 1
+    done = ran(server, *words, "echo", "never")
+    assert (done.returncode, done.stdout) == (80, "") and "exit code 1" in done.stderr and "3 attempts" in done.stderr
+
+
+def test_the_next_attempt_waits_for_the_retry_delay(server: RealServer, name: str):
+    assert ran(server, "job", "--retry-delay", "1h", name, "false").returncode == 1
+    done = ran(server, "job", "-n", name, "echo", "never")
+    assert (done.returncode, done.stdout) == (75, "") and done.stderr.startswith("locktender: job")
+
+
+def test_a_command_that_can_not_run_costs_no_attempt(server: RealServer, name: str):
+    for _ in range(2):
+        assert ran(server, "job", "--max-attempts", "1", name, "no-such-command").returncode == 127
+    assert ran(server, "job", "--max-attempts", "1", name, "echo", "ran").stdout == "ran\n"
+
+
+def test_who_finds_the_job_running_waits_or_says_so(server: RealServer, name: str, program: list[str]):
+    with running(server, "job", name, "--", *ATTEMPT) as first:
+        assert begun(first) == "attempt 1 of 3"
+        busy = ran(server, "job", "-n", name, "true", program=program)
+        assert busy.returncode == 75 and name in busy.stderr
+        with running(server, "job", name, "echo", "never", program=program) as second:
+            until(lambda: server.line(name), PATIENCE)
+            out, _ = first.communicate("made", timeout=PATIENCE)
+            assert out == "made"
+            assert second.communicate(timeout=PATIENCE) == ("attempt 1 of 3\nmade", "")
+            assert second.returncode == 0
+
+
+def test_many_at_once_run_it_once(server: RealServer, name: str, tmp_path: Path):
+    runs = tmp_path / "runs"
+    script = f"echo run >>{runs}; cat {runs}"
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda _: ran(server, "job", name, "--", "sh", "-c", script), range(8)))
+    assert {(each.returncode, each.stdout, each.stderr) for each in done} == {(0, "run\n", "")}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing ends a child with its parent")
+def test_the_next_one_takes_over_from_a_killed_one(server: RealServer, name: str):
+    with running(server, "job", "--ttl", "0.5", name, "--", *ATTEMPT) as first:
+        assert begun(first) == "attempt 1 of 3"
+        with running(server, "job", "--ttl", "0.5", name, "--", *ATTEMPT) as second:
+            until(lambda: server.line(name), PATIENCE)
+            first.kill()
+            assert begun(second) == "attempt 2 of 3"
+            second.communicate(timeout=PATIENCE)
+            assert second.returncode == 0
+
+
+def test_an_attempt_that_a_signal_ends_is_given_back(server: RealServer, name: str, program: list[str]):
+    for script, code in (("echo begun; exec sleep 60", 128 + 15), (WAIT_FOR_TERM.format(5), 5)):
+        with running(server, "job", name, "--", "sh", "-c", script, program=program, start_new_session=True) as process:
+            assert begun(process) == "begun"
+            process.terminate()
+            assert process.wait(PATIENCE) == code
+        assert record(server, name).get("attempts", "0") == "0" and server.command("EXISTS", name) == 0
+    with running(server, "job", name, "--", "sh", "-c", "echo $$; exec sleep 60", program=program) as process:
+        # As Ctrl-C in a terminal.
+        os.kill(int(begun(process)), signal.SIGINT)
+        assert process.wait(PATIENCE) == 128 + 2
+    assert record(server, name).get("attempts", "0") == "0"
+    with running(server, "job", name, "--", "sh", "-c", WAIT_FOR_TERM.format(0), program=program) as process:
+        assert begun(process) == "begun"
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    assert record(server, name)["state"] == "done"
+
+
+def test_an_attempt_whose_lease_is_lost_is_ended_and_counts(server: RealServer, name: str):
+    with running(server, "job", "--ttl", "1", name, "--", *ATTEMPT) as process:
+        assert begun(process) == "attempt 1 of 3"
+        server.command("DEL", name)
+        assert process.wait(PATIENCE) == 79
+        assert process.stderr is not None and "was lost" in process.stderr.read()
+    done = ran(server, "job", "--ttl", "1", "--max-hold", "0.5", name, "--", "sh", "-c", "echo $LOCKTENDER_ATTEMPT; exec sleep 60")
+    assert (done.returncode, done.stdout) == (79, "2\n") and "500ms" in done.stderr
+    assert (record(server, name)["attempts"], record(server, name)["state"]) == ("2", "retrying")
+
+
+def test_each_mistake_has_its_code(server: RealServer, name: str):
+    nowhere = f"redis://127.0.0.1:{free_port()}"
+    for words, code, said in (
+        (["job", "--max-attempts", "0", name, "true"], 64, "max_attempts"),
+        (["job", "--server", nowhere, "--server", server.url, name, "true"], 64, "one server"),
+        (["job", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
+    ):
+        done = ran(server, *words)
+        assert (done.returncode, done.stdout) == (code, "") and said in done.stderr, (words, done)
+    assert server.command("EXISTS", name, f"{{{name}}}:~lt:job") == 0
+
+
