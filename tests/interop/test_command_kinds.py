@@ -183,9 +183,48 @@ def test_each_mistake_has_its_code(server: RealServer, name: str):
         (["job", "--max-attempts", "0", name, "true"], 64, "max_attempts"),
         (["job", "--server", nowhere, "--server", server.url, name, "true"], 64, "one server"),
         (["job", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
+        (["once", "--at", "today", name, "true"], 64, "2026-11-21T02:00:00+01:00"),
+        (["once", "--at", "@12", name, "true"], 64, "2000"),
+        (["once", "--at", f"@{int(time.time()) + 3600}", name, "true"], 64, "ahead of the server"),
+        (["once", "--at", "@1795222800", "--every", "1h", name, "true"], 64, "cannot be used with"),
+        (["once", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
     ):
         done = ran(server, *words)
         assert (done.returncode, done.stdout) == (code, "") and said in done.stderr, (words, done)
     assert server.command("EXISTS", name, f"{{{name}}}:~lt:job") == 0
+
+
+def test_once_runs_on_one_machine_for_each_fire_time_and_is_silent_on_the_others(server: RealServer, name: str):
+    now = int(time.time()) // 60 * 60
+    for at in (now - 60, now):
+        once = ["once", "--at", f"@{at}", name, "--", "sh", "-c", "echo $LOCKTENDER_FIRE_TIME"]
+        with ThreadPoolExecutor() as pool:
+            done = list(pool.map(lambda program: ran(server, *once, program=program), PROGRAMS.values()))
+        assert {(each.returncode, each.stderr) for each in done} == {(0, "")}
+        assert sorted(each.stdout for each in done) == ["", "", f"{at}\n"]
+    for key, at, why in ((name, now, "was done"), (name, now - 60, "later fire time"), (f"{name}:new", now - 90_000, "too late")):
+        done = ran(server, "once", "-v", "-E", "9", "--at", f"@{at}", key, "echo", "never")
+        assert (done.returncode, done.stdout) == (9, "") and why in done.stderr
+
+
+def test_once_without_a_time_rounds_to_every(server: RealServer, name: str):
+    words = ["once", "--every", "100d", "--late", "366d", name, "--", "sh", "-c", "echo $((LOCKTENDER_FIRE_TIME % 8640000))"]
+    assert [ran(server, *words).stdout for _ in range(2)] == ["0\n", ""]
+
+
+def test_once_beside_a_run_skips_or_waits_and_is_a_backup_on_demand(server: RealServer, name: str):
+    now = int(time.time())
+    once = ["once", "--ttl", "0.5", "--max-attempts", "2"]
+    with running(server, *once, "--at", f"@{now}", name, "--", *ATTEMPT) as first:
+        assert begun(first) == "attempt 1 of 2"
+        done = ran(server, "once", "-E", "4", "--at", f"@{now}", "-n", name, "echo", "never")
+        assert (done.returncode, done.stdout, done.stderr) == (4, "", "")
+        assert ran(server, "once", "--at", f"@{now + 1}", name, "echo", "never").stdout == ""
+        with running(server, *once, "--at", f"@{now}", name, "--", "sh", "-c", "exit 6") as backup:
+            until(lambda: server.line(name), PATIENCE)
+            first.kill()
+            assert backup.wait(PATIENCE) == 6
+    done = ran(server, *once, "--at", f"@{now}", name, "echo", "never")
+    assert (done.returncode, done.stdout) == (80, "") and "exit code 6" in done.stderr
 
 

@@ -3,6 +3,7 @@
 use clap::Parser;
 
 use super::job::Job;
+use super::once::Once;
 use super::run::Run;
 
 /// Distributed locks on Redis
@@ -17,4 +18,5 @@ pub(super) struct Arguments {
 pub(super) enum Subcommand {
     Run(Run),
     Job(Job),
+    Once(Once),
 }

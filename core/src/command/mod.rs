@@ -10,6 +10,7 @@ mod exit;
 mod guard;
 mod job;
 mod messages;
+mod once;
 mod output;
 mod run;
 mod span;
@@ -28,6 +29,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(Arguments { subcommand }) => match subcommand {
             Subcommand::Run(options) => run::run(&options),
             Subcommand::Job(options) => job::job(&options),
+            Subcommand::Once(options) => once::once(&options),
         },
         Err(error) => {
             // Whoever closed the pipe doesn't read it.

@@ -159,6 +159,14 @@ impl Job {
         self.scheduled(|schedule| schedule.overlap = overlap)
     }
 
+    /// This job, whose options are valid, with the fire time that is meant now; for who has to name that.
+    #[cfg(feature = "command")]
+    pub(crate) fn at_fire_time(self) -> (Self, SystemTime) {
+        let at_ms = self.schedule.unwrap_or_default().fire_time().at_ms;
+        let at = SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms);
+        (self.at(at), at)
+    }
+
     /// For how long the job's record is kept.
     pub(super) fn kept_for(&self) -> Duration {
         let least = self.schedule.map_or(Duration::ZERO, |schedule| schedule.late + KEPT_BEYOND_LATE);

@@ -1,0 +1,130 @@
+//! `locktender once`: a command that a timer starts on each machine runs on one of them, once per fire time.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+
+use super::attempt::{ENVIRONMENT, attempt};
+use super::common::{Common, Loss, Waiting};
+use super::exit;
+use super::guard::{Guard, guarded};
+use super::span::{instant, span};
+use crate::error::Code;
+use crate::{Client, JobOutcome, NotRun};
+
+const NOTHING_TO_RUN: &str =
+    "\n  0    also if nothing is to run here: another machine ran the command for this fire time, or runs it,
+       or it is too late (-E changes it)";
+
+const FIRE_TIME: &str = "
+  LOCKTENDER_FIRE_TIME    the fire time: seconds since 1970";
+
+/// Runs a command once per fire time, on one of the machines whose timers start it
+///
+/// The fire time is the time for which the timer planned the run: without --at it is now, rounded down to a multiple of --every. Machines
+/// whose clocks differ name the same fire time. One of them runs the command. The others exit with 0 and write nothing. It needs one
+/// server, not a quorum.
+#[derive(Debug, Args)]
+#[command(
+    after_help = exit::help(NOTHING_TO_RUN, &[exit::BUSY], &format!("{ENVIRONMENT}{FIRE_TIME}")),
+    override_usage = "locktender once [OPTIONS] NAME -- COMMAND [ARGUMENT]...",
+    mut_arg("name", |arg| arg.help("The job's name")),
+    mut_arg("nonblock", |arg| arg.help("Don't wait, whatever --max-attempts and --overlap say")),
+    mut_arg("wait", |arg| arg.help("Wait at most this long as a backup, or for an earlier fire time")),
+    mut_arg("conflict_exit_code", |arg| arg.help("The exit code if nothing is to run here").default_value("0")),
+)]
+pub(super) struct Once {
+    #[command(flatten)]
+    waiting: Waiting,
+
+    /// The fire time: RFC 3339, or @ and seconds since 1970 [default: now, rounded]
+    #[arg(long, value_name = "TIME", value_parser = instant, conflicts_with = "every")]
+    at: Option<SystemTime>,
+
+    /// The time between two fire times, to which now is rounded [default: 1m]
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    every: Option<Duration>,
+
+    /// How long ago a fire time may be and still run [default: 24h]
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    late: Option<Duration>,
+
+    /// What to do while the command still runs for an earlier fire time
+    #[arg(long, value_name = "ACTION", value_enum, default_value_t = Overlap::Skip)]
+    overlap: Overlap,
+
+    /// How many attempts may begin for one fire time; with more than one, other machines wait as backups [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    max_attempts: Option<u32>,
+
+    /// How long after a failed attempt the next one may begin; doubled after each further one [default: 0s]
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    retry_delay: Option<Duration>,
+
+    #[command(flatten)]
+    common: Common,
+
+    #[command(flatten)]
+    loss: Loss,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Overlap {
+    /// Leave this fire time out
+    Skip,
+    /// Wait, then run
+    Wait,
+}
+
+/// Runs the command for the fire time, and gives the exit code.
+pub(super) fn once(options: &Once) -> u8 {
+    let job = |client: &Client| {
+        let mut job = client.once(&*options.common.name).settings(options.common.overrides(options.waiting.wait()));
+        job = job.overlap(match options.overlap {
+            Overlap::Skip => crate::Overlap::Skip,
+            Overlap::Wait => crate::Overlap::Wait,
+        });
+        if let Some(at) = options.at {
+            job = job.at(at);
+        }
+        if let Some(every) = options.every {
+            job = job.every(every);
+        }
+        if let Some(late) = options.late {
+            job = job.late(late);
+        }
+        if let Some(max_attempts) = options.max_attempts {
+            job = job.max_attempts(max_attempts);
+        }
+        if let Some(retry_delay) = options.retry_delay {
+            job = job.retry_delay(retry_delay);
+        }
+        let ttl = job.validate()?.ttl;
+        Ok((job.at_fire_time(), ttl))
+    };
+    let busy = options.waiting.conflict_exit_code;
+    guarded(&options.common, options.loss.on_lost, job, |guard, (job, fire_time)| {
+        let since = fire_time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let own = vec![("LOCKTENDER_FIRE_TIME", since.to_string())];
+        attempt(guard, job, own, busy, |outcome| not_run(guard, job.name(), outcome, busy))
+    })
+}
+
+/// Says why nothing ran, if somebody wants to know: cron sends a mail for any message.
+fn not_run(guard: &Guard<'_>, name: &str, outcome: &JobOutcome, code: u8) -> u8 {
+    let why = match outcome.why {
+        Some(NotRun::Dead) => {
+            let error = outcome.last_error.as_deref().unwrap_or_default();
+            guard
+                .messages
+                .error(Code::JobDead.as_str(), &format!("the last attempt of {name:?} for this fire time failed: {error}"));
+            return exit::DEAD;
+        }
+        Some(NotRun::Running) => "is run by another machine",
+        Some(NotRun::Missed) => "has begun a later fire time",
+        Some(NotRun::TooLate) => "is too late: see --late",
+        Some(NotRun::Done) | None => "was done for this fire time",
+    };
+    guard.messages.progress(outcome.why.unwrap_or(NotRun::Done).as_str(), &format!("{name:?} {why}"), &[]);
+    code
+}
