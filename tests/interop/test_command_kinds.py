@@ -188,6 +188,9 @@ def test_each_mistake_has_its_code(server: RealServer, name: str):
         (["once", "--at", f"@{int(time.time()) + 3600}", name, "true"], 64, "ahead of the server"),
         (["once", "--at", "@1795222800", "--every", "1h", name, "true"], 64, "cannot be used with"),
         (["once", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
+        (["lead", "-n", name, "true"], 64, "-n"),
+        (["lead", "--kill-after", "4", "--ttl", "5", name, "true"], 64, "--kill-after"),
+        (["lead", name, "no-such-command"], 127, "no-such-command"),
     ):
         done = ran(server, *words)
         assert (done.returncode, done.stdout) == (code, "") and said in done.stderr, (words, done)
@@ -228,3 +231,54 @@ def test_once_beside_a_run_skips_or_waits_and_is_a_backup_on_demand(server: Real
     assert (done.returncode, done.stdout) == (80, "") and "exit code 6" in done.stderr
 
 
+def test_a_leader_hands_over_by_a_signal_and_by_its_death(server: RealServer, name: str, program: list[str]):
+    lead = ["lead", "--ttl", "0.5", name, "--", "sh", "-c", f"echo $LOCKTENDER_TERM; {WAIT_FOR_TERM.format(3)}"]
+    terms = []
+    with ExitStack() as stack:
+        candidates = [stack.enter_context(running(server, *lead, program=program, start_new_session=True))]
+        terms.append(int(begun(candidates[0])))
+        for _ in range(2):
+            candidates.append(stack.enter_context(running(server, *lead, program=program, start_new_session=True)))
+            until(lambda: server.line(name), PATIENCE)
+            leader = candidates.pop(0)
+            leader.send_signal(signal.SIGKILL if len(terms) == 2 else signal.SIGTERM)
+            assert leader.wait(PATIENCE) == (-9 if len(terms) == 2 else 3)
+            terms.append(int(begun(candidates[0])))
+    assert terms == sorted(set(terms))
+
+
+def test_a_leader_whose_command_ends_resigns(server: RealServer, name: str):
+    done = ran(server, "lead", name, "--", "sh", "-c", "echo led; exit 4")
+    assert (done.returncode, done.stdout, done.stderr) == (4, "led\n", "")
+    assert server.command("EXISTS", name) == 0
+
+
+def test_a_leadership_that_is_lost_ends_the_command_and_the_next_campaign_begins(server: RealServer, name: str):
+    with running(server, "lead", "--ttl", "1", name, "--", "sh", "-c", "echo $$; echo $LOCKTENDER_TERM; exec sleep 60") as process:
+        pid, term = int(begun(process)), int(begun(process))
+        server.command("SET", name, "another", "PX", 300)
+        second = int(begun(process))
+        assert not is_alive(pid) and is_alive(second) and int(begun(process)) > term
+        process.terminate()
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 128 + 15 and err.count("was lost") == 1
+
+
+def test_a_signal_while_the_lost_command_ends_is_for_the_leader_too(server: RealServer, name: str):
+    script = "trap 'echo told' TERM; echo begun; while :; do sleep 0.02; done"
+    with running(server, "lead", "--ttl", "2", "--kill-after", "0.5", name, "--", "sh", "-c", script) as process:
+        assert begun(process) == "begun"
+        server.command("DEL", name)
+        assert begun(process) == "told"
+        process.terminate()
+        assert process.wait(PATIENCE) == 128 + 15
+
+
+def test_a_campaign_goes_on_while_no_server_answers(name: str):
+    with RealServer() as server:
+        server.kill()
+        with running(server, "lead", name, "echo", "leads") as process:
+            assert process.stderr is not None and "the campaign goes on" in process.stderr.readline()
+            server.restart()
+            out, err = process.communicate(timeout=PATIENCE)
+            assert (out, err, process.returncode) == ("leads\n", "", 0)

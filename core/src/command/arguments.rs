@@ -3,6 +3,7 @@
 use clap::Parser;
 
 use super::job::Job;
+use super::lead::Lead;
 use super::once::Once;
 use super::run::Run;
 
@@ -19,4 +20,5 @@ pub(super) enum Subcommand {
     Run(Run),
     Job(Job),
     Once(Once),
+    Lead(Lead),
 }

@@ -9,6 +9,7 @@ mod common;
 mod exit;
 mod guard;
 mod job;
+mod lead;
 mod messages;
 mod once;
 mod output;
@@ -30,6 +31,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             Subcommand::Run(options) => run::run(&options),
             Subcommand::Job(options) => job::job(&options),
             Subcommand::Once(options) => once::once(&options),
+            Subcommand::Lead(options) => lead::lead(&options),
         },
         Err(error) => {
             // Whoever closed the pipe doesn't read it.
