@@ -1,4 +1,4 @@
-"""The subcommands `job`, `once` and `lead` of the command `locktender`, with real signals and servers."""
+"""The other subcommands of the command `locktender` than `run`, with real signals and servers."""
 
 import json
 import os
@@ -282,3 +282,19 @@ def test_a_campaign_goes_on_while_no_server_answers(name: str):
             server.restart()
             out, err = process.communicate(timeout=PATIENCE)
             assert (out, err, process.returncode) == ("leads\n", "", 0)
+
+
+def test_a_shell_completes_the_arguments_and_man_shows_them():
+    def written(*words: str) -> str:
+        return subprocess.run([*RUST, *words], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+
+    for shell in ("bash", "zsh", "fish"):
+        assert "retry-delay" in written("completions", shell)
+    script = written("completions", "bash") + "COMP_WORDS=(locktender job --ma) COMP_CWORD=2; _locktender locktender --ma job; echo ${COMPREPLY[@]}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    assert done.stdout == "--max-attempts --max-hold\n"
+    assert "locktender\\-once(1)" in written("man")
+    page = written("man", "once")
+    assert page.startswith(".ie") and "\\-\\-overlap" in page and "no attempt is left" in page
+    done = subprocess.run([*RUST, "man", "twice"], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 64 and "no such subcommand" in done.stderr

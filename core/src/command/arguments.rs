@@ -2,6 +2,7 @@
 
 use clap::Parser;
 
+use super::generated::{Completions, Manual};
 use super::job::Job;
 use super::lead::Lead;
 use super::once::Once;
@@ -21,4 +22,7 @@ pub(super) enum Subcommand {
     Job(Job),
     Once(Once),
     Lead(Lead),
+    Completions(Completions),
+    #[command(name = "man")]
+    Manual(Manual),
 }

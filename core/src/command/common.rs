@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::exit;
 use super::span::span;
@@ -56,7 +56,7 @@ pub(super) struct Common {
     pub(super) name: String,
 
     /// The command, which no shell reads
-    #[arg(index = 2, required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(index = 2, required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
 }
 

@@ -209,7 +209,7 @@ impl Guard<'_> {
             Ok((child, output)) => {
                 let mut end = self.watched(held, &child);
                 child.take_terminal_back();
-                end.output = output.map(|output| self.read(output));
+                end.output = output.map(|output| self.read(output, &end));
                 Ok(end)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -313,13 +313,17 @@ impl Guard<'_> {
         }
     }
 
-    /// What the command wrote, when all of it was read and passed on. Who is to read it may be slow: a signal ends the wait.
-    fn read(&self, mut output: Output) -> Kept {
+    /// What the command wrote, when all of it was read and passed on. Who is to read it may be slow: a signal ends the wait, and one that
+    /// came before shortens it, as a loss does.
+    fn read(&self, mut output: Output, end: &End) -> Kept {
         output.end();
+        let by_itself = matches!(end.how, How::Itself(_)) && end.signal.is_none();
+        let patience = if by_itself { Duration::MAX } else { RELEASE };
         while !output.is_complete() {
-            match self.happenings.recv() {
+            match self.happenings.recv_timeout(patience) {
                 Ok(Happening::Signal(sent)) if is_ending(&sent) => break,
-                _ => (),
+                Ok(_) => (),
+                Err(_) => break,
             }
         }
         output.kept()

@@ -7,6 +7,7 @@ mod attempt;
 mod child;
 mod common;
 mod exit;
+mod generated;
 mod guard;
 mod job;
 mod lead;
@@ -19,7 +20,7 @@ mod watch;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Subcommand};
 
@@ -32,6 +33,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             Subcommand::Job(options) => job::job(&options),
             Subcommand::Once(options) => once::once(&options),
             Subcommand::Lead(options) => lead::lead(&options),
+            Subcommand::Completions(options) => generated::completions(Arguments::command(), &options),
+            Subcommand::Manual(options) => generated::manual(Arguments::command(), &options),
         },
         Err(error) => {
             // Whoever closed the pipe doesn't read it.
