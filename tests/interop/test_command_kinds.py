@@ -206,8 +206,8 @@ def test_once_runs_on_one_machine_for_each_fire_time_and_is_silent_on_the_others
         assert {(each.returncode, each.stderr) for each in done} == {(0, "")}
         assert sorted(each.stdout for each in done) == ["", "", f"{at}\n"]
     for key, at, why in ((name, now, "was done"), (name, now - 60, "later fire time"), (f"{name}:new", now - 90_000, "too late")):
-        done = ran(server, "once", "-v", "-E", "9", "--at", f"@{at}", key, "echo", "never")
-        assert (done.returncode, done.stdout) == (9, "") and why in done.stderr
+        over = ran(server, "once", "-v", "-E", "9", "--at", f"@{at}", key, "echo", "never")
+        assert (over.returncode, over.stdout) == (9, "") and why in over.stderr
 
 
 def test_once_without_a_time_rounds_to_every(server: RealServer, name: str):

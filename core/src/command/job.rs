@@ -15,10 +15,10 @@ use crate::{Client, JobOutcome};
 
 /// Runs a command until it has succeeded once, on whichever machine
 ///
-/// The job is done when the command ends with exit code 0. What it wrote to its standard output is the result, and is kept, up to 64
-/// KiB: a later run of the same job, on any machine, writes the result instead of running the command. Any other end of the command is a
-/// failed attempt, unless a signal asked it to end. While one machine runs the command, the others wait; if it fails, or its machine dies, one of them makes the next
-/// attempt. A job needs one server, not a quorum.
+/// The job is done when the command ends with exit code 0. What it wrote to its standard output is the result, and is kept, up to
+/// 64 KiB: a later run of the same job, on any machine, writes the result instead of running the command. Any other end of the
+/// command is a failed attempt, unless a signal asked it to end. While one machine runs the command, the others wait; if it
+/// fails, or its machine dies, one of them makes the next attempt. A job needs one server, not a quorum.
 #[derive(Debug, Args)]
 #[command(
     after_help = exit::help("\n  0    also if the job was done before: its result was written", &[], ENVIRONMENT),
