@@ -2,9 +2,13 @@
 
 use clap::Parser;
 
+use super::doctor::Doctor;
+use super::force::Break;
 use super::generated::{Completions, Manual};
+use super::inspect::{Show, Wait};
 use super::job::Job;
 use super::lead::Lead;
+use super::list::{List, Watch};
 use super::once::Once;
 use super::run::Run;
 
@@ -22,6 +26,13 @@ pub(super) enum Subcommand {
     Job(Job),
     Once(Once),
     Lead(Lead),
+    #[command(name = "ls")]
+    List(List),
+    Show(Show),
+    Wait(Wait),
+    Watch(Watch),
+    Break(Break),
+    Doctor(Doctor),
     Completions(Completions),
     #[command(name = "man")]
     Manual(Manual),

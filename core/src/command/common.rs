@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::exit;
+use super::servers::Servers;
 use super::span::span;
-use crate::error::Error;
+use crate::Wait;
 use crate::options::LockOverrides;
-use crate::{Client, Wait};
 
 /// The command, the name of its lock, and how long it may run. The numbers keep their order in the help, whatever else a subcommand has,
 /// and of whatever it says other words (`mut_arg`).
@@ -31,13 +31,8 @@ pub(super) struct Common {
     #[arg(long, value_name = "SPAN", value_parser = span, display_order = 24)]
     pub(super) kill_after: Option<Duration>,
 
-    /// A server's URL; several of them are a quorum [default: those in LOCKTENDER_URL]
-    #[arg(long, value_name = "URL", display_order = 26)]
-    server: Vec<String>,
-
-    /// The beginning of all keys
-    #[arg(long, value_name = "TEXT", display_order = 27)]
-    prefix: Option<String>,
+    #[command(flatten)]
+    pub(super) servers: Servers,
 
     /// Write messages as lines of JSON
     #[arg(long, display_order = 28)]
@@ -61,17 +56,6 @@ pub(super) struct Common {
 }
 
 impl Common {
-    pub(super) fn client(&self) -> Result<Client, Error> {
-        let mut builder = Client::builder();
-        if !self.server.is_empty() {
-            builder = builder.urls(&*self.server);
-        }
-        if let Some(prefix) = &self.prefix {
-            builder = builder.prefix(prefix);
-        }
-        builder.build()
-    }
-
     /// The options of the lock, of whatever kind it is.
     pub(super) fn overrides(&self, wait: Wait) -> LockOverrides {
         let (wait, fair, max_hold) = (Some(wait), Some(self.fair), Some(self.max_hold));

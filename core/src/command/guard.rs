@@ -76,7 +76,7 @@ pub(super) fn guarded<L>(
     run: impl FnOnce(&Guard<'_>, &L) -> u8,
 ) -> u8 {
     let messages = Messages::of(common);
-    let prepared = common.client().and_then(|client| lock(&client).map(|(lock, ttl)| (client, lock, ttl)));
+    let prepared = common.servers.client().and_then(|client| lock(&client).map(|(lock, ttl)| (client, lock, ttl)));
     let prepared = prepared
         .map_err(|error| error.to_string())
         .and_then(|(client, lock, ttl)| kill_after(common, on_lost, ttl).map(|kill_after| (client, lock, kill_after)));

@@ -19,6 +19,16 @@ impl Messages {
         Self { is_quiet: options.quiet, is_verbose: options.verbose, is_json: options.json }
     }
 
+    /// Those of a subcommand that only asks: its result is on standard output.
+    pub(super) fn for_operators(is_json: bool) -> Self {
+        Self { is_quiet: false, is_verbose: false, is_json }
+    }
+
+    /// Says something beside the result.
+    pub(super) fn note(&self, text: &str) {
+        self.write("info", "NOTE", text, &[]);
+    }
+
     /// Says why the command does not do what it was asked for.
     pub(super) fn error(&self, code: &str, text: &str) {
         if !self.is_quiet {

@@ -6,15 +6,22 @@ mod arguments;
 mod attempt;
 mod child;
 mod common;
+mod doctor;
 mod exit;
+mod force;
 mod generated;
 mod guard;
+mod inspect;
 mod job;
 mod lead;
+mod list;
 mod messages;
 mod once;
+mod operator;
 mod output;
 mod run;
+mod servers;
+mod shown;
 mod span;
 mod watch;
 
@@ -33,6 +40,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             Subcommand::Job(options) => job::job(&options),
             Subcommand::Once(options) => once::once(&options),
             Subcommand::Lead(options) => lead::lead(&options),
+            Subcommand::List(options) => list::list(&options),
+            Subcommand::Show(options) => inspect::show(&options),
+            Subcommand::Wait(options) => inspect::wait(&options),
+            Subcommand::Watch(options) => list::watch(&options),
+            Subcommand::Break(options) => force::break_hold(&options),
+            Subcommand::Doctor(options) => doctor::doctor(&options),
             Subcommand::Completions(options) => generated::completions(Arguments::command(), &options),
             Subcommand::Manual(options) => generated::manual(Arguments::command(), &options),
         },

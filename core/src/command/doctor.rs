@@ -1,0 +1,68 @@
+//! `locktender doctor`: what the servers guarantee, and what a person should look at.
+
+use clap::Args;
+use serde_json::json;
+
+use super::exit;
+use super::operator::{Asked, say};
+use crate::error::quoted::on_one_line;
+use crate::protocol::ServerReport;
+
+/// Says what the servers guarantee, and what a person should look at
+///
+/// It exits with 1 if there is something to look at, and with 69 if a server doesn't answer.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+pub(super) fn doctor(options: &Doctor) -> u8 {
+    options.asked.with_client(|client| {
+        let reports = client.report_blocking()?;
+        let text: String = reports.iter().map(if options.asked.json { json_line } else { lines }).collect();
+        say(&text)?;
+        Ok(verdict(&reports))
+    })
+}
+
+fn verdict(reports: &[ServerReport]) -> u8 {
+    match () {
+        () if reports.iter().any(|report| report.error.is_some()) => exit::UNAVAILABLE,
+        () if reports.iter().any(|report| !report.warnings.is_empty()) => exit::WORTH_A_LOOK,
+        () => 0,
+    }
+}
+
+fn lines(report: &ServerReport) -> String {
+    let mut text = format!("{}\n", on_one_line(&report.server));
+    let mut line = |what: &str, value: &str| text += &format!("  {what:<12} {}\n", on_one_line(value));
+    if let Some(error) = &report.error {
+        line("error", &error.message);
+        return text;
+    }
+    let version = [report.version.as_deref(), report.role.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let known = [("server", Some(version)), ("persistence", report.persistence.clone()), ("eviction", report.eviction.clone())];
+    for (what, value) in known {
+        value.filter(|value| !value.is_empty()).into_iter().for_each(|value| line(what, &value));
+    }
+    if let Some(offset) = report.clock_offset_ms {
+        line("clock", &format!("{} ms {} of this machine's", offset.unsigned_abs(), if offset < 0 { "behind" } else { "ahead" }));
+    }
+    match report.denied.as_deref() {
+        Some([]) => line("rights", "all that locks need"),
+        Some(denied) => denied.iter().for_each(|right| line("no right to", right)),
+        None => line("rights", "unknown"),
+    }
+    report.warnings.iter().for_each(|warning| line("warning", warning));
+    text
+}
+
+fn json_line(report: &ServerReport) -> String {
+    let error = report.error.as_ref().map(|error| json!({ "kind": error.kind.as_str(), "message": error.message }));
+    let line = json!({
+        "server": report.server, "error": error, "version": report.version, "role": report.role, "persistence": report.persistence,
+        "eviction": report.eviction, "clock_offset_ms": report.clock_offset_ms, "denied": report.denied, "warnings": report.warnings,
+    });
+    format!("{line}\n")
+}

@@ -1,0 +1,74 @@
+//! What the subcommands for operators share: they ask servers, and write what they see to standard output.
+
+use std::io::{self, ErrorKind};
+
+use clap::Args;
+
+use super::exit;
+use super::guard::code_of;
+use super::messages::Messages;
+use super::output::write_out;
+use super::servers::Servers;
+use crate::Client;
+use crate::error::Error;
+
+/// Whom to ask, and how to write.
+#[derive(Debug, Args)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    servers: Servers,
+
+    /// Write lines of JSON
+    #[arg(long, display_order = 28)]
+    pub(super) json: bool,
+}
+
+/// Why a subcommand for operators ends early.
+pub(super) enum Stop {
+    /// With an error, which is told.
+    Failed(Error),
+    /// The output can't be written. If nobody reads it, that is no error.
+    Unwritten(io::Error),
+    /// With this code, after it was said why.
+    Told(u8),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Unwritten(error)
+    }
+}
+
+impl Asked {
+    pub(super) fn messages(&self) -> Messages {
+        Messages::for_operators(self.json)
+    }
+
+    /// Does the work with a client, and gives the exit code.
+    pub(super) fn with_client(&self, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
+        let done = self.servers.client().map_err(Stop::Failed).and_then(|client| work(&client));
+        match done {
+            Ok(code) | Err(Stop::Told(code)) => code,
+            Err(Stop::Failed(error)) => {
+                self.messages().error(error.code().as_str(), &error.to_string());
+                code_of(&error)
+            }
+            Err(Stop::Unwritten(error)) if error.kind() == ErrorKind::BrokenPipe => 0,
+            Err(Stop::Unwritten(error)) => {
+                self.messages().error("UNWRITTEN", &format!("can't write the output: {error}"));
+                exit::UNWRITTEN
+            }
+        }
+    }
+}
+
+/// Writes a text to standard output.
+pub(super) fn say(text: &str) -> Result<(), Stop> {
+    Ok(write_out(text.as_bytes())?)
+}

@@ -1,0 +1,142 @@
+//! Shown: what an operator sees of a lock, as text and as JSON.
+
+use std::time::{Duration, SystemTime};
+
+use comfy_table::{Table, presets};
+use serde_json::{Value, json};
+
+use crate::error::Remaining;
+use crate::error::quoted::on_one_line;
+use crate::owner::OwnerFields;
+use crate::protocol::LockInfo;
+
+/// The longest value of another library in a table.
+const LONGEST: usize = 48;
+
+/// A table of locks, with a line for each.
+pub(super) fn table(locks: &[LockInfo]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["NAME", "HOLDER", "AGE", "REMAINING", "WAITERS"]);
+    for lock in locks {
+        let waiters = lock.waiters.to_string();
+        table.add_row([on_one_line(&lock.name), holder(lock), age(lock), remaining(lock), waiters]);
+    }
+    table.trim_fmt() + "\n"
+}
+
+/// A lock as lines.
+pub(super) fn lines(lock: &LockInfo) -> String {
+    let since = lock.fields.as_ref().and_then(|fields| fields.at.as_deref()).unwrap_or("unknown");
+    let mut lines = vec![
+        ("holder", holder(lock)),
+        ("since", format!("{} ({} ago, by the holder's clock)", on_one_line(since), age(lock))),
+        ("remaining", format!("{}, unless it is renewed", remaining(lock))),
+        ("fence", lock.fence.to_string()),
+        ("owner", on_one_line(&lock.owner)),
+        ("waiters", lock.waiters.to_string()),
+    ];
+    // Behind the number of a waiter is its process.
+    let process = |waiter: &str| on_one_line(waiter.split_once(' ').map_or(waiter, |(_, process)| process));
+    lines.extend(lock.queue.iter().map(|waiter| ("", process(waiter))));
+    lines.into_iter().map(|(what, text)| format!("{what:<10} {text}\n")).collect()
+}
+
+/// A lock as a line of JSON.
+pub(super) fn json(lock: &LockInfo) -> String {
+    let fields = lock.fields.clone().unwrap_or_default();
+    let remaining_ms = match lock.remaining {
+        Remaining::For(left) => json!(left.as_millis() as u64),
+        _ => Value::Null,
+    };
+    let line = json!({
+        "name": lock.name, "owner": lock.owner, "app": fields.app, "host": fields.host, "pid": fields.pid, "since": fields.at,
+        "remaining_ms": remaining_ms, "fence": lock.fence, "waiters": lock.waiters, "queue": lock.queue,
+    });
+    format!("{line}\n")
+}
+
+/// Who holds a lock, in short: `billing@web-3:4711`.
+pub(super) fn holder(lock: &LockInfo) -> String {
+    let Some(OwnerFields { app, host, pid, .. }) = &lock.fields else {
+        let value = on_one_line(&lock.owner);
+        let cut = value.char_indices().nth(LONGEST).map_or(value.len(), |(at, _)| at);
+        return if cut < value.len() { format!("{}…", &value[..cut]) } else { value };
+    };
+    let app = app.as_ref().map(|app| format!("{app}@")).unwrap_or_default();
+    let pid = pid.map(|pid| format!(":{pid}")).unwrap_or_default();
+    on_one_line(&format!("{app}{}{pid}", host.as_deref().unwrap_or("?")))
+}
+
+/// How long ago the holder asked for the lock, by its clock and ours.
+fn age(lock: &LockInfo) -> String {
+    let at = lock.fields.as_ref().and_then(|fields| fields.at.as_ref());
+    let at = at.and_then(|at| humantime::parse_rfc3339(at).ok());
+    at.map_or_else(|| "?".to_owned(), |at| short(SystemTime::now().duration_since(at).unwrap_or_default()))
+}
+
+fn remaining(lock: &LockInfo) -> String {
+    match lock.remaining {
+        Remaining::For(left) => short(left),
+        Remaining::Forever => "for ever".to_owned(),
+        Remaining::Gone => "0s".to_owned(),
+    }
+}
+
+/// A time in whole seconds.
+fn short(time: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(owner: &str, remaining: Remaining) -> LockInfo {
+        let (owner, fields) = (owner.to_owned(), OwnerFields::parse(owner));
+        LockInfo {
+            name: "orders:42".into(),
+            owner,
+            fields,
+            remaining,
+            fence: 7,
+            waiters: 2,
+            queue: vec!["host=web-4 pid=8".into()],
+        }
+    }
+
+    #[test]
+    fn a_holder_is_shown_in_short_and_a_foreign_value_as_it_is() {
+        let at = "at=2026-11-21T02:22:10.123Z id=x";
+        for (owner, shown) in [
+            (format!("app=billing host=web-3 pid=4711 {at}"), "billing@web-3:4711"),
+            (format!("host=web-3 {at}"), "web-3"),
+            ("0123456789abcdef".to_owned(), "0123456789abcdef"),
+            ("a\u{1b}[31m".to_owned(), "a\\u{1b}[31m"),
+            ("x".repeat(60), "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"),
+        ] {
+            assert_eq!(holder(&lock(&owner, Remaining::Forever)), shown);
+        }
+    }
+
+    #[test]
+    fn a_table_has_a_line_for_each_lock() {
+        let locks = [lock("y", Remaining::For(Duration::from_millis(61_900))), lock("x", Remaining::Forever)];
+        let table = table(&locks);
+        let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["NAME", "HOLDER", "AGE", "REMAINING", "WAITERS"]);
+        assert_eq!(rows[1], ["orders:42", "y", "?", "1m", "1s", "2"]);
+        assert_eq!(rows[2], ["orders:42", "x", "?", "for", "ever", "2"]);
+        assert_eq!(rows.len(), 3);
+    }
+
+    #[test]
+    fn json_is_one_line_whatever_the_values_are() {
+        let line = json(&lock("a\n\u{1b}b", Remaining::Forever));
+        assert_eq!(line.matches('\n').count(), 1);
+        let read: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (read["owner"].as_str(), &read["remaining_ms"], &read["app"]),
+            (Some("a\n\u{1b}b"), &Value::Null, &Value::Null)
+        );
+    }
+}

@@ -1,0 +1,161 @@
+"""What operators ask the command `locktender`: `ls`, `show`, `wait`, `watch`, `break` and `doctor`."""
+
+import json
+import os
+import pty
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from commands import RUST, environment, ran, running
+from locktender import Client
+from support.observe import PATIENCE, until
+from support.server import RealServer, free_port
+
+HOSTILE = "\x1b[31mred\u202e"
+
+
+@pytest.fixture
+def client(server: RealServer):
+    with Client(server.url, app="billing") as own:
+        yield own
+
+
+def table(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_ls_shows_who_holds_what_in_every_package(server: RealServer, client: Client, name: str, program: list[str]):
+    with client.lock(f"{name}:b", ttl=60), client.lock(f"{name}:a") as held:
+        listed = ran(server, "ls", f"{name}:*", program=program)
+        assert (listed.returncode, listed.stderr) == (0, "")
+        header, *rows = table(listed.stdout)
+        assert header == ["NAME", "HOLDER", "AGE", "REMAINING", "WAITERS"]
+        assert [row[0] for row in rows] == [f"{name}:a", f"{name}:b"] and all(row[-1] == "0" for row in rows)
+        assert rows[0][1].startswith("billing@") and rows[0][1].endswith(f":{os.getpid()}")
+        first, second = map(json.loads, ran(server, "ls", "--json", f"{name}:*", program=program).stdout.splitlines())
+        assert (first["owner"], first["fence"], first["app"], first["pid"]) == (held.owner, held.fence, "billing", os.getpid())
+        assert 50_000 < second["remaining_ms"] <= 60_000 and second["waiters"] == 0
+
+
+def test_ls_says_when_there_is_nothing_and_when_there_is_more(server: RealServer, client: Client, name: str):
+    nothing = ran(server, "ls", f"{name}:*")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "locktender: no lock is held\n")
+    assert ran(server, "ls", "--json", f"{name}:*").stdout == ""
+    with client.lock(f"{name}:a"), client.lock(f"{name}:b"):
+        some = ran(server, "ls", "--limit", "1", f"{name}:*")
+        assert len(some.stdout.splitlines()) == 2 and "--limit" in some.stderr
+    assert ran(server, "ls", "--limit", "0").returncode == 64
+    assert ran(server, "ls", "").returncode == 64
+
+
+def test_hostile_names_and_values_are_printed_harmlessly(server: RealServer, name: str):
+    with Client(server.url, app=HOSTILE) as client, client.lock(f"{name}:{HOSTILE}"):
+        for words in (["ls", f"{name}:*"], ["show", f"{name}:{HOSTILE}"], ["ls", "--json", f"{name}:*"], ["wait", "-w", "0", f"{name}:{HOSTILE}"]):
+            shown = ran(server, *words)
+            assert "red" in shown.stdout + shown.stderr
+            assert not {"\x1b", "\u202e"} & set((shown.stdout if "--json" not in words else "") + shown.stderr)
+    server.command("SET", f"{name}:foreign", "\x1b[2J")
+    server.command("SET", f"{{{name}:foreign}}:~lt:fence", "7")
+    assert "\\u{1b}[2J" in ran(server, "ls", f"{name}:foreign").stdout
+
+
+def test_show_has_the_holder_and_those_who_wait(server: RealServer, client: Client, name: str):
+    free = ran(server, "show", name)
+    assert (free.returncode, free.stdout, free.stderr) == (0, "", f'locktender: nobody holds "{name}"\n')
+    with client.lock(name) as held, running(server, "run", name, "true"):
+        until(lambda: (info := client.lock(name).inspect()) and info.waiters == 1)
+        shown = ran(server, "show", name).stdout
+        assert f"fence      {held.fence}\n" in shown and f"owner      {held.owner}\n" in shown and "waiters    1\n           host=" in shown
+        assert json.loads(ran(server, "show", "--json", name).stdout)["waiters"] == 1
+
+
+def test_wait_returns_when_the_lock_is_free(server: RealServer, client: Client, name: str):
+    assert ran(server, "wait", name).returncode == 0
+    with client.lock(name) as held:
+        busy = ran(server, "wait", "-w", "0.01", name)
+        assert busy.returncode == 75 and "is still held by billing@" in busy.stderr
+        with running(server, "wait", name) as waiting:
+            with pytest.raises(subprocess.TimeoutExpired):
+                waiting.wait(0.2)
+            held.release()
+            assert waiting.wait(PATIENCE) == 0
+    assert client.lock(name).inspect() is None
+
+
+def test_watch_shows_the_list_again_and_again(server: RealServer, client: Client, name: str):
+    with running(server, "watch", "-i", "0.1", "--json", f"{name}*") as watching:
+        assert watching.stdout is not None
+        with client.lock(f"{name}:a"), client.lock(f"{name}:b"):
+            seen = [json.loads(watching.stdout.readline())["name"] for _ in range(4)]
+        assert {f"{name}:a", f"{name}:b"} == set(seen)
+        # Who closes the pipe ends it.
+        watching.stdout.close()
+        with client.lock(f"{name}:c"):
+            assert watching.wait(PATIENCE) == 0
+
+
+def test_break_ends_the_hold_that_a_person_has_seen(server: RealServer, client: Client, name: str):
+    assert ran(server, "break", name).stderr == f'locktender: nobody holds "{name}"\n'
+    held = client.lock(name, ttl=3).acquire()
+    asked = ran(server, "break", name)
+    assert asked.returncode == 64 and "--yes" in asked.stderr and held.is_valid()
+    for answer, code in (("n", 1), ("yes", 0)):
+        controller, terminal = pty.openpty()
+        with subprocess.Popen(
+            [*RUST, "break", name], env=environment(server), stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as asking:
+            os.write(controller, f"{answer}\n".encode())
+            out, question = asking.communicate(timeout=PATIENCE)
+        os.close(controller)
+        os.close(terminal)
+        assert asking.returncode == code and "End this hold? [y/N]" in question and held.owner in question
+        assert (client.lock(name).inspect() is None) == (code == 0)
+        assert out == ("" if code else f"ended the hold of billing@{held.owner.split()[1][5:]}:{os.getpid()} with the fence {held.fence}\n")
+    loss = held.wait_lost(PATIENCE)
+    assert loss is not None and loss.reason == "missing"
+
+
+def test_break_wakes_the_next_waiter(server: RealServer, client: Client, name: str):
+    held = client.lock(name).acquire()
+    with running(server, "run", name, "--", "sh", "-c", "echo begun") as waiting:
+        until(lambda: (info := client.lock(name).inspect()) and info.waiters == 1)
+        broken = ran(server, "break", "--yes", "--json", name)
+        assert json.loads(broken.stdout)["owner"] == held.owner
+        assert waiting.wait(PATIENCE) == 0
+    assert held.release().outcome in ("expired", "taken")
+
+
+def test_doctor_tells_what_to_look_at(server: RealServer):
+    report = ran(server, "doctor")
+    assert report.returncode == 1 and "no right to" not in report.stdout
+    lines = report.stdout.splitlines()
+    assert lines[0] == server.url and any(line.split()[:1] == ["eviction"] for line in lines) and "  rights       all that locks need" in lines
+    assert any(line.startswith("  warning ") for line in lines)
+    read = json.loads(ran(server, "doctor", "--json").stdout)
+    assert read["server"] == server.url and read["denied"] == [] and read["warnings"]
+
+
+def test_without_a_server_the_exit_code_says_so(server: RealServer):
+    nowhere = f"redis://127.0.0.1:{free_port()}"
+    asked = (["ls"], ["show", "x"], ["wait", "x"], ["break", "--yes", "x"], ["doctor"])
+    with ThreadPoolExecutor() as pool:
+        for words, done in zip(asked, pool.map(lambda words: ran(server, *words, "--server", nowhere), asked)):
+            assert done.returncode == 69 and "refused" in done.stdout + done.stderr, words
+    assert ran(server, "ls", "--server", "nonsense").returncode == 64
+
+
+def test_a_user_without_the_right_to_scan_hears_which(server: RealServer, name: str):
+    server.command("ACL", "SETUSER", "narrow", "on", ">secret", "~*", "&*", "+@all", "-scan")
+    try:
+        denied = ran(server, "ls", "--server", server.url.replace("redis://", "redis://narrow:secret@"))
+        assert denied.returncode == 78 and "scan" in denied.stderr and "secret" not in denied.stderr
+    finally:
+        server.command("ACL", "DELUSER", "narrow")
+
+
+def test_a_pipe_that_nobody_reads_is_no_error(server: RealServer, client: Client, name: str):
+    with client.lock(name), running(server, "ls", stderr=subprocess.PIPE) as listing:
+        assert listing.stdout is not None and listing.stderr is not None
+        listing.stdout.close()
+        assert (listing.wait(PATIENCE), listing.stderr.read()) == (0, "")
