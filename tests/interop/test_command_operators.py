@@ -3,8 +3,14 @@
 import json
 import os
 import pty
+import signal
+import socket as sockets
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 from commands import RUST, environment, ran, running
@@ -68,6 +74,15 @@ def test_show_has_the_holder_and_those_who_wait(server: RealServer, client: Clie
         shown = ran(server, "show", name).stdout
         assert f"fence      {held.fence}\n" in shown and f"owner      {held.owner}\n" in shown and "waiters    1\n           host=" in shown
         assert json.loads(ran(server, "show", "--json", name).stdout)["waiters"] == 1
+
+
+def test_show_and_reset_know_the_job_of_a_lock(server: RealServer, client: Client, name: str):
+    assert ran(server, "job", name, "--", "sh", "-c", "exit 3").returncode == 3
+    assert "job        retrying, attempt 1 of 3\n" in (shown := ran(server, "show", name).stdout) and "error      exit code 3\n" in shown
+    job = json.loads(ran(server, "show", "--json", name).stdout)["job"]
+    assert (job["state"], job["attempts"], job["max_attempts"], job["last_error"]) == ("retrying", 1, 3, "exit code 3")
+    assert "may run again" in ran(server, "reset", name).stderr and client.job(name).status().state == "new"
+    assert "nothing is known" in ran(server, "reset", name).stderr
 
 
 def test_wait_returns_when_the_lock_is_free(server: RealServer, client: Client, name: str):
@@ -159,3 +174,51 @@ def test_a_pipe_that_nobody_reads_is_no_error(server: RealServer, client: Client
         assert listing.stdout is not None and listing.stderr is not None
         listing.stdout.close()
         assert (listing.wait(PATIENCE), listing.stderr.read()) == (0, "")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory whose name is short: a path of a unix socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="lt-") as directory:
+        yield Path(directory)
+
+
+def demo(path: Path, *words: str) -> "subprocess.Popen[str]":
+    """The demo without a named server, in a directory of its own."""
+    own = {"PATH": f"{path}:/usr/bin:/bin", "TMPDIR": str(path)}
+    return subprocess.Popen([*RUST, "demo", "--seconds", *words], env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_the_demo_fights_on_the_server_that_is_named(server: RealServer):
+    fought = ran(server, "demo", "--seconds", "1")
+    assert (fought.returncode, fought.stderr) == (0, "") and fought.stdout.startswith(f'They fight for "sweetroll" on {server.url}')
+    assert "no two at the same time, and fences only rose" in fought.stdout
+
+
+def test_the_demo_starts_a_server_that_is_on_path_and_leaves_nothing_behind(server: RealServer, place: Path):
+    (place / "redis-server").symlink_to(server.binary.path)
+    with demo(place, "20") as fighting:
+        assert fighting.stdout is not None
+        first = fighting.stdout.readline()
+        assert "unix://" in first and list(place.glob("locktender-demo-*"))
+        assert "takes it" in fighting.stdout.readline()
+        fighting.send_signal(signal.SIGINT)
+        rest, _ = fighting.communicate(timeout=PATIENCE)
+    assert fighting.returncode == 0 and "no two at the same time" in rest
+    assert not list(place.glob("locktender-demo-*"))
+
+
+def test_a_demo_that_is_killed_takes_its_server_with_it(server: RealServer, place: Path):
+    (place / "redis-server").symlink_to(server.binary.path)
+    with demo(place, "20") as fighting:
+        assert fighting.stdout is not None and "unix://" in fighting.stdout.readline()
+        (socket,) = place.glob("locktender-demo-*/server.sock")
+        fighting.kill()
+    until(lambda: not answers(socket))
+
+
+def answers(socket: Path) -> bool:
+    with suppress(OSError), closing(sockets.socket(sockets.AF_UNIX)) as connection:
+        connection.connect(str(socket))
+        return True
+    return False

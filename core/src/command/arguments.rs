@@ -2,10 +2,11 @@
 
 use clap::Parser;
 
+use super::demo::Demo;
 use super::doctor::Doctor;
 use super::force::Break;
 use super::generated::{Completions, Manual};
-use super::inspect::{Show, Wait};
+use super::inspect::{Reset, Show, Wait};
 use super::job::Job;
 use super::lead::Lead;
 use super::list::{List, Watch};
@@ -32,7 +33,9 @@ pub(super) enum Subcommand {
     Wait(Wait),
     Watch(Watch),
     Break(Break),
+    Reset(Reset),
     Doctor(Doctor),
+    Demo(Demo),
     Completions(Completions),
     #[command(name = "man")]
     Manual(Manual),

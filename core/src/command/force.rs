@@ -41,7 +41,7 @@ pub(super) fn break_hold(options: &Break) -> u8 {
             return Ok(exit::DECLINED);
         }
         match lock.force_release_blocking(Some(&seen.owner))? {
-            Some(ended) if options.asked.json => say(&shown::json(&ended))?,
+            Some(ended) if options.asked.json => say(&shown::lock_json(&ended))?,
             Some(ended) => say(&format!("ended the hold of {} with the fence {}\n", shown::holder(&ended), ended.fence))?,
             None => messages.note("that hold ended by itself meanwhile"),
         }
@@ -61,7 +61,8 @@ impl Break {
         // Standard output may be a file.
         let _ = io::stderr().write_all(question.as_bytes());
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
+        // What can't be read is no yes.
+        let _ = io::stdin().read_line(&mut answer);
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 }

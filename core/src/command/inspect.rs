@@ -1,4 +1,4 @@
-//! `locktender show` and `locktender wait`: one lock, which they leave alone.
+//! `locktender show`, `locktender wait` and `locktender reset`: one lock, which they leave alone, and the record of its job.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,11 +10,12 @@ use super::operator::{Asked, say};
 use super::shown;
 use super::span::span;
 use crate::error::{Code, Remaining};
+use crate::protocol::JobState;
 
 /// The longest pause between two looks at a lock.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Shows who holds a lock, and who waits for it
+/// Shows who holds a lock, who waits for it, and what is known of its job
 #[derive(Debug, Args)]
 pub(super) struct Show {
     #[command(flatten)]
@@ -42,11 +43,38 @@ pub(super) struct Wait {
 
 pub(super) fn show(options: &Show) -> u8 {
     options.asked.with_client(|client| {
-        match client.lock(&*options.name).inspect_blocking()? {
-            Some(lock) if options.asked.json => say(&shown::json(&lock))?,
-            Some(lock) => say(&shown::lines(&lock))?,
-            None => options.asked.messages().note(&format!("nobody holds {:?}", options.name)),
+        let lock = client.lock(&*options.name).inspect_blocking()?;
+        // A quorum has no jobs.
+        let job = client.job(&*options.name).status_blocking().ok().filter(|job| job.state != JobState::New);
+        if options.asked.json {
+            say(&shown::json(&options.name, lock.as_ref(), job.as_ref()))?;
+            return Ok(0);
         }
+        if lock.is_none() {
+            options.asked.messages().note(&format!("nobody holds {:?}", options.name));
+        }
+        say(&(lock.as_ref().map(shown::lines).unwrap_or_default() + &job.as_ref().map(shown::job_lines).unwrap_or_default()))?;
+        Ok(0)
+    })
+}
+
+/// Forgets what is known of a job, so that it runs again
+///
+/// Nothing is forgotten while an attempt runs.
+#[derive(Debug, Args)]
+pub(super) struct Reset {
+    #[command(flatten)]
+    asked: Asked,
+
+    /// The job's name
+    name: String,
+}
+
+pub(super) fn reset(options: &Reset) -> u8 {
+    options.asked.with_client(|client| {
+        let is_reset = client.job(&*options.name).reset_blocking()?;
+        let text = if is_reset { "may run again" } else { "is as it was: an attempt runs, or nothing is known of it" };
+        options.asked.messages().note(&format!("{:?} {text}", options.name));
         Ok(0)
     })
 }

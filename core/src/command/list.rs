@@ -82,6 +82,6 @@ impl Choice {
     }
 
     fn text(&self, locks: &[LockInfo]) -> String {
-        if self.asked.json { locks.iter().map(shown::json).collect() } else { shown::table(locks) }
+        if self.asked.json { locks.iter().map(shown::lock_json).collect() } else { shown::table(locks) }
     }
 }

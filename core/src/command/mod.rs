@@ -6,6 +6,7 @@ mod arguments;
 mod attempt;
 mod child;
 mod common;
+mod demo;
 mod doctor;
 mod exit;
 mod force;
@@ -19,6 +20,7 @@ mod messages;
 mod once;
 mod operator;
 mod output;
+mod private_server;
 mod run;
 mod servers;
 mod shown;
@@ -45,7 +47,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             Subcommand::Wait(options) => inspect::wait(&options),
             Subcommand::Watch(options) => list::watch(&options),
             Subcommand::Break(options) => force::break_hold(&options),
+            Subcommand::Reset(options) => inspect::reset(&options),
             Subcommand::Doctor(options) => doctor::doctor(&options),
+            Subcommand::Demo(options) => demo::demo(&options),
             Subcommand::Completions(options) => generated::completions(Arguments::command(), &options),
             Subcommand::Manual(options) => generated::manual(Arguments::command(), &options),
         },

@@ -39,12 +39,6 @@ impl From<Error> for Stop {
     }
 }
 
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Unwritten(error)
-    }
-}
-
 impl Asked {
     pub(super) fn messages(&self) -> Messages {
         Messages::for_operators(self.json)
@@ -61,7 +55,7 @@ impl Asked {
             }
             Err(Stop::Unwritten(error)) if error.kind() == ErrorKind::BrokenPipe => 0,
             Err(Stop::Unwritten(error)) => {
-                self.messages().error("UNWRITTEN", &format!("can't write the output: {error}"));
+                self.messages().error("CANNOT_WRITE", &format!("can't write the output: {error}"));
                 exit::UNWRITTEN
             }
         }
@@ -70,5 +64,5 @@ impl Asked {
 
 /// Writes a text to standard output.
 pub(super) fn say(text: &str) -> Result<(), Stop> {
-    Ok(write_out(text.as_bytes())?)
+    write_out(text.as_bytes()).map_err(Stop::Unwritten)
 }

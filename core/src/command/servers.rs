@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::Client;
 use crate::error::Error;
+use crate::{Client, ClientBuilder};
 
 /// The servers, and the beginning of their keys.
 #[derive(Debug, Args)]
@@ -18,8 +18,22 @@ pub(super) struct Servers {
 }
 
 impl Servers {
+    /// Whether somebody has said which servers.
+    pub(super) fn are_named(&self) -> bool {
+        !self.server.is_empty() || std::env::var_os("LOCKTENDER_URL").is_some_and(|url| !url.is_empty())
+    }
+
     pub(super) fn client(&self) -> Result<Client, Error> {
-        let mut builder = Client::builder();
+        self.build(Client::builder())
+    }
+
+    /// The client of an application, on the server at `url` unless others are named.
+    pub(super) fn client_for(&self, url: Option<&str>, app: &str) -> Result<Client, Error> {
+        let builder = Client::builder().app(app);
+        self.build(if let Some(url) = url { builder.url(url) } else { builder })
+    }
+
+    fn build(&self, mut builder: ClientBuilder) -> Result<Client, Error> {
         if !self.server.is_empty() {
             builder = builder.urls(&*self.server);
         }

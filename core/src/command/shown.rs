@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::error::Remaining;
 use crate::error::quoted::on_one_line;
 use crate::owner::OwnerFields;
-use crate::protocol::LockInfo;
+use crate::protocol::{JobStatus, LockInfo};
 
 /// The longest value of another library in a table.
 const LONGEST: usize = 48;
@@ -41,18 +41,45 @@ pub(super) fn lines(lock: &LockInfo) -> String {
     lines.into_iter().map(|(what, text)| format!("{what:<10} {text}\n")).collect()
 }
 
+/// What is known of a job, as lines.
+pub(super) fn job_lines(job: &JobStatus) -> String {
+    let max = job.max_attempts.map(|max| format!(" of {max}")).unwrap_or_default();
+    let mut lines = vec![("job", format!("{}, attempt {}{max}", job.state.as_str(), job.attempts))];
+    lines.extend(job.retry_in.map(|left| ("next in", short(left))));
+    lines.extend(job.worker.as_ref().map(|worker| ("last by", on_one_line(worker))));
+    lines.extend(job.last_error.as_ref().map(|error| ("error", on_one_line(error))));
+    lines.extend(job.result.as_ref().map(|result| ("result", on_one_line(result))));
+    lines.into_iter().map(|(what, text)| format!("{what:<10} {text}\n")).collect()
+}
+
+/// A lock and its job as a line of JSON.
+pub(super) fn json(name: &str, lock: Option<&LockInfo>, job: Option<&JobStatus>) -> String {
+    let mut line = lock.map_or_else(|| json!({ "name": name, "owner": null }), of_lock);
+    let ms = |time: Duration| json!(time.as_millis() as u64);
+    line["job"] = job.map_or(Value::Null, |job| {
+        json!({
+            "state": job.state.as_str(), "attempts": job.attempts, "max_attempts": job.max_attempts, "worker": job.worker,
+            "retry_in_ms": job.retry_in.map(ms), "last_error": job.last_error, "result": job.result,
+        })
+    });
+    format!("{line}\n")
+}
+
 /// A lock as a line of JSON.
-pub(super) fn json(lock: &LockInfo) -> String {
+pub(super) fn lock_json(lock: &LockInfo) -> String {
+    format!("{}\n", of_lock(lock))
+}
+
+fn of_lock(lock: &LockInfo) -> Value {
     let fields = lock.fields.clone().unwrap_or_default();
     let remaining_ms = match lock.remaining {
         Remaining::For(left) => json!(left.as_millis() as u64),
         _ => Value::Null,
     };
-    let line = json!({
+    json!({
         "name": lock.name, "owner": lock.owner, "app": fields.app, "host": fields.host, "pid": fields.pid, "since": fields.at,
         "remaining_ms": remaining_ms, "fence": lock.fence, "waiters": lock.waiters, "queue": lock.queue,
-    });
-    format!("{line}\n")
+    })
 }
 
 /// Who holds a lock, in short: `billing@web-3:4711`.
@@ -131,7 +158,7 @@ mod tests {
 
     #[test]
     fn json_is_one_line_whatever_the_values_are() {
-        let line = json(&lock("a\n\u{1b}b", Remaining::Forever));
+        let line = lock_json(&lock("a\n\u{1b}b", Remaining::Forever));
         assert_eq!(line.matches('\n').count(), 1);
         let read: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(
