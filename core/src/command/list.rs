@@ -10,6 +10,7 @@ use super::operator::{Asked, Stop, say};
 use super::shown;
 use super::span::span;
 use crate::Client;
+use crate::error::Code;
 use crate::protocol::LockInfo;
 
 /// The beginning of each picture on a terminal: the cursor goes to the corner, and what was there is deleted.
@@ -68,10 +69,19 @@ pub(super) fn watch(options: &Watch) -> u8 {
     let choice = &options.choice;
     let clear = if io::stdout().is_terminal() && !choice.asked.json { CLEAR } else { "" };
     choice.asked.with_client(|client| {
+        let mut locks = choice.locks(client)?;
         loop {
-            let text = choice.text(&choice.locks(client)?);
-            say(&format!("{clear}{text}"))?;
-            thread::sleep(options.interval.max(Duration::from_millis(100)));
+            say(&format!("{clear}{}", choice.text(&locks)))?;
+            loop {
+                thread::sleep(options.interval.max(Duration::from_millis(100)));
+                match choice.locks(client) {
+                    // An outage passes, and the person still looks.
+                    Err(Stop::Failed(error)) if error.code() == Code::Unavailable => {
+                        choice.asked.messages().error(error.code().as_str(), &error.to_string());
+                    }
+                    listed => break locks = listed?,
+                }
+            }
         }
     })
 }
