@@ -199,7 +199,8 @@ fn a_user_without_rights_learns_which_keys_and_what_to_ask_for() {
 #[test]
 fn a_release_says_like_an_acquire_why_nobody_answers() {
     let mut server = RealServer::start();
-    let builder = Client::builder().url(server.url()).configure(|options| {
+    // Its port could become that of another test's server.
+    let builder = Client::builder().url(server.unix_url()).configure(|options| {
         options.response_timeout = Some(PATIENCE);
         options.unavailable_after = Duration::from_millis(1_500);
     });
