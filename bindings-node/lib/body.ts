@@ -8,6 +8,17 @@ export type WithLockOptions = LockOptions & AcquireOptions
 /** The body: it runs while the lock is held. */
 export type Body<T> = (held: Held) => T | PromiseLike<T>
 
+/** Options of `adopt`. */
+export type AdoptOptions = WithLockOptions & {
+  /**
+   * Whether to acquire the lock like any other if the hold that was handed over has ended. Default false: then it is `LOCK_LOST`.
+   */
+  orAcquire?: boolean
+}
+
+/** The result of `tryWithLock`. */
+export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false }
+
 /** Runs `body` with `held`, and releases the lock on every way out. @internal */
 export async function during<T>(held: Held, body: (held: Held) => T | PromiseLike<T>): Promise<T> {
   let value: T

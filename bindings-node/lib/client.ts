@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
-import { bodyOf, during, type Body, type WithLockOptions } from './body.js'
+import { bodyOf, during, type AdoptOptions, type Body, type Ran, type WithLockOptions } from './body.js'
 import { Election, type MadeElection } from './election.js'
 import { valueOf } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
@@ -31,17 +31,6 @@ import { serversAnd, type Server, type ServerReport } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 import { traced } from './tracing.js'
 import { answerWords } from './words.js'
-
-/** Options of `adopt`. */
-export type AdoptOptions = WithLockOptions & {
-  /**
-   * Whether to acquire the lock like any other if the hold that was handed over has ended. Default false: then it is `LOCK_LOST`.
-   */
-  orAcquire?: boolean
-}
-
-/** The result of `tryWithLock`. */
-export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false }
 
 type Listener<K> = K extends keyof ClientEvents ? (...args: ClientEvents[K]) => void : never
 

@@ -1,5 +1,5 @@
-import { bodyOf, type Body, type WithLockOptions } from './body.js'
-import { Client, type Ran } from './client.js'
+import { bodyOf, type Body, type Ran, type WithLockOptions } from './body.js'
+import { Client } from './client.js'
 import { Election } from './election.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'

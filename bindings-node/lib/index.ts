@@ -1,6 +1,5 @@
-export type { Body, WithLockOptions } from './body.js'
+export type { AdoptOptions, Body, Ran, WithLockOptions } from './body.js'
 export { Client } from './client.js'
-export type { AdoptOptions, Ran } from './client.js'
 export { configure, elect, job, lock, once, tryWithLock, withLock } from './default.js'
 export { Election, Leadership } from './election.js'
 export type { Leader, LeaderWork, Observation } from './election.js'

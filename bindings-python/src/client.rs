@@ -18,13 +18,14 @@ use crate::guarded::Guarded;
 use crate::held::Held;
 use crate::job::Job;
 use crate::lock::Lock;
+use crate::lock_values::{HoldInfo, LockInfo};
 use crate::members::missing;
 use crate::metrics::Metrics;
 use crate::not_taken::{ByName, OneServer};
 use crate::operation::Operation;
 use crate::options::{LockChoice, OnLost};
 use crate::parts::Parts;
-use crate::values::{HoldInfo, LockInfo, ServerReport};
+use crate::values::ServerReport;
 use crate::{own, waiting};
 
 #[doc = with_client_options!("Client(servers=None, *")]

@@ -49,6 +49,7 @@ mod job;
 mod job_values;
 mod leadership;
 mod lock;
+mod lock_values;
 mod losses;
 mod members;
 mod metrics;
@@ -90,13 +91,14 @@ mod _native {
         job_values::{JobOutcome, JobStatus},
         leadership::{AsyncLeadership, Leadership},
         lock::Lock,
+        lock_values::{HoldInfo, LockInfo, OwnerFields},
         metrics::{Metric, Metrics, Sample, histogram_bounds, metrics},
         name::safe_name,
         observer::{Leader, Observation, Observer},
         own::use_helpers,
         scripted::{ScriptedServer, Seen},
         traces::{follow, told_all},
-        values::{Event, HoldInfo, LockInfo, Loss, OwnerFields, Release, ServerReport},
+        values::{Event, Loss, Release, ServerReport},
     };
 
     #[pymodule_init]

@@ -20,11 +20,11 @@ use crate::errors::NotHeldError;
 use crate::guarded::Refer;
 use crate::held::Held;
 use crate::hold::settle;
+use crate::lock_values::LockInfo;
 use crate::members::missing;
 use crate::not_taken::{NoArguments, NoOptions};
 use crate::operation::Operation;
 use crate::options::LockChoice;
-use crate::values::LockInfo;
 use crate::visit::Visit;
 use crate::{context, default, frames, own, waiting};
 

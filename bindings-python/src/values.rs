@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arguments::text;
-use crate::errors::seconds_left;
 use crate::events::level_of;
 
 /// How a release ended.
@@ -71,106 +70,6 @@ impl From<locktender::Loss> for Loss {
 impl Loss {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         shown(slf, &["reason", "rival", "rival_fence", "overrun"])
-    }
-}
-
-/// The fields of an owner value that locktender wrote.
-#[pyclass(module = "locktender", frozen, get_all, eq)]
-#[derive(PartialEq)]
-pub(crate) struct OwnerFields {
-    /// The application, if the holder named one.
-    app: Option<String>,
-    /// The holder's host name.
-    host: Option<String>,
-    /// The holder's process id.
-    pid: Option<u32>,
-    /// When the holder asked, by its own clock (RFC 3339).
-    at: Option<String>,
-    /// The unique id of the acquisition.
-    id: Option<String>,
-}
-
-impl From<locktender::OwnerFields> for OwnerFields {
-    fn from(fields: locktender::OwnerFields) -> Self {
-        Self { app: fields.app, host: fields.host, pid: fields.pid, at: fields.at, id: fields.id }
-    }
-}
-
-#[pymethods]
-impl OwnerFields {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["app", "host", "pid", "at", "id"])
-    }
-}
-
-/// What a held lock looks like.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct LockInfo {
-    /// The lock's name, without the client's prefix.
-    name: String,
-    /// The value of the key, up to its first 1,024 bytes.
-    owner: String,
-    /// The value's fields, if locktender wrote it.
-    fields: Option<Py<OwnerFields>>,
-    /// How many seconds the key remains; ``None`` if it has no expiry.
-    remaining: Option<f64>,
-    /// The last fence issued; 0 if none is known.
-    fence: u64,
-    /// How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one.
-    waiters: u64,
-    /// The first hundred of them, in the order of the line, each with the readable fields of its process.
-    queue: Vec<String>,
-}
-
-impl LockInfo {
-    pub(crate) fn new(py: Python<'_>, info: locktender::LockInfo) -> PyResult<Self> {
-        let fields = info.fields.map(|fields| Py::new(py, OwnerFields::from(fields))).transpose()?;
-        let remaining = seconds_left(info.remaining);
-        let locktender::LockInfo { name, owner, fence, waiters, queue, .. } = info;
-        Ok(Self { name, owner, fields, remaining, fence, waiters, queue })
-    }
-
-    pub(crate) fn or_none(py: Python<'_>, info: Option<locktender::LockInfo>) -> PyResult<Py<PyAny>> {
-        info.map_or_else(|| Ok(py.None()), |info| Ok(Py::new(py, Self::new(py, info)?)?.into_any()))
-    }
-}
-
-#[pymethods]
-impl LockInfo {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["name", "owner", "fields", "remaining", "fence", "waiters", "queue"])
-    }
-}
-
-/// A hold of this client.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct HoldInfo {
-    /// The lock's name, without the client's prefix.
-    name: String,
-    /// What the lock is for: ``lock``, ``job``, ``once`` or ``election``.
-    kind: &'static str,
-    /// The owner value: the value of the key on the servers.
-    owner: String,
-    /// The fencing token.
-    fence: u64,
-    /// How many seconds ago the lock was granted.
-    held_for: f64,
-    /// How many seconds the lock is surely held if nothing renews it.
-    remaining: f64,
-}
-
-impl From<locktender::HoldInfo> for HoldInfo {
-    fn from(hold: locktender::HoldInfo) -> Self {
-        let locktender::HoldInfo { name, kind, owner, fence, held_for, remaining, .. } = hold;
-        let (held_for, remaining) = (held_for.as_secs_f64(), remaining.as_secs_f64());
-        Self { name, kind: kind.as_str(), owner, fence, held_for, remaining }
-    }
-}
-
-#[pymethods]
-impl HoldInfo {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["name", "kind", "owner", "fence", "held_for", "remaining"])
     }
 }
 

@@ -13,10 +13,11 @@ use crate::errors::raised;
 use crate::events::{self, ClientSink};
 use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
+use crate::lock_values::LockInfo;
 use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
-use crate::values::{LockInfo, ServerReport};
+use crate::values::ServerReport;
 use crate::{context, own, waiting};
 
 impl Client {

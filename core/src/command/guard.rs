@@ -10,10 +10,10 @@ use nix::sys::signal::Signal;
 use signal_hook::iterator::Signals;
 
 use super::child::{Change, Child, Status, take};
-use super::common::{Common, OnLost};
 use super::exit;
 use super::messages::Messages;
 use super::output::{Kept, Output};
+use super::run_options::{OnLost, RunOptions};
 use super::watch::{DEATH, Step, Watch, default_kill_after, leaves_time};
 use crate::error::{Code, Error};
 use crate::{Call, Client, Held};
@@ -70,16 +70,16 @@ pub(super) enum How {
 
 /// Prepares a lock of whatever kind, which comes with its ttl, runs what is to be done with it, and gives the exit code.
 pub(super) fn guarded<L>(
-    common: &Common,
+    run_options: &RunOptions,
     on_lost: OnLost,
     lock: impl FnOnce(&Client) -> Result<(L, Duration), Error>,
     run: impl FnOnce(&Guard<'_>, &L) -> u8,
 ) -> u8 {
-    let messages = Messages::of(common);
-    let prepared = common.servers.client().and_then(|client| lock(&client).map(|(lock, ttl)| (client, lock, ttl)));
+    let messages = Messages::of(run_options);
+    let prepared = run_options.servers.client().and_then(|client| lock(&client).map(|(lock, ttl)| (client, lock, ttl)));
     let prepared = prepared
         .map_err(|error| error.to_string())
-        .and_then(|(client, lock, ttl)| kill_after(common, on_lost, ttl).map(|kill_after| (client, lock, kill_after)));
+        .and_then(|(client, lock, ttl)| kill_after(run_options, on_lost, ttl).map(|kill_after| (client, lock, kill_after)));
     let (client, lock, kill_after) = match prepared {
         Ok(prepared) => prepared,
         Err(why) => {
@@ -88,7 +88,7 @@ pub(super) fn guarded<L>(
         }
     };
     let (sender, happenings) = mpsc::channel();
-    let guard = Guard { common, on_lost, kill_after, messages, sender, happenings };
+    let guard = Guard { run_options, on_lost, kill_after, messages, sender, happenings };
     let code = match guard.tell_signals() {
         Ok(()) => run(&guard, &lock),
         Err(error) => guard.cannot("receive signals", &error, exit::INTERNAL),
@@ -99,9 +99,9 @@ pub(super) fn guarded<L>(
 }
 
 /// The time between SIGTERM and SIGKILL.
-fn kill_after(common: &Common, on_lost: OnLost, ttl: Duration) -> Result<Duration, String> {
-    let least = common.max_hold.unwrap_or(ttl).min(ttl);
-    let kill_after = common.kill_after.unwrap_or_else(|| default_kill_after(least));
+fn kill_after(run_options: &RunOptions, on_lost: OnLost, ttl: Duration) -> Result<Duration, String> {
+    let least = run_options.max_hold.unwrap_or(ttl).min(ttl);
+    let kill_after = run_options.kill_after.unwrap_or_else(|| default_kill_after(least));
     if on_lost == OnLost::Kill && !leaves_time(kill_after, least) {
         let [kill_after, least] = [kill_after, least].map(humantime::format_duration);
         return Err(format!(
@@ -113,7 +113,7 @@ fn kill_after(common: &Common, on_lost: OnLost, ttl: Duration) -> Result<Duratio
 
 /// A command that is guarded by a lock.
 pub(super) struct Guard<'a> {
-    common: &'a Common,
+    run_options: &'a RunOptions,
     on_lost: OnLost,
     kill_after: Duration,
     pub(super) messages: Messages,
@@ -163,7 +163,7 @@ impl Guard<'_> {
                     return Err(Unmet::Signal(signal));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.messages.progress("waiting", &format!("waiting for {:?}", self.common.name), &[]);
+                    self.messages.progress("waiting", &format!("waiting for {:?}", self.run_options.name), &[]);
                     pause = Duration::MAX;
                 }
                 Ok(_) | Err(RecvTimeoutError::Disconnected) => (),
@@ -235,7 +235,7 @@ impl Guard<'_> {
         } else {
             (None, Stdio::inherit())
         };
-        let child = Child::start(&self.common.command, environment, end)?;
+        let child = Child::start(&self.run_options.command, environment, end)?;
         let (sender, fence) = (self.sender.clone(), held.fence());
         held.on_lost(move |_| drop(sender.send(Happening::Lost(fence))));
         let mut next_change = child.changes();
@@ -347,7 +347,7 @@ impl Guard<'_> {
             return error.to_string();
         }
         let (name, remaining) = (held.name(), held.remaining());
-        match self.common.max_hold {
+        match self.run_options.max_hold {
             Some(max_hold) if began.elapsed() + remaining + SOON >= max_hold => {
                 format!("{name:?} was held for almost {}: ending the command", humantime::format_duration(max_hold))
             }
@@ -367,7 +367,7 @@ impl Guard<'_> {
     }
 
     fn cannot(&self, what: &str, error: &io::Error, code: u8) -> u8 {
-        let command = self.common.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        let command = self.run_options.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
         self.messages.error("CANNOT_RUN", &format!("can't {what} {command:?}: {error}"));
         code
     }

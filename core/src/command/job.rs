@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::Value;
 
 use super::attempt::{ENVIRONMENT, attempt, tell_unwritten};
-use super::common::{Common, Loss, Waiting};
 use super::exit;
 use super::guard::{Guard, guarded};
 use super::output::write_out;
+use super::run_options::{Loss, RunOptions, Waiting};
 use super::span::span;
 use crate::{Client, JobOutcome};
 
@@ -44,7 +44,7 @@ pub(super) struct Job {
     keep: Option<Duration>,
 
     #[command(flatten)]
-    common: Common,
+    run_options: RunOptions,
 
     #[command(flatten)]
     loss: Loss,
@@ -53,7 +53,7 @@ pub(super) struct Job {
 /// Runs the command as an attempt of the job, and gives the exit code.
 pub(super) fn job(options: &Job) -> u8 {
     let job = |client: &Client| {
-        let mut job = client.job(&*options.common.name).settings(options.common.overrides(options.waiting.wait()));
+        let mut job = client.job(&*options.run_options.name).settings(options.run_options.overrides(options.waiting.wait()));
         if let Some(max_attempts) = options.max_attempts {
             job = job.max_attempts(max_attempts);
         }
@@ -67,7 +67,7 @@ pub(super) fn job(options: &Job) -> u8 {
         Ok((job, ttl))
     };
     let busy = options.waiting.conflict_exit_code;
-    guarded(&options.common, options.loss.on_lost, job, |guard, job| {
+    guarded(&options.run_options, options.loss.on_lost, job, |guard, job| {
         attempt(guard, job, Vec::new(), busy, |outcome| written(guard, job.name(), outcome))
     })
 }

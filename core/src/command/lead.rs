@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::common::{Common, OnLost};
 use super::exit;
 use super::guard::{End, Guard, How, Unmet, guarded};
+use super::run_options::{OnLost, RunOptions};
 use crate::error::Code;
 use crate::{Client, Election, Wait};
 
@@ -33,17 +33,17 @@ const ENVIRONMENT: &str = "
 )]
 pub(super) struct Lead {
     #[command(flatten)]
-    common: Common,
+    run_options: RunOptions,
 }
 
 /// Runs the command in each term, until it ends by itself, and gives the exit code.
 pub(super) fn lead(options: &Lead) -> u8 {
     let election = |client: &Client| {
-        let election = client.elect(&*options.common.name).settings(options.common.overrides(Wait::Forever));
+        let election = client.elect(&*options.run_options.name).settings(options.run_options.overrides(Wait::Forever));
         let ttl = election.validate()?.ttl;
         Ok((election, ttl))
     };
-    guarded(&options.common, OnLost::Kill, election, leads)
+    guarded(&options.run_options, OnLost::Kill, election, leads)
 }
 
 fn leads(guard: &Guard<'_>, election: &Election) -> u8 {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::common::Common;
+use super::run_options::RunOptions;
 use crate::error::quoted::on_one_line;
 
 /// Whether and how something is said.
@@ -15,7 +15,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub(super) fn of(options: &Common) -> Self {
+    pub(super) fn of(options: &RunOptions) -> Self {
         Self { is_quiet: options.quiet, is_verbose: options.verbose, is_json: options.json }
     }
 

@@ -5,7 +5,6 @@
 mod arguments;
 mod attempt;
 mod child;
-mod common;
 mod demo;
 mod doctor;
 mod exit;
@@ -22,6 +21,7 @@ mod operator;
 mod output;
 mod private_server;
 mod run;
+mod run_options;
 mod servers;
 mod shown;
 mod span;

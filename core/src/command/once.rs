@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 
 use super::attempt::{ENVIRONMENT, attempt};
-use super::common::{Common, Loss, Waiting};
 use super::exit;
 use super::guard::{Guard, guarded};
+use super::run_options::{Loss, RunOptions, Waiting};
 use super::span::{instant, span};
 use crate::error::Code;
 use crate::{Client, JobOutcome, NotRun};
@@ -62,7 +62,7 @@ pub(super) struct Once {
     retry_delay: Option<Duration>,
 
     #[command(flatten)]
-    common: Common,
+    run_options: RunOptions,
 
     #[command(flatten)]
     loss: Loss,
@@ -79,7 +79,7 @@ enum Overlap {
 /// Runs the command for the fire time, and gives the exit code.
 pub(super) fn once(options: &Once) -> u8 {
     let job = |client: &Client| {
-        let mut job = client.once(&*options.common.name).settings(options.common.overrides(options.waiting.wait()));
+        let mut job = client.once(&*options.run_options.name).settings(options.run_options.overrides(options.waiting.wait()));
         job = job.overlap(match options.overlap {
             Overlap::Skip => crate::Overlap::Skip,
             Overlap::Wait => crate::Overlap::Wait,
@@ -103,7 +103,7 @@ pub(super) fn once(options: &Once) -> u8 {
         Ok((job.at_fire_time(), ttl))
     };
     let busy = options.waiting.conflict_exit_code;
-    guarded(&options.common, options.loss.on_lost, job, |guard, (job, fire_time)| {
+    guarded(&options.run_options, options.loss.on_lost, job, |guard, (job, fire_time)| {
         let since = fire_time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let own = vec![("LOCKTENDER_FIRE_TIME", since.to_string())];
         attempt(guard, job, own, busy, |outcome| not_run(guard, job.name(), outcome, busy))

@@ -1,4 +1,4 @@
-//! What the subcommands for operators share: they ask servers, and write what they see to standard output.
+//! Operator: what the subcommands for operators share. They ask servers, and write what they see to standard output.
 
 use std::io::{self, ErrorKind};
 

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::common::{Common, Loss, Waiting};
 use super::exit;
 use super::guard::{Guard, How, guarded};
+use super::run_options::{Loss, RunOptions, Waiting};
 use super::span::span;
 use crate::options::LockOverrides;
 use crate::{Client, Lock};
@@ -29,7 +29,7 @@ pub(super) struct Run {
     min_hold: Option<Duration>,
 
     #[command(flatten)]
-    common: Common,
+    run_options: RunOptions,
 
     #[command(flatten)]
     loss: Loss,
@@ -38,12 +38,12 @@ pub(super) struct Run {
 /// Runs the command, and gives the exit code.
 pub(super) fn run(options: &Run) -> u8 {
     let lock = |client: &Client| {
-        let overrides = options.common.overrides(options.waiting.wait());
-        let lock = client.lock(&*options.common.name).settings(LockOverrides { min_hold: options.min_hold, ..overrides });
+        let overrides = options.run_options.overrides(options.waiting.wait());
+        let lock = client.lock(&*options.run_options.name).settings(LockOverrides { min_hold: options.min_hold, ..overrides });
         let ttl = lock.validate()?.ttl;
         Ok((lock, ttl))
     };
-    guarded(&options.common, options.loss.on_lost, lock, |guard, lock| held(guard, lock, options))
+    guarded(&options.run_options, options.loss.on_lost, lock, |guard, lock| held(guard, lock, options))
 }
 
 fn held(guard: &Guard<'_>, lock: &Lock, options: &Run) -> u8 {

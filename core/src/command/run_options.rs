@@ -1,4 +1,4 @@
-//! The options that all subcommands share which run a command.
+//! Run options: those of every subcommand that runs a command.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::options::LockOverrides;
 /// The command, the name of its lock, and how long it may run. The numbers keep their order in the help, whatever else a subcommand has,
 /// and of whatever it says other words (`mut_arg`).
 #[derive(Debug, Args)]
-pub(super) struct Common {
+pub(super) struct RunOptions {
     /// How long the lock outlives this program if it dies [default: 10s]
     #[arg(long, value_name = "SPAN", value_parser = span, display_order = 20)]
     pub(super) ttl: Option<Duration>,
@@ -55,7 +55,7 @@ pub(super) struct Common {
     pub(super) command: Vec<OsString>,
 }
 
-impl Common {
+impl RunOptions {
     /// The options of the lock, of whatever kind it is.
     pub(super) fn overrides(&self, wait: Wait) -> LockOverrides {
         let (wait, fair, max_hold) = (Some(wait), Some(self.fair), Some(self.max_hold));
