@@ -396,3 +396,16 @@ fn a_long_run_keeps_its_record() {
     bench.pass(1_000_000);
     bench.begins("b", 2);
 }
+
+#[test]
+fn the_record_of_a_job_that_is_done_ends_in_its_time_whoever_extends_the_lock() {
+    let mut bench = Bench::new(2);
+    let fence = bench.begins("a", 1);
+    assert_eq!(bench.done("a", fence), Verdict::Ok);
+    let (lock, record) = (bench.keys.lock().to_owned(), bench.keys.record().to_owned());
+    let left = bench.state.get(&record, bench.now_us).unwrap().left_ms(bench.now_us);
+    // Nobody but a person writes the same value again.
+    bench.state.put(&lock, Value::Text("a".into()), bench.now_us, Some(1_000));
+    assert_eq!(bench.apply("a", Verb::Extend { ttl_ms: 86_400_000, fence, lock_only: false, timed: false }).verdict, Verdict::Ok);
+    assert_eq!(bench.state.get(&record, bench.now_us).unwrap().left_ms(bench.now_us), left);
+}
