@@ -372,7 +372,7 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
 /// Keeps the record of an attempt that runs for longer than a record is kept.
 fn outlast(state: &mut State, keys: &Keys, by: &str, ttl_ms: u64, now_us: u64) {
     let is_held = state.get(keys.lock(), now_us).and_then(|entry| entry.text()) == Some(by);
-    // The record of a job that is done has no `keep`: it ends when it ends.
+    // A record that was evicted, and written again at the end of its attempt, has no `keep`.
     if let Ok(record) = Record::read(state, keys, now_us)
         && is_held
         && !record.text("keep").is_empty()
