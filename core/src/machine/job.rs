@@ -246,7 +246,9 @@ fn end(
         state.remove(keys.lock());
     }
     let tells = freed || leave.is_some() && found.holder.is_none();
+    let nobody_waits = owned && leave.is_none() && record.exists() && fence::shows_no_waiters(state, keys.fence(), now_us);
     match noted {
+        Noted { is_over: true, .. } if nobody_waits && matches!(ending, Ending::Done { .. }) => (),
         Noted { is_over: true, .. } => queue::wake_many(state, keys, now_us),
         Noted { retry_in_ms: 1.., .. } if tells => queue::tell_later(state, keys, noted.retry_in_ms, now_us),
         _ if tells => queue::wake(state, keys, true, false, now_us),

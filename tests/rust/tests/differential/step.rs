@@ -227,7 +227,8 @@ impl Steps {
         match self.rng.u8(..10) {
             0 => now_us + self.rng.u64(..1_000),
             1 => last.saturating_sub(1),
-            2 => last + 1,
+            // A greater one is no fence, and a script does not know it from its neighbours.
+            2 => (last + 1).min(FENCE_LIMIT),
             3 => FENCE_LIMIT,
             _ if fences.is_empty() => last,
             4 => fences[self.rng.usize(..fences.len())],
