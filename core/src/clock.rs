@@ -198,7 +198,6 @@ mod tests {
         a_fence_is_proposed_by_the_servers_clock_alone();
     }
 
-    #[cfg(feature = "mutants")]
     #[test]
     fn a_proposal_by_the_wall_clock_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};

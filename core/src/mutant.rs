@@ -1,13 +1,15 @@
 //! Bugs to plant: each leaves out one rule of the protocol, where it is decided, and the tests show that they would notice.
 //!
-//! Compiled only with the feature `mutants`, which nothing but the tests of this repository enables. Without it `mutant!`
-//! is `false`.
+//! Compiled only for this crate's own tests, and with the feature `mutants`, which nothing but the simulation's tests enables.
+//! Without it `mutant!` is `false`.
 
+#[cfg(any(test, feature = "mutants"))]
+pub use planted::Mutant;
 #[cfg(feature = "mutants")]
-pub use planted::{MARKER, Mutant, plant};
+pub use planted::{MARKER, plant};
 
 /// Whether a bug is planted here.
-#[cfg(feature = "mutants")]
+#[cfg(any(test, feature = "mutants"))]
 macro_rules! mutant {
     ($name:ident) => {
         crate::mutant::is_planted(crate::mutant::Mutant::$name)
@@ -15,7 +17,7 @@ macro_rules! mutant {
 }
 
 /// No bug is planted.
-#[cfg(not(feature = "mutants"))]
+#[cfg(not(any(test, feature = "mutants")))]
 macro_rules! mutant {
     ($name:ident) => {
         false
@@ -24,16 +26,16 @@ macro_rules! mutant {
 
 pub(crate) use mutant;
 
-#[cfg(feature = "mutants")]
+#[cfg(any(test, feature = "mutants"))]
 pub(crate) use planted::is_planted;
 
-#[cfg(all(test, feature = "mutants"))]
+#[cfg(test)]
 pub(crate) use planted::assert_noticed;
 
-#[cfg(feature = "mutants")]
+#[cfg(any(test, feature = "mutants"))]
 mod in_tables;
 
-#[cfg(feature = "mutants")]
+#[cfg(any(test, feature = "mutants"))]
 mod planted {
     use std::cell::Cell;
 
@@ -78,6 +80,7 @@ mod planted {
                 $($(#[$doc])* $name,)*
             }
 
+            #[cfg(feature = "mutants")]
             impl Mutant {
                 /// Every bug.
                 pub const ALL: &[Self] = &[$(Self::$name,)*];

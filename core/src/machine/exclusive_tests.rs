@@ -154,7 +154,6 @@ fn a_kept_lock() {
     a_lock_that_is_kept_after_its_release_is_nobodys_until_then();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_lock_that_is_kept_for_its_owner_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
@@ -194,7 +193,6 @@ fn only_the_adopted_owner_counts_as_free() {
     assert_eq!(bench.acquire_adopting("b", T, "", true).holder(), Some(""), "nobody hands over an empty owner");
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn an_adoption_that_takes_a_free_lock_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
@@ -344,7 +342,6 @@ fn a_claim_on_a_server_that_lost_the_hold_gives_way_to_the_hold() {
     heal_takes_a_lock_that_is_kept_for_a_waiter();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_claim_that_stops_a_heal_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

@@ -138,7 +138,6 @@ mod tests {
         a_vote_is_a_near_proposal_or_one_more_than_the_fence();
     }
 
-    #[cfg(feature = "mutants")]
     #[test]
     fn a_server_that_believes_every_proposal_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};

@@ -219,7 +219,6 @@ fn each_rule_of_a_job_holds() {
     an_owner_ends_only_the_attempt_with_its_fence();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn each_rule_that_is_left_out_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

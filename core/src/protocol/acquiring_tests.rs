@@ -223,7 +223,6 @@ fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a
     }
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn bugs_planted_in_an_acquire_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
@@ -304,7 +303,6 @@ fn an_acquire_that_ends_without_the_lock_tells_how_and_how_long_it_waited() {
     }
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn planted_bugs_fail_the_tables() {
     use crate::mutant::{Mutant, assert_noticed};

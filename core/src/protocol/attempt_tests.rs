@@ -116,7 +116,6 @@ fn what_is_not_ended_is_given_back() {
     an_attempt_that_nobody_ends_goes_back_unless_its_lease_was_lost();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn the_table_notices_what_is_left_out() {
     use crate::mutant::{Mutant, assert_noticed};

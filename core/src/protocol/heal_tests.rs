@@ -107,7 +107,6 @@ fn a_confirmation_asks_for_all_of_the_time_that_the_hold_has() {
     a_key_lasts_as_long_as_the_hold_in_a_new_era();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_lost_extension_that_nobody_asks_for_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
@@ -139,7 +138,6 @@ fn an_extension_that_was_read_ahead_of_a_heal_refuses_nothing() {
     a_refusal_from_before_a_heal_is_no_loss();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_refusal_from_before_a_heal_that_counts_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
@@ -151,7 +149,6 @@ fn only_a_single_server_in_quarantine_gets_a_missing_key_again_and_only_after_a_
     a_missing_key_is_a_loss_unless_a_failover_took_it();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_deleted_key_that_is_written_again_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
@@ -171,7 +168,6 @@ fn an_extension_of_the_era_before_confirms_nothing_in_the_new_one() {
     only_an_extension_that_was_sent_in_the_new_era_confirms_the_hold_there();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn an_extension_of_the_era_before_that_confirms_a_hold_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
@@ -194,7 +190,6 @@ fn a_vote_that_comes_behind_the_news_of_a_failover_is_confirmed() {
     a_grant_by_a_vote_of_the_era_before_is_confirmed_in_the_new_one();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_vote_of_the_era_before_that_counts_in_the_new_one_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

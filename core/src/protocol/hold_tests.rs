@@ -338,7 +338,6 @@ fn a_fence_outlives_its_lock_by_a_day_though_few_extensions_touch_it() {
 }
 
 #[test]
-#[cfg(feature = "mutants")]
 fn a_fence_that_no_extension_touches_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FenceForgotten, a_fence_outlives_its_lock_by_a_day);

@@ -77,7 +77,6 @@ fn a_grace_is_not_the_holders() {
     a_key_outlives_its_hold_by_the_grace();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_holder_that_believes_in_the_grace_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

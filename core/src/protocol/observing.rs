@@ -224,7 +224,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "mutants")]
     #[test]
     fn the_planted_bug_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};

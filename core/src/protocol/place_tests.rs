@@ -58,7 +58,6 @@ fn what_takes_a_waiter_out_is_not_given_up_before_its_place_could_end_by_itself(
     a_leave_waits_for_a_connection_until_the_client_counts_as_dead();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_leave_that_is_given_up_early_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
@@ -181,7 +180,6 @@ fn the_last_one_in_a_place_takes_it_out_also_behind_what_another_had_sent() {
     a_place_that_nobody_uses_any_more_is_left_with_what_an_earlier_round_is_asked_for();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn what_is_left_out_of_the_places_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

@@ -169,7 +169,6 @@ fn what_a_heal_writes_behind_a_release_is_deleted() {
     a_heal_that_a_release_overtook_is_undone_behind_it();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_heal_that_is_not_kept_in_mind_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

@@ -212,7 +212,6 @@ fn a_release_that_finds_a_rival_waits_for_the_answer_that_proves_its_fence() {
     }
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_place_that_is_left_to_expire_with_the_key_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

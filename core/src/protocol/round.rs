@@ -257,7 +257,6 @@ mod tests {
         an_acquire_without_an_answer_may_still_be_read_whatever_a_confirmation_finds();
     }
 
-    #[cfg(feature = "mutants")]
     #[test]
     fn the_table_notices_what_is_left_out() {
         use crate::mutant::{Mutant, assert_noticed};

@@ -182,7 +182,6 @@ impl Bare {
 }
 
 #[test]
-#[cfg(feature = "mutants")]
 fn the_tables_notice_what_is_left_out() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::EarlierYesStands, what_a_server_says_later_withdraws_its_earlier_yes);

@@ -313,7 +313,6 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
     assert!(bench.hint(0, Hint::Free, at(4)) <= at(9), "what was true for the last round");
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn bugs_planted_in_a_waiter_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

@@ -146,7 +146,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "mutants")]
     fn the_table_notices_what_is_left_out() {
         use crate::mutant::{Mutant, assert_noticed};
         for mutant in [Mutant::OwnVoteAccused, Mutant::LoneVoteProves, Mutant::HigherFenceIgnored] {

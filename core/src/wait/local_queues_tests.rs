@@ -234,7 +234,6 @@ fn a_place_is_asked_for_at_its_old_arrival_until_it_was_served() {
     assert_eq!((arrivals(&slot), slot.has_arrived()), (vec![0, 0, 0], false));
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_place_that_is_forgotten_where_nobody_voted_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
@@ -276,7 +275,6 @@ fn an_outage_begins_for_the_whole_line_when_one_notices_and_ends_with_an_answer(
     assert_eq!(first.unavailable_since(), None);
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn bugs_planted_in_a_line_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

@@ -74,7 +74,6 @@ mod tests {
         a_sender_that_names_ever_new_locks_gets_no_further();
     }
 
-    #[cfg(feature = "mutants")]
     #[test]
     fn planted_bugs_fail_the_tables() {
         crate::mutant::assert_noticed(crate::mutant::Mutant::EveryHintPassed, a_sender_that_names_ever_new_locks_gets_no_further);

@@ -91,7 +91,6 @@ mod tests {
         a_server_that_was_greeted_is_tried_at_once();
     }
 
-    #[cfg(feature = "mutants")]
     #[test]
     fn a_backoff_that_outlasts_a_greeting_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};

@@ -64,14 +64,12 @@ fn a_renewal_on_a_connection_that_is_still_to_be_opened_takes_three_round_trips(
     assert!(told.try_recv().unwrap().is_ok());
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_first_extension_that_waits_for_a_question_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FirstExtensionByHash, the_first_extension_on_each_socket_is_sent_as_text_and_need_not_be_sent_again);
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_first_release_that_waits_for_a_question_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};

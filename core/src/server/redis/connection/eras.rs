@@ -218,7 +218,6 @@ mod tests {
         an_era_that_was_left_stays_left();
     }
 
-    #[cfg(feature = "mutants")]
     #[test]
     fn an_era_that_comes_back_at_once_or_without_quarantine_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};
@@ -259,7 +258,6 @@ mod tests {
         the_era_that_a_node_has_followed_was_left();
     }
 
-    #[cfg(feature = "mutants")]
     #[test]
     fn an_old_primary_that_follows_its_successor_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};
