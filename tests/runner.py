@@ -203,7 +203,8 @@ def set_up(wanted):
         npm_packages = pool.submit(install_npm_packages) if "node" in languages else None
         if "rust" in languages:
             heading("rust build")
-            run("cargo", "test", "--locked", "--workspace", "--no-run")
+            for profile, part in suites.PROFILES.items():
+                run("cargo", "test", "--locked", "--profile", profile, *part, "--no-run")
         packages.result()
         if {"python", "node"} & languages:
             build_rust_programs()

@@ -33,22 +33,32 @@ def named(passed, names):
     return [] if passed else names
 
 
+# What of Rust's tests is built by which profile. Those of the core that are beside its code run as fast without any optimisation,
+# and optimising them takes the most time of all. The bindings are named there for what they ask of other crates, so that these
+# are built once.
+PROFILES = {
+    "test": ("--workspace", "--test=*"),
+    "dev": ("--tests", "-plocktender", "-plocktender-python", "-plocktender-node", "--features=locktender-node/workspace"),
+}
+
+
 class Rust:
     """Each test in a process of its own; .config/nextest.toml says how many at a time, and which ones alone."""
 
     program = property(lambda self: shutil.which("cargo-nextest", path=f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"))
 
     def test(self, arguments):
-        chosen = {"-p", "--package", "--workspace", "--manifest-path"} & set(arguments)
-        words = ["--locked", *([] if chosen else ["--workspace"]), *arguments]
+        parts = self.parts(arguments)
         if self.program is None:
             print("   cargo-nextest is missing: cargo test takes more time, and what fails gets no second look", flush=True)
             ignored = ["--", "--include-ignored"] if LONG in os.environ else []
             # They mostly wait for time to pass and for servers: more threads than cores.
             threads = os.environ.get("RUST_TEST_THREADS", "4")
-            run("cargo", "test", "--no-fail-fast", *words, *ignored, RUST_TEST_THREADS=threads)
+            for profile, part in parts.items():
+                words = ["--no-fail-fast", "--locked", "--profile", profile, *part, *arguments, *ignored]
+                run("cargo", "test", *words, RUST_TEST_THREADS=threads)
             return []
-        failed = self.nextest(*words, *(["--run-ignored", "all"] if LONG in os.environ else []))
+        failed = self.nextest(parts, *arguments, *(["--run-ignored", "all"] if LONG in os.environ else []))
         if not arguments:
             run("cargo", "test", "--locked", "--workspace", "--doc")
         return failed
@@ -56,16 +66,33 @@ class Rust:
     def look_again(self, failed):
         each = (name.partition(" ") for name in failed)
         chosen = " + ".join(f"(binary_id(={binary}) & test(={test}))" for binary, _, test in each)
-        return self.nextest("--locked", "--workspace", "--run-ignored", "all", "--test-threads", "1", "-E", chosen)
+        return self.nextest(PROFILES, "--run-ignored", "all", "--test-threads", "1", "-E", chosen)
 
-    def nextest(self, *words):
-        report = target_directory() / "nextest/default/junit.xml"
-        report.unlink(missing_ok=True)
-        if run(self.program, "nextest", "run", *words, red=100):
-            return []
-        cases = [(suite.get("name"), case) for suite in ElementTree.parse(report).getroot() for case in suite.iter("testcase")]
-        bad = (f"{binary} {case.get('name')}" for binary, case in cases if {"failure", "error"} & {child.tag for child in case})
-        return named(False, list(bad))
+    @staticmethod
+    def parts(arguments):
+        """What is tested: of each profile its part, or if options say more than names, what they mean."""
+        if not any(word.startswith("-") for word in arguments):
+            return PROFILES
+        says_packages = {"-p", "--package", "--workspace", "--manifest-path"} & set(arguments)
+        return {"test": () if says_packages else ("--workspace",)}
+
+    def nextest(self, parts, *words):
+        """Runs the chosen tests; the names of those that failed."""
+        failed, ran = [], 0
+        for profile, part in parts.items():
+            report = target_directory() / "nextest/default/junit.xml"
+            report.unlink(missing_ok=True)
+            # A name that only the other part has is no mistake.
+            chosen = ["--locked", "--cargo-profile", profile, *part, *words, "--no-tests", "pass"]
+            passed = run(self.program, "nextest", "run", *chosen, red=100)
+            suites = ElementTree.parse(report).getroot() if report.is_file() else []
+            cases = [(suite.get("name"), case) for suite in suites for case in suite.iter("testcase")]
+            ran += len(cases)
+            bad = (f"{binary} {case.get('name')}" for binary, case in cases if {"failure", "error"} & {child.tag for child in case})
+            failed += named(passed, list(bad))
+        if not ran:
+            raise Failed("no test of Rust is called so")
+        return failed
 
 
 class Python:

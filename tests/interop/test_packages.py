@@ -1,9 +1,11 @@
 """f39: the packages as users get them, installed where there is no compiler, lock there. The long tests play the contract there, too.
 
-They are made of what `tests/run` has built anyway, so the Rust in them isn't optimised; that is the only difference to a release.
+They are made of what `tests/run` has built anyway, so the Rust in them isn't optimised. The long tests build the wheel as a release
+does but for that.
 """
 
 import json
+import os
 import re
 import subprocess
 import sysconfig
@@ -39,7 +41,8 @@ def version() -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    build(ROOT / ".venv/bin/python", "-m", "maturin", "build", "--locked", "--offline", "--out", out)
+    features = [] if "LOCKTENDER_LONG" in os.environ else ["--features", "extension-module,workspace"]
+    build(ROOT / ".venv/bin/python", "-m", "maturin", "build", "--locked", "--offline", "--out", out, *features)
     (made,) = out.glob("*.whl")
     return made
 
