@@ -22,7 +22,7 @@ test('f01: an event loop that is blocked for five ttls keeps its lock', async (t
     const held = await new Client(url).lock(name, { ttlMs: 2_000 }).acquire()
     const { signal } = held
     say('held')
-    busy(10_000)
+    block(10_000)
     say(held.isValid(), held.remainingMs() > 0)
     await sleep(50)
     say(held.isValid(), signal.aborted, (await held.release()).outcome, held.fence)`

@@ -53,7 +53,7 @@ const PLACES = {
 const MISDEEDS = {
   'throws': `() => { throw new Error('of the user') }`,
   'rejects': `async () => { throw new Error('of the user') }`,
-  'blocks the loop': `() => busy(1_700)`,
+  'blocks the loop': `() => block(1_700)`,
   'locks again': `() => (finished = client.withLock(own + ' again', () => {}).then(() => client.lock(own).tryAcquire()))`,
   'closes the client': `() => client.close()`,
 }

@@ -16,7 +16,7 @@ import { Client, configure, lock } from 'locktender'
 import { setTimeout as sleep } from 'node:timers/promises'
 const [url, name] = process.argv.slice(1)
 const say = (...words) => process.stdout.write(words.join(' ') + '\\n')
-const busy = (ms) => { for (const end = performance.now() + ms; performance.now() < end;); }
+const block = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 const heard = () => new Promise((resolve) => process.stdin.once('data', resolve))
 `
 
@@ -61,7 +61,7 @@ export class Script {
   }
 }
 
-/** Starts a program that has `url`, `name`, `say(…)`, `busy(ms)` and `heard()`; it ends with the test `t`, and after `limit` ms. */
+/** Starts a program that has `url`, `name`, `say(…)`, `block(ms)` and `heard()`; it ends with the test `t`, and after `limit` ms. */
 export function start(t, program, server, name, { flags = [], more = [], limit = PROGRAM_MS } = {}) {
   const script = new Script(program, [server.url, name, ...more], flags, limit)
   t.after(() => script.signal('SIGKILL'))
