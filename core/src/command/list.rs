@@ -9,6 +9,7 @@ use clap::Args;
 use super::operator::{Asked, Stop, say};
 use super::shown;
 use super::span::span;
+use super::web::{Look, Web};
 use crate::Client;
 use crate::error::Code;
 use crate::protocol::LockInfo;
@@ -38,16 +39,24 @@ pub(super) struct List {
     choice: Choice,
 }
 
-/// Lists the locks that are held, again and again
+/// Lists the locks that are held, again and again, or shows them on a page
 #[derive(Debug, Args)]
 pub(super) struct Watch {
     #[command(flatten)]
     choice: Choice,
 
-    /// The time between two lists
-    #[arg(short = 'i', long, value_name = "SECONDS", value_parser = span, default_value = "2")]
-    interval: Duration,
+    /// The time between two lists [default: 2, with --web 0.25]
+    #[arg(short = 'i', long, value_name = "SECONDS", value_parser = span)]
+    interval: Option<Duration>,
+
+    #[command(flatten)]
+    web: Web,
 }
+
+/// The time between two lists, and between two looks for the page. Never less than a tenth of a second.
+const INTERVAL: Duration = Duration::from_secs(2);
+const WEB_INTERVAL: Duration = Duration::from_millis(250);
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn list(options: &List) -> u8 {
     let choice = &options.choice;
@@ -68,12 +77,17 @@ pub(super) fn list(options: &List) -> u8 {
 pub(super) fn watch(options: &Watch) -> u8 {
     let choice = &options.choice;
     let clear = if io::stdout().is_terminal() && !choice.asked.json { CLEAR } else { "" };
+    let interval = options.interval.unwrap_or(if options.web.web { WEB_INTERVAL } else { INTERVAL }).max(SHORTEST_INTERVAL);
     choice.asked.with_client(|client| {
+        if options.web.web {
+            let (pattern, limit) = (&*choice.pattern, choice.limit as usize);
+            return options.web.serve(client, &Look { pattern, limit, interval, is_json: choice.asked.json });
+        }
         let mut locks = choice.locks(client)?;
         loop {
             say(&format!("{clear}{}", choice.text(&locks)))?;
             loop {
-                thread::sleep(options.interval.max(Duration::from_millis(100)));
+                thread::sleep(interval);
                 match choice.locks(client) {
                     // An outage passes, and the person still looks.
                     Err(Stop::Failed(error)) if error.code() == Code::Unavailable => {

@@ -26,6 +26,7 @@ mod servers;
 mod shown;
 mod span;
 mod watch;
+mod web;
 
 use std::ffi::OsString;
 

@@ -1,0 +1,201 @@
+//! `locktender watch --web`: a local page that shows who holds what, as it changes.
+
+mod feed;
+mod gate;
+mod history;
+mod http;
+mod line;
+mod page;
+mod seen;
+mod spans;
+mod told;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::exit;
+use super::messages::Messages;
+use super::operator::{Stop, say};
+use crate::Client;
+use crate::error::{Code, Error};
+use crate::sync::Mutex;
+use gate::Gate;
+use history::{Feed, History, Shared};
+use http::Site;
+
+/// How often pages are told what has changed.
+const TELL: Duration = Duration::from_millis(250);
+
+/// A look takes at most this part of the time: servers with many keys are asked more rarely.
+const PART: u32 = 10;
+
+/// The options of the page.
+#[derive(Debug, Args)]
+pub(super) struct Web {
+    /// Show the locks on a page for a browser of this machine, and print its address
+    #[arg(long)]
+    pub(super) web: bool,
+
+    /// With --web: the page's port on 127.0.0.1 [default: a free one]
+    #[arg(long, value_name = "NUMBER", requires = "web")]
+    port: Option<u16>,
+
+    /// With --web: show what applications tell, too. The file has their events as lines of JSON, and may grow; - is standard input
+    #[arg(long, value_name = "FILE", requires = "web")]
+    events: Option<PathBuf>,
+
+    /// With --web: write the page to this file at the end (Ctrl-C). A browser opens it without a server
+    #[arg(long, value_name = "FILE", requires = "web")]
+    report: Option<PathBuf>,
+}
+
+/// What is looked at, and how often.
+pub(super) struct Look<'a> {
+    pub(super) pattern: &'a str,
+    pub(super) limit: usize,
+    pub(super) interval: Duration,
+    pub(super) is_json: bool,
+}
+
+impl Web {
+    /// Serves the page until a signal ends the process. An error of the first look ends it at once.
+    pub(super) fn serve(&self, client: &Client, look: &Look<'_>) -> Result<u8, Stop> {
+        let feed = if self.events.is_some() { Feed::Open } else { Feed::Nowhere };
+        let source = json!({
+            "pattern": look.pattern, "servers": client.addresses(), "every": look.interval.as_millis() as u64,
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        let history = Shared::new(Mutex::new(History::new(look.pattern, source, feed)));
+        let report = self.report.as_deref().map(|path| Report::open(path, look.is_json)).transpose()?;
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(Stop::Unwritten)?;
+        let end = runtime.block_on(self.shown(client, look, &history));
+        if let Some(report) = report {
+            report.write(&history.lock().all(line::now()))?;
+        }
+        let signal = end?;
+        // As if nobody had caught it: a shell sees which signal it was.
+        let _ = emulate_default_handler(signal);
+        Ok(exit::signalled(signal))
+    }
+
+    /// Shows the page; gives the signal that ends it.
+    async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<i32, Stop> {
+        let first = seen(client, look, history).await?;
+        let messages = Messages::for_operators(look.is_json);
+        let wanted = self.port.unwrap_or(0);
+        let busy =
+            |error| told(&messages, "CANNOT_LISTEN", &format!("can't listen on 127.0.0.1:{wanted}: {error}"), exit::UNAVAILABLE);
+        let (listener, port) = listen(wanted).map_err(busy)?;
+        if let Some(path) = &self.events {
+            let unread = |error| told(&messages, "CANNOT_READ", &format!("can't read {}: {error}", path.display()), exit::USAGE);
+            feed::read(path, Arc::clone(history)).map_err(unread)?;
+        }
+        let signal = signal().map_err(Stop::Unwritten)?;
+        let gate = Gate { token: page::random(), port };
+        let url = format!("http://127.0.0.1:{port}/{}/", gate.token);
+        say(&if look.is_json { format!("{}\n", json!({ "url": url })) } else { format!("{url}\n") })?;
+        let site = Arc::new(Site::new(gate, Arc::clone(history)));
+        tokio::spawn(Arc::clone(&site).serve(listener));
+        tokio::spawn(tell(site));
+        tokio::select! {
+            error = looks(client, look, history, first) => Err(Stop::Failed(error)),
+            signal = signal => Ok(signal.unwrap_or(SIGTERM)),
+        }
+    }
+}
+
+/// Says why the page can't be shown.
+fn told(messages: &Messages, code: &str, text: &str, exit: u8) -> Stop {
+    messages.error(code, text);
+    Stop::Told(exit)
+}
+
+fn listen(port: u16) -> io::Result<(TcpListener, u16)> {
+    let listener = http::listen(port)?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
+}
+
+/// The first of the signals that end this process. Python has a handler for one of them, so the default is not enough.
+fn signal() -> io::Result<oneshot::Receiver<i32>> {
+    let (sender, receiver) = oneshot::channel();
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    thread::Builder::new().name("locktender-signals".to_owned()).spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let _ = sender.send(signal);
+        }
+    })?;
+    Ok(receiver)
+}
+
+/// Tells the pages what has changed, again and again.
+async fn tell(site: Arc<Site>) {
+    let mut moments = interval(TELL);
+    moments.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        moments.tick().await;
+        site.tell();
+    }
+}
+
+/// Looks again and again; gives the error after which that makes no sense. `took` is the time of the look before.
+async fn looks(client: &Client, look: &Look<'_>, history: &Shared, mut took: Duration) -> Error {
+    loop {
+        sleep(look.interval.max(took * (PART - 1))).await;
+        match seen(client, look, history).await {
+            Ok(time) => took = time,
+            // An outage passes, and the person still looks.
+            Err(error) if error.code() == Code::Unavailable => history.lock().unseen(&error.to_string()),
+            Err(error) => return error,
+        }
+    }
+}
+
+/// Looks at the locks; gives the time that it took.
+async fn seen(client: &Client, look: &Look<'_>, history: &Shared) -> Result<Duration, Error> {
+    let began = Instant::now();
+    let locks = client.locks(look.pattern, look.limit).await?;
+    history.lock().seen(&locks, locks.len() >= look.limit, line::now());
+    Ok(began.elapsed())
+}
+
+/// The file of the report. It is opened at the start, so that an hour of looking does not end with a name that is wrong.
+struct Report<'a> {
+    file: File,
+    path: &'a Path,
+    messages: Messages,
+}
+
+impl<'a> Report<'a> {
+    fn open(path: &'a Path, is_json: bool) -> Result<Self, Stop> {
+        let messages = Messages::for_operators(is_json);
+        match File::options().write(true).create(true).truncate(false).open(path) {
+            Ok(file) => Ok(Self { file, path, messages }),
+            Err(error) => Err(unwritten(&messages, path, &error)),
+        }
+    }
+
+    fn write(mut self, data: &str) -> Result<(), Stop> {
+        let page = page::page(Some(data));
+        let written = self.file.set_len(0).and_then(|()| self.file.write_all(page.text.as_bytes()));
+        written.map_err(|error| unwritten(&self.messages, self.path, &error))
+    }
+}
+
+fn unwritten(messages: &Messages, path: &Path, error: &io::Error) -> Stop {
+    told(messages, "CANNOT_WRITE", &format!("can't write {}: {error}", path.display()), exit::UNWRITTEN)
+}

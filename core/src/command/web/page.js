@@ -1,0 +1,237 @@
+// Page: the connection, the controls and the tables.
+
+const $ = (id) => document.getElementById(id)
+const report = JSON.parse($('data').textContent)
+const collator = new Intl.Collator(undefined, { numeric: true })
+const STEP = 15
+
+const shown = { matches: () => true, most: STEP, pausedAt: null, isConnected: false, cards: [] }
+
+/** Now, by the clock of the server; it stands still while nothing comes. */
+let offset = 0
+const clockNow = () => (report || !shown.isConnected ? state.now : Date.now() + offset)
+
+function take(part) {
+  const troubles = merge(part)
+  offset = part.now - Date.now()
+  if (troubles.length === 0) return
+  const { kind, lock, lane } = troubles.at(-1)
+  $('alarm').textContent = `${clock(troubles.at(-1).at)}: ${WORDS[kind] ?? kind}${lock ? ` of ${lock}` : ''}, ${lane}`
+}
+
+function connect() {
+  const source = new EventSource('events')
+  source.addEventListener('all', (message) => {
+    reset()
+    shown.isConnected = true
+    take(JSON.parse(message.data))
+    refresh()
+  })
+  source.addEventListener('part', (message) => {
+    take(JSON.parse(message.data))
+    refresh()
+  })
+  source.addEventListener('error', () => {
+    shown.isConnected = false
+    refresh()
+    // A browser gives up after some answers, such as that of another program on this port.
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2_000)
+  })
+}
+
+function status() {
+  const [kind, text] = report
+    ? ['still', `Report of ${new Date(state.now).toLocaleString('en-GB')}`]
+    : !shown.isConnected
+      ? ['down', 'Not connected: the picture stands still']
+      : state.outage
+        ? ['down', `No server answers since ${clock(state.looked_at)}`]
+        : shown.pausedAt !== null
+          ? ['still', `Paused at ${clock(view.end)}; events still come`]
+          : ['live', 'Live']
+  const place = $('status')
+  if (place.textContent !== text) place.textContent = text
+  place.className = `status ${kind}`
+  place.title = state.outage ?? ''
+}
+
+function numbers() {
+  const { numbers: count, feed } = state
+  const waiting = [...state.locks.values()].reduce((sum, lock) => sum + lock.waiters, 0)
+  const groups = [['The servers say', [['held now', state.locks.size], ['waiting now', waiting]]]]
+  if (feed !== 'nowhere') {
+    const troubles = count.lost + count.expired
+    groups.push([feed === 'ended' ? 'The clients said' : 'The clients say', [
+      ['acquired', count.acquired], ['released', count.released], ['longest wait', time(count.longest_wait)], ['timed out', count.timed_out],
+      ['lost or expired', troubles, troubles ? 'over' : ''], ['races', count.race, count.race ? 'race' : ''],
+    ]])
+  }
+  const made = groups.map(([title, pairs]) => element('div', { className: 'group' }, element('h3', { textContent: title }),
+    element('dl', {}, ...pairs.map(([name, value, kind]) =>
+      element('div', { className: kind ?? '' }, element('dt', { textContent: name }), element('dd', { textContent: (kind ? '! ' : '') + value }))))))
+  $('numbers').replaceChildren(...made)
+}
+
+function where() {
+  const { pattern, servers, every } = state.source
+  const seen = `${pattern === '*' ? 'all locks' : pattern} on ${servers.join(', ')}, looked at every ${time(every)}`
+  const feed = { nowhere: 'no events of clients are read', open: 'events of clients are read', ended: 'the events of clients have ended' }[state.feed]
+  const left = []
+  if (state.numbers.skipped) left.push(`${state.numbers.skipped} lines were no events`)
+  if (state.numbers.left_out) left.push(`${state.numbers.left_out} holds and waits were too many to show`)
+  $('where').textContent = [seen, feed, ...left].join('; ')
+}
+
+/** The names in the picture, and in which order. */
+function chosen() {
+  const names = [...new Set([...state.names.keys(), ...state.locks.keys()])].filter(shown.matches).sort(collator.compare)
+  if ($('order').value === 'name') return names
+  const rank = new Map(names.map((name) => {
+    const spans = [...(state.names.get(name)?.values() ?? [])]
+    return [name, [Math.max(0, ...spans.map(troubleOf)), state.locks.get(name)?.waiters ?? 0]]
+  }))
+  return names.sort((one, other) => rank.get(other)[0] - rank.get(one)[0] || rank.get(other)[1] - rank.get(one)[1])
+}
+
+function timeline() {
+  const names = chosen()
+  const made = names.slice(0, shown.most).map(card)
+  for (const name of cards.keys()) if (!state.names.has(name) && !state.locks.has(name)) cards.delete(name)
+  const place = $('locks')
+  if (made.length !== shown.cards.length || made.some((card, number) => card !== shown.cards[number])) place.replaceChildren(...made.map((card) => card.root))
+  shown.cards = made
+  $('more').hidden = names.length <= shown.most
+  $('more').textContent = `Show ${Math.min(STEP * 2, names.length - shown.most)} more of ${names.length - shown.most}`
+  $('none').hidden = names.length > 0
+  $('none').textContent = state.names.size ? 'No lock has such a name.' : 'No lock has been held since this page looks.'
+}
+
+function locksNow() {
+  const locks = [...state.locks.values()].filter((lock) => shown.matches(lock.name)).sort((one, other) => collator.compare(one.name, other.name))
+  const cell = (text, className = '') => element('td', { className }, element('bdi', { textContent: text, title: text }))
+  $('now').replaceChildren(...locks.slice(0, 100).map((lock) => element('tr', {},
+    cell(lock.name, 'name'), cell(lock.holder), cell(time(state.now - lock.since), 'number'),
+    cell(lock.until === null ? 'for ever' : time(Math.max(0, lock.until - state.now)), 'number'),
+    cell(lock.waiters ? `${lock.waiters}: ${lock.queue.slice(0, 3).join(', ')}${lock.queue.length > 3 ? ', …' : ''}` : 'none'), cell(lock.fence, 'number'))))
+  const more = locks.length > 100 ? `${locks.length - 100} more are not in this table: filter them by name.` : ''
+  const cut = state.cut ? 'There may be more locks on the servers: see --limit.' : ''
+  $('now-note').hidden = locks.length > 0 && !more && !cut
+  $('now-note').textContent = locks.length ? `${more} ${cut}` : 'No lock is held.'
+}
+
+function eventTable() {
+  const isWanted = (event) => (!$('troubles').checked || event.trouble) && (event.lock === null ? shown.matches === all : shown.matches(event.lock))
+  const events = state.events.filter(isWanted).slice(-100).reverse()
+  const cell = (text, className = '') => element('td', { className }, element('bdi', { textContent: text, title: text }))
+  $('events').replaceChildren(...events.map((event) => {
+    const details = [event.took !== null && `took ${time(event.took)}`, event.overrun && `${time(event.overrun)} over`, event.fence && `fence ${event.fence}`, event.text]
+    return element('tr', { className: event.trouble ? 'trouble' : '' }, cell(clock(event.at, 3), 'number'),
+      cell((event.trouble ? '! ' : '') + event.kind.replaceAll('_', ' ')), cell(event.lock ?? '', 'name'), cell(event.who ?? event.lane), cell(details.filter(Boolean).join(', ')))
+  }))
+  $('events-note').hidden = events.length > 0
+  $('events-note').textContent = state.feed === 'nowhere' ? 'No events are read: see --events.' : 'No such event has come.'
+}
+
+const all = () => true
+let refreshedAt = 0
+
+/** All but the picture's movement. A few times a second at most, so that a thousand events cost no more than one. */
+function refresh() {
+  status()
+  if (performance.now() - refreshedAt < 200 || document.hidden) return
+  refreshedAt = performance.now()
+  numbers()
+  where()
+  timeline()
+  locksNow()
+  if (shown.pausedAt === null) eventTable()
+  const back = $('back')
+  back.max = Math.max(0, Math.ceil((state.now - oldest()) / 1_000))
+  for (const made of cards.values()) if (state.dirty.has(made.name)) made.drawnAt = -1e15
+  state.dirty.clear()
+}
+
+/** Moves the picture. */
+function move() {
+  const back = Number($('back').value) * 1_000
+  view.end = (shown.pausedAt ?? clockNow()) - back
+  view.pixels = Math.max(50, ($('locks').querySelector('.picture svg') ?? $('axis')).getBoundingClientRect().width)
+  for (const made of shown.cards) draw(made)
+  axis($('axis'))
+  $('end').textContent = back ? `${time(back)} ago` : 'now'
+}
+
+function pause(isPaused) {
+  shown.pausedAt = isPaused ? (shown.pausedAt ?? clockNow()) : null
+  if (!isPaused) $('back').value = 0
+  $('pause').setAttribute('aria-pressed', isPaused)
+  $('pause').textContent = isPaused ? 'Go on' : 'Pause'
+  again()
+}
+
+function again() {
+  refreshedAt = 0
+  const isPhone = matchMedia('(max-width: 640px)').matches
+  Object.assign(lane, isPhone ? { height: 42, top: 12 } : { height: 30, top: 0 })
+  for (const made of cards.values()) made.drawnAt = -1e15
+  refresh()
+  move()
+}
+
+const LEGEND = [['holds', 'holds'], ['waits', 'waits'], ['over', 'over, and not given back'], ['race', 'race: another hold began meanwhile'],
+  ['server', 'thin: the servers say'], ['client', 'thick: the client says'], ['sign', '◦ timed out'], ['sign', '? not heard of any more']]
+
+function legend() {
+  $('legend').replaceChildren(...LEGEND.map(([kind, text]) => {
+    if (kind === 'sign') return element('li', { textContent: text })
+    const sample = svg('svg', { width: 26, height: 14, 'aria-hidden': 'true' })
+    const height = kind === 'server' ? 6 : 14
+    const isBar = ['holds', 'server', 'client'].includes(kind)
+    sample.append(svg('g', { class: isBar ? 'holds' : kind }, svg('rect', { class: isBar || kind === 'waits' ? 'whole' : kind, y: (14 - height) / 2, width: 26, height, rx: 2 })))
+    return element('li', {}, sample, text)
+  }))
+}
+
+document.body.append(patterns())
+legend()
+$('filter').addEventListener('input', (input) => {
+  shown.matches = input.target.value.trim() ? matcher(input.target.value) : all
+  shown.most = STEP
+  again()
+})
+shown.matches = all
+$('width').addEventListener('change', (input) => {
+  view.width = Number(input.target.value) * 1_000
+  again()
+})
+for (const id of ['order', 'troubles']) $(id).addEventListener('change', again)
+$('pause').addEventListener('click', () => pause(shown.pausedAt === null))
+$('back').addEventListener('input', () => pause(true))
+$('more').addEventListener('click', () => {
+  shown.most += STEP * 2
+  again()
+})
+addEventListener('resize', again)
+
+if (report) {
+  $('save').hidden = $('pause').hidden = true
+  take(report)
+  // A report shows all that it has, if that is not too long.
+  const span = state.now - oldest()
+  const widths = [...$('width').options].map((option) => Number(option.value) * 1_000)
+  view.width = widths.find((width) => width >= span) ?? widths.at(-1)
+  $('width').value = String(view.width / 1_000)
+} else {
+  connect()
+  const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
+  let movedAt = 0
+  const frame = (at) => {
+    if (at - movedAt >= (isCalm ? 1_000 : 50) && shown.pausedAt === null) {
+      movedAt = at
+      move()
+    }
+    requestAnimationFrame(frame)
+  }
+  requestAnimationFrame(frame)
+}
+again()

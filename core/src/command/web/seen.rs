@@ -1,0 +1,128 @@
+//! Seen: what a look at the servers means for the spans.
+
+use std::collections::{HashMap, HashSet};
+
+use super::line::{lane, process, who};
+use super::spans::{Key, Place, Source, Span, Spans};
+use super::told::began;
+use crate::command::shown;
+use crate::error::quoted::quoted;
+use crate::protocol::LockInfo;
+
+/// Changes the spans as the list of `now` says; the list before it is of `before`.
+pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, now: u64) {
+    let mut goes_on = HashSet::new();
+    let mut fences = HashMap::new();
+    for lock in locks {
+        let name = quoted(&lock.name);
+        goes_on.insert(holder(spans, lock, &name, before, now));
+        for waiter in &lock.queue {
+            let process = process(waiter);
+            let who = who(&process);
+            let key = Key { source: Source::Server, lock: name.clone(), place: Place::Waiter(who.clone()) };
+            if spans.get(&key).is_none() {
+                spans.begin(Span::new(key.clone(), &lane(&process), &who, now));
+            }
+            goes_on.insert(key);
+        }
+        fences.insert(name, lock.fence);
+    }
+    for key in spans.open_keys(|span| span.key.source == Source::Server) {
+        if !goes_on.contains(&key) {
+            spans.end(&key, now, "");
+        }
+    }
+    compare(spans, &fences, now);
+}
+
+fn holder(spans: &mut Spans, lock: &LockInfo, name: &str, before: Option<u64>, now: u64) -> Key {
+    let key = Key { source: Source::Server, lock: name.to_owned(), place: Place::Holder };
+    if spans.get(&key).is_none_or(|span| span.owner != lock.owner) {
+        // Between two looks, by the server's clock, which may differ from ours.
+        let from = began(lock.fence, now).clamp(before.unwrap_or(0).min(now), now);
+        let who = shown::holder(lock);
+        let lane = lock.fields.as_ref().map_or_else(|| who.clone(), lane);
+        spans.begin(Span { owner: lock.owner.clone(), fence: lock.fence, ..Span::new(key.clone(), &lane, &who, from) });
+    }
+    key
+}
+
+/// A hold of a client that the servers have shown, and show no longer, is over.
+fn compare(spans: &mut Spans, fences: &HashMap<String, u64>, now: u64) {
+    for key in spans.open_keys(|span| span.key.source == Source::Client && span.is_hold()) {
+        let shown = fences.get(&key.lock);
+        spans.change(&key, |span| {
+            if shown == Some(&span.fence) {
+                (span.is_confirmed, span.over_from) = (true, None);
+            } else if span.is_confirmed {
+                span.over_from = span.over_from.or(Some(now));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Remaining;
+    use crate::owner::OwnerFields;
+
+    const NOW: u64 = 1_795_222_900_000;
+
+    fn lock(app: &str, fence: u64, queue: &[&str]) -> LockInfo {
+        let owner = format!("app={app} host=h pid=1 id={fence}");
+        LockInfo {
+            name: "roll".into(),
+            fields: OwnerFields::parse(&owner),
+            owner,
+            remaining: Remaining::Forever,
+            fence,
+            waiters: queue.len() as u64,
+            queue: queue.iter().map(|waiter| (*waiter).to_owned()).collect(),
+        }
+    }
+
+    fn drawn(spans: &Spans) -> Vec<String> {
+        let line = |span: &serde_json::Value| {
+            let time = |name: &str| span[name].as_u64().map_or("…".to_owned(), |at| (at - NOW).to_string());
+            format!("{} {} {}-{}", span["lane"].as_str().unwrap(), span["what"].as_str().unwrap(), time("from"), time("to"))
+        };
+        spans.all().iter().map(line).collect()
+    }
+
+    #[test]
+    fn holders_and_waiters_come_and_go() {
+        let mut spans = Spans::default();
+        see(&mut spans, &[lock("Diego", (NOW + 40) * 1_000, &["7 app=Gorn host=h pid=2"])], None, NOW + 100);
+        see(&mut spans, &[lock("Diego", (NOW + 40) * 1_000, &["7 app=Gorn host=h pid=2"])], Some(NOW + 100), NOW + 200);
+        see(&mut spans, &[lock("Gorn", (NOW + 250) * 1_000, &[])], Some(NOW + 200), NOW + 300);
+        see(&mut spans, &[], Some(NOW + 300), NOW + 400);
+        assert_eq!(drawn(&spans), ["Diego holds 40-250", "Gorn waits 100-300", "Gorn holds 250-400"]);
+    }
+
+    #[test]
+    fn a_hold_begins_between_two_looks_also_if_the_clock_of_its_fence_differs() {
+        for (fence_at, from) in [(NOW - 9_000, 100), (NOW + 150, 150), (NOW + 9_000, 200)] {
+            let mut spans = Spans::default();
+            see(&mut spans, &[lock("Diego", fence_at * 1_000, &[])], Some(NOW + 100), NOW + 200);
+            assert_eq!(drawn(&spans), [format!("Diego holds {from}-…")]);
+        }
+    }
+
+    #[test]
+    fn a_told_hold_is_over_when_the_servers_show_it_no_longer() {
+        let mut spans = Spans::default();
+        let key = Key { source: Source::Client, lock: "roll".into(), place: Place::Hold(5) };
+        spans.begin(Span { fence: 5, ..Span::new(key.clone(), "Diego", "", NOW) });
+        let over = |spans: &Spans| spans.get(&key).unwrap().over_from;
+        // A lock of another server, or of other keys, is no matter of this list.
+        see(&mut spans, &[], None, NOW + 1);
+        assert_eq!(over(&spans), None);
+        for (shown, expected) in [(5, None), (6, Some(NOW + 3)), (5, None)] {
+            see(&mut spans, &[lock("x", shown, &[])], None, NOW + 3);
+            assert_eq!(over(&spans), expected);
+        }
+        see(&mut spans, &[], None, NOW + 4);
+        assert_eq!(over(&spans), Some(NOW + 4));
+    }
+}

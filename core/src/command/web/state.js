@@ -1,0 +1,117 @@
+'use strict'
+// State: what the server has told, in one place. A part has the same shape as all of it, and is merged into it.
+
+const MOST_SPANS = 12_000
+const MOST_EVENTS = 1_000
+
+const state = {
+  now: 0,
+  looked_at: null,
+  outage: null,
+  cut: false,
+  feed: 'nowhere',
+  numbers: {},
+  source: { pattern: '*', servers: [], every: 250 },
+  spans: new Map(),
+  /** The spans of each lock, by its name. */
+  names: new Map(),
+  /** The locks that are held now, by their names. */
+  locks: new Map(),
+  events: [],
+  /** Names whose picture is outdated. */
+  dirty: new Set(),
+}
+
+function reset() {
+  for (const kept of [state.spans, state.names, state.locks]) kept.clear()
+  state.events = []
+}
+
+/** Takes what has changed. Returns the new events that a person should check. */
+function merge(part) {
+  for (const name of ['now', 'looked_at', 'outage', 'cut', 'feed', 'numbers', 'source']) {
+    if (part[name] !== undefined) state[name] = part[name]
+  }
+  for (const span of part.spans) {
+    state.spans.set(span.id, span)
+    if (!state.names.has(span.lock)) state.names.set(span.lock, new Map())
+    state.names.get(span.lock).set(span.id, span)
+    state.dirty.add(span.lock)
+  }
+  for (const name of part.gone) state.locks.delete(name)
+  for (const lock of part.locks) state.locks.set(lock.name, lock)
+  const last = state.events.at(-1)?.n ?? 0
+  const fresh = part.events.filter((event) => event.n > last)
+  state.events.push(...fresh)
+  if (state.events.length > MOST_EVENTS) state.events.splice(0, state.events.length - MOST_EVENTS)
+  forget()
+  return fresh.filter((event) => event.trouble)
+}
+
+/** Forgets the oldest spans that have ended. */
+function forget() {
+  if (state.spans.size <= MOST_SPANS) return
+  for (const span of state.spans.values()) {
+    if (state.spans.size <= MOST_SPANS * 0.9) return
+    if (span.to === null) continue
+    state.spans.delete(span.id)
+    const own = state.names.get(span.lock)
+    own.delete(span.id)
+    if (own.size === 0) state.names.delete(span.lock)
+    state.dirty.add(span.lock)
+  }
+}
+
+function oldest() {
+  let first = state.now
+  for (const span of state.spans.values()) first = Math.min(first, span.from)
+  return first
+}
+
+/** A test for names: `*` is any text, `?` any one character; a text without them may stand anywhere. */
+function matcher(text) {
+  const wanted = text.trim()
+  if (wanted === '') return () => true
+  if (!/[*?]/.test(wanted)) return (name) => name.toLowerCase().includes(wanted.toLowerCase())
+  const escaped = wanted.replace(/[.+^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*').replaceAll('?', '.')
+  const pattern = new RegExp(`^${escaped}$`, 'is')
+  return (name) => pattern.test(name)
+}
+
+/** A trouble that the picture shows from its time on; 0 if there is none. */
+function troubleOf(span) {
+  if (['lost', 'race', 'expired', 'dropped'].includes(span.end)) return span.to
+  return overOf(span) ?? 0
+}
+
+/** Since when a hold was over. Lines of other processes may come late, so an open one is only so after a second. */
+function overOf(span) {
+  if (span.over === null || (span.to === null && state.now - span.over < 1_000)) return null
+  return span.over
+}
+
+function element(name, properties = {}, ...children) {
+  const made = document.createElement(name)
+  Object.assign(made, properties)
+  made.append(...children)
+  return made
+}
+
+function clock(at, parts = 0) {
+  return new Date(at).toLocaleTimeString('en-GB') + (parts ? '.' + String(Math.floor(at % 1_000)).padStart(3, '0').slice(0, parts) : '')
+}
+
+/** A time as people say it: 250 ms, 3.2 s, 2 min 5 s, 3 h 10 min. */
+function time(ms) {
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
+  const seconds = Math.floor(ms / 1_000)
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  return `${Math.floor(seconds / 3_600)} h ${Math.floor(seconds / 60) % 60} min`
+}
+
+/** Fences differ at their end. */
+function shortFence(fence) {
+  return fence && fence.length > 8 ? '…' + fence.slice(-7) : (fence ?? '')
+}
+

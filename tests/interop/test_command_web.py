@@ -1,0 +1,266 @@
+"""`locktender watch --web`: who gets the page, what it tells, and that nobody can slow it down."""
+
+import http.client
+import json
+import re
+import signal
+import socket as sockets
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from commands import environment, ran, running
+from locktender import Client
+from support.observe import PATIENCE, until
+from support.server import RealServer, free_port
+
+HOSTILE = "</script><script>alert(1)</script>\x1b[31m\u202e"
+
+
+class Site:
+    """A page that is served."""
+
+    def __init__(self, process: "subprocess.Popen[str]", url: str) -> None:
+        self.process = process
+        self.url = url
+        self.port = urlsplit(url).port or 0
+        self.path = urlsplit(url).path
+
+    def ask(self, path: str = "", method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection.request(method, path if path.startswith("/") else self.path + path, headers=headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, text
+
+    @contextmanager
+    def stream(self) -> "Iterator[Iterator[tuple[str, dict[str, Any]]]]":
+        """The messages of the stream, each with its name."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection.request("GET", f"{self.path}events")
+        answer = connection.getresponse()
+        assert answer.getheader("Content-Type") == "text/event-stream"
+
+        def messages() -> Iterator[tuple[str, dict[str, Any]]]:
+            event = ""
+            for line in answer:
+                name, _, value = line.decode().rstrip("\n").partition(": ")
+                event = value if name == "event" else event
+                if name == "data":
+                    yield event, json.loads(value)
+
+        yield messages()
+        connection.close()
+
+    def all(self) -> dict[str, Any]:
+        """What a page that begins now gets."""
+        with self.stream() as messages:
+            return next(messages)[1]
+
+
+@contextmanager
+def site(server: RealServer, *words: str) -> Iterator[Site]:
+    with running(server, "watch", "--web", *words) as process:
+        assert process.stdout is not None and process.stderr is not None
+        line = process.stdout.readline()
+        yield Site(process, line.strip()) if line else pytest.fail(process.stderr.read())
+
+
+@pytest.fixture
+def client(server: RealServer) -> Iterator[Client]:
+    with Client(server.url, app="billing", ttl=5) as own:
+        yield own
+
+
+def line(event: str, lock: str, **fields: object) -> str:
+    return json.dumps({"event": event, "lock": lock, "app": "Diego", **fields}) + "\n"
+
+
+def test_the_page_is_for_this_machine_and_for_who_knows_its_address(server: RealServer, name: str):
+    with site(server, f"{name}:*") as page:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[0-9a-f]{32}/", page.url)
+        status, headers, text = page.ask()
+        assert status == 200 and "<title>" in text and headers["content-type"] == "text/html; charset=utf-8"
+        nonce = re.search(r"script-src 'nonce-([0-9a-f]{32})'", headers["content-security-policy"])
+        assert nonce is not None and f'<script nonce="{nonce[1]}">' in text
+        for each in (headers, page.ask("/")[1], page.ask("events", "HEAD")[1]):
+            assert each["content-security-policy"].startswith("default-src 'none'") and "unsafe" not in each["content-security-policy"]
+            assert (each["x-content-type-options"], each["referrer-policy"], each["cache-control"]) == ("nosniff", "no-referrer", "no-store")
+            assert not any(header.startswith("access-control-") for header in each) and "set-cookie" not in each
+        assert page.ask()[1]["content-security-policy"] != headers["content-security-policy"]
+        for path in ("/", "/events", page.path[:-1], page.path[:-2] + "x/", f"/{page.path}"):
+            assert page.ask(path)[0] == 403, path
+        assert page.ask("other")[0] == 404
+        for host in ("evil.example", f"evil.example:{page.port}", "127.0.0.1", f"127.0.0.1:{page.port + 1}"):
+            assert page.ask(Host=host)[0] == 421, host
+        for host in (f"localhost:{page.port}", f"[::1]:{page.port}"):
+            assert page.ask(Host=host)[0] == 200, host
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
+            status, headers, _ = page.ask(method=method)
+            assert (status, headers["allow"]) == (405, "GET, HEAD"), method
+        assert page.ask(method="HEAD")[::2] == (200, "")
+        # It listens on no other address of this machine.
+        with pytest.raises(OSError), sockets.create_connection(("127.0.0.2", page.port), 1):
+            pass
+
+
+def test_the_stream_begins_with_all_and_goes_on_with_changes(server: RealServer, client: Client, name: str):
+    with client.lock(f"{name}:a") as held, site(server, "-i", "0.1", f"{name}:*") as page, page.stream() as messages:
+        kind, first = next(messages)
+        assert kind == "all" and first["source"]["pattern"] == f"{name}:*" and first["feed"] == "nowhere"
+        (lock,) = first["locks"]
+        assert (lock["name"], lock["owner"], lock["lane"], lock["fence"]) == (f"{name}:a", held.owner, "billing", str(held.fence))
+        (span,) = first["spans"]
+        assert (span["what"], span["source"], span["to"]) == ("holds", "server", None)
+        with client.lock(f"{name}:b"):
+            assert {"b"} <= {lock["name"][-1] for _, part in one_of(messages, lambda part: part["locks"]) for lock in part["locks"]}
+        assert one_of(messages, lambda part: part["gone"])[0][1]["gone"] == [f"{name}:b"]
+        waiter = running(server, "run", f"{name}:a", "true")
+        with waiter:
+            parts = one_of(messages, lambda part: any(span["what"] == "waits" for span in part["spans"]))
+            assert [kind for kind, _ in parts] == ["part"]
+
+
+def one_of(messages: "Iterator[tuple[str, dict[str, Any]]]", wanted: Callable[[dict[str, Any]], object]) -> list[tuple[str, dict[str, Any]]]:
+    """The next message of which this is true; those before it say less."""
+    return [next((kind, part) for kind, part in messages if wanted(part))]
+
+
+def test_events_come_from_a_file_that_grows(server: RealServer, name: str, tmp_path: Path):
+    events = tmp_path / "events.jsonl"
+    now = time.time()
+    events.write_text(line("acquired", name, fence=7, at=now - 3) + "no event\n" + line("acquired", "other", fence=1))
+    with site(server, "--events", str(events), name) as page:
+        until(lambda: page.all()["numbers"]["acquired"] == 1 and page.all()["numbers"]["skipped"] == 1)
+        with events.open("a") as file:
+            file.write(line("race", name, fence=7, at=now, overrun=1, rival_fence=8))
+        until(lambda: page.all()["numbers"]["race"] == 1)
+        seen = page.all()
+        (span,) = seen["spans"]
+        assert (span["lane"], span["end"], span["race"], span["to"] - span["over"]) == ("Diego", "race", True, 1_000)
+        assert [(event["kind"], event["trouble"]) for event in seen["events"]] == [("acquired", False), ("race", True)]
+
+
+def test_the_events_of_an_application_show_what_the_servers_show(server: RealServer, name: str, tmp_path: Path):
+    events = tmp_path / "events.jsonl"
+    fields = ("lock", "owner", "fence", "took")
+    with events.open("a") as file, site(server, "--events", str(events), name) as page:
+
+        def write(event: Any) -> None:
+            known = {field: value for field in fields if (value := getattr(event, field)) is not None}
+            file.write(json.dumps({"event": event.kind, "app": "billing", **known}) + "\n")
+            file.flush()
+
+        with Client(server.url, app="billing", on_event=write) as client:
+            with client.lock(name) as held:
+                until(lambda: len(page.all()["spans"]) == 2)
+                shown = [(span["lane"], span["what"], span["fence"]) for span in page.all()["spans"]]
+                assert shown == [("billing", "holds", str(held.fence))] * 2
+            until(lambda: all(span["to"] for span in page.all()["spans"]))
+
+
+def test_events_come_by_a_pipe_until_it_ends(server: RealServer, name: str):
+    with site(server, "--events", "-") as page:
+        assert page.process.stdin is not None
+        page.process.stdin.write(line("acquired", name, fence=7))
+        page.process.stdin.flush()
+        until(lambda: page.all()["numbers"]["acquired"] == 1)
+        page.process.stdin.close()
+        until(lambda: page.all()["feed"] == "ended")
+        (span,) = page.all()["spans"]
+        assert span["end"] == "unheard" and page.process.poll() is None
+
+
+def test_hostile_names_stay_text(server: RealServer, name: str, tmp_path: Path):
+    report = tmp_path / "report.html"
+    with Client(server.url, app=HOSTILE) as client, client.lock(name + HOSTILE), site(server, "--report", str(report), f"{name}*") as page:
+        (lock,) = page.all()["locks"]
+        assert lock["name"].startswith(name) and lock["name"].endswith(r"\u{1b}[31m\u{202e}")
+        saved = page.ask("report")
+        page.process.terminate()
+        assert page.process.wait(PATIENCE) == -signal.SIGTERM
+    for text in (saved[2], report.read_text()):
+        assert "alert(1)" in text and "<script>alert" not in text and not {"\x1b", "\u202e"} & set(text)
+        assert len(re.findall("<script", text)) == 2
+    assert saved[1]["content-disposition"] == 'attachment; filename="locktender-report.html"'
+
+
+def test_the_report_is_the_page_with_its_data_and_no_connection(server: RealServer, client: Client, name: str, tmp_path: Path):
+    report = tmp_path / "report.html"
+    report.write_text("x" * 1_000_000)
+    with client.lock(name), site(server, "--report", str(report), name) as page:
+        assert page.all()["locks"]
+        page.process.send_signal(signal.SIGINT)
+        assert page.process.wait(PATIENCE) == -signal.SIGINT
+    text = report.read_text()
+    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)
+    assert data is not None and json.loads(data[1])["locks"][0]["name"] == name
+    assert "connect-src 'none'" in text and text.endswith("</html>\n")
+
+
+def test_a_report_that_cannot_be_written_is_said_at_the_start(server: RealServer, tmp_path: Path):
+    done = ran(server, "watch", "--web", "--report", str(tmp_path / "no/report.html"))
+    assert (done.returncode, done.stdout) == (74, "") and "can't write" in done.stderr
+
+
+def test_a_client_that_never_reads_slows_nobody_and_is_cut_off(server: RealServer, name: str):
+    with site(server, "--events", "-", f"{name}*") as page, sockets.socket() as deaf, page.stream() as messages:
+        assert page.process.stdin is not None
+        deaf.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4_096)
+        deaf.settimeout(PATIENCE)
+        deaf.connect(("127.0.0.1", page.port))
+        deaf.sendall(f"GET {page.path}events HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n\r\n".encode())
+        assert next(messages)[0] == "all"
+        told = 0
+        # It is cut off: what it sends then is answered by a reset, at the first or the second time.
+        with pytest.raises(OSError):
+            while told < 100_000:
+                for _ in range(500):
+                    told += 1
+                    page.process.stdin.write(line("released", f"{name}:{told}", fence=told, took=1, message="x" * 150))
+                page.process.stdin.flush()
+                one_of(messages, lambda part: part["numbers"]["events"] == told)
+                deaf.sendall(b" ")
+        assert page.all()["numbers"]["events"] == told
+        assert one_of(messages, lambda part: part["numbers"]["events"] == told)
+
+
+def test_a_wrong_argument_is_said_and_no_page_is_shown(server: RealServer, tmp_path: Path):
+    with sockets.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = ran(server, "watch", "--web", "--port", port)
+        assert (done.returncode, done.stdout) == (69, "") and f"can't listen on 127.0.0.1:{port}" in done.stderr
+    done = ran(server, "watch", "--web", "--events", str(tmp_path / "missing"))
+    assert (done.returncode, done.stdout) == (64, "") and "can't read" in done.stderr
+    assert ran(server, "watch", "--port", "0").returncode == 64
+    assert ran(server, "watch", "--web", "--server", f"redis://127.0.0.1:{free_port()}").returncode == 69
+
+
+def test_the_address_is_json_if_that_is_wanted_and_the_port_is_the_wanted_one(server: RealServer):
+    port = free_port()
+    with running(server, "watch", "--web", "--json", "--port", str(port)) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["url"].startswith(f"http://127.0.0.1:{port}/")
+
+
+def test_an_outage_is_shown_and_passes(name: str):
+    with RealServer() as own, site(own, "-i", "0.1") as page:
+        own.kill()
+        until(lambda: page.all()["outage"])
+        own.restart()
+        until(lambda: page.all()["outage"] is None)
+        assert environment(own)["LOCKTENDER_URL"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_in_every_package(server: RealServer, program: list[str], number: signal.Signals):
+    with running(server, "watch", "--web", program=program) as process:
+        assert process.stdout is not None and process.stdout.readline().startswith("http://127.0.0.1:")
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == -number
