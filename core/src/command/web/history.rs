@@ -14,11 +14,15 @@ use crate::command::shown;
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::event::{EventKind as Kind, Level};
+use crate::op::holder::is_claim;
 use crate::protocol::LockInfo;
 use crate::sync::Mutex;
 
 /// The most events that are kept: of normal ones, and of those that a person should check.
 const MOST_EVENTS: usize = 500;
+
+/// Who holds a lock that is kept for a waiter, for a moment.
+const CLAIMED: &str = "nobody: kept for the next waiter";
 
 /// A lock's end is told again if it differs by so many milliseconds: a remaining time is never measured at the same moment.
 const SAME: u64 = 200;
@@ -212,7 +216,7 @@ impl History {
 impl Lock {
     fn of(info: &LockInfo, now: u64) -> Self {
         let at = info.fields.as_ref().and_then(|fields| humantime::parse_rfc3339(fields.at.as_deref()?).ok());
-        let holder = shown::holder(info);
+        let holder = if is_claim(&info.owner) { CLAIMED.to_owned() } else { shown::holder(info) };
         Self {
             owner: quoted(&info.owner),
             lane: info.fields.as_ref().map_or_else(|| holder.clone(), lane),

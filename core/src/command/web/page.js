@@ -133,7 +133,7 @@ function eventTable() {
 }
 
 const all = () => true
-let refreshedAt = 0
+let refreshedAt = -1e9
 
 /** All but the picture's movement. A few times a second at most, so that a thousand events cost no more than one. */
 function refresh() {
@@ -170,7 +170,7 @@ function pause(isPaused) {
 }
 
 function again() {
-  refreshedAt = 0
+  refreshedAt = -1e9
   const isPhone = matchMedia('(max-width: 640px)').matches
   Object.assign(lane, isPhone ? { height: 42, top: 12 } : { height: 30, top: 0 })
   for (const made of cards.values()) made.drawnAt = -1e15
@@ -179,7 +179,7 @@ function again() {
 }
 
 const LEGEND = [['holds', 'holds'], ['waits', 'waits'], ['over', 'over, and not given back'], ['race', 'race: another hold began meanwhile'],
-  ['server', 'thin: the servers say'], ['client', 'thick: the client says'], ['sign', '◦ timed out'], ['sign', '? not heard of any more']]
+  ['server', 'thin: the servers say'], ['client', 'thick: the client says'], ['sign', '◦ timed out']]
 
 function legend() {
   $('legend').replaceChildren(...LEGEND.map(([kind, text]) => {

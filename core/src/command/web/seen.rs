@@ -7,6 +7,7 @@ use super::spans::{Key, Place, Source, Span, Spans};
 use super::told::began;
 use crate::command::shown;
 use crate::error::quoted::quoted;
+use crate::op::holder::is_claim;
 use crate::protocol::LockInfo;
 
 /// Changes the spans as the list of `now` says; the list before it is of `before`.
@@ -15,7 +16,10 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
     let mut fences = HashMap::new();
     for lock in locks {
         let name = quoted(&lock.name);
-        goes_on.insert(holder(spans, lock, &name, before, now));
+        if !is_claim(&lock.owner) {
+            goes_on.insert(holder(spans, lock, &name, before, now));
+            fences.insert(name.clone(), lock.fence);
+        }
         for waiter in &lock.queue {
             let process = process(waiter);
             let who = who(&process);
@@ -25,7 +29,6 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
             }
             goes_on.insert(key);
         }
-        fences.insert(name, lock.fence);
     }
     for key in spans.open_keys(|span| span.key.source == Source::Server) {
         if !goes_on.contains(&key) {
@@ -98,6 +101,19 @@ mod tests {
         see(&mut spans, &[lock("Gorn", (NOW + 250) * 1_000, &[])], Some(NOW + 200), NOW + 300);
         see(&mut spans, &[], Some(NOW + 300), NOW + 400);
         assert_eq!(drawn(&spans), ["Diego holds 40-250", "Gorn waits 100-300", "Gorn holds 250-400"]);
+    }
+
+    #[test]
+    fn a_lock_that_is_kept_for_a_waiter_has_no_holder() {
+        let mut spans = Spans::default();
+        see(&mut spans, &[lock("Diego", 7, &["7 app=Gorn host=h pid=2"])], None, NOW);
+        let claim = LockInfo {
+            owner: "claim b:7 app=Gorn host=h pid=2".into(),
+            fields: None,
+            ..lock("Gorn", 7, &["7 app=Gorn host=h pid=2"])
+        };
+        see(&mut spans, &[claim], Some(NOW), NOW + 100);
+        assert_eq!(drawn(&spans), ["Diego holds 0-100", "Gorn waits 0-…"]);
     }
 
     #[test]

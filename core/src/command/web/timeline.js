@@ -9,7 +9,7 @@ const WORDS = {
   dead: 'the job is dead', skipped: 'nothing to run',
 }
 /** What stands at the end of a bar, since colour alone says nothing. */
-const SIGNS = { lost: '✕ lost', race: '✕ race', expired: '! expired', dropped: '† dropped', timed_out: '◦', failed: '!', unheard: '?' }
+const SIGNS = { lost: '✕ lost', race: '✕ race', expired: '! expired', dropped: '† dropped', timed_out: '◦', failed: '!', unheard: '? unheard' }
 
 /** The part of time that is shown. */
 const view = { end: 0, width: 60_000, pixels: 600 }
@@ -78,8 +78,10 @@ function redraw(made) {
   made.lanes.replaceChildren(...lanes.map((name) => element('span', { className: 'lane', title: name }, element('bdi', { textContent: name }))))
   made.picture.setAttribute('height', Math.max(1, lanes.length) * lane.height)
   const bars = lanes.map((_, number) => svg('path', { class: 'line', d: `M-1e5 ${(number + 1) * lane.height - 0.5}h2e5` }))
-  for (const span of spans) bars.push(bar(span, lanes.indexOf(span.lane) * lane.height + lane.top))
-  made.bars.replaceChildren(...bars)
+  // Signs come last: a later bar must not hide one.
+  const signs = []
+  for (const span of spans) bars.push(bar(span, lanes.indexOf(span.lane) * lane.height + lane.top, signs))
+  made.bars.replaceChildren(...bars, ...signs)
   say(made, spans, lanes)
   if (made.details.open) made.table.replaceChildren(...rows(spans))
 }
@@ -87,7 +89,7 @@ function redraw(made) {
 const x = (at) => ((at - view.end) / view.width) * view.pixels
 
 /** A span: thin and above what the servers show, thick and below what the client tells. */
-function bar(span, top) {
+function bar(span, top, signs) {
   const hasClients = state.feed !== 'nowhere'
   const isServer = span.source === 'server'
   const [y, height] = !hasClients ? [5, 19] : isServer ? [4, 6] : [12, 14]
@@ -104,11 +106,11 @@ function bar(span, top) {
   const label = (text, at, kind) => {
     const written = svg('text', { class: kind, x: at, y: top + y + height - 3.5 })
     written.textContent = text
-    made.append(written)
+    return written
   }
   const free = (over === null ? to : x(over)) - from
-  if (span.what === 'holds' && (!isServer || !hasClients) && free > 62) label(shortFence(span.fence), from + 5, 'fence')
-  if (span.to !== null && SIGNS[span.end]) label(SIGNS[span.end], to + 3, 'sign')
+  if (span.what === 'holds' && (!isServer || !hasClients) && free > 62) made.append(label(shortFence(span.fence), from + 5, 'fence'))
+  if (span.to !== null && SIGNS[span.end]) signs.push(label(SIGNS[span.end], to + 3, 'sign'))
   return made
 }
 

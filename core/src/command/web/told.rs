@@ -112,8 +112,11 @@ fn ended(spans: &mut Spans, told: &Told, lock: &str, change: impl Fn(&mut Span))
         return;
     }
     let late = |span: &mut Span| {
-        (span.to, span.end) = (Some(told.at.max(span.from)), end);
-        change(span);
+        // A release after a loss says nothing new, and what it found says more.
+        if told.kind != Kind::Released {
+            (span.to, span.end) = (Some(told.at.max(span.from)), end);
+            change(span);
+        }
     };
     if !spans.change_late(&key, late) {
         let mut whole = hold(told, lock, told.at.saturating_sub(told.took.unwrap_or(0)));
@@ -215,6 +218,8 @@ mod tests {
             Told { overrun: Some(500), rival_fence: Some(2_500_000), ..told(Kind::Race, 3_200, "Diego", 5) },
         ];
         assert_eq!(drawn(&lines), [row("Diego", 1_000, 3_200, "race", 2_500, true)]);
+        let released = [&lines[..2], &[told(Kind::Released, 3_200, "Diego", 5)]].concat();
+        assert_eq!(drawn(&released), [row("Diego", 1_000, 3_000, "lost", 2_700, false)]);
         let alone = Told { took: Some(2_000), rival_fence: Some(1), ..told(Kind::Race, 3_000, "Diego", 5) };
         assert_eq!(drawn(&[alone]), [row("Diego", 1_000, 3_000, "race", 3_000, true)]);
     }
