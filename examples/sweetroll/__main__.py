@@ -1,18 +1,26 @@
 """The fight and its check: the exit code is 1 if two processes held the sweetroll at once, or a fence did not rise."""
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import os
 import signal
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from history import History
 from server import private_servers
-from stage import Stage
+from stage import Notice, Stage
 from table import table
 from timeline import timeline
+from watched import watched
+
+if TYPE_CHECKING:
+    from locktender import Event
 
 
 def arguments() -> argparse.Namespace:
@@ -23,12 +31,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--troubles", action="store_true", help="no fight: what operators fear, and how they see it")
     parser.add_argument("--metrics", type=int, metavar="PORT", help="with --troubles: serve the metrics there; 0 is a free port")
     parser.add_argument("--influxdb", metavar="URL", help="with --troubles: write the events there")
+    parser.add_argument("--watch", action="store_true", help="show it on a page for a browser, whose address is printed")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write that page to this file at the end")
     parser.add_argument("--plain", action="store_true", help="plain lines also on a terminal")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the shared file here")
     parser.add_argument("--check", type=Path, metavar="FILE", help="fight nothing, judge this file")
     wanted = parser.parse_args()
     if wanted.troubles and (wanted.quorum or wanted.keep or wanted.check or wanted.ttl):
-        parser.error("--troubles goes with --seconds, --metrics and --influxdb only")
+        parser.error("--troubles goes with --seconds, --metrics, --influxdb, --watch and --report only")
     if not wanted.troubles and (wanted.metrics is not None or wanted.influxdb):
         parser.error("--metrics and --influxdb go with --troubles")
     return wanted
@@ -52,8 +62,16 @@ def troubles(wanted: argparse.Namespace) -> int:
     from troubles import APPS, show
 
     with tempfile.TemporaryDirectory(prefix="sweetroll-") as directory, private_servers(1, Path(directory)) as (server,):
-        with scraped(wanted.metrics), written(wanted.influxdb, APPS) as points:
-            show(server, wanted.seconds or 0.0, points)
+        page = watched([server.url], wanted.watch, wanted.report)
+        with scraped(wanted.metrics), written(wanted.influxdb, APPS) as points, page as shown:
+
+            def listen(app: str, event: Event) -> None:
+                if app in points:
+                    points[app](event)
+                if shown:
+                    shown.event(app, event)
+
+            show(server, wanted.seconds or 0.0, {app: partial(listen, app) for app in APPS})
     return 0
 
 
@@ -63,10 +81,19 @@ def fight(wanted: argparse.Namespace) -> int:
         shared = wanted.keep or Path(directory) / "sweetroll.jsonl"
         shared.write_text("")
         stage = Stage(servers, shared, seconds, wanted.ttl or seconds / 10)
-        asyncio.run(stage.play(timeline(stage.rows, plain=wanted.plain or not sys.stdout.isatty())))
-        history = History.read(shared)
-        print(table(stage.tallies, history))
-        return verdict(history) or stage.failed
+        with watched([server.url for server in servers], wanted.watch, wanted.report) as page:
+            lines = timeline(stage.rows, plain=wanted.plain or not sys.stdout.isatty())
+
+            def show(notice: Notice) -> None:
+                lines(notice)
+                if page:
+                    page.notice(notice)
+
+            asyncio.run(stage.play(show))
+            history = History.read(shared)
+            print(table(stage.tallies, history))
+            judged = verdict(history) or stage.failed
+        return judged
 
 
 def main() -> int:

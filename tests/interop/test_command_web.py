@@ -1,85 +1,28 @@
 """`locktender watch --web`: who gets the page, what it tells, and that nobody can slow it down."""
 
-import http.client
 import json
 import re
 import signal
 import socket as sockets
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from commands import environment, ran, running
+from commands import ran, running
 from locktender import Client
+from sites import line, site
 from support.observe import PATIENCE, until
 from support.server import RealServer, free_port
 
 HOSTILE = "</script><script>alert(1)</script>\x1b[31m\u202e"
 
 
-class Site:
-    """A page that is served."""
-
-    def __init__(self, process: "subprocess.Popen[str]", url: str) -> None:
-        self.process = process
-        self.url = url
-        self.port = urlsplit(url).port or 0
-        self.path = urlsplit(url).path
-
-    def ask(self, path: str = "", method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        connection.request(method, path if path.startswith("/") else self.path + path, headers=headers)
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        connection.close()
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, text
-
-    @contextmanager
-    def stream(self) -> "Iterator[Iterator[tuple[str, dict[str, Any]]]]":
-        """The messages of the stream, each with its name."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        connection.request("GET", f"{self.path}events")
-        answer = connection.getresponse()
-        assert answer.getheader("Content-Type") == "text/event-stream"
-
-        def messages() -> Iterator[tuple[str, dict[str, Any]]]:
-            event = ""
-            for line in answer:
-                name, _, value = line.decode().rstrip("\n").partition(": ")
-                event = value if name == "event" else event
-                if name == "data":
-                    yield event, json.loads(value)
-
-        yield messages()
-        connection.close()
-
-    def all(self) -> dict[str, Any]:
-        """What a page that begins now gets."""
-        with self.stream() as messages:
-            return next(messages)[1]
-
-
-@contextmanager
-def site(server: RealServer, *words: str) -> Iterator[Site]:
-    with running(server, "watch", "--web", *words) as process:
-        assert process.stdout is not None and process.stderr is not None
-        line = process.stdout.readline()
-        yield Site(process, line.strip()) if line else pytest.fail(process.stderr.read())
-
-
 @pytest.fixture
 def client(server: RealServer) -> Iterator[Client]:
     with Client(server.url, app="billing", ttl=5) as own:
         yield own
-
-
-def line(event: str, lock: str, **fields: object) -> str:
-    return json.dumps({"event": event, "lock": lock, "app": "Diego", **fields}) + "\n"
 
 
 def test_the_page_is_for_this_machine_and_for_who_knows_its_address(server: RealServer, name: str):
@@ -119,10 +62,9 @@ def test_the_stream_begins_with_all_and_goes_on_with_changes(server: RealServer,
         (span,) = first["spans"]
         assert (span["what"], span["source"], span["to"]) == ("holds", "server", None)
         with client.lock(f"{name}:b"):
-            assert {"b"} <= {lock["name"][-1] for _, part in one_of(messages, lambda part: part["locks"]) for lock in part["locks"]}
+            assert one_of(messages, lambda part: any(lock["name"] == f"{name}:b" for lock in part["locks"]))
         assert one_of(messages, lambda part: part["gone"])[0][1]["gone"] == [f"{name}:b"]
-        waiter = running(server, "run", f"{name}:a", "true")
-        with waiter:
+        with running(server, "run", f"{name}:a", "true"):
             parts = one_of(messages, lambda part: any(span["what"] == "waits" for span in part["spans"]))
             assert [kind for kind, _ in parts] == ["part"]
 
@@ -255,7 +197,6 @@ def test_an_outage_is_shown_and_passes(name: str):
         until(lambda: page.all()["outage"])
         own.restart()
         until(lambda: page.all()["outage"] is None)
-        assert environment(own)["LOCKTENDER_URL"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

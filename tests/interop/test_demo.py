@@ -28,20 +28,31 @@ def judged(file: Path, *lines: dict[str, Any]) -> subprocess.CompletedProcess[st
     return demo("--check", file)
 
 
+def reported(report: Path) -> dict[str, Any]:
+    """The data of the page that the demo wrote."""
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', report.read_text(), re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
 def test_three_languages_fight_and_nobody_overlaps(tmp_path: Path):
-    shared = tmp_path / "shared.jsonl"
-    fight = demo("--seconds", "3", "--keep", shared)
+    shared, report = tmp_path / "shared.jsonl", tmp_path / "report.html"
+    fight = demo("--seconds", "3", "--keep", shared, "--report", report)
     assert fight.returncode == 0, fight.stdout + fight.stderr
     assert len([row for row in fight.stdout.splitlines() if row.startswith(WHO)]) == 3
     assert "no two of them valid at once" in fight.stdout
     assert demo("--check", shared).returncode == 0
+    holds = {(span["lane"], span["source"]) for span in reported(report)["spans"] if span["what"] == "holds"}
+    assert holds >= {(who.split()[0], source) for who in WHO for source in ("client", "server")}
 
 
-def test_every_trouble_shows_in_the_log_the_metrics_the_dashboards_and_the_alerts():
-    shown = demo("--troubles")
+def test_every_trouble_shows_in_the_log_the_metrics_the_dashboards_the_alerts_and_on_the_page(tmp_path: Path):
+    report = tmp_path / "report.html"
+    shown = demo("--troubles", "--report", report)
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    troubles = shown.stdout.strip().split("\n\n")
-    assert len(troubles) == 10
+    address, *troubles = shown.stdout.strip().split("\n\n")
+    assert address.startswith("watch it at http://127.0.0.1:") and len(troubles) == 10
     for trouble in troubles:
         assert re.search(r"\n   log     [A-Z]+ \w+ .*\n   metric  locktender_\w+\{.*\} [1-9]", trouble), trouble
     text = "\n".join(troubles)
@@ -50,6 +61,9 @@ def test_every_trouble_shows_in_the_log_the_metrics_the_dashboards_and_the_alert
     assert set(re.findall(r"^   panel   (.*)$", text, re.MULTILINE)) <= set.intersection(*panels)
     rules = (DASHBOARDS / "rules.yml").read_text()
     assert set(re.findall(r"^   alert   (.*)$", text, re.MULTILINE)) <= set(re.findall(r"alert: (\w+)", rules))
+    page = reported(report)
+    assert {"race", "lost", "expired", "dead", "failed_over"} <= {event["kind"] for event in page["events"] if event["trouble"]}
+    assert any(span["race"] and span["lock"] == "honeynut" for span in page["spans"])
 
 
 @pytest.mark.long

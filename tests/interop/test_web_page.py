@@ -1,0 +1,106 @@
+"""The page of `locktender watch --web` in a real browser: what a person sees and types, and what hostile names can't do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser
+from locktender import Client
+from sites import Site, line, site
+from support.observe import until
+from support.server import RealServer
+from test_demo import demo
+
+pytestmark = pytest.mark.long
+
+TAB, SPACE, HOME = "\ue004", "\ue00d", "\ue011"
+HOSTILE = "<img src=x onerror=hacked=1></script><script>hacked=1</script>\u202e"
+CARDS = "return [...document.querySelectorAll('.lock h3')].map((title) => title.textContent)"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as shared:
+        yield shared
+
+
+def told(page: Site, *lines: str) -> None:
+    assert page.process.stdin is not None
+    page.process.stdin.write("".join(lines))
+    page.process.stdin.flush()
+
+
+def test_a_race_of_the_demo_is_seen(browser: Browser, tmp_path: Path):
+    report = tmp_path / "report.html"
+    shown = demo("--troubles", "--report", report)
+    assert shown.returncode == 0, shown.stderr
+    browser.open(report.as_uri())
+    assert "Report of" in browser.run("return document.querySelector('#status').textContent")
+    assert {"honeynut", "mudcrab", "anvil"} <= set(browser.run(CARDS))
+    # As a bar, as a number, in the table of events, and in the lock's own table.
+    assert browser.run("return document.querySelectorAll('rect.race').length") > 1
+    assert browser.run("return document.querySelector('.group .race dd').textContent").startswith("! ")
+    assert "! race" in browser.run("return document.querySelector('#events').textContent")
+    browser.run("[...document.querySelectorAll('.lock')].find((lock) => lock.textContent.includes('honeynut')).querySelector('summary').click()")
+    until(lambda: "race, " in browser.run("return document.querySelector('details[open] tbody')?.textContent ?? ''") or browser.run("again()"))
+    assert browser.complaints() == []
+
+
+def test_names_are_filtered_and_the_picture_is_paused_by_keyboard(browser: Browser, server: RealServer, name: str):
+    with Client(server.url) as client, client.lock(f"{name}:a:1"), client.lock(f"{name}:a:2"), client.lock(f"{name}:b:1"):
+        with site(server, f"{name}:*") as page:
+            browser.open(page.url)
+            until(lambda: len(browser.run(CARDS)) == 3)
+            browser.press(TAB)
+            focused = "return document.activeElement.id || document.activeElement.textContent"
+            order = []
+            while (at := browser.run(focused)) != "filter":
+                order.append(at)
+                assert len(order) < 10
+                browser.press(TAB)
+            assert order == ["To the timeline", "save"]
+            assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+            browser.press(f"{name}:a*")
+            until(lambda: browser.run(CARDS) == [f"{name}:a:1", f"{name}:a:2"])
+            while browser.run(focused) != "pause":
+                browser.press(TAB)
+            browser.press(SPACE)
+            until(lambda: browser.run("return document.querySelector('#status').textContent").startswith("Paused at "))
+            assert browser.run("return document.activeElement.getAttribute('aria-pressed')") == "true"
+            assert browser.complaints() == []
+
+
+def test_what_names_contain_is_never_run(browser: Browser, server: RealServer, name: str):
+    with Client(server.url, app=HOSTILE) as client, client.lock(name + HOSTILE), site(server, "--events", "-", f"{name}*") as page:
+        told(page, line("race", name + HOSTILE, app=HOSTILE, message=HOSTILE, fence=7, overrun=1))
+        for address in (page.url, None):
+            if address is None:
+                saved = page.ask("report")[2]
+                browser.open("about:blank")
+                browser.run("document.open(); document.write(arguments[0]); document.close()", saved)
+            else:
+                browser.open(address)
+            until(lambda: name in "".join(browser.run(CARDS)) and browser.run("return document.querySelectorAll('#events tr').length") == 1)
+            assert "<img src=x onerror" in browser.run("return document.querySelector('.lock').textContent")
+            assert browser.run("return [typeof hacked, document.images.length]") == ["undefined", 0]
+            assert "\u202e" not in browser.run("return document.body.textContent")
+            assert browser.complaints() == []
+
+
+def test_a_page_says_that_it_lost_its_server_and_finds_it_again(browser: Browser, server: RealServer, name: str):
+    with site(server, name) as page:
+        browser.open(page.url)
+        state = "return document.querySelector('#status').textContent"
+        until(lambda: browser.run(state) == "Live")
+        page.process.kill()
+        until(lambda: browser.run(state).startswith("Not connected"))
+
+
+def test_five_hundred_locks_are_shown_some_at_a_time(browser: Browser, server: RealServer, name: str):
+    with site(server, "--events", "-", f"{name}*") as page:
+        told(page, *(line("acquired", f"{name}:{number}", fence=number + 1) for number in range(500)))
+        browser.open(page.url)
+        until(lambda: browser.run("return document.querySelector('#more').textContent") == "Show 30 more of 485")
+        assert browser.run(CARDS)[:3] == [f"{name}:{number}" for number in range(3)]
+        browser.run("document.querySelector('#more').click()")
+        assert len(browser.run(CARDS)) == 45
