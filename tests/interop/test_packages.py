@@ -175,8 +175,8 @@ def test_the_pages_name_the_version() -> None:
 
 def test_the_crate_and_the_source_of_the_wheel_have_what_they_need(tmp_path: Path) -> None:
     listed = set(build("cargo", "package", "-p", "locktender", "--locked", "--offline", "--no-verify", "--allow-dirty", "--list").splitlines())
-    scripts = {str(script.relative_to(ROOT / "core")) for script in (ROOT / "core/src/scripts").rglob("*.lua")}
-    assert {"README.md", "LICENSE-MIT", "LICENSE-APACHE", *scripts} <= listed
+    texts = {str(text.relative_to(ROOT / "core")) for kind in ("lua", "html", "css", "js") for text in (ROOT / "core/src").rglob(f"*.{kind}")}
+    assert {"README.md", "LICENSE-MIT", "LICENSE-APACHE", *texts} <= listed
     build(ROOT / ".venv/bin/python", "-m", "maturin", "sdist", "--out", tmp_path)
     (made,) = tmp_path.glob("*.tar.gz")
     build("tar", "-xzf", made, cwd=tmp_path)

@@ -45,6 +45,7 @@ pub(super) struct History {
     is_cut: bool,
     outage: Option<String>,
     feed: Feed,
+    gap: u64,
 }
 
 /// A lock that is held now.
@@ -84,9 +85,11 @@ pub(super) enum Feed {
 }
 
 impl History {
-    /// A history of the locks that match. `source` says where it looks, and is given to the page as it is.
-    pub(super) fn new(pattern: &str, source: Value, feed: Feed) -> Self {
+    /// A history of the locks that match. `source` says where it looks, and is given to the page as it is. After a `gap` between two looks,
+    /// in milliseconds, nobody knows what was in between.
+    pub(super) fn new(pattern: &str, source: Value, feed: Feed, gap: u64) -> Self {
         Self {
+            gap,
             pattern: WildMatch::new(pattern),
             source,
             spans: Spans::default(),
@@ -106,7 +109,7 @@ impl History {
 
     /// Takes what the servers show, and whether that is all.
     pub(super) fn seen(&mut self, locks: &[LockInfo], is_cut: bool, now: u64) {
-        seen::see(&mut self.spans, locks, self.looked_at, now);
+        seen::see(&mut self.spans, locks, self.looked_at, now, self.gap);
         (self.looked_at, self.is_cut, self.outage) = (Some(now), is_cut, None);
         let mut before = mem::take(&mut self.locks);
         for info in locks {
@@ -278,7 +281,7 @@ mod tests {
     const NOW: u64 = 1_795_222_900_000;
 
     fn history(pattern: &str) -> History {
-        History::new(pattern, json!({}), Feed::Open)
+        History::new(pattern, json!({}), Feed::Open, 1_000)
     }
 
     fn read(text: &str) -> Value {

@@ -18,8 +18,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use nix::sys::signal::Signal;
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use tokio::net::TcpListener;
@@ -27,6 +27,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::child::take;
 use super::exit;
 use super::messages::Messages;
 use super::operator::{Stop, say};
@@ -42,6 +43,9 @@ const TELL: Duration = Duration::from_millis(250);
 
 /// A look takes at most this part of the time: servers with many keys are asked more rarely.
 const PART: u32 = 10;
+
+/// After so many intervals without a look, nobody knows what was in between.
+const GAP: u32 = 4;
 
 /// The options of the page.
 #[derive(Debug, Args)]
@@ -75,11 +79,12 @@ impl Web {
     /// Serves the page until a signal ends the process. An error of the first look ends it at once.
     pub(super) fn serve(&self, client: &Client, look: &Look<'_>) -> Result<u8, Stop> {
         let feed = if self.events.is_some() { Feed::Open } else { Feed::Nowhere };
+        let gap = (look.interval * GAP).as_millis() as u64;
         let source = json!({
-            "pattern": look.pattern, "servers": client.addresses(), "every": look.interval.as_millis() as u64,
+            "pattern": look.pattern, "servers": client.addresses(), "every": look.interval.as_millis() as u64, "gap": gap,
             "version": env!("CARGO_PKG_VERSION"),
         });
-        let history = Shared::new(Mutex::new(History::new(look.pattern, source, feed)));
+        let history = Shared::new(Mutex::new(History::new(look.pattern, source, feed, gap)));
         let report = self.report.as_deref().map(|path| Report::open(path, look.is_json)).transpose()?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Stop::Unwritten)?;
         let end = runtime.block_on(self.shown(client, look, &history));
@@ -113,7 +118,7 @@ impl Web {
         tokio::spawn(tell(site));
         tokio::select! {
             error = looks(client, look, history, first) => Err(Stop::Failed(error)),
-            signal = signal => Ok(signal.unwrap_or(SIGTERM)),
+            signal = signal => Ok(signal.unwrap_or(Signal::SIGTERM as i32)),
         }
     }
 }
@@ -130,10 +135,11 @@ fn listen(port: u16) -> io::Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-/// The first of the signals that end this process. Python has a handler for one of them, so the default is not enough.
+/// The first of the signals that end this process. The runtimes of Python and Node have handlers of their own, so the default is not enough.
 fn signal() -> io::Result<oneshot::Receiver<i32>> {
     let (sender, receiver) = oneshot::channel();
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let heard = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().filter(|signal| take(*signal));
+    let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
     thread::Builder::new().name("locktender-signals".to_owned()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
             let _ = sender.send(signal);

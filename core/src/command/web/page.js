@@ -5,7 +5,7 @@ const report = JSON.parse($('data').textContent)
 const collator = new Intl.Collator(undefined, { numeric: true })
 const STEP = 15
 
-const shown = { matches: () => true, most: STEP, pausedAt: null, isConnected: false, cards: [] }
+const shown = { matches: () => true, most: STEP, pausedAt: null, isConnected: false, isStale: false, cards: [] }
 
 /** Now, by the clock of the server; it stands still while nothing comes. */
 let offset = 0
@@ -44,8 +44,8 @@ function status() {
     ? ['still', `Report of ${new Date(state.now).toLocaleString('en-GB')}`]
     : !shown.isConnected
       ? ['down', 'Not connected: the picture stands still']
-      : state.outage
-        ? ['down', `No server answers since ${clock(state.looked_at)}`]
+      : isStale()
+        ? ['down', `${state.outage ? 'No server answers; last' : 'Last'} seen at ${clock(state.looked_at)}`]
         : shown.pausedAt !== null
           ? ['still', `Paused at ${clock(view.end)}; events still come`]
           : ['live', 'Live']
@@ -147,7 +147,9 @@ function refresh() {
   if (shown.pausedAt === null) eventTable()
   const back = $('back')
   back.max = Math.max(0, Math.ceil((state.now - oldest()) / 1_000))
-  for (const made of cards.values()) if (state.dirty.has(made.name)) made.drawnAt = -1e15
+  const wasStale = shown.isStale
+  shown.isStale = isStale()
+  for (const made of cards.values()) if (state.dirty.has(made.name) || shown.isStale !== wasStale) made.drawnAt = -1e15
   state.dirty.clear()
 }
 

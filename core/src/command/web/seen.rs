@@ -10,14 +10,16 @@ use crate::error::quoted::quoted;
 use crate::op::holder::is_claim;
 use crate::protocol::LockInfo;
 
-/// Changes the spans as the list of `now` says; the list before it is of `before`.
-pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, now: u64) {
+/// Changes the spans as the list of `now` says; the list before it is of `before`. Nobody knows when a hold ended that is missing after a
+/// longer `gap`, as in an outage: the picture ends it where it was last seen.
+pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, now: u64, gap: u64) {
+    let end = before.filter(|before| before + gap < now).unwrap_or(now);
     let mut goes_on = HashSet::new();
     let mut fences = HashMap::new();
     for lock in locks {
         let name = quoted(&lock.name);
         if !is_claim(&lock.owner) {
-            goes_on.insert(holder(spans, lock, &name, before, now));
+            goes_on.insert(holder(spans, lock, &name, before, now, end));
             fences.insert(name.clone(), lock.fence);
         }
         for waiter in &lock.queue {
@@ -32,19 +34,20 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
     }
     for key in spans.open_keys(|span| span.key.source == Source::Server) {
         if !goes_on.contains(&key) {
-            spans.end(&key, now, "");
+            spans.end(&key, end, "");
         }
     }
     compare(spans, &fences, now);
 }
 
-fn holder(spans: &mut Spans, lock: &LockInfo, name: &str, before: Option<u64>, now: u64) -> Key {
+fn holder(spans: &mut Spans, lock: &LockInfo, name: &str, before: Option<u64>, now: u64, end: u64) -> Key {
     let key = Key { source: Source::Server, lock: name.to_owned(), place: Place::Holder };
     if spans.get(&key).is_none_or(|span| span.owner != lock.owner) {
         // Between two looks, by the server's clock, which may differ from ours.
         let from = began(lock.fence, now).clamp(before.unwrap_or(0).min(now), now);
         let who = shown::holder(lock);
         let lane = lock.fields.as_ref().map_or_else(|| who.clone(), lane);
+        spans.end(&key, end.min(from), "");
         spans.begin(Span { owner: lock.owner.clone(), fence: lock.fence, ..Span::new(key.clone(), &lane, &who, from) });
     }
     key
@@ -96,31 +99,39 @@ mod tests {
     #[test]
     fn holders_and_waiters_come_and_go() {
         let mut spans = Spans::default();
-        see(&mut spans, &[lock("Diego", (NOW + 40) * 1_000, &["7 app=Gorn host=h pid=2"])], None, NOW + 100);
-        see(&mut spans, &[lock("Diego", (NOW + 40) * 1_000, &["7 app=Gorn host=h pid=2"])], Some(NOW + 100), NOW + 200);
-        see(&mut spans, &[lock("Gorn", (NOW + 250) * 1_000, &[])], Some(NOW + 200), NOW + 300);
-        see(&mut spans, &[], Some(NOW + 300), NOW + 400);
+        see(&mut spans, &[lock("Diego", (NOW + 40) * 1_000, &["7 app=Gorn host=h pid=2"])], None, NOW + 100, 1_000);
+        see(&mut spans, &[lock("Diego", (NOW + 40) * 1_000, &["7 app=Gorn host=h pid=2"])], Some(NOW + 100), NOW + 200, 1_000);
+        see(&mut spans, &[lock("Gorn", (NOW + 250) * 1_000, &[])], Some(NOW + 200), NOW + 300, 1_000);
+        see(&mut spans, &[], Some(NOW + 300), NOW + 400, 1_000);
         assert_eq!(drawn(&spans), ["Diego holds 40-250", "Gorn waits 100-300", "Gorn holds 250-400"]);
     }
 
     #[test]
     fn a_lock_that_is_kept_for_a_waiter_has_no_holder() {
         let mut spans = Spans::default();
-        see(&mut spans, &[lock("Diego", 7, &["7 app=Gorn host=h pid=2"])], None, NOW);
+        see(&mut spans, &[lock("Diego", 7, &["7 app=Gorn host=h pid=2"])], None, NOW, 1_000);
         let claim = LockInfo {
             owner: "claim b:7 app=Gorn host=h pid=2".into(),
             fields: None,
             ..lock("Gorn", 7, &["7 app=Gorn host=h pid=2"])
         };
-        see(&mut spans, &[claim], Some(NOW), NOW + 100);
+        see(&mut spans, &[claim], Some(NOW), NOW + 100, 1_000);
         assert_eq!(drawn(&spans), ["Diego holds 0-100", "Gorn waits 0-…"]);
+    }
+
+    #[test]
+    fn a_hold_that_is_missing_after_an_outage_ends_where_it_was_last_seen() {
+        let mut spans = Spans::default();
+        see(&mut spans, &[lock("Diego", 7, &["7 app=Gorn host=h pid=2"])], None, NOW, 1_000);
+        see(&mut spans, &[lock("Gorn", (NOW + 4_000) * 1_000, &[])], Some(NOW), NOW + 5_000, 1_000);
+        assert_eq!(drawn(&spans), ["Diego holds 0-0", "Gorn waits 0-0", "Gorn holds 4000-…"]);
     }
 
     #[test]
     fn a_hold_begins_between_two_looks_also_if_the_clock_of_its_fence_differs() {
         for (fence_at, from) in [(NOW - 9_000, 100), (NOW + 150, 150), (NOW + 9_000, 200)] {
             let mut spans = Spans::default();
-            see(&mut spans, &[lock("Diego", fence_at * 1_000, &[])], Some(NOW + 100), NOW + 200);
+            see(&mut spans, &[lock("Diego", fence_at * 1_000, &[])], Some(NOW + 100), NOW + 200, 1_000);
             assert_eq!(drawn(&spans), [format!("Diego holds {from}-…")]);
         }
     }
@@ -132,13 +143,13 @@ mod tests {
         spans.begin(Span { fence: 5, ..Span::new(key.clone(), "Diego", "", NOW) });
         let over = |spans: &Spans| spans.get(&key).unwrap().over_from;
         // A lock of another server, or of other keys, is no matter of this list.
-        see(&mut spans, &[], None, NOW + 1);
+        see(&mut spans, &[], None, NOW + 1, 1_000);
         assert_eq!(over(&spans), None);
         for (shown, expected) in [(5, None), (6, Some(NOW + 3)), (5, None)] {
-            see(&mut spans, &[lock("x", shown, &[])], None, NOW + 3);
+            see(&mut spans, &[lock("x", shown, &[])], None, NOW + 3, 1_000);
             assert_eq!(over(&spans), expected);
         }
-        see(&mut spans, &[], None, NOW + 4);
+        see(&mut spans, &[], None, NOW + 4, 1_000);
         assert_eq!(over(&spans), Some(NOW + 4));
     }
 }

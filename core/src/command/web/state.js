@@ -11,7 +11,7 @@ const state = {
   cut: false,
   feed: 'nowhere',
   numbers: {},
-  source: { pattern: '*', servers: [], every: 250 },
+  source: { pattern: '*', servers: [], every: 250, gap: 1_000 },
   spans: new Map(),
   /** The spans of each lock, by its name. */
   names: new Map(),
@@ -60,6 +60,11 @@ function forget() {
     if (own.size === 0) state.names.delete(span.lock)
     state.dirty.add(span.lock)
   }
+}
+
+/** Whether what the servers showed is too old to be true now. */
+function isStale() {
+  return state.outage !== null || state.now - state.looked_at > state.source.gap
 }
 
 function oldest() {

@@ -93,7 +93,7 @@ function bar(span, top, signs) {
   const hasClients = state.feed !== 'nowhere'
   const isServer = span.source === 'server'
   const [y, height] = !hasClients ? [5, 19] : isServer ? [4, 6] : [12, 14]
-  const open = isServer && state.outage ? state.looked_at : view.end + view.width
+  const open = isServer && isStale() ? state.looked_at : view.end + view.width
   const from = x(span.from)
   const to = Math.max(from + 2, x(span.to ?? open))
   const over = overOf(span)
