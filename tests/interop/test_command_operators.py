@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from commands import RUST, environment, ran, running
+from commands import RUST, begun, environment, ran, running
 from locktender import Client
 from support.observe import PATIENCE, until
 from support.server import RealServer, free_port
@@ -108,6 +108,20 @@ def test_watch_shows_the_list_again_and_again(server: RealServer, client: Client
         watching.stdout.close()
         with client.lock(f"{name}:c"):
             assert watching.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("what", ["watch", "demo"])
+def test_a_signal_ends_it_in_every_package(
+    server: RealServer, client: Client, name: str, program: list[str], what: str, number: signal.Signals
+):
+    words = ["watch", name] if what == "watch" else ["demo", "--prefix", name, "--seconds", "60"]
+    with client.lock(name), running(server, *words, program=program) as process:
+        begun(process)
+        process.send_signal(number)
+        # The demo takes it for the end of the fight.
+        assert process.wait(PATIENCE) == (0 if what == "demo" else -number)
+        assert process.stderr is not None and process.stderr.read() == ""
 
 
 def test_break_ends_the_hold_that_a_person_has_seen(server: RealServer, client: Client, name: str):

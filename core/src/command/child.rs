@@ -166,6 +166,9 @@ fn prepare(command: &mut Command, terminal: Option<File>) {
     unsafe { command.pre_exec(begin) };
 }
 
+/// The signals by which a person or the system ends a program.
+pub(super) const ENDS: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
+
 /// Takes a signal from whoever handled it: the runtime of another language, which would end the process. Gives false and changes
 /// nothing if this process was started to ignore it, as `nohup` does with SIGHUP.
 #[allow(unsafe_code, reason = "the handler of a signal can only be read by setting it")]

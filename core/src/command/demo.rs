@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::child::ENDS;
 use super::exit;
 use super::guard::code_of;
 use super::messages::Messages;
@@ -79,9 +79,9 @@ impl Demo {
             None => Some("memory://demo".to_owned()),
         };
         let over = Arc::new(AtomicBool::new(false));
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
+        for signal in ENDS {
             // Without it the signal ends the demo at once.
-            let _ = signal_hook::flag::register(signal, Arc::clone(&over));
+            let _ = signal_hook::flag::register(signal as i32, Arc::clone(&over));
         }
         let clients: Vec<Client> =
             FIGHTERS.iter().map(|who| self.servers.client_for(url.as_deref(), who)).collect::<Result<_, _>>()?;

@@ -33,10 +33,16 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Subcommand};
+use child::{ENDS, take};
 
-/// Does what the arguments say; the first of them is the program's name. Gives the exit code.
+/// Does what the arguments say; the first of them is the program's name. Gives the exit code. The process must have no other work:
+/// signals end it, or are for the subcommand, whatever handled them.
 #[must_use]
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    // Python's handler of SIGINT would only note it, and Node's does not bear another one above it.
+    for signal in ENDS {
+        take(signal);
+    }
     match Arguments::try_parse_from(arguments) {
         Ok(Arguments { subcommand }) => match subcommand {
             Subcommand::Run(options) => run::run(&options),

@@ -27,7 +27,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::child::take;
+use super::child::{ENDS, take};
 use super::exit;
 use super::messages::Messages;
 use super::operator::{Stop, say};
@@ -135,10 +135,10 @@ fn listen(port: u16) -> io::Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-/// The first of the signals that end this process. The runtimes of Python and Node have handlers of their own, so the default is not enough.
+/// The first of the signals that end this process, unless it was started to ignore them.
 fn signal() -> io::Result<oneshot::Receiver<i32>> {
     let (sender, receiver) = oneshot::channel();
-    let heard = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().filter(|signal| take(*signal));
+    let heard = ENDS.into_iter().filter(|signal| take(*signal));
     let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
     thread::Builder::new().name("locktender-signals".to_owned()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
