@@ -102,10 +102,10 @@ def resigned(tavern: Tavern) -> None:
 
 def restarted(tavern: Tavern) -> None:
     with suppress(LockError), tavern.diego.lock("cellar", ttl=TTL * 5) as held:
+        failovers = metrics().value("locktender_failovers_total", app="Diego")
         tavern.server.kill()
         until(lambda: metrics().value("locktender_server_up", app="Diego") == 0)
         tavern.server.revive(empty=False)
-        failovers = metrics().value("locktender_failovers_total", app="Diego")
         until(lambda: metrics().value("locktender_failovers_total", app="Diego") > failovers or not held.is_valid())
 
 

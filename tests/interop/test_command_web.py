@@ -108,7 +108,7 @@ def test_the_events_of_an_application_show_what_the_servers_show(server: RealSer
 
 
 def test_events_come_by_a_pipe_until_it_ends(server: RealServer, name: str):
-    with site(server, "--events", "-") as page:
+    with site(server, "--events", "-", name) as page:
         assert page.process.stdin is not None
         page.process.stdin.write(line("acquired", name, fence=7))
         page.process.stdin.flush()
