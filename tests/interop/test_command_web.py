@@ -13,6 +13,7 @@ import pytest
 from commands import ran, running
 from locktender import Client
 from sites import line, site
+from support.checkout import ROOT
 from support.observe import PATIENCE, until
 from support.server import RealServer, free_port
 
@@ -87,6 +88,16 @@ def test_events_come_from_a_file_that_grows(server: RealServer, name: str, tmp_p
         (span,) = seen["spans"]
         assert (span["lane"], span["end"], span["race"], span["to"] - span["over"]) == ("Diego", "race", True, 1_000)
         assert [(event["kind"], event["trouble"]) for event in seen["events"]] == [("acquired", False), ("race", True)]
+
+
+def test_every_kind_of_event_is_one(server: RealServer, name: str, tmp_path: Path):
+    stub = (ROOT / "bindings-python/python/locktender/_native_values.pyi").read_text()
+    kinds = re.findall(r'"(\w+)"', stub[stub.rindex("def kind") :].partition("]")[0])
+    events = tmp_path / "events.jsonl"
+    events.write_text("".join(line(kind, name, fence=7) for kind in kinds))
+    with site(server, "--events", str(events), name) as page:
+        until(lambda: (numbers := page.all()["numbers"])["events"] + numbers["skipped"] == len(kinds) > 20)
+        assert page.all()["numbers"]["skipped"] == 0
 
 
 def test_the_events_of_an_application_show_what_the_servers_show(server: RealServer, name: str, tmp_path: Path):

@@ -3,6 +3,9 @@
 //! Every program of this machine can reach the port, and so can the scripts of every page that a browser of this machine shows. The token in
 //! the path keeps them out. A name of another site that leads to this machine is refused by the header `Host`.
 
+/// The port that browsers leave out of the header `Host`.
+const HTTP: u16 = 80;
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -51,7 +54,9 @@ impl Gate {
     }
 
     fn is_own(&self, host: &[u8]) -> bool {
-        ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| host == format!("{own}:{}", self.port).as_bytes())
+        let is_named =
+            |own: &str| host == format!("{own}:{}", self.port).as_bytes() || self.port == HTTP && host == own.as_bytes();
+        ["127.0.0.1", "localhost", "[::1]"].into_iter().any(is_named)
     }
 }
 
@@ -96,6 +101,19 @@ mod tests {
         ] {
             let asked = hosts.iter().map(|host| host.as_bytes());
             assert_eq!(gate.judge(method, asked, path), judged, "{method} {hosts:?} {path}");
+        }
+    }
+
+    #[test]
+    fn a_browser_does_not_say_the_usual_port() {
+        let gate = Gate { token: "secret".to_owned(), port: HTTP };
+        for (host, judged) in [
+            ("localhost", Ok(Wanted::Page)),
+            ("127.0.0.1:80", Ok(Wanted::Page)),
+            ("evil.example", Err(Refusal::WrongHost)),
+            ("localhost:81", Err(Refusal::WrongHost)),
+        ] {
+            assert_eq!(gate.judge("GET", [host.as_bytes()], "/secret/"), judged, "{host}");
         }
     }
 }
