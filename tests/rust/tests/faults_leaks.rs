@@ -8,6 +8,7 @@
 #![cfg(target_os = "linux")]
 
 use std::net::TcpListener;
+use std::time::Duration;
 
 use locktender::{Client, Code};
 use locktender_tests::{PATIENCE, RealServer, eventually, long};
@@ -34,7 +35,7 @@ impl Holdings {
 
     /// Fails unless this process is back at what it had. Connections and their closing take a moment.
     fn are_back(&self, what: &str) {
-        eventually(what, PATIENCE, || {
+        eventually(what, Duration::from_secs(5), || {
             let now = Self::now();
             now.descriptors <= self.descriptors && now.threads <= self.threads
         });
@@ -96,7 +97,7 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
     let before = Holdings::now();
     reopen(cycles(500).min(500));
     before.are_back("after clients that were dropped");
-    eventually("their connections are closed", PATIENCE, || clients_of(&server) == 2);
+    eventually("their connections are closed", Duration::from_secs(5), || clients_of(&server) == 2);
 
     let before = Holdings::now();
     let closed = |_| {
