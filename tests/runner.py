@@ -168,20 +168,26 @@ def install_npm_packages():
     step("npm packages", packages, lambda: run("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"), ["node_modules"])
 
 
+def install(program, name):
+    """Copies a program to the others, also while the one that was there runs."""
+    (VENV / "bin" / name).unlink(missing_ok=True)
+    shutil.copy2(program, VENV / "bin" / name)
+
+
 def build_rust_programs():
     """Programs in Rust that tests and the demo start. The Rust tests' own build is made of the same parts."""
     heading("rust programs")
     run("cargo", "build", "--locked", "--profile", "test", "--workspace", "--bins", "--examples")
     target = build_directory()
     for program in (target / "locktender-proxy", target / "examples/locktender-peer", target / "examples/milten"):
-        shutil.copy2(program, VENV / "bin" / program.name)
+        install(program, program.name)
     # The Python package has a script of that name there.
-    shutil.copy2(target / "locktender", VENV / "bin/locktender-command")
+    install(target / "locktender", "locktender-command")
 
 
 def build_axum():
     run("cargo", "build", "--locked", "--manifest-path", f"{AXUM}/Cargo.toml", "--target-dir", target_directory())
-    shutil.copy2(build_directory() / "axum_orders", VENV / "bin")
+    install(build_directory() / "axum_orders", "axum_orders")
 
 
 def build_python():
