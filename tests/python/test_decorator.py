@@ -336,6 +336,8 @@ def test_what_would_run_without_the_lock_is_refused_when_it_comes_back(each_clie
     gc.collect()
 
 
+# Here a loop does wait for a lock, and on a busy machine that takes long enough for a warning.
+@pytest.mark.filterwarnings("ignore:waiting for lock:RuntimeWarning")
 @pytest.mark.parametrize("hidden", [False, True])
 def test_a_task_would_run_without_the_lock(each_client, name, hidden):
     tasks = []
