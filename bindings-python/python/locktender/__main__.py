@@ -1,12 +1,12 @@
 """The command ``locktender``, also as ``python -m locktender``: its help says what it does."""
 
 import sys
-from typing import NoReturn
 
 from ._native import _command
 
 
-def main() -> NoReturn:
+# Its return type is NoReturn, but a command that cron calls each minute need not import `typing` for that.
+def main() -> None:
     """Does what the program's arguments say, and exits."""
     sys.exit(_command(sys.argv))
 
