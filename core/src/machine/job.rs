@@ -152,12 +152,14 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         ("at", &at),
         ("fence", &fence),
         ("keep", &keep),
-        ("not_before", "0"),
     ];
     if is_anew {
         state.remove(keys.record());
     }
     state.put_fields(keys.record(), &fields, now_us);
+    if record.number("not_before") > 0 {
+        state.put_fields(keys.record(), &[("not_before", "0")], now_us);
+    }
     if let Some(fire_time) = terms.fire_time {
         state.put_fields(keys.record(), &[("fire_time", &*fire_time.at_ms.to_string())], now_us);
     }
@@ -246,7 +248,9 @@ fn end(
         state.remove(keys.lock());
     }
     let tells = freed || leave.is_some() && found.holder.is_none();
-    let nobody_waits = owned && leave.is_none() && record.exists() && fence::shows_no_waiters(state, keys.fence(), now_us);
+    // A fence without the mark shows that nobody waits.
+    let shows_fence = state.get(keys.fence(), now_us).and_then(|entry| entry.text()) == Some(&*fence.to_string());
+    let nobody_waits = owned && leave.is_none() && record.exists() && shows_fence;
     match noted {
         Noted { is_over: true, .. } if nobody_waits && matches!(ending, Ending::Done { .. }) => (),
         Noted { is_over: true, .. } => queue::wake_many(state, keys, now_us),

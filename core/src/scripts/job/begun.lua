@@ -14,7 +14,10 @@ if reply[1] == 'vote' then
     redis.call('DEL', KEYS[5])
   end
   noted('state', 'running', 'attempts', whole(attempts), 'max', allowed, 'by', ARGV[1], 'at', whole(reply[2]),
-    'fence', whole(reply[3]), 'keep', keep, 'not_before', '0')
+    'fence', whole(reply[3]), 'keep', keep)
+  if not_before > 0 then
+    noted('not_before', '0')
+  end
   if at then
     noted('fire_time', at)
   end

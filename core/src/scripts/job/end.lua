@@ -5,8 +5,8 @@
 --          done: how long the record is kept (ms); failed: when the next attempt may begin (ms),
 --          done: the result; failed: the error, the waiter that leaves the queue;
 --          what there is none of is '', or left out at the end
--- returns  {'ok', time (µs), 0, nil, -2}                       noted; back: the lock was ours;
---                                                              done, if nobody waits: the time is 0
+-- returns  1                                                   noted that it is done, and nobody waits
+--          {'ok', time (µs), 0, nil, -2}                       noted; back: the lock was ours
 --          {'no', time, fence, holder or nil, remaining (ms)}  a later attempt has begun, or the job is over; who holds the lock,
 --                                                              or began that attempt
 --          {'conflict', time, fence, what was found, -2}       a key holds what it shouldn't

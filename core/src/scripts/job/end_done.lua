@@ -3,15 +3,14 @@
 if ARGV[2] == 'done' and not ARGV[6] then
   local found = redis.call('MGET', KEYS[1], KEYS[2])
   -- Without the mark behind the fence, a 'q', nobody waits.
-  if found[1] == ARGV[1] and found[2] and string.byte(found[2], -1) ~= 113 then
+  if found[1] == ARGV[1] and found[2] == ARGV[3] then
     local record = redis.pcall('HMGET', KEYS[5], 'state', 'by', 'fence')
     if record[1] == 'running' and record[2] == ARGV[1] and record[3] == ARGV[3] then
       -- DEL is never refused for lack of memory, and what comes behind it isn't either.
       redis.call('DEL', KEYS[1])
       redis.call('HSET', KEYS[5], 'state', 'done', 'result', ARGV[5] or '')
       redis.call('PEXPIRE', KEYS[5], ARGV[4])
-      return { 'ok', 0, 0, false, -2 }
+      return 1
     end
   end
 end
-

@@ -113,7 +113,7 @@ fn done(op: &Op, number: i64) -> Answer {
         }
         (Some(Verb::Extend { fence, .. }), ..-1) => Reply::new(Verdict::Ok, size, *fence),
         (Some(Verb::Extend { fence, lock_only: true, .. }), -1) => Reply::new(Verdict::Ok, 0, *fence),
-        (Some(Verb::Release { .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
+        (Some(Verb::Release { .. } | Verb::EndAttempt { .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
         _ => return Err(unreadable(op, &Value::Int(number))),
     })
 }
