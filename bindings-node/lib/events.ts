@@ -29,6 +29,8 @@ import { callGuest } from './guest.js'
  * - `retry`: an attempt of a job failed, and another one may follow; see `message`.
  * - `dead`: a job is dead: its last attempt failed or died; see `message`.
  * - `skipped`: nothing runs for a job's fire time; see `message`: `running`, `missed`, `too_late` or `too_early`.
+ * - `leader`: an observer of an election has seen who leads, or that it changed: `rival` leads, in term `rivalFence`. Without them see
+ *   `message`: nobody leads, or that is unknown.
  * - `force_released`: this client has ended a hold that is another's, by `forceRelease`; see `rival`.
  * - `server_failed`: a server does not answer, or gives a wrong answer.
  * - `server_recovered`: the server answers again.
@@ -58,6 +60,7 @@ export type EventKind =
   | 'retry'
   | 'dead'
   | 'skipped'
+  | 'leader'
   | 'force_released'
   | 'server_failed'
   | 'server_recovered'

@@ -203,6 +203,7 @@ class Event:
         "retry",
         "dead",
         "skipped",
+        "leader",
         "force_released",
         "server_failed",
         "server_recovered",

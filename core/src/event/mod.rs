@@ -64,6 +64,9 @@ pub enum EventKind {
     Dead,
     /// Nothing runs for a job's fire time; see the message: `running`, `missed`, `too_late` or `too_early`.
     Skipped,
+    /// An observer of an election has seen who leads, or that it changed: see the rival and its fence, which is the term. Without a
+    /// rival nobody leads, or that is unknown; see the message.
+    Leader,
     /// This client has ended a hold that is another's, by [`force_release`](crate::Lock::force_release); see the rival.
     ForceReleased,
     /// A server does not answer, or gives a wrong answer.
@@ -103,6 +106,7 @@ impl EventKind {
             Self::Retry => "retry",
             Self::Dead => "dead",
             Self::Skipped => "skipped",
+            Self::Leader => "leader",
             Self::ForceReleased => "force_released",
             Self::ServerFailed => "server_failed",
             Self::ServerRecovered => "server_recovered",
@@ -122,7 +126,7 @@ impl EventKind {
         match self {
             Self::Attempt | Self::Busy | Self::NotAcquired | Self::Queued | Self::Notified | Self::Woken => Level::Debug,
             Self::Cancelled | Self::Renewed | Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
-            Self::TimedOut | Self::ServerRecovered | Self::Done | Self::Skipped => Level::Info,
+            Self::TimedOut | Self::ServerRecovered | Self::Done | Self::Skipped | Self::Leader => Level::Info,
             Self::Retry | Self::Failed | Self::Expired | Self::Race | Self::Dropped => Level::Warning,
             Self::ForceReleased | Self::ServerFailed | Self::FailedOver | Self::Warning => Level::Warning,
             Self::Lost | Self::Dead => Level::Error,

@@ -28,6 +28,7 @@ EVENTS: dict[str, dict[str, Any]] = {
     "retry": {"owner": "a", "fence": 7, "attempt": 1, "took": 2.5, "message": "try later"},
     "dead": {"owner": "a", "fence": 7, "attempt": 3, "took": 2.5, "message": "no paper"},
     "skipped": {"took": 0.5, "message": "running"},
+    "leader": {"rival": "b", "rival_fence": 8},
     "warning": {"owner": "a", "fence": 7, "message": "dropped without release"},
 }
 SERVER_EVENTS = {"server_failed": "refused", "server_recovered": "answers", "failed_over": "another node answers"}

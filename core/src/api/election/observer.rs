@@ -7,6 +7,7 @@ use crate::api::call::{Call, Cancel, Responder};
 use crate::api::lock::Lock;
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::event::{Event, EventKind};
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
 use crate::process::PerProcess;
@@ -149,15 +150,16 @@ impl Looks {
 
     fn hear(self: &Arc<Self>, seen: Result<Observation, Error>) {
         let mut state = self.state.lock();
-        if state.call.is_none() {
-            return;
-        }
+        let Some(lock) = state.call.as_ref().map(|call| call.lock.clone()) else { return };
         let news = match seen {
             Ok(seen) => state.observing.take(seen, Tick::now()).map(Ok),
             Err(error) => Some(Err(error)),
         };
         let next_look = state.observing.next_look();
         drop(state);
+        if let Some(Ok(seen)) = &news {
+            tell(&lock, seen);
+        }
         match news {
             Some(news) => self.end(news),
             None => self.look_at(next_look),
@@ -170,6 +172,19 @@ impl Looks {
             call.responder.respond(news);
         }
     }
+}
+
+/// The event of what an observer saw.
+fn tell(lock: &Lock, seen: &Observation) {
+    // Without a session the call would have ended before.
+    let Ok((session, keys)) = lock.keys() else { return };
+    let mut event = Event::of(EventKind::Leader, &keys);
+    match &seen.leader {
+        Some(leader) => (event.rival, event.rival_fence) = (Some(leader.owner.clone()), Some(leader.term)),
+        None if seen.unknown => event.message = Some("the servers don't show who leads".to_owned()),
+        None => event.message = Some("nobody leads".to_owned()),
+    }
+    session.emit(&event);
 }
 
 /// The alarm for the next look.

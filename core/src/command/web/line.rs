@@ -9,7 +9,7 @@ use crate::error::quoted::quoted;
 use crate::event::EventKind as Kind;
 use crate::owner::{Fields, OwnerFields};
 
-const KINDS: [Kind; 27] = [
+const KINDS: [Kind; 28] = [
     Kind::Attempt,
     Kind::Busy,
     Kind::NotAcquired,
@@ -32,6 +32,7 @@ const KINDS: [Kind; 27] = [
     Kind::Retry,
     Kind::Dead,
     Kind::Skipped,
+    Kind::Leader,
     Kind::ForceReleased,
     Kind::ServerFailed,
     Kind::ServerRecovered,

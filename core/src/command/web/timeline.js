@@ -6,7 +6,7 @@ const lane = { height: 30, top: 0 }
 const WORDS = {
   released: 'released', handed_over: 'handed over', lost: 'lost', race: 'race', expired: 'expired', dropped: 'dropped', acquired: 'got it',
   timed_out: 'timed out', not_acquired: 'found it held', cancelled: 'cancelled', failed: 'failed', unheard: 'not heard of any more', done: 'the job is done',
-  dead: 'the job is dead', skipped: 'nothing to run',
+  dead: 'the job is dead', skipped: 'nothing to run', leader: 'an observer saw who leads',
 }
 /** What stands at the end of a bar, since colour alone says nothing. */
 const SIGNS = { lost: '✕ lost', race: '✕ race', expired: '! expired', dropped: '† dropped', timed_out: '◦', failed: '!', unheard: '? unheard' }
