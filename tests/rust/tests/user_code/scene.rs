@@ -149,7 +149,8 @@ impl Scene {
     pub fn is_over(&self) {
         let (other, events) = Events::of(Client::builder().url(self.server.url()));
         let free = |name: String| {
-            eventually(&format!("{name} is free"), PATIENCE, || other.lock(&*name).inspect_blocking().unwrap().is_none());
+            // All places play at once: on a busy machine a question may be answered too late.
+            eventually(&format!("{name} is free"), PATIENCE, || matches!(other.lock(&*name).inspect_blocking(), Ok(None)));
         };
         match self.act {
             Act::Panics => self.told(),
