@@ -214,9 +214,12 @@ export class Election {
    * Observes who leads: the leader now, and then each change that the observer sees. It never ends by itself: `break` ends it, and
    * aborting `signal` rejects with the signal's reason.
    *
-   * It looks at the servers when the leader's term would end there, and once a second. It looks only while it is asked for the next
-   * observation, and misses what comes and goes between two looks. Terms never go back. An observer decides nothing: what it gave may
-   * be over. Who acts for the leader sends its `term` along, and the resource refuses a smaller one.
+   * A leader announces on the servers' channels that it leads, and that it has resigned. An observer looks at the servers then, when
+   * the leader's term would end there, and once a second. It looks only while it is asked for the next observation, and misses what
+   * comes and goes between two looks. Terms never go back.
+   *
+   * An observer decides nothing: what it gave may be over. Who acts for the leader sends its `term` along, and the resource refuses a
+   * smaller one.
    *
    * Rejects with `DeniedError`, `KeyConflictError`, `InvalidArgumentError` or `ClosedError`. Servers that can't be reached are no error,
    * but `unknown`.

@@ -48,6 +48,7 @@ pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNKNOWN_ERA;
 #[doc(hidden)]
 pub use members::Members;
+pub(crate) use queue::leaders_channel;
 pub use queue::{ALIVE_MS, CLAIM_MS, channel};
 #[doc(hidden)]
 pub use state::{Entry, Value};
@@ -96,6 +97,10 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
         Op::Scan { part, .. } => listing::scan(state, part, now_us),
         Op::Present { keys } => listing::present(state, keys, now_us),
+        Op::Publish { channel, message } => {
+            state.publish(channel.to_string(), message.to_string());
+            Reply::new(Verdict::Ok, now_us, 0)
+        }
     }
 }
 

@@ -47,6 +47,13 @@ pub enum Op {
         /// The keys.
         keys: Arc<[String]>,
     },
+    /// Tell those who listen to a channel.
+    Publish {
+        /// The channel.
+        channel: Arc<str>,
+        /// What they are told.
+        message: Arc<str>,
+    },
     /// Write the marker as trusted since for ever: the server votes at once.
     Trust {
         /// The quorum it belongs to.
@@ -250,6 +257,7 @@ impl Op {
             Self::Trust { .. } => "trust",
             Self::Scan { .. } => "scan",
             Self::Present { .. } => "present",
+            Self::Publish { .. } => "publish",
         }
     }
 

@@ -100,6 +100,11 @@ impl Observing {
         self.next_look
     }
 
+    /// Has the next look not later than at this time.
+    pub(crate) fn look_by(&mut self, at: Tick) {
+        self.next_look = self.next_look.min(at);
+    }
+
     /// Takes what a look showed, and gives it if that is news.
     pub(crate) fn take(&mut self, seen: Observation, now: Tick) -> Option<Observation> {
         // The server rounds to whole milliseconds: one more, and the key is surely gone.
@@ -221,6 +226,16 @@ mod tests {
         {
             observing.take(seen, now);
             assert_eq!(observing.next_look(), now.after(ms(pause)));
+        }
+    }
+
+    #[test]
+    fn an_announcement_brings_the_next_look_forward_and_never_back() {
+        let (mut observing, now) = (Observing::default(), Tick::default());
+        observing.take(seen(None, false), now);
+        for (at, next) in [(2_000, 1_000), (5, 5), (8, 5)] {
+            observing.look_by(now.after(ms(at)));
+            assert_eq!(observing.next_look(), now.after(ms(next)));
         }
     }
 

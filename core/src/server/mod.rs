@@ -119,6 +119,11 @@ pub trait Server: Send + Sync + 'static {
         false
     }
 
+    /// Starts to listen to one more channel beside that of [`Server::listen`], for as long as its listener is kept.
+    fn subscribe(&self, channel: &str, listener: Listener) -> bool {
+        self.listen(channel, listener)
+    }
+
     /// Whether the server uses this process's clock, which a test may move ([`testing::Clock`](crate::testing::Clock)).
     #[cfg(feature = "testing")]
     fn moves_with_clock(&self) -> bool {

@@ -25,6 +25,7 @@ use crate::metrics::reading::Present;
 use crate::protocol::{Acquisition, Answered, CallId, Command, Input, Recipe};
 use crate::server::Completion;
 use crate::session::Session;
+use crate::session::announce::announce;
 use crate::session::caller::{Acquired, Acquirer, Caller};
 use crate::session::trace::trace_next;
 use crate::sync::Mutex;
@@ -81,8 +82,7 @@ impl LockActor {
         let new = |seat| Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), seat, acquirer);
         let actor = if recipe.waits_in_queues() {
             // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
-            let adopts = recipe.adopt.is_some();
-            let seat = |seat: Seat| if adopts { seat.may_try() } else { seat };
+            let seat = |given: Seat| if recipe.adopt.is_some() { given.may_try() } else { given };
             session.join_queue(&recipe.line(), id, recipe.options.fair, |given| new(Some(seat(given))))
         } else {
             let actor = new(None);
@@ -284,8 +284,7 @@ impl LockActor {
             }
         }
         state.busy = false;
-        let wake_at = state.machine.wake_at();
-        let finished = state.machine.is_finished();
+        let (wake_at, finished) = (state.machine.wake_at(), state.machine.is_finished());
         // The alarm is moved while the state is locked. Else a thread might cancel what another one has just set.
         if finished || wake_at < state.alarm {
             self.session.runtime().cancel_alarm(state.alarm, self.id);
@@ -322,6 +321,7 @@ impl LockActor {
                 // Before the event, so that a listener who reads the metrics finds it counted.
                 self.measured.note(&event, self.recipe.options.ttl);
                 self.spans.around(&event, || self.session.emit(&event));
+                announce(&self.session.servers, self.session.response_timeout(), &self.recipe.keys, &event);
                 self.notice_self_wait(&event);
             }
             Command::Acquired(result) => self.acquired(result),

@@ -5,6 +5,7 @@
 //! nothing.
 
 pub(crate) mod actor;
+mod announce;
 pub(crate) mod ask_all;
 pub(crate) mod bodies;
 pub(crate) mod caller;
@@ -37,7 +38,7 @@ use crate::options::ClientOptions;
 use crate::owner::Signature;
 use crate::process::Process;
 use crate::protocol::Input;
-use crate::server::Server;
+use crate::server::{Listener, Server};
 pub(crate) use crate::session::registry::Registry;
 use crate::session::tasks::Tasks;
 use crate::session::wakeups::Wakeups;
@@ -123,6 +124,11 @@ impl Session {
 
     pub(crate) fn server(&self, index: usize) -> &dyn Server {
         &*self.servers[index]
+    }
+
+    /// Has the listener hear one more channel of every server, as long as it is kept.
+    pub(crate) fn subscribe(&self, channel: &str, listener: &Listener) {
+        self.servers.iter().for_each(|server| _ = server.subscribe(channel, Arc::clone(listener)));
     }
 
     pub(crate) fn server_count(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use crate::api::call::{Call, Cancel, Responder};
 use crate::api::lock::Lock;
@@ -10,14 +11,20 @@ use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
+use crate::machine::leaders_channel;
 use crate::process::PerProcess;
 use crate::protocol::{Observation, Observing, observe};
+use crate::server::{Listener, Notice};
 use crate::sync::Mutex;
+
+/// The pause between an announcement and the look for it: each server of a quorum announces the same.
+const GATHERS: Duration = Duration::from_millis(5);
 
 /// An observer of an election: it gives the leader now, and then each change that it sees.
 ///
-/// It looks at the servers when the leader's term would end there, and once a second. It looks only while a call of
-/// [`Observer::next`] waits, and misses what comes and goes between two looks. Terms never go back.
+/// Leaders announce on the servers' channels that they lead and that they have resigned. The observer looks at the servers then, when
+/// a leader's term would end there, and once a second. It looks only while a call of [`Observer::next`] waits, and misses what comes
+/// and goes between two looks. Terms never go back.
 ///
 /// An observer decides nothing: what it gave may be over. Who acts for the leader sends its term along, and the resource refuses a
 /// smaller one.
@@ -35,6 +42,12 @@ struct Looks {
 struct State {
     observing: Observing,
     alarm: Option<Arc<NextLook>>,
+    /// The time of that alarm.
+    alarm_at: Tick,
+    /// The time at which an announcement wants a look, since the last look began.
+    announced: Option<Tick>,
+    /// What hears the announcements, from the first call on.
+    listener: Option<Listener>,
     call: Option<Waiting>,
     /// The numbers of the last call and of the last look.
     calls: u64,
@@ -100,6 +113,7 @@ impl Observer {
 
 impl Looks {
     fn wait_for_news(self: &Arc<Self>, lock: Lock, responder: Responder<Observation>) -> u64 {
+        self.listen(&lock);
         let mut state = self.state.lock();
         state.calls += 1;
         let (number, next_look) = (state.calls, state.observing.next_look());
@@ -108,6 +122,37 @@ impl Looks {
         drop(earlier);
         self.look_at(next_look);
         number
+    }
+
+    /// Begins to listen, if there are servers. Those that don't publish are looked at.
+    fn listen(self: &Arc<Self>, lock: &Lock) {
+        let Ok((session, keys)) = lock.keys() else { return };
+        let looks = Arc::downgrade(self);
+        let listener: Listener = Arc::new(move |notice| {
+            if let (Notice::Message(_) | Notice::Listening, Some(looks)) = (notice, looks.upgrade()) {
+                looks.hear_announcement();
+            }
+        });
+        {
+            let mut state = self.state.lock();
+            if state.listener.is_some() {
+                return;
+            }
+            state.listener = Some(Arc::clone(&listener));
+        }
+        session.subscribe(&leaders_channel(keys.lock()), &listener);
+    }
+
+    fn hear_announcement(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        let at = Tick::now().after(GATHERS);
+        state.observing.look_by(at);
+        state.announced.get_or_insert(at);
+        let is_wanted = state.call.is_some() && at < state.alarm_at;
+        drop(state);
+        if is_wanted {
+            self.look_at(at);
+        }
     }
 
     fn give_up(&self, number: u64) {
@@ -124,9 +169,11 @@ impl Looks {
         match Runtime::current() {
             Ok(runtime) => {
                 let alarm = Arc::new(NextLook(Arc::downgrade(self)));
-                // An earlier alarm is gone with its only reference.
                 let weak: Weak<dyn Alarm> = Arc::downgrade(&alarm) as _;
-                self.state.lock().alarm = Some(alarm);
+                let mut state = self.state.lock();
+                // An earlier alarm is gone with its only reference.
+                (state.alarm, state.alarm_at) = (Some(alarm), at);
+                drop(state);
                 runtime.set_alarm(at, runtime.next_id(), weak);
             }
             Err(error) => self.end(Err(error)),
@@ -136,6 +183,7 @@ impl Looks {
     fn look(self: &Arc<Self>) {
         let mut state = self.state.lock();
         let Some(call) = state.call.as_ref().map(|call| call.lock.look(observe)) else { return };
+        (state.alarm_at, state.announced) = (Tick::NEVER, None);
         state.looks += 1;
         let number = state.looks;
         drop(state);
@@ -155,6 +203,10 @@ impl Looks {
             Ok(seen) => state.observing.take(seen, Tick::now()).map(Ok),
             Err(error) => Some(Err(error)),
         };
+        // What was announced meanwhile may be newer than what was seen.
+        if let Some(at) = state.announced {
+            state.observing.look_by(at);
+        }
         let next_look = state.observing.next_look();
         drop(state);
         if let Some(Ok(seen)) = &news {
@@ -201,5 +253,28 @@ impl Alarm for NextLook {
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Observer").field("name", &self.lock.name()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::client::Client;
+    use crate::server::memory::MemoryServer;
+
+    #[test]
+    fn an_observer_that_waits_looks_when_something_is_announced() {
+        let election = Client::open("memory://observer-told").unwrap().elect("x");
+        let observer = election.observe();
+        observer.observe().wait().unwrap();
+        let mut waiting = observer.observe();
+        assert!(waiting.wait_for(Duration::ZERO).is_none());
+        let looks = observer.looks.get_or_make(Looks::default);
+        let before = looks.state.lock().looks;
+        MemoryServer::named("observer-told").publish("~lt:lead:x", "lead none");
+        let state = looks.state.lock();
+        // The look may have begun by now.
+        assert!(state.announced.is_some() || state.looks > before);
+        assert!(state.alarm_at <= Tick::now().after(GATHERS) || state.looks > before);
     }
 }

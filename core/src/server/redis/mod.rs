@@ -128,6 +128,11 @@ impl Server for RedisServer {
         self.routes.listen(ChannelListener::new(channel, &listener))
     }
 
+    /// Listens on a connection of its own, which is closed some seconds after the listener is gone.
+    fn subscribe(&self, channel: &str, listener: Listener) -> bool {
+        self.routes.subscribe(ChannelListener::new(channel, &listener))
+    }
+
     fn give_up(&self) {
         self.routes.give_up();
     }

@@ -32,6 +32,8 @@ pub(crate) struct Routes {
     host: Handle,
     background: UnboundedSender<Input>,
     per_runtime: ArcSwap<Vec<RuntimeRoute>>,
+    /// The connections that only listen.
+    subscribed: Mutex<Vec<UnboundedSender<Input>>>,
     reactor: Arc<LazyReactor>,
     driven: Mutex<Driven>,
 }
@@ -69,6 +71,7 @@ impl Routes {
             host: host.clone(),
             background,
             per_runtime: ArcSwap::default(),
+            subscribed: Mutex::default(),
             reactor,
             driven: Mutex::default(),
         }
@@ -157,6 +160,20 @@ impl Routes {
         self.background.send(Input::Listen(listener)).is_ok()
     }
 
+    /// Listens on a connection of its own; says whether the server is still open.
+    pub(crate) fn subscribe(&self, listener: ChannelListener) -> bool {
+        let mut subscribed = self.subscribed.lock();
+        // A close has told those that it found here.
+        if self.background.is_closed() {
+            return false;
+        }
+        let inbox = open(&self.settings, &self.primary, &self.host);
+        let listens = inbox.send(Input::Subscribe(listener)).is_ok();
+        subscribed.retain(|inbox| !inbox.is_closed());
+        subscribed.push(inbox);
+        listens
+    }
+
     /// Wakes every connection: what they know of the server has changed.
     pub(crate) fn wake(&self) {
         if let Some(reactor_task) = self.made() {
@@ -166,6 +183,9 @@ impl Routes {
         let _ = self.background.send(Input::Wake);
         for route in self.per_runtime.load().iter() {
             let _ = route.inbox.send(Input::Wake);
+        }
+        for inbox in self.subscribed.lock().iter() {
+            let _ = inbox.send(Input::Wake);
         }
     }
 
@@ -199,6 +219,9 @@ impl Routes {
         let _ = self.background.send(Input::Close);
         for route in self.per_runtime.load().iter() {
             let _ = route.inbox.send(Input::Close);
+        }
+        for inbox in std::mem::take(&mut *self.subscribed.lock()) {
+            let _ = inbox.send(Input::Close);
         }
     }
 }

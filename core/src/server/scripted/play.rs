@@ -113,7 +113,8 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
         | Op::Examine
         | Op::Probe { .. }
         | Op::Scan { .. }
-        | Op::Present { .. } => machine::apply(state, op, env),
+        | Op::Present { .. }
+        | Op::Publish { .. } => machine::apply(state, op, env),
         Op::Trust { .. } => insist(state, op, env, &[&|state| state.remove(Keys::server_marker())]),
     }
 }

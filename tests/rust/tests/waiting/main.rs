@@ -6,6 +6,7 @@ mod closing;
 mod fair;
 mod forged;
 mod handover;
+mod leaders;
 mod leaving;
 mod lost;
 mod many;

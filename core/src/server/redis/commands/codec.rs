@@ -7,7 +7,7 @@ use redis::Value;
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::machine::SHOWN_BYTES;
-use crate::op::job::{AttemptNumber, JobEnd, JobRecord, NotBegun};
+use crate::op::job::{AttemptNumber, Ending, JobEnd, JobRecord, NotBegun};
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::listing;
@@ -113,7 +113,8 @@ fn done(op: &Op, number: i64) -> Answer {
         }
         (Some(Verb::Extend { fence, .. }), ..-1) => Reply::new(Verdict::Ok, size, *fence),
         (Some(Verb::Extend { fence, lock_only: true, .. }), -1) => Reply::new(Verdict::Ok, 0, *fence),
-        (Some(Verb::Release { .. } | Verb::EndAttempt { .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
+        (Some(Verb::Release { .. } | Verb::EndAttempt { ending: Ending::Done { .. }, .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
+        (None, 0..) if matches!(op, Op::Publish { .. }) => Reply::new(Verdict::Ok, 0, 0),
         _ => return Err(unreadable(op, &Value::Int(number))),
     })
 }

@@ -25,9 +25,20 @@ fn begin(job: Option<Terms>) -> Op {
     Op::Lock(LockOp { keys: keys(), by: "me".into(), verb })
 }
 
+fn ends(ending: Ending) -> Op {
+    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::EndAttempt { ending, fence: 7, leave: None } })
+}
+
 fn end() -> Op {
-    let verb = Verb::EndAttempt { ending: Ending::GivenBack, fence: 7, leave: None };
-    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb })
+    ends(Ending::GivenBack)
+}
+
+fn done() -> Op {
+    ends(Ending::Done { result: "7".into(), keep_ms: 60 })
+}
+
+fn publish() -> Op {
+    Op::Publish { channel: "news".into(), message: "hello".into() }
 }
 
 fn extend(lock_only: bool) -> Op {
@@ -79,6 +90,10 @@ fn a_number_says_what_was_done() {
         (acquire(), -time, None),
         (begin(Some(terms)), time, Some(first)),
         (end(), 1, None),
+        (publish(), 3, Some(Reply::new(Verdict::Ok, 0, 0))),
+        (publish(), -time, None),
+        (done(), 1, Some(Reply::new(Verdict::Ok, 0, 0))),
+        (done(), time, None),
         (end(), time, None),
         (extend(false), -time, Some(Reply::new(Verdict::Ok, TIME, 9))),
         (extend(false), -1, None),

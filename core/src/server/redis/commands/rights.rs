@@ -14,7 +14,7 @@ const fn right(command: &'static str, purpose: &'static str) -> Right {
 }
 
 /// The rights, in an order that leaves nothing behind even where some are denied: all keys that are written expire by themselves.
-const RIGHTS: [Right; 24] = [
+const RIGHTS: [Right; 25] = [
     right("TIME", "to tell the server's time"),
     right("MGET K1 K2", "to see who holds a lock"),
     right("EXISTS K1", "to tell a foreign key from none"),
@@ -38,6 +38,7 @@ const RIGHTS: [Right; 24] = [
     right("ZREM K3 probe", "to take a waiter out"),
     // Tried as PUBLISH where the server has no sharded channels.
     right("SPUBLISH ~lt:wake:probe -", "to tell the next waiter of a release (PUBLISH before version 7)"),
+    right("PUBLISH ~lt:lead:probe -", "to tell observers of an election who leads"),
     // With one server this is a side key like the fence. On a quorum it is the server's own key.
     right("GET K4", "to see whether the server remembers"),
     // A user who may run this command gets a syntax error: the marker must stay as it is.
@@ -56,7 +57,7 @@ pub(crate) fn advice(keys: &Keys) -> String {
     let patterns =
         if prefix.is_empty() { "~*".to_owned() } else { format!("~{prefix}* ~{{{prefix}* ~{}", Keys::server_marker()) };
     format!(
-        "; the lock's keys are {} and {sides}*, and what its user needs is: ACL SETUSER <user> {patterns} &~lt:wake:* {COMMANDS}",
+        "; the lock's keys are {} and {sides}*, and what its user needs is: ACL SETUSER <user> {patterns} &~lt:wake:* &~lt:lead:* {COMMANDS}",
         keys.lock()
     )
 }
@@ -99,11 +100,11 @@ mod tests {
         let with_prefix = advice("prod:", "a");
         assert!(with_prefix.starts_with("; the lock's keys are prod:a and {prod:a}:~lt:*, "), "{with_prefix}");
         assert!(
-            with_prefix.contains(": ACL SETUSER <user> ~prod:* ~{prod:* ~{~lt}:marker &~lt:wake:* +eval +evalsha "),
+            with_prefix.contains(": ACL SETUSER <user> ~prod:* ~{prod:* ~{~lt}:marker &~lt:wake:* &~lt:lead:* +eval +evalsha "),
             "{with_prefix}"
         );
         assert!(advice("", "{shop}:b").contains("{shop}:b and {shop}:b:~lt:tag:*, "));
-        assert!(advice("", "a").contains("<user> ~* &~lt:wake:* +eval"));
+        assert!(advice("", "a").contains("<user> ~* &~lt:wake:* &~lt:lead:* +eval"));
     }
 
     #[test]
@@ -111,14 +112,14 @@ mod tests {
         let given: Vec<&str> = COMMANDS.split(' ').collect();
         for right in &RIGHTS {
             let command = right.command.split(' ').next().unwrap().to_lowercase();
-            assert!(command == "spublish" || given.contains(&&*format!("+{command}")), "{command}");
+            assert!(["spublish", "publish"].contains(&&*command) || given.contains(&&*format!("+{command}")), "{command}");
         }
     }
 
     #[test]
     fn what_is_missing_is_said_in_words_and_other_errors_are_nobodys_fault() {
         let keys = Keys::of_no_lock("prod:", false);
-        let found = "1 denied\n6 other\n9 denied\n24 denied\n99 denied\nunreadable";
+        let found = "1 denied\n6 other\n9 denied\n25 denied\n99 denied\nunreadable";
         let lines = missing(found, &keys, |error| error == "denied");
         assert_eq!(
             lines,

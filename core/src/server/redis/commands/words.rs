@@ -79,6 +79,9 @@ impl<'a> Words<'a> {
             Op::Present { keys } => {
                 self.text("MGET").0.extend(keys.iter().map(|key| Word::Text(key)));
             }
+            Op::Publish { channel, message } => {
+                self.text("PUBLISH").text(channel).text(message);
+            }
             _ => {
                 self.text("INFO");
             }
@@ -142,7 +145,7 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
     }
     match op {
         Op::Lock(op) => command.lock_op(op, era),
-        Op::Examine | Op::Scan { .. } | Op::Present { .. } => {}
+        Op::Examine | Op::Scan { .. } | Op::Present { .. } | Op::Publish { .. } => {}
         Op::Probe { keys } => {
             command.keys(keys);
             for name in rights::commands() {

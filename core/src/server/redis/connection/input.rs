@@ -15,6 +15,8 @@ pub enum Input {
     Warm,
     /// A channel to listen to. Only the first listener counts.
     Listen(ChannelListener),
+    /// A channel to listen to on a connection that does nothing else, and ends with its listener.
+    Subscribe(ChannelListener),
     /// The socket that the connection asked for is open.
     Opened(Role),
     /// The socket couldn't be opened.

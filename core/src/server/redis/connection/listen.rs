@@ -38,6 +38,10 @@ impl Connection {
     /// Gives the subscriber the time; says whether it found that the connection is dead.
     pub(super) fn listens_in_vain(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.forget_listener(out, Subscriber::is_over);
+        if self.only_listens && self.subscriber.is_none() {
+            self.close(now, out);
+            return false;
+        }
         let Some(subscriber) = &mut self.subscriber else { return false };
         let chance = self.rng.f64();
         let State::Up(conversation) = &mut self.state else {

@@ -1,0 +1,31 @@
+//! Announcements: the observers of an election are told that somebody leads, or that nobody does. Each of them looks then; one
+//! that is told nothing looks from time to time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Tick;
+use crate::event::{Event, EventKind};
+use crate::io::doer::at_home;
+use crate::machine::leaders_channel;
+use crate::name::{Keys, LockKind};
+use crate::op::Op;
+use crate::server::{Completion, Request, Server};
+
+/// Announces what has happened to the leader of an election; any other lock has no observers.
+pub(super) fn announce(servers: &[Arc<dyn Server>], timeout: Duration, keys: &Keys, event: &Event) {
+    if keys.label().kind != LockKind::Election {
+        return;
+    }
+    let message: Arc<str> = match (event.kind, &event.owner, event.fence) {
+        (EventKind::Acquired, Some(owner), Some(term)) => format!("lead {term} {owner}").into(),
+        (EventKind::Released | EventKind::Expired | EventKind::Race | EventKind::Lost, ..) => "lead none".into(),
+        _ => return,
+    };
+    let channel: Arc<str> = leaders_channel(keys.lock()).into();
+    for server in servers {
+        let op = Op::Publish { channel: Arc::clone(&channel), message: Arc::clone(&message) };
+        // The caller may not wait for anything any more.
+        at_home(|| server.submit(Request::new(op, Tick::now().after(timeout)), Completion::new(|_| ())));
+    }
+}
