@@ -204,6 +204,8 @@ mod planted {
         LeftEraReturns,
         /// An era that was left, and came back, has no quarantine.
         LeftEraVotes,
+        /// A primary that sentinels name counts also where its config epoch was left.
+        EpochIgnored,
         /// A server votes for a client that it has greeted in an earlier era.
         EarlierEraVotes,
         /// A fence is proposed by the client's wall clock.

@@ -74,7 +74,7 @@ fn named_by_environment() -> Option<Vec<Source>> {
 
 fn nowhere() -> Error {
     let why = "no server is configured: give a URL or set LOCKTENDER_URL; redis://host, rediss://host, unix:///path, \
-               or memory://name for locks within one process";
+               redis+sentinel://host/service, or memory://name for locks within one process";
     Error::invalid("url", "", why)
 }
 
@@ -108,10 +108,9 @@ fn check_default_ttl(options: &ClientOptions) -> Result<(), Error> {
 
 /// Refuses TLS files for a server without TLS: otherwise the traffic would be plaintext, without any warning.
 fn check_tls(url: &str, options: &ClientOptions) -> Result<(), Error> {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let files = [("tls_ca", &options.tls_ca), ("tls_cert", &options.tls_cert), ("tls_key", &options.tls_key)];
     match files.iter().find(|(_, file)| file.is_some()) {
-        Some((option, Some(file))) if !redis::speaks_tls(scheme) => {
+        Some((option, Some(file))) if !redis::speaks_tls(url) => {
             let server = Part::Words(redis::redacted(url));
             let why = Text::new("is for servers with TLS, and {} is none: write rediss://, or leave the file out", [server]);
             Err(Error::invalid(option, file, why))

@@ -25,6 +25,7 @@ impl Mutant {
         Self::SharedPlaceForgotten,
         Self::LeftEraReturns,
         Self::LeftEraVotes,
+        Self::EpochIgnored,
         Self::BackoffOutlastsGreeting,
         Self::DeletedKeyHealed,
         Self::ClaimStopsHeal,

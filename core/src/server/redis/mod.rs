@@ -12,7 +12,11 @@ use tokio::runtime::Handle;
 
 mod commands;
 mod connection;
+mod mistakes;
+mod redacted;
 mod routes;
+mod sentinel;
+mod sentinel_url;
 mod settings;
 mod transport;
 mod url;
@@ -44,8 +48,8 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// A server at `url`: `redis://`, `rediss://` (TLS) or `unix://`. Reads the certificate files of `options`, but does no network
-    /// I/O.
+    /// A server at `url`: `redis://`, `rediss://` (TLS), `unix://`, or `redis+sentinel://` for the primary that sentinels name.
+    /// Reads the certificate files of `options`, but does no network I/O.
     ///
     /// `quorum_config` is the quorum of the server, `None` if it is the only server. `host` runs the work that no caller does
     /// itself. `on_state` is called once for every change, on any thread; it must not block. An operation whose answer takes longer
@@ -95,14 +99,14 @@ pub(crate) fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error>
     Target::parse(url, options).map(|_| ())
 }
 
-/// Whether a URL of this scheme is a server with TLS.
-pub(crate) fn speaks_tls(scheme: &str) -> bool {
-    self::url::speaks_tls(scheme)
+/// Whether the server at a URL speaks TLS, or one of the sentinels that name it.
+pub(crate) fn speaks_tls(url: &str) -> bool {
+    self::url::speaks_tls(url)
 }
 
 /// A URL without its password, for messages.
 pub(crate) fn redacted(url: &str) -> String {
-    self::url::redacted(url)
+    self::redacted::redacted(url)
 }
 
 impl Server for RedisServer {

@@ -21,6 +21,7 @@ use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
+use crate::server::redis::transport::hints::Hints;
 use crate::server::redis::transport::reactor_task::ReactorTask;
 use crate::server::redis::transport::tokio_task;
 use crate::sync::Mutex;
@@ -36,6 +37,8 @@ pub(crate) struct Routes {
     subscribed: Mutex<Vec<UnboundedSender<Input>>>,
     reactor: Arc<LazyReactor>,
     driven: Mutex<Driven>,
+    /// What a sentinel says of failovers, where sentinels name the server.
+    hints: Option<Hints>,
 }
 
 /// The connection that waiting threads drive.
@@ -65,6 +68,7 @@ impl Routes {
     pub(crate) fn new(settings: Settings, primary: Primary, host: &Handle, reactor: Arc<LazyReactor>) -> Self {
         let (settings, primary) = (Arc::new(settings), Arc::new(primary));
         let background = open(&settings, &primary, host);
+        let hints = settings.target.endpoint.service().map(|_| Hints::default());
         Self {
             settings,
             primary,
@@ -74,6 +78,7 @@ impl Routes {
             subscribed: Mutex::default(),
             reactor,
             driven: Mutex::default(),
+            hints,
         }
     }
 
@@ -149,8 +154,11 @@ impl Routes {
         self.primary.clock.at(at)
     }
 
-    /// Makes the background's route connect.
+    /// Makes the background's route connect, and listens to a sentinel, where there are some.
     pub(crate) fn warm(&self) {
+        if let Some(hints) = &self.hints {
+            hints.listen(&self.settings, &self.primary, &self.host);
+        }
         // A route that has ended renews nothing.
         let _ = self.background.send(Input::Warm);
     }
@@ -214,6 +222,7 @@ impl Routes {
     }
 
     pub(crate) fn close(&self) {
+        self.hints.iter().for_each(Hints::close);
         self.close_driven();
         // A route that has ended is closed already.
         let _ = self.background.send(Input::Close);

@@ -9,27 +9,37 @@ use rustls::pki_types::ServerName;
 
 use crate::error::Error;
 use crate::options::ClientOptions;
+use crate::server::redis::mistakes::{ESCAPES, FRAGMENT, PORT, instead_of_parameter};
+use crate::server::redis::redacted::redacted;
+use crate::server::redis::sentinel::{Known, Login};
+use crate::server::redis::sentinel_url::{self, SentinelUrl};
 use crate::server::redis::transport::tls;
-use crate::wording::{Part, Text};
+use crate::sync::Mutex;
+use crate::wording::Text;
 
 const FORMS: &str = "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS (valkey:// and valkeys:// mean the \
-                     same), or unix:///path[?db=2&user=…&pass=…]";
+                     same), unix:///path[?db=2&user=…&pass=…], or redis+sentinel://host[,host…]/service";
 
 /// The schemes of servers without TLS, in small letters.
 const PLAIN: [&str; 5] = ["redis", "valkey", "unix", "redis+unix", "valkey+unix"];
 const WITH_TLS: [&str; 2] = ["rediss", "valkeys"];
 
-/// Whether a scheme, in any case, is the scheme of a server with TLS.
-pub(crate) fn speaks_tls(scheme: &str) -> bool {
-    WITH_TLS.contains(&scheme.to_ascii_lowercase().as_str())
+/// The scheme of a URL, in small letters.
+fn scheme(text: &str) -> String {
+    text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase()
+}
+
+/// Whether the server at a URL speaks TLS, or one of the sentinels that name it.
+pub(crate) fn speaks_tls(text: &str) -> bool {
+    let scheme = scheme(text);
+    let of_sentinel = || SentinelUrl::parse(text).is_ok_and(|url| url.primary_tls() || url.sentinel_tls);
+    WITH_TLS.contains(&&*scheme) || sentinel_url::is_of_sentinel(&scheme) && of_sentinel()
 }
 
 /// The text about a scheme that no server has.
 fn no_scheme_of_ours(scheme: &str, text: &str) -> String {
     if scheme.contains("sentinel") {
-        return "Sentinel URLs are not supported yet; what works is the primary's own URL, or that of a name or proxy which always \
-                leads to the primary"
-            .to_owned();
+        return format!("a service of Sentinel is {}, and rediss+sentinel://… for TLS", sentinel_url::FORM);
     }
     if scheme.contains("cluster") {
         return "Cluster URLs are not supported yet; what works is a server without cluster mode, redis://host".to_owned();
@@ -57,6 +67,30 @@ pub(crate) enum Endpoint {
     Tcp { host: String, port: u16 },
     Tls { host: String, port: u16, name: ServerName<'static>, config: Arc<rustls::ClientConfig> },
     Unix { path: PathBuf },
+    Sentinel(Arc<Service>),
+}
+
+impl Endpoint {
+    /// The service that sentinels watch, if they have to be asked for the place.
+    pub(crate) fn service(&self) -> Option<&Arc<Service>> {
+        if let Self::Sentinel(service) = self { Some(service) } else { None }
+    }
+
+    /// The scheme of the URL without TLS, and of the URL with TLS.
+    pub(crate) fn schemes(&self) -> [&'static str; 2] {
+        if self.service().is_some() { ["redis+sentinel", "rediss+sentinel"] } else { ["redis", "rediss"] }
+    }
+}
+
+/// A service that sentinels watch.
+pub(crate) struct Service {
+    pub(crate) name: String,
+    /// The credentials for the sentinels.
+    pub(crate) login: Login,
+    /// TLS of the sentinels, and of the primary.
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(crate) primary_tls: Option<Arc<rustls::ClientConfig>>,
+    pub(crate) known: Mutex<Known>,
 }
 
 /// The address is all that a debugger's output or a log needs, and all that it may have.
@@ -70,8 +104,11 @@ impl Target {
     /// Reads a URL, and for TLS the certificate files.
     pub(crate) fn parse(text: &str, options: &ClientOptions) -> Result<Self, Error> {
         let refuse = |why: &str| Error::invalid("url", redacted(text), why);
-        let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
-        if !PLAIN.contains(&scheme.as_str()) && !speaks_tls(&scheme) {
+        let scheme = scheme(text);
+        if sentinel_url::is_of_sentinel(&scheme) {
+            return Self::of_sentinel(text, options);
+        }
+        if !PLAIN.contains(&&*scheme) && !WITH_TLS.contains(&&*scheme) {
             return Err(refuse(&no_scheme_of_ours(&scheme, text)));
         }
         let url = redis::parse_redis_url(text).ok_or_else(|| refuse(mistake(text).unwrap_or(FORMS)))?;
@@ -126,14 +163,22 @@ impl Target {
             database,
         })
     }
+
+    fn of_sentinel(text: &str, options: &ClientOptions) -> Result<Self, Error> {
+        let url = SentinelUrl::parse(text).map_err(|why| Error::invalid("url", redacted(text), why))?;
+        let (address, primary_tls) = (url.address(), url.primary_tls());
+        let config = if primary_tls || url.sentinel_tls { Some(tls::config(options)?) } else { None };
+        let service = Service {
+            name: url.service,
+            login: Login { user: url.sentinel_user, password: url.sentinel_password },
+            tls: config.clone().filter(|_| url.sentinel_tls),
+            primary_tls: config.filter(|_| primary_tls),
+            known: Mutex::new(Known::new(url.sentinels)),
+        };
+        let endpoint = Endpoint::Sentinel(Arc::new(service));
+        Ok(Self { address, endpoint, user: url.user, password: url.password, database: url.database })
+    }
 }
-
-const PORT: &str = "the port must be a number from 1 to 65535";
-
-const ESCAPES: &str = "in a user or a password / is written %2F, ? is %3F, # is %23, @ is %40 and % is %25";
-
-const FRAGMENT: &str = "a # begins what has no meaning here: in a user or a password it is written %23; certificate checks can't be \
-                        switched off: give the authority's certificate with the option {tls_ca}";
 
 /// What is wrong with a URL whose parts can't be told apart.
 fn mistake(text: &str) -> Option<&'static str> {
@@ -171,7 +216,7 @@ impl Query {
                 "db" => query.database.replace(value.parse().map_err(|_| "db must be a number")?).is_some(),
                 "user" | "username" => query.user.replace(value.into_owned()).is_some(),
                 "pass" | "password" => query.password.replace(value.into_owned()).is_some(),
-                other => return Err(instead_of_parameter(other)),
+                other => return Err(instead_of_parameter(other, "db, user and pass")),
             };
             if twice {
                 return Err(format!("the parameter {key:?} is there twice").into());
@@ -181,30 +226,6 @@ impl Query {
     }
 }
 
-/// What to do instead of giving this parameter: those of other clients have an option here.
-fn instead_of_parameter(key: &str) -> Text {
-    let said = match key.to_ascii_lowercase().replace('-', "_").as_str() {
-        // The end of a password, which must not be shown.
-        rest if rest.contains('@') => return ESCAPES.into(),
-        "ssl_ca_certs" | "ssl_ca_path" | "cacert" | "tls_ca" => {
-            "the parameter {} is no part of a URL here: give the file as {tls_ca}"
-        }
-        "ssl_certfile" | "tls_cert" => "the parameter {} is no part of a URL here: give the file as {tls_cert}",
-        "ssl_keyfile" | "tls_key" => "the parameter {} is no part of a URL here: give the file as {tls_key}",
-        "ssl" | "tls" => "the parameter {} is no part of a URL here: a URL with TLS begins with rediss://",
-        ssl if ["ssl", "tls", "insecure", "verify", "reject"].iter().any(|begin| ssl.starts_with(begin)) => {
-            "the parameter {} does not exist: certificate checks can't be switched off; give the authority's certificate with the option \
-             {tls_ca}"
-        }
-        "socket_timeout" | "timeout" => "the parameter {} is no part of a URL here: give the option {response_timeout}",
-        "socket_connect_timeout" | "connect_timeout" => {
-            "the parameter {} is no part of a URL here: give the option {connect_timeout}"
-        }
-        _ => "the parameter {} is no part of a URL here: there are db, user and pass, and all else is an option",
-    };
-    Text::new(said, [Part::Words(format!("{key:?}"))])
-}
-
 /// A host in the form for resolving: present, and decoded.
 fn bare(host: &str) -> Option<String> {
     (!host.is_empty() && !host.contains('%')).then(|| host.to_owned())
@@ -212,33 +233,6 @@ fn bare(host: &str) -> Option<String> {
 
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
-}
-
-/// A URL, well-formed or not, in which everything that may be a password is masked: the part before the last `@`, the part after a
-/// `?` or `#`, and a "port" that isn't a number.
-pub(crate) fn redacted(text: &str) -> String {
-    let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
-    let mut shown = if text.contains("://") { format!("{scheme}://") } else { String::new() };
-    let tail_at = rest.find(['?', '#']);
-    let rest = match (rest.rfind('@'), tail_at) {
-        // An `@` behind a `?` may belong to either; nothing is safe to show.
-        (Some(at), Some(tail)) if tail < at => return shown + "***",
-        (Some(at), _) => {
-            shown.push_str("***@");
-            &rest[at + 1..]
-        }
-        (None, _) => rest,
-    };
-    let (rest, tail) = rest.find(['?', '#']).map_or((rest, ""), |at| (&rest[..at], "?***"));
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let after_host = if authority.starts_with('[') { authority.find(']').unwrap_or(0) } else { 0 };
-    match authority[after_host..].find(':').map(|at| authority.split_at(after_host + at)) {
-        Some((host, port)) if host.is_empty() || !port[1..].bytes().all(|byte| byte.is_ascii_digit()) => {
-            shown.push_str(&format!("{host}:***"));
-        }
-        _ => shown.push_str(authority),
-    }
-    shown + path + tail
 }
 
 /// The crate's error about a URL: the part that is wrong, without its content.
@@ -308,7 +302,8 @@ mod tests {
             "redis://x:hunter2@localhost?db=3&db=4",
             "redis://x:hunter2@localhost?pass=hunter2",
             "redis://x:hunter2@localhost?user=y",
-            "redis+sentinel://x:hunter2@a,b/primary",
+            "redis+sentinel://x:hunter2@a,b",
+            "redis-sentinel://x:hunter2@a,b/primary",
             "rediss+cluster://x:hunter2@a",
         ] {
             let error = parse(url).unwrap_err();
@@ -322,8 +317,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_what_is_right() {
         for (url, told) in [
-            ("redis+sentinel://a,b/primary", "Sentinel URLs are not supported yet; what works is"),
-            ("SENTINEL://a", "Sentinel URLs are not supported yet"),
+            ("redis-sentinel://a,b/primary", "a service of Sentinel is redis+sentinel://"),
+            ("SENTINEL://a", "a service of Sentinel is redis+sentinel://"),
+            ("redis+sentinel://a,b", "names no service"),
             ("redis-cluster://a", "Cluster URLs are not supported yet; what works is"),
             ("localhost", "write redis://localhost"),
             ("localhost:6380", "write redis://localhost:6380"),
@@ -355,8 +351,17 @@ mod tests {
 
     #[test]
     fn a_scheme_has_no_case_and_may_be_valkeys() {
-        for (scheme, tls) in [("Redis", false), ("valkey", false), ("unix", false), ("RedisS", true), ("VALKEYS", true)] {
-            assert_eq!(speaks_tls(scheme), tls, "{scheme}");
+        for (url, tls) in [
+            ("Redis://h", false),
+            ("valkey://h", false),
+            ("unix:///s", false),
+            ("RedisS://h", true),
+            ("VALKEYS://h", true),
+            ("redis+sentinel://h/m", false),
+            ("redis+sentinel://h/m?sentinel_tls=yes", true),
+            ("rediss+sentinel://h/m?sentinel_tls=no", true),
+        ] {
+            assert_eq!(speaks_tls(url), tls, "{url}");
         }
         let options = ClientOptions { tls_ca: Some("/none.pem".into()), ..ClientOptions::default() };
         assert!(Target::parse("VALKEYS://h", &options).unwrap_err().to_string().starts_with("tls_ca: "), "it reads the file");

@@ -99,7 +99,7 @@ fn a_sentinel() {
         let answers = vec![server + "-ERR unknown command 'INFO'\r\n+OK\r\n" + unknown];
         let error = fails(&at(&answering(answers)));
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-        for words in ["this is a sentinel", "redis+sentinel:// is not supported yet"] {
+        for words in ["this is a sentinel", "write redis+sentinel://host:port/service"] {
             assert!(error.to_string().contains(words), "{error}");
         }
     }

@@ -73,8 +73,9 @@ pub(crate) fn cluster(said: &str) -> String {
 }
 
 /// The advice for people where a sentinel answers.
-pub(crate) const SENTINEL: &str =
-    "this is a sentinel, and redis+sentinel:// is not supported yet: give the URL of the server that it watches";
+pub(crate) const SENTINEL: &str = "this is a sentinel, and locks are on the primary that it watches: write \
+                                   redis+sentinel://host:port/service, with the host and the port of the sentinel and the name of the \
+                                   service";
 
 /// Whether a command inside a script failed because a right is missing.
 pub(crate) fn is_denial(error: &str) -> bool {

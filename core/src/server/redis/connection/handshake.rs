@@ -174,9 +174,16 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
         .and_then(std::io::Error::get_ref)
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     // A server that expects TLS hangs up on everything else, mostly without a word.
-    let doubt = match (&settings.target.endpoint, failure.kind) {
-        (Endpoint::Tcp { .. }, FailureKind::Disconnected) => "; does that port speak TLS? If so, its URL begins with rediss://",
-        _ => "",
+    let endpoint = &settings.target.endpoint;
+    let is_plain = match endpoint {
+        Endpoint::Tcp { .. } => true,
+        Endpoint::Sentinel(service) => service.primary_tls.is_none(),
+        Endpoint::Tls { .. } | Endpoint::Unix { .. } => false,
+    };
+    let [_, with_tls] = endpoint.schemes();
+    let doubt = match failure.kind {
+        FailureKind::Disconnected if is_plain => format!("; does that port speak TLS? If so, its URL begins with {with_tls}://"),
+        _ => String::new(),
     };
     match alert {
         Some(alert) => Failure::not_applied(FailureKind::Tls, format!("the server ended TLS: {alert}")),

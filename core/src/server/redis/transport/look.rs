@@ -1,8 +1,8 @@
-//! Look: whether the name of a server still leads to the node at the other end of a connection.
+//! Look: whether the name of a server, or its sentinels, still lead to the node at the other end of a connection.
 //!
 //! A name may move to another node while the old one goes on answering, such as a primary that is isolated from its replicas. No
-//! error tells of that. So the name is asked for again from time to time, and a node that is new there is greeted. If it is in a
-//! new era, all connections leave the old node.
+//! error tells of that. So the name is asked for again from time to time, or the sentinels are, and a node that is new there is
+//! greeted. If it is in a new era, all connections leave the old node.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -19,11 +19,14 @@ use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::{addresses, dial};
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
 
-/// Looks once. A node that doesn't answer, or is none for locks, changes nothing: the connection to `peer` is still there.
-pub(crate) async fn look(settings: Arc<Settings>, primary: Arc<Primary>, peer: SocketAddr) {
-    let addresses = addresses(&settings).await;
-    if addresses.is_empty() || addresses.contains(&peer) {
-        return;
+/// Looks once. A node that doesn't answer, or is none for locks, changes nothing: the connection to `peer` is still there. Without
+/// a known peer the node is greeted in any case.
+pub(crate) async fn look(settings: Arc<Settings>, primary: Arc<Primary>, peer: Option<SocketAddr>) {
+    if let Some(peer) = peer {
+        let addresses = addresses(&settings).await;
+        if addresses.is_empty() || addresses.contains(&peer) {
+            return;
+        }
     }
     let Ok(socket) = dial(&settings).await else { return };
     let address = socket.peer();
@@ -88,7 +91,7 @@ mod tests {
         greeting.replication(&info("role:master\r\nmaster_replid:old")).unwrap();
         primary.greeted(&greeting, Some(peer), None, Tick::now()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(look(settings, Arc::clone(&primary), peer));
+        runtime.block_on(look(settings, Arc::clone(&primary), Some(peer)));
         told.try_recv().ok()
     }
 

@@ -2,9 +2,9 @@
 //!
 //! `tokio_task` runs a connection as a task of a runtime; with `reactor_task` the calling threads do the I/O. Both exist for
 //! measured reasons: a hop to another thread costs a blocked caller more than its operation, and renewals must not depend on
-//! callers. `dial` opens a `socket` to the target of a `url`, with `tls` where the URL asks for it, and a
-//! `look` finds out whether the name of the target leads elsewhere by now. A `mio_socket` is a socket
-//! without a runtime.
+//! callers. `dial` opens a `socket` to the target of a `url`: a `stream`, with `tls` where the URL asks for it. The `sentinels` are
+//! asked first, where they name the target. A `look` finds out whether the target is elsewhere by now, and `hints` of a sentinel
+//! cause one. A `mio_socket` is a socket without a runtime.
 
 use std::net::SocketAddr;
 
@@ -12,10 +12,13 @@ use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::primary::Primary;
 
 pub(crate) mod dial;
+pub(crate) mod hints;
 pub(crate) mod look;
 pub(crate) mod mio_socket;
 pub(crate) mod reactor_task;
+pub(crate) mod sentinels;
 pub(crate) mod socket;
+pub(crate) mod stream;
 pub(crate) mod tls;
 pub(crate) mod tokio_task;
 

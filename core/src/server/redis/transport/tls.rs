@@ -13,8 +13,10 @@ use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind};
 use crate::options::ClientOptions;
 
-/// The advice for people where the peer doesn't speak TLS.
-pub(crate) const DOUBT: &str = "; does that port speak TLS? If not, its URL begins with redis://";
+/// The advice for people where the peer doesn't speak TLS. `plain` is the scheme of a URL without TLS.
+pub(crate) fn doubt(plain: &str) -> String {
+    format!("; does that port speak TLS? If not, its URL begins with {plain}://")
+}
 
 /// Reads the certificate files. They are read once, when the client is made, so that a wrong path is an argument error.
 ///
@@ -60,27 +62,28 @@ fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>
 }
 
 /// The failure of a port where something answers, and doesn't speak TLS. That lasts.
-pub(crate) fn plain() -> Failure {
-    let why = "what answers there does not speak TLS: its URL begins with redis://, or the server has another port for TLS";
+pub(crate) fn plain(plain: &str) -> Failure {
+    let why =
+        format!("what answers there does not speak TLS: its URL begins with {plain}://, or the server has another port for TLS");
     Failure::not_applied(FailureKind::Mismatch, why).for_good()
 }
 
-/// The failure of a handshake. A wrong certificate stays wrong, and a port without TLS too, so another attempt is of no use. A
-/// server that `has_answered` before gives no reason to doubt its port.
-pub(crate) fn failure(error: &io::Error, has_answered: bool) -> Failure {
+/// The failure of a handshake. A wrong certificate stays wrong, and a port without TLS too, so another attempt is of no use. Where
+/// the port may be one without TLS, `doubtful` is the scheme of a URL without TLS.
+pub(crate) fn failure(error: &io::Error, doubtful: Option<&str>) -> Failure {
     let failed = |why: &str| Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {why}"));
     let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let said = quoted(&error.to_string());
-    match refusal {
-        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => failed(
+    match (refusal, doubtful) {
+        (Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)), _) => failed(
             "the server's certificate was signed by an authority that is not trusted here; \
              the option tls_ca (in Node tlsCa) takes the file of its certificate",
         )
         .for_good(),
-        Some(rustls::Error::InvalidCertificate(_)) => failed(&said).for_good(),
+        (Some(rustls::Error::InvalidCertificate(_)), _) => failed(&said).for_good(),
         // A server without TLS answers with other bytes, or hangs up.
-        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) if !has_answered => plain(),
-        Some(rustls::Error::InvalidMessage(_)) | None if !has_answered => failed(&(said + DOUBT)),
+        (Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)), Some(scheme)) => plain(scheme),
+        (Some(rustls::Error::InvalidMessage(_)) | None, Some(scheme)) => failed(&(said + &doubt(scheme))),
         _ => failed(&said),
     }
 }
@@ -94,20 +97,20 @@ mod tests {
         use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage as Garbled};
         use rustls::InvalidMessage::{InvalidContentType, MessageTooLarge};
         let alert = rustls::AlertDescription::HandshakeFailure;
-        let doubt = "does that port speak TLS?";
+        let asks = "does that port speak TLS?";
         for (error, kind, lasting, words) in [
             (io::Error::other(InvalidCertificate(CertificateError::UnknownIssuer)), FailureKind::Tls, true, "tls_ca"),
             (io::Error::other(InvalidCertificate(CertificateError::Expired)), FailureKind::Tls, true, "xpired"),
             (io::Error::other(Garbled(InvalidContentType)), FailureKind::Mismatch, true, "its URL begins with redis://"),
-            (io::Error::other(Garbled(MessageTooLarge)), FailureKind::Tls, false, doubt),
-            (io::ErrorKind::UnexpectedEof.into(), FailureKind::Tls, false, doubt),
-            (io::ErrorKind::ConnectionReset.into(), FailureKind::Tls, false, doubt),
+            (io::Error::other(Garbled(MessageTooLarge)), FailureKind::Tls, false, asks),
+            (io::ErrorKind::UnexpectedEof.into(), FailureKind::Tls, false, asks),
+            (io::ErrorKind::ConnectionReset.into(), FailureKind::Tls, false, asks),
             (io::Error::other(AlertReceived(alert)), FailureKind::Tls, false, "alert"),
         ] {
-            let first = failure(&error, false);
+            let first = failure(&error, Some("redis"));
             assert_eq!((first.kind, first.lasting, first.maybe_applied), (kind, lasting, false), "{first}");
             assert!(first.message.contains(words), "{first}");
-            let later = failure(&error, true);
+            let later = failure(&error, None);
             let certificate = matches!(error.get_ref().and_then(|inner| inner.downcast_ref()), Some(InvalidCertificate(_)));
             assert_eq!((later.kind, later.lasting), (FailureKind::Tls, certificate), "{later}");
             assert!(!later.message.contains("port") && !later.message.contains("redis://"), "{later}");

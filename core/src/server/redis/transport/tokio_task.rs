@@ -99,7 +99,7 @@ impl Task {
             Change::Drop(role) => slots[role as usize] = Slot::Empty,
             Change::Linger => slots[Role::Lingering as usize] = std::mem::take(&mut slots[Role::Operations as usize]),
         };
-        let look = |peer| drop(tokio::spawn(look(Arc::clone(settings), Arc::clone(primary), peer)));
+        let look = |peer| drop(tokio::spawn(look(Arc::clone(settings), Arc::clone(primary), Some(peer))));
         carry_out(&mut self.effects, primary, socket, look);
     }
 

@@ -1,0 +1,357 @@
+//! Sentinel: what sentinels say of a service, and which node that makes its primary. Pure: answers in, the choice out.
+//!
+//! The role that a node shows is not enough: an old primary that is started again calls itself `master` for some ten seconds, until
+//! a sentinel finds it. So the choice goes by the *config epoch*, a number that rises with each failover.
+
+use std::fmt;
+use std::time::Duration;
+
+use redis::{RedisResult, Value};
+
+use crate::clock::Tick;
+use crate::error::quoted::quoted;
+use crate::mutant::mutant;
+use crate::op::{Failure, FailureKind};
+use crate::server::redis::commands::refusal;
+
+/// The time for which later answers are waited for after the first one that names a primary.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// The most sentinels that are remembered besides those of the URL.
+const LEARNED: usize = 32;
+
+/// A host and a port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Address {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+/// The primary of a service, as a sentinel names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) address: Address,
+    /// The config epoch: it rises with each failover.
+    pub(crate) epoch: u64,
+    /// Whether the sentinel, or a quorum of them, takes the primary for down.
+    pub(crate) is_down: bool,
+    /// The number of sentinels that have to agree before a failover.
+    pub(crate) quorum: u64,
+    /// The time of silence after which a sentinel takes the primary for down, in milliseconds.
+    pub(crate) down_after_ms: u64,
+}
+
+/// What a sentinel says of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Named(Named),
+    /// It watches no service of this name.
+    Unknown,
+    /// It could not be asked, or refuses to answer.
+    Failed(Failure),
+}
+
+/// The credentials for sentinels.
+#[derive(Default)]
+pub(crate) struct Login {
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+}
+
+impl Login {
+    /// The command that shows the credentials, if there are any.
+    pub(crate) fn command(&self) -> Option<Vec<u8>> {
+        let password = self.password.as_ref()?;
+        let mut command = redis::cmd("AUTH");
+        if let Some(user) = &self.user {
+            command.arg(user);
+        }
+        Some(command.arg(password).get_packed_command())
+    }
+}
+
+/// The questions about a service: for its primary, and for the other sentinels.
+pub(crate) fn questions(service: &str) -> [Vec<u8>; 2] {
+    ["MASTER", "SENTINELS"].map(|what| redis::cmd("SENTINEL").arg(what).arg(service).get_packed_command())
+}
+
+/// Takes the answer to the credentials. A sentinel repeats what it doesn't understand, so none of its words are shown.
+///
+/// # Errors
+/// `Denied` for wrong credentials, and where none are asked for.
+pub(crate) fn logged_in(answer: RedisResult<Value>) -> Result<(), Failure> {
+    let Err(error) = answer.and_then(Value::extract_error) else { return Ok(()) };
+    let text = error.to_string();
+    let failure = refusal::failure(&error, false);
+    Err(match (error.code(), failure.kind) {
+        (Some("ERR"), _) if text.contains("without any password") => {
+            denied("the sentinel asks for no password: leave sentinel_password out")
+        }
+        (Some(_), FailureKind::Denied) => denied("the sentinel refuses sentinel_user or sentinel_password"),
+        (Some(_), _) => Failure::not_applied(failure.kind, "the sentinel answered its password with an error"),
+        (None, _) => failure,
+    })
+}
+
+fn denied(why: &str) -> Failure {
+    Failure::not_applied(FailureKind::Denied, why)
+}
+
+/// The meaning of the answer to `SENTINEL MASTER`.
+pub(crate) fn said(answer: RedisResult<Value>) -> Said {
+    let value = match answer.and_then(Value::extract_error) {
+        Ok(value) => value,
+        Err(error) => {
+            let detail = error.detail().unwrap_or_default().to_ascii_lowercase();
+            let why = match error.code() {
+                Some("ERR") if detail.contains("no such master") => return Said::Unknown,
+                Some("ERR") if detail.contains("unknown command") => {
+                    let why = "what answers there is no sentinel: the URL of a single server begins with redis://";
+                    Failure::not_applied(FailureKind::Mismatch, why)
+                }
+                Some("NOAUTH") => denied("the sentinel asks for a password: write ?sentinel_password=… behind the service"),
+                Some("NOPERM") => denied("the sentinel's user may not ask for a service (ACL +sentinel|master)"),
+                _ => refusal::failure(&error, false),
+            };
+            return Said::Failed(why);
+        }
+    };
+    match value {
+        Value::Nil => Said::Unknown,
+        value => named(&value).map_or_else(|| Said::Failed(Failure::not_applied(FailureKind::Protocol, GARBAGE)), Said::Named),
+    }
+}
+
+const GARBAGE: &str = "the sentinel's answer names no primary";
+
+/// The names and values of a node, as sentinels list them.
+struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    fn of(value: &Value) -> Option<Self> {
+        redis::from_redis_value_ref(value).ok().map(Self)
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.parse().ok()
+    }
+
+    fn address(&self) -> Option<Address> {
+        let host = self.get("ip").filter(|host| !host.is_empty())?.to_owned();
+        let port = self.get("port")?.parse().ok().filter(|port| *port > 0)?;
+        Some(Address { host, port })
+    }
+}
+
+fn named(value: &Value) -> Option<Named> {
+    let fields = Fields::of(value)?;
+    let is_down = fields.get("flags").is_some_and(|flags| flags.split(',').any(|flag| matches!(flag, "s_down" | "o_down")));
+    Some(Named {
+        address: fields.address()?,
+        epoch: fields.number("config-epoch")?,
+        is_down,
+        quorum: fields.number("quorum").unwrap_or_default(),
+        down_after_ms: fields.number("down-after-milliseconds").unwrap_or_default(),
+    })
+}
+
+/// The sentinels in the answer to `SENTINEL SENTINELS`. Where that is refused, there are none.
+pub(crate) fn others(answer: RedisResult<Value>) -> Vec<Address> {
+    let list = match answer {
+        Ok(Value::Array(list)) => list,
+        _ => Vec::new(),
+    };
+    list.iter().filter_map(|value| Fields::of(value)?.address()).collect()
+}
+
+/// Whether a message of the channel `+switch-master` is about this service. It says the service, the old place and the new one.
+pub(crate) fn is_about(message: &str, service: &str) -> bool {
+    message.strip_prefix(service).is_some_and(|rest| rest.starts_with(' '))
+}
+
+/// One round of questions to all sentinels that are known.
+pub(crate) struct Poll {
+    service: String,
+    asked: Vec<Address>,
+    /// The epoch that was chosen last: what is below it is out of date.
+    floor: u64,
+    answers: Vec<(Address, Said)>,
+    gathers_until: Tick,
+}
+
+impl Poll {
+    pub(crate) fn new(service: &str, asked: Vec<Address>, floor: u64) -> Self {
+        Self { service: service.to_owned(), asked, floor, answers: Vec::new(), gathers_until: Tick::NEVER }
+    }
+
+    /// Takes the answer of a sentinel.
+    pub(crate) fn take(&mut self, from: Address, said: Said, now: Tick) {
+        if matches!(&said, Said::Named(named) if !self.is_out_of_date(named)) {
+            self.gathers_until = self.gathers_until.min(now.after(GATHER));
+        }
+        self.answers.push((from, said));
+    }
+
+    /// The time from which on the answers so far are enough, if one of them names a primary.
+    pub(crate) fn gathers_until(&self) -> Tick {
+        self.gathers_until
+    }
+
+    fn is_out_of_date(&self, named: &Named) -> bool {
+        named.epoch < self.floor && !mutant!(EpochIgnored)
+    }
+
+    /// The primary, as soon as it is sure: the one of the highest epoch, when a majority agrees on it, or when the time for later
+    /// answers is over. `is_over` says that nobody else will answer.
+    ///
+    /// # Errors
+    /// Nobody names a primary, or the sentinels disagree in one epoch.
+    pub(crate) fn choice(&self, now: Tick, is_over: bool) -> Option<Result<Named, Failure>> {
+        let named = self.answers.iter().filter_map(|(_, said)| if let Said::Named(named) = said { Some(named) } else { None });
+        let heard: Vec<&Named> = named.filter(|named| !self.is_out_of_date(named)).collect();
+        let newest = heard.iter().map(|named| named.epoch).max();
+        let latest: Vec<&Named> = heard.into_iter().filter(|named| Some(named.epoch) == newest).collect();
+        let count = |named: &&&Named| latest.iter().filter(|other| other.address == named.address).count();
+        let is_over = is_over || self.answers.len() >= self.asked.len();
+        match latest.iter().max_by_key(count) {
+            Some(named) if count(&named) > self.asked.len() / 2 => Some(Ok((*named).clone())),
+            _ if !is_over && now < self.gathers_until => None,
+            Some(named) if count(&named) == latest.len() => Some(Ok((*named).clone())),
+            Some(_) => Some(Err(self.disagreement(&latest))),
+            None => Some(Err(self.silence())),
+        }
+    }
+
+    fn disagreement(&self, latest: &[&Named]) -> Failure {
+        let mut places: Vec<String> = latest.iter().map(|named| named.address.to_string()).collect();
+        places.sort_unstable();
+        places.dedup();
+        let (service, epoch, places) = (quoted(&self.service), latest[0].epoch, quoted(&places.join(" and ")));
+        let why = format!(
+            "the sentinels disagree: in epoch {epoch} they name {places} as the primary of the service \"{service}\"; do all of them \
+             watch the same one, and announce it by the same name?"
+        );
+        Failure::not_applied(FailureKind::Other, why)
+    }
+
+    /// The reason why no sentinel names a primary.
+    fn silence(&self) -> Failure {
+        let service = format!("\"{}\"", quoted(&self.service));
+        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+        let (mut kinds, mut unknown) = (Vec::new(), 0);
+        for address in &self.asked {
+            let said = self.answers.iter().find(|(from, _)| from == address).map(|(_, said)| said);
+            let (kind, why) = match said {
+                None => (FailureKind::Timeout, "no answer in time".to_owned()),
+                Some(Said::Unknown) => {
+                    unknown += 1;
+                    (FailureKind::Mismatch, "it watches no such service".to_owned())
+                }
+                Some(Said::Named(named)) => {
+                    let why =
+                        format!("it names {} in epoch {}, and epoch {} has come since", named.address, named.epoch, self.floor);
+                    (FailureKind::ReadOnly, why)
+                }
+                Some(Said::Failed(failure)) => (failure.kind, failure.message.clone()),
+            };
+            kinds.push(kind);
+            match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+                Some((_, places)) => places.push(address.to_string()),
+                None => reasons.push((why, vec![address.to_string()])),
+            }
+        }
+        if unknown > self.asked.len() / 2 {
+            let why = format!(
+                "the sentinels watch no service {service}: its name stands behind `sentinel monitor` in their configuration ({})",
+                self.asked.iter().map(Address::to_string).collect::<Vec<_>>().join(", ")
+            );
+            return Failure::not_applied(FailureKind::Mismatch, why);
+        }
+        let all = |kind: &FailureKind| kinds.iter().all(|other| other == kind);
+        let kind = match kinds.iter().find(|kind| all(kind)) {
+            Some(kind) => *kind,
+            None if kinds.contains(&FailureKind::Denied) => FailureKind::Denied,
+            // What some of them say is no mistake of the client, as long as others can't be asked.
+            None => kinds.iter().copied().find(|kind| *kind != FailureKind::Mismatch).unwrap_or(FailureKind::Other),
+        };
+        let reasons: Vec<String> = reasons.into_iter().map(|(why, places)| format!("{}: {why}", places.join(", "))).collect();
+        Failure::not_applied(kind, format!("no sentinel names the primary of the service {service}: {}", reasons.join("; ")))
+    }
+}
+
+/// What is known of the sentinels of a service, for all connections to it.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// The sentinels of the URL, and the address of each at which it answered.
+    hosts: Vec<(Address, Option<Address>)>,
+    /// The sentinels that others know.
+    learned: Vec<Address>,
+    /// The highest epoch of a primary that was chosen.
+    epoch: u64,
+}
+
+/// A sentinel's whole answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    pub(crate) from: Address,
+    /// The address of its socket.
+    pub(crate) peer: Option<Address>,
+    pub(crate) said: Said,
+    pub(crate) others: Vec<Address>,
+}
+
+impl Known {
+    pub(crate) fn new(hosts: Vec<Address>) -> Self {
+        Self { hosts: hosts.into_iter().map(|host| (host, None)).collect(), ..Self::default() }
+    }
+
+    /// The sentinels to ask.
+    pub(crate) fn all(&self) -> Vec<Address> {
+        self.hosts.iter().map(|(host, _)| host).chain(&self.learned).cloned().collect()
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// A primary of this epoch was chosen.
+    pub(crate) fn chosen(&mut self, epoch: u64) {
+        self.epoch = self.epoch.max(epoch);
+    }
+
+    /// Learns of other sentinels. Those of the URL stay. Of the others, those stay that a sentinel still lists.
+    pub(crate) fn learn(&mut self, heard: &[Heard]) {
+        for (host, peer) in &mut self.hosts {
+            let now = heard.iter().find(|heard| heard.from == *host).and_then(|heard| heard.peer.clone());
+            *peer = now.or_else(|| peer.take());
+        }
+        let mut listed: Vec<Address> = heard.iter().flat_map(|heard| heard.others.iter().cloned()).collect();
+        if listed.is_empty() {
+            return;
+        }
+        let is_host = |address: &Address| self.hosts.iter().any(|(host, peer)| host == address || peer.as_ref() == Some(address));
+        // A sentinel that lists the others doesn't list itself.
+        let speakers = heard.iter().filter(|heard| !heard.others.is_empty()).map(|heard| heard.from.clone());
+        listed.extend(speakers);
+        listed.retain(|address| !is_host(address));
+        listed.sort_unstable();
+        listed.dedup();
+        listed.truncate(LEARNED);
+        self.learned = listed;
+    }
+}
+
+#[cfg(test)]
+#[path = "sentinel_tests.rs"]
+mod tests;

@@ -1,0 +1,151 @@
+//! Sentinels: they are asked, all at once, which node is the primary of a service.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use redis::{RedisResult, Value};
+use rustls::pki_types::ServerName;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::clock::Tick;
+use crate::op::{Failure, FailureKind};
+use crate::server::redis::connection::buffers::Buffers;
+use crate::server::redis::sentinel::{Address, Heard, Named, Poll, Said, logged_in, others, questions, said};
+use crate::server::redis::transport::socket::{OpenSocket, Socket};
+use crate::server::redis::transport::stream::{Limit, shake_hands, tcp};
+use crate::server::redis::url::Service;
+
+/// Asks for the primary. What is learned of other sentinels on the way is kept for the next time.
+///
+/// # Errors
+/// Nobody names a primary within the limit, or the sentinels disagree.
+pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, Failure> {
+    let (asked, floor) = {
+        let known = service.known.lock();
+        (known.all(), known.epoch())
+    };
+    let mut poll = Poll::new(&service.name, asked.clone(), floor);
+    let (mut asking, mut heard) = (ask_each(service, asked, limit), Vec::new());
+    let choice = loop {
+        let now = Tick::now();
+        if let Some(choice) = poll.choice(now, Instant::now() >= limit.at) {
+            break choice;
+        }
+        let gathers = Some(poll.gathers_until()).filter(|until| *until != Tick::NEVER);
+        let until = gathers.map_or(limit.at, |until| limit.at.min(Instant::now() + until.since(now)));
+        tokio::select! {
+            biased;
+            Some(told) = asking.join_next() => {
+                if let Ok(told) = told {
+                    poll.take(told.from.clone(), told.said.clone(), Tick::now());
+                    heard.push(told);
+                }
+            }
+            () = sleep_until(until) => {}
+        }
+    };
+    let mut known = service.known.lock();
+    known.learn(&heard);
+    choice.inspect(|named| known.chosen(named.epoch))
+}
+
+/// Asks each sentinel that is known, and waits for all answers within the limit.
+pub(crate) async fn ask_all(service: &Arc<Service>, limit: Limit) -> Vec<Heard> {
+    let (mut asking, mut heard) = (ask_each(service, service.known.lock().all(), limit), Vec::new());
+    while let Some(told) = asking.join_next().await {
+        heard.extend(told);
+    }
+    heard
+}
+
+/// Begins to ask the sentinels. The questions end with the set.
+fn ask_each(service: &Arc<Service>, addresses: Vec<Address>, limit: Limit) -> JoinSet<Heard> {
+    let mut asking = JoinSet::new();
+    for address in addresses {
+        let service = Arc::clone(service);
+        asking.spawn(async move {
+            let asked = limit.keep(FailureKind::Timeout, "no answer", ask(&service, &address, limit)).await;
+            asked.flatten().unwrap_or_else(|failure| Heard {
+                from: address,
+                peer: None,
+                said: Said::Failed(failure),
+                others: Vec::new(),
+            })
+        });
+    }
+    asking
+}
+
+async fn ask(service: &Service, address: &Address, limit: Limit) -> Result<Heard, Failure> {
+    let mut talk = Talk::begin(service, address, limit).await?;
+    questions(&service.name).iter().for_each(|question| talk.say(question));
+    talk.log_in(service).await?;
+    let said = match said(talk.next().await) {
+        // A port with TLS hangs up on everything else, without a word.
+        Said::Failed(failure) if failure.kind == FailureKind::Disconnected && service.tls.is_none() => {
+            let advice = "; if the sentinels speak TLS, write ?sentinel_tls=yes behind the service";
+            Said::Failed(Failure { message: failure.message + advice, ..failure })
+        }
+        said => said,
+    };
+    let others = if matches!(said, Said::Named(_)) { others(talk.next().await) } else { Vec::new() };
+    Ok(Heard { from: address.clone(), peer: talk.peer, said, others })
+}
+
+/// A connection to one sentinel.
+pub(crate) struct Talk {
+    socket: OpenSocket,
+    buffers: Buffers,
+    peer: Option<Address>,
+}
+
+impl Talk {
+    /// Connects, and sends the credentials ahead of everything else.
+    pub(crate) async fn begin(service: &Service, address: &Address, limit: Limit) -> Result<Self, Failure> {
+        let socket = open(service, address, limit).await?;
+        let peer = socket.peer().map(|peer| Address { host: peer.ip().to_string(), port: peer.port() });
+        let mut talk = Self { socket: OpenSocket::new(socket), buffers: Buffers::default(), peer };
+        service.login.command().iter().for_each(|command| talk.say(command));
+        Ok(talk)
+    }
+
+    /// Adds a command to what is sent next.
+    pub(crate) fn say(&mut self, command: &[u8]) {
+        self.buffers.output.end().extend_from_slice(command);
+    }
+
+    /// Takes the answer to the credentials, if there are any.
+    pub(crate) async fn log_in(&mut self, service: &Service) -> Result<(), Failure> {
+        if service.login.password.is_some() { logged_in(self.next().await) } else { Ok(()) }
+    }
+
+    /// Sends what is to be sent, and waits for the next answer or message.
+    pub(crate) async fn next(&mut self) -> RedisResult<Value> {
+        loop {
+            if let Some(value) = self.buffers.replies.next() {
+                return value;
+            }
+            match poll_fn(|context| self.socket.poll(&mut self.buffers, context)).await? {
+                0 => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
+                count => self.buffers.replies.filled(count),
+            }
+        }
+    }
+}
+
+async fn open(service: &Service, Address { host, port }: &Address, limit: Limit) -> Result<Socket, Failure> {
+    let stream = tcp(host, *port, limit).await?;
+    let Some(config) = &service.tls else { return Ok(Socket::Tcp(stream)) };
+    let name = ServerName::try_from(host.clone())
+        .map_err(|_| Failure::not_applied(FailureKind::Tls, "this is no name that a certificate could have"))?;
+    let shaken = shake_hands(stream, (name, Arc::clone(config)), None, limit).await;
+    shaken.map_err(|failure| match failure.lasting {
+        // It speaks TLS, with a certificate that is not trusted.
+        true => failure,
+        false => {
+            let advice = "; if the sentinels have no TLS, write ?sentinel_tls=no behind the service";
+            Failure { message: failure.message + advice, ..failure }
+        }
+    })
+}
