@@ -25,7 +25,7 @@ use crate::name::Keys;
 use crate::op::{Adoption, Answer, Op};
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
-use crate::protocol::{Reports, ServerReport, trusted};
+use crate::protocol::{ClientTerms, Reports, ServerReport, trusted};
 use crate::session::ask_all::AskAll;
 use crate::wording::Text;
 
@@ -220,8 +220,9 @@ impl Client {
     /// `CLOSED`; `INVALID_ARGUMENT` if no server is named.
     pub fn report(&self) -> Call<Vec<ServerReport>> {
         let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.0.quorum_config().is_none()));
-        self.ask_servers(vec![Op::Examine, Op::Probe { keys }], |servers| {
-            let reports = Reports::of(servers);
+        let terms = ClientTerms { ttl: self.0.options.lock.ttl, quarantine: self.0.quorum_config().is_some() };
+        self.ask_servers(vec![Op::Examine, Op::Probe { keys }], move |servers| {
+            let reports = Reports::of(servers, terms);
             move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)
         })
     }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use self::failure::{Failure, FailureKind};
-pub use self::reply::{Queued, Reply, ServerFacts, Verdict};
+pub use self::reply::{Queued, Reply, SentinelFacts, ServerFacts, Verdict};
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
 use crate::op::job::{Ending, Terms};

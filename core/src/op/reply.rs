@@ -98,6 +98,21 @@ pub struct ServerFacts {
     pub in_cluster: bool,
     /// Whether it is a replica that accepts writes.
     pub is_writable_replica: bool,
+    /// What its sentinels say, if it has some.
+    pub sentinels: Option<SentinelFacts>,
+}
+
+/// What the sentinels of a server say of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SentinelFacts {
+    /// The sentinels that are known.
+    pub known: usize,
+    /// Those of them that know the server.
+    pub answered: usize,
+    /// The number of sentinels that have to take the server for down before a failover.
+    pub quorum: u64,
+    /// The time of silence after which a sentinel takes the server for down, in milliseconds.
+    pub down_after_ms: u64,
 }
 
 /// A server's answer.

@@ -53,7 +53,7 @@ pub(crate) use jump::Jumps;
 pub use observing::{Leader, Observation};
 pub(crate) use observing::{Observing, observe};
 pub use release::{Outcome, Release};
-pub use server_report::{Reports, ServerReport, trusted};
+pub use server_report::{ClientTerms, Reports, ServerReport, trusted};
 
 use crate::clock::Tick;
 use crate::error::{Error, Loss, ServerError};

@@ -1,11 +1,12 @@
 //! Server reports: the facts about each server of a client, and the guarantees that it can give.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Now;
 use crate::error::quoted::quoted;
 use crate::error::{Error, ServerError};
-use crate::op::{Answer, FailureKind, QuorumConfig, Reply, Verdict};
+use crate::op::{Answer, FailureKind, QuorumConfig, Reply, SentinelFacts, Verdict};
 use crate::protocol::failures;
 use crate::sync::Mutex;
 
@@ -37,19 +38,29 @@ pub struct ServerReport {
 /// The difference between clocks from which on a report warns, in milliseconds.
 const OFFSET_WORTH_A_WARNING: u64 = 1_000;
 
+/// What the client asks of its servers, so far as a report depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientTerms {
+    /// The ttl of its locks.
+    pub ttl: Duration,
+    /// Whether a server that has failed over is in quarantine.
+    pub quarantine: bool,
+}
+
 /// The reports so far. A server's clock is compared as soon as its answer arrives, however late other servers answer.
 #[derive(Debug)]
 pub struct Reports {
     servers: Arc<[String]>,
+    terms: ClientTerms,
     reports: Mutex<Vec<Option<ServerReport>>>,
 }
 
 impl Reports {
     /// Empty reports of these servers.
     #[must_use]
-    pub fn of(servers: Arc<[String]>) -> Self {
+    pub fn of(servers: Arc<[String]>, terms: ClientTerms) -> Self {
         let reports = Mutex::new(vec![None; servers.len()]);
-        Self { servers, reports }
+        Self { servers, terms, reports }
     }
 
     /// Takes the answers that arrived by `now`: those to `Examine`, then those to `Probe`. Gives one report per server when all
@@ -59,7 +70,7 @@ impl Reports {
         let mut reports = self.reports.lock();
         for ((report, server), answer) in reports.iter_mut().zip(&*self.servers).zip(examined) {
             if let (None, Some(answer)) = (&report, answer) {
-                *report = Some(ServerReport::of(server, answer, now));
+                *report = Some(ServerReport::of(server, answer, self.terms, now));
             }
         }
         let pairs = reports.iter().zip(probed);
@@ -68,10 +79,10 @@ impl Reports {
 }
 
 impl ServerReport {
-    fn of(server: &str, answer: &Answer, now: Now) -> Self {
+    fn of(server: &str, answer: &Answer, terms: ClientTerms, now: Now) -> Self {
         let mut report = Self { server: server.to_owned(), ..Self::default() };
         match answer {
-            Ok(reply) => report.fill(reply, now),
+            Ok(reply) => report.fill(reply, terms, now),
             Err(failure) => {
                 let (kind, message) = (failure.kind, failure.message.clone());
                 // A refusal by the server, not by a connection that could not be opened.
@@ -97,7 +108,7 @@ impl ServerReport {
         self
     }
 
-    fn fill(&mut self, reply: &Reply, now: Now) {
+    fn fill(&mut self, reply: &Reply, terms: ClientTerms, now: Now) {
         let facts = if let Verdict::Described(facts) = &reply.verdict { Some(facts) } else { None };
         if let Some(facts) = facts {
             self.version = Some(facts.version.clone());
@@ -115,6 +126,8 @@ impl ServerReport {
                        can't be taken or renewed";
             self.warnings.push(why.to_owned());
         }
+        self.warnings
+            .extend(facts.and_then(|facts| facts.sentinels.as_ref()).map(|facts| watched(facts, terms)).into_iter().flatten());
     }
 
     fn concerns(&self, is_writable_replica: bool) -> Vec<String> {
@@ -139,6 +152,44 @@ impl ServerReport {
         }
         concerns
     }
+}
+
+/// How long a failover takes at the most once the sentinels take the primary for down, as it was measured, in seconds.
+const ELECTION: u64 = 6;
+
+/// The number of sentinels of which one may fail.
+const ENOUGH: usize = 3;
+
+/// The warnings about a server that sentinels watch.
+fn watched(facts: &SentinelFacts, terms: ClientTerms) -> Vec<String> {
+    let SentinelFacts { known, answered, quorum, down_after_ms } = *facts;
+    let mut warnings = Vec::new();
+    let needed = quorum.max(known as u64 / 2 + 1);
+    if known < ENOUGH {
+        warnings.push(format!(
+            "the sentinels that watch it are too few, {known}: without one of them there is no failover; use {ENOUGH} or more"
+        ));
+    }
+    if (answered as u64) < needed {
+        warnings.push(format!("{answered} of {known} sentinels answer, and a failover needs {needed}: there will be none"));
+    } else if answered < known {
+        warnings.push(format!("only {answered} of {known} sentinels answer; a failover needs {needed}"));
+    }
+    // A third of the ttl may be used up when the failover begins.
+    let lives = 3 * (down_after_ms.div_ceil(1_000) + ELECTION) / 2;
+    if terms.ttl < Duration::from_secs(lives) {
+        let (ttl, down) = (terms.ttl.as_secs_f64(), Duration::from_millis(down_after_ms).as_secs_f64());
+        warnings.push(format!(
+            "its sentinels begin a failover after {down} s of silence (down-after-milliseconds), and need up to {ELECTION} s for it: \
+             a hold lives through that with a ttl of {lives} s or more, and the ttl here is {ttl} s by default"
+        ));
+    }
+    if !terms.quarantine {
+        let why = "a failover may forget the newest locks, and then grants them again while their holders still believe in them: this \
+                   client has failover \"confirm\", and with \"quarantine\" no lock is granted twice";
+        warnings.push(why.to_owned());
+    }
+    warnings
 }
 
 /// Whether every server took the marker that lets it vote at once.
@@ -171,13 +222,15 @@ mod tests {
         Some(Ok(Reply::new(Verdict::Described(Box::new(facts)), time_us, 0)))
     }
 
+    const TERMS: ClientTerms = ClientTerms { ttl: Duration::from_secs(10), quarantine: false };
+
     fn at(wall_us: u64) -> Now {
         Now { tick: Tick::default(), wall_us, servers_us: 0 }
     }
 
     #[test]
     fn a_server_that_answers_late_does_not_make_the_clocks_of_the_others_look_slow() {
-        let reports = Reports::of(["a".to_owned(), "b".to_owned()].into());
+        let reports = Reports::of(["a".to_owned(), "b".to_owned()].into(), TERMS);
         assert_eq!(reports.take(&[answer(50_000_000), None, None, None], at(50_001_000)), None);
         let both = [answer(50_000_000), answer(58_000_000)];
         let probed = || Some(Ok(Reply::new(Verdict::Probed { missing: Vec::new() }, 0, 0)));
@@ -198,8 +251,47 @@ mod tests {
                 is_writable_replica,
                 ..ServerFacts::default()
             };
-            let report = ServerReport::of("a", &Ok(Reply::new(Verdict::Described(Box::new(facts)), 0, 0)), at(0));
+            let report = ServerReport::of("a", &Ok(Reply::new(Verdict::Described(Box::new(facts)), 0, 0)), TERMS, at(0));
             assert!(matches!(&*report.warnings, [why] if why.contains(words)), "{:?}", report.warnings);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_sentinels_is_warned_of() {
+        let fit = SentinelFacts { known: 3, answered: 3, quorum: 2, down_after_ms: 1_500 };
+        let long = ClientTerms { ttl: Duration::from_secs(60), quarantine: true };
+        let cases: [(SentinelFacts, ClientTerms, &[&str]); 8] = [
+            (fit.clone(), long, &[]),
+            (fit.clone(), ClientTerms { ttl: Duration::from_secs(12), ..long }, &[]),
+            (fit.clone(), ClientTerms { quarantine: false, ..long }, &["failover \"confirm\""]),
+            (
+                fit.clone(),
+                ClientTerms { ttl: Duration::from_millis(10_500), ..long },
+                &[
+                    "after 1.5 s of silence (down-after-milliseconds), and need up to 6 s for it: a hold lives through that with a ttl of 12 s or more, and the ttl here is 10.5 s",
+                ],
+            ),
+            (
+                SentinelFacts { down_after_ms: 30_000, ..fit.clone() },
+                ClientTerms { ttl: Duration::from_secs(53), ..long },
+                &["with a ttl of 54 s"],
+            ),
+            (SentinelFacts { answered: 2, ..fit.clone() }, long, &["only 2 of 3 sentinels answer; a failover needs 2"]),
+            (
+                SentinelFacts { answered: 2, quorum: 3, ..fit.clone() },
+                long,
+                &["2 of 3 sentinels answer, and a failover needs 3: there will be none"],
+            ),
+            (
+                SentinelFacts { known: 1, answered: 1, quorum: 1, ..fit },
+                long,
+                &["too few, 1: without one of them there is no failover"],
+            ),
+        ];
+        for (facts, terms, expected) in cases {
+            let said = watched(&facts, terms);
+            assert_eq!(said.len(), expected.len(), "{said:?}");
+            assert!(said.iter().zip(expected).all(|(said, words)| said.contains(words)), "{said:?}");
         }
     }
 }

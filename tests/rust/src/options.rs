@@ -13,6 +13,7 @@ pub struct ServerOptions {
     pub(crate) mutual: bool,
     pub(crate) persistent: bool,
     pub(crate) clock: bool,
+    pub(crate) sentinel: bool,
     pub(crate) config: Vec<String>,
 }
 
@@ -64,6 +65,12 @@ impl ServerOptions {
         self
     }
 
+    /// Starts a sentinel in place of a server. Its configuration says what it watches.
+    pub fn sentinel(mut self) -> Self {
+        self.sentinel = true;
+        self
+    }
+
     /// Adds a line to the configuration file.
     pub fn config(mut self, line: &str) -> Self {
         self.config.push(line.to_owned());
@@ -83,7 +90,9 @@ impl ServerOptions {
             format!("port {port}"),
             format!("unixsocket {directory}/socket"),
         ];
-        if self.persistent {
+        if self.sentinel {
+            // It keeps no data.
+        } else if self.persistent {
             lines.push("appendonly yes\nappendfsync always".to_owned());
         } else {
             lines.push("save \"\"\nappendonly no".to_owned());

@@ -73,6 +73,7 @@ impl RealServer {
     fn tethered(&self, configuration: &str) -> Tether {
         let program = &self.binary.path;
         match &self.clock {
+            None if self.options.sentinel => Tether::start(&self.directory, program, &[configuration, "--sentinel"]),
             None => Tether::start(&self.directory, program, &[configuration]),
             // `env` becomes the server: the process stays the same.
             Some(clock) => {

@@ -36,7 +36,7 @@ use self::url::Target;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::reactor::LazyReactor;
-use crate::op::QuorumConfig;
+use crate::op::{Op, QuorumConfig};
 use crate::options::ClientOptions;
 use crate::server::{Completion, Listener, Request, Server};
 
@@ -115,6 +115,7 @@ impl Server for RedisServer {
     }
 
     fn submit(&self, request: Request, completion: Completion) {
+        let completion = if matches!(request.op, Op::Examine) { self.routes.examined(completion) } else { completion };
         self.routes.submit(Job::new(request, completion));
     }
 

@@ -15,6 +15,7 @@ use crate::clock::Tick;
 use crate::io::doer::{is_on_this_thread, of_the_caller};
 use crate::io::reactor::LazyReactor;
 use crate::op::Op;
+use crate::server::Completion;
 use crate::server::redis::connection::failure::closed;
 use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::job::Job;
@@ -23,7 +24,7 @@ use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::hints::Hints;
 use crate::server::redis::transport::reactor_task::ReactorTask;
-use crate::server::redis::transport::tokio_task;
+use crate::server::redis::transport::{sentinels, tokio_task};
 use crate::sync::Mutex;
 
 /// The connections to one server.
@@ -98,6 +99,14 @@ impl Routes {
         };
         if let Some(Input::Submit(job)) = refused {
             job.completion.complete(Err(closed(false)));
+        }
+    }
+
+    /// The completion of a question what the server is. Where sentinels name the server, they are asked, too.
+    pub(crate) fn examined(&self, completion: Completion) -> Completion {
+        match self.settings.target.endpoint.service() {
+            Some(service) => sentinels::with_facts(service, self.settings.connect_timeout, &self.host, completion),
+            None => completion,
         }
     }
 

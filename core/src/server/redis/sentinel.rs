@@ -11,7 +11,7 @@ use redis::{RedisResult, Value};
 use crate::clock::Tick;
 use crate::error::quoted::quoted;
 use crate::mutant::mutant;
-use crate::op::{Failure, FailureKind};
+use crate::op::{Failure, FailureKind, SentinelFacts};
 use crate::server::redis::commands::refusal;
 
 /// The time for which later answers are waited for after the first one that names a primary.
@@ -349,6 +349,23 @@ impl Known {
         listed.dedup();
         listed.truncate(LEARNED);
         self.learned = listed;
+    }
+}
+
+/// The sum of what all sentinels say. One that answers at two addresses counts once.
+pub(crate) fn facts(heard: &[Heard]) -> SentinelFacts {
+    let place = |heard: &Heard| heard.peer.clone().unwrap_or_else(|| heard.from.clone());
+    let mut places: Vec<(Address, bool)> =
+        heard.iter().map(|heard| (place(heard), matches!(heard.said, Said::Named(_)))).collect();
+    places.sort_unstable();
+    places.dedup();
+    let named = heard.iter().filter_map(|heard| if let Said::Named(named) = &heard.said { Some(named) } else { None });
+    let latest = named.max_by_key(|named| named.epoch);
+    SentinelFacts {
+        known: places.len(),
+        answered: places.iter().filter(|(_, answered)| *answered).count(),
+        quorum: latest.map_or(0, |named| named.quorum),
+        down_after_ms: latest.map_or(0, |named| named.down_after_ms),
     }
 }
 

@@ -220,6 +220,19 @@ fn sentinels_that_others_list_are_asked_next_time_and_none_of_them_twice() {
 }
 
 #[test]
+fn the_facts_of_all_sentinels_are_summed_up_and_each_of_them_counts_once() {
+    let says = |from: &str, peer: Option<&str>, said: Said| Heard { said, ..heard(from, peer, &[]) };
+    let all = [
+        says("one:1", Some("10.0.0.1:1"), names("a:1", 4)),
+        says("10.0.0.1:1", Some("10.0.0.1:1"), names("a:1", 4)),
+        says("two:1", Some("10.0.0.2:1"), Said::Unknown),
+        says("10.0.0.3:1", None, failed(FailureKind::Refused, "no")),
+    ];
+    assert_eq!(facts(&all), SentinelFacts { known: 3, answered: 1, quorum: 2, down_after_ms: 1_000 });
+    assert_eq!(facts(&all[2..]), SentinelFacts { known: 2, ..SentinelFacts::default() });
+}
+
+#[test]
 fn an_epoch_never_sinks() {
     let mut known = Known::default();
     for (epoch, expected) in [(3, 3), (2, 3), (7, 7)] {

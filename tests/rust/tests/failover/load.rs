@@ -23,13 +23,18 @@ struct State {
 
 /// What all clients write to while they hold the lock.
 #[derive(Default)]
-struct Resource {
+pub struct Resource {
     state: Mutex<State>,
-    overlaps: AtomicUsize,
-    refused: AtomicUsize,
+    pub overlaps: AtomicUsize,
+    pub refused: AtomicUsize,
 }
 
 impl Resource {
+    /// The number of writes so far.
+    pub fn count(&self) -> usize {
+        self.state.lock().unwrap().fences.len()
+    }
+
     fn write(&self, held: &Arc<Held>) {
         let State { fences, last } = &mut *self.state.lock().unwrap();
         if held.is_valid() && last.as_ref().is_some_and(|last| last.is_valid()) {
@@ -56,31 +61,39 @@ fn work(builder: ClientBuilder, resource: &Resource, ends: &AtomicBool) {
     }
 }
 
+/// Plays a scene while these clients take the lock by turns.
+pub fn under_load(clients: Vec<ClientBuilder>, resource: &Resource, scene: impl FnOnce()) {
+    let ends = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for builder in clients {
+            let ends = &ends;
+            scope.spawn(move || work(builder, resource, ends));
+        }
+        let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(scene));
+        ends.store(true, Ordering::SeqCst);
+        played.unwrap();
+    });
+}
+
 /// Fails over under load; gives the resource, and when the old primary was gone.
 fn failed_over(mut trio: Trio, options: fn(ClientBuilder) -> ClientBuilder, trusted: bool) -> (Resource, Instant) {
-    let (resource, ends) = (Resource::default(), AtomicBool::new(false));
+    let resource = Resource::default();
     if trusted {
         options(trio.others()).build().unwrap().initialize_quorum().wait().unwrap();
         trio.has_replicated("{~lt}:marker");
     }
-    let gone = thread::scope(|scope| {
-        for _ in 0..CLIENTS {
-            let builder = options(trio.others());
-            let (resource, ends) = (&resource, &ends);
-            scope.spawn(move || work(builder, resource, ends));
-        }
+    let (builders, mut gone) = ((0..CLIENTS).map(|_| options(trio.others())).collect::<Vec<_>>(), Instant::now());
+    under_load(builders, &resource, || {
         thread::sleep(ms(300));
         trio.cut_links();
         thread::sleep(ms(300));
         trio.primary.kill();
-        let gone = Instant::now();
+        gone = Instant::now();
         // As long as those who decide on a failover need to notice, at the least.
         thread::sleep(ms(1_000));
         trio.promoted().command(&["REPLICAOF", "NO", "ONE"]);
         trio.others.redirect(trio.promoted().port());
         thread::sleep(ms(TTL_MS + 1_000));
-        ends.store(true, Ordering::SeqCst);
-        gone
     });
     (resource, gone)
 }

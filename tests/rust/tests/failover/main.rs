@@ -11,10 +11,14 @@ mod back;
 mod eras;
 mod fences;
 mod load;
+mod oracle;
 mod overlaps;
 mod pair;
 #[path = "../peer/mod.rs"]
 mod peer;
 mod quarantine;
 mod roles;
+mod sentinel;
+mod sentinel_wrong;
 mod trio;
+mod watched;

@@ -190,7 +190,10 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
         None if settings.has_answered() => {
             Failure::not_applied(failure.kind, format!("a new connection broke before the server answered: {}", failure.message))
         }
-        None => Failure::not_applied(failure.kind, format!("no Redis answered: {}{doubt}", failure.message)),
+        None => {
+            let said = failure.message.replace("rediss://", &format!("{with_tls}://"));
+            Failure::not_applied(failure.kind, format!("no Redis answered: {said}{doubt}"))
+        }
     }
 }
 

@@ -2,16 +2,20 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::{RedisResult, Value};
 use rustls::pki_types::ServerName;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Tick;
-use crate::op::{Failure, FailureKind};
+use crate::op::{Failure, FailureKind, Reply, Verdict};
+use crate::server::Completion;
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::sentinel::{Address, Heard, Named, Poll, Said, logged_in, others, questions, said};
+use crate::server::redis::sentinel::{Address, Heard, Named, Poll, Said, facts, logged_in, others, questions, said};
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
 use crate::server::redis::transport::stream::{Limit, shake_hands, tcp};
 use crate::server::redis::url::Service;
@@ -50,13 +54,38 @@ pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, 
     choice.inspect(|named| known.chosen(named.epoch))
 }
 
-/// Asks each sentinel that is known, and waits for all answers within the limit.
-pub(crate) async fn ask_all(service: &Arc<Service>, limit: Limit) -> Vec<Heard> {
-    let (mut asking, mut heard) = (ask_each(service, service.known.lock().all(), limit), Vec::new());
-    while let Some(told) = asking.join_next().await {
-        heard.extend(told);
+/// A completion for the answer of the primary to what it is: it adds what all sentinels say, who are asked meanwhile.
+pub(crate) fn with_facts(service: &Arc<Service>, span: Duration, host: &Handle, completion: Completion) -> Completion {
+    let (tell, told) = oneshot::channel();
+    let service = Arc::clone(service);
+    host.spawn(async move {
+        let (heard, answer) = tokio::join!(ask_all(&service, Limit::new(span)), told);
+        // Without an answer the completion is dropped, which says so.
+        if let Ok(mut answer) = answer {
+            if let Ok(Reply { verdict: Verdict::Described(server), .. }) = &mut answer {
+                server.sentinels = Some(facts(&heard));
+            }
+            completion.complete(answer);
+        }
+    });
+    Completion::new(move |answer| drop(tell.send(answer)))
+}
+
+/// Asks each sentinel that is known, and then those that they know, and waits for all answers within the limit.
+async fn ask_all(service: &Arc<Service>, limit: Limit) -> Vec<Heard> {
+    let mut heard: Vec<Heard> = Vec::new();
+    loop {
+        let mut rest = service.known.lock().all();
+        rest.retain(|address| heard.iter().all(|heard| heard.from != *address));
+        if rest.is_empty() {
+            return heard;
+        }
+        let mut asking = ask_each(service, rest, limit);
+        while let Some(told) = asking.join_next().await {
+            heard.extend(told);
+        }
+        service.known.lock().learn(&heard);
     }
-    heard
 }
 
 /// Begins to ask the sentinels. The questions end with the set.
@@ -82,15 +111,19 @@ async fn ask(service: &Service, address: &Address, limit: Limit) -> Result<Heard
     questions(&service.name).iter().for_each(|question| talk.say(question));
     talk.log_in(service).await?;
     let said = match said(talk.next().await) {
-        // A port with TLS hangs up on everything else, without a word.
-        Said::Failed(failure) if failure.kind == FailureKind::Disconnected && service.tls.is_none() => {
+        // A port with TLS answers everything else with an alert, or hangs up without a word.
+        Said::Failed(failure) if service.tls.is_none() && may_be_tls(&failure) => {
             let advice = "; if the sentinels speak TLS, write ?sentinel_tls=yes behind the service";
-            Said::Failed(Failure { message: failure.message + advice, ..failure })
+            Said::Failed(Failure { message: format!("no sentinel answered{advice}"), ..failure })
         }
         said => said,
     };
     let others = if matches!(said, Said::Named(_)) { others(talk.next().await) } else { Vec::new() };
     Ok(Heard { from: address.clone(), peer: talk.peer, said, others })
+}
+
+fn may_be_tls(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Disconnected || failure.message.contains("speaks TLS")
 }
 
 /// A connection to one sentinel.
