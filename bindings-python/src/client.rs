@@ -39,8 +39,8 @@ use crate::{own, waiting};
 ///         write(row, fence=held.fence)
 ///
 /// ``servers``
-///     ``redis://``, ``rediss://`` (TLS), ``unix://`` or, for locks within one process, ``memory://name``; a list, or one text
-///     split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names the servers.
+///     ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://host,host/service`` or, for locks within one process,
+///     ``memory://name``; a list, or one text split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names the servers.
 /// ``name``
 ///     Pickled, the client and its locks are this name and nothing else: see below. Default none.
 /// ``prefix``

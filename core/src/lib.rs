@@ -6,7 +6,7 @@
 //! use std::time::Duration;
 //! use locktender::Client;
 //!
-//! let client = Client::open("memory://docs")?; // redis://, rediss://, unix://, or several of them: a quorum
+//! let client = Client::open("memory://docs")?; // redis://, rediss://, unix://, redis+sentinel://, or several: a quorum
 //! let lock = client.lock("orders:42").ttl(Duration::from_secs(10)).wait(Duration::from_secs(5));
 //!
 //! let held = lock.acquire().await?; // ACQUIRE_TIMEOUT after 5 s

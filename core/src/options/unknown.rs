@@ -100,6 +100,10 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &["host", "port", "db", "database", "username", "user", "password", "path", "url", "urls"],
         "a server is a URL, the client's first argument: redis://user:password@host:6379/0",
     ),
+    (
+        &["sentinels", "sentinelkwargs", "sentinelusername", "sentinelpassword", "servicename", "mastername"],
+        "a service of Sentinel is a URL, the client's first argument: redis+sentinel://host,host/service?sentinel_password=…",
+    ),
     (&["ssl", "tls"], "a server with TLS is a URL that begins with rediss://; {tls_ca} names its authority"),
 ];
 

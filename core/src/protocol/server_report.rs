@@ -176,7 +176,7 @@ fn watched(facts: &SentinelFacts, terms: ClientTerms) -> Vec<String> {
         warnings.push(format!("only {answered} of {known} sentinels answer; a failover needs {needed}"));
     }
     // A third of the ttl may be used up when the failover begins.
-    let lives = 3 * (down_after_ms.div_ceil(1_000) + ELECTION) / 2;
+    let lives = (3 * (down_after_ms.div_ceil(1_000) + ELECTION)).div_ceil(2);
     if terms.ttl < Duration::from_secs(lives) {
         let (ttl, down) = (terms.ttl.as_secs_f64(), Duration::from_millis(down_after_ms).as_secs_f64());
         warnings.push(format!(

@@ -35,6 +35,7 @@ class RealServer:
          connection to the port is then closed, not refused.
     mutual: only clients that show a certificate such as "client"
     persistent: data is on disk after every write, so that `restart` finds it again
+    sentinel: it is a sentinel in place of a server; its configuration says what it watches
     config: more lines for the configuration file
     """
 
@@ -47,6 +48,7 @@ class RealServer:
         tls: str | None = None,
         mutual: bool = False,
         persistent: bool = False,
+        sentinel: bool = False,
         config: tuple[str, ...] = (),
     ) -> None:
         self.binary: Binary = binary(version)
@@ -54,7 +56,9 @@ class RealServer:
         # Short, because a path of a unix socket is at most 107 bytes.
         self.directory = Path(tempfile.mkdtemp(prefix="locktender-"))
         self._lines = [f"dir {self.directory}", "bind 127.0.0.1", f"unixsocket {self.socket}"]
-        self._lines += ["appendonly yes", "appendfsync always"] if persistent else ['save ""', "appendonly no"]
+        self._mode = ["--sentinel"] if sentinel else []
+        if not sentinel:
+            self._lines += ["appendonly yes", "appendfsync always"] if persistent else ['save ""', "appendonly no"]
         self._lines += [f"requirepass {password}"] if password else []
         for name, (secret, rules) in (users or {}).items():
             self._lines.append(f"user {name} on >{secret} {rules}")
@@ -76,7 +80,7 @@ class RealServer:
             self.directory.mkdir(exist_ok=True)
             file = self.directory / "server.conf"
             file.write_text("\n".join([*self._lines, f"port {self._port}"]) + "\n")
-            self._tether = Tether(self.directory, self.binary.path, file)
+            self._tether = Tether(self.directory, self.binary.path, file, *self._mode)
             if self._wait_until_ready(self._tether):
                 return
             log = (self.directory / "log").read_text()
