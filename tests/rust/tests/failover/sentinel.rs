@@ -1,13 +1,14 @@
 //! Sentinel: real sentinels notice the end of a primary, and clients go where they lead.
 
 use std::sync::atomic::Ordering;
-use std::thread;
+use std::{fs, thread};
 
 use locktender::{Client, ClientBuilder, EventKind, Failover, Held};
 use locktender_tests::{Binary, Events, PATIENCE, RealServer, Reply, eventually};
 
 use crate::load::{Resource, under_load};
-use crate::pair::ms;
+use crate::oracle::{Oracle, SERVICE};
+use crate::pair::{Pair, ms};
 use crate::watched::Watched;
 
 fn in_both_ends(scene: impl Fn(Watched) + Sync) {
@@ -114,7 +115,10 @@ fn with_quarantine_a_failover_under_load_makes_no_second_holder_and_no_fence_sin
 
 #[test]
 fn a_planned_failover_is_followed_and_a_hold_is_kept() {
-    let watched = Watched::start(&Binary::preferred());
+    planned(&Watched::start(&Binary::preferred()));
+}
+
+fn planned(watched: &Watched) {
     let (client, events) = Events::of(watched.builder());
     let held = client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
     watched.has_replicated("a");
@@ -128,7 +132,10 @@ fn a_planned_failover_is_followed_and_a_hold_is_kept() {
 
 #[test]
 fn a_frozen_primary_is_left_and_not_gone_back_to_when_it_goes_on() {
-    let watched = Watched::start(&Binary::preferred());
+    frozen(&Watched::start(&Binary::preferred()));
+}
+
+fn frozen(watched: &Watched) {
     let (client, events) = Events::of(watched.builder().unavailable_after(PATIENCE));
     let held = client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
     watched.has_replicated("a");
@@ -142,9 +149,58 @@ fn a_frozen_primary_is_left_and_not_gone_back_to_when_it_goes_on() {
 }
 
 #[test]
+#[ignore = "long: the same with every version"]
+fn every_version_is_followed_in_every_way() {
+    for binary in Binary::all() {
+        quarantine_keeps_exclusion(Watched::start(&binary));
+        planned(&Watched::start(&binary));
+        frozen(&Watched::start(&binary));
+    }
+}
+
+/// What this process uses: threads, descriptors, and kilobytes of memory.
+fn used() -> (usize, usize, usize) {
+    let count = |place: &str| fs::read_dir(place).unwrap().count();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    (count("/proc/self/task"), count("/proc/self/fd"), resident.trim().trim_end_matches(" kB").parse().unwrap())
+}
+
+#[test]
+#[ignore = "long: a hundred failovers"]
+fn a_hundred_failovers_leave_nothing_behind() {
+    let pair = Pair::start();
+    let oracle = Oracle::naming(pair.primary.port(), 1);
+    let builder = Client::builder().url(format!("redis+sentinel://127.0.0.1:{}/main", oracle.port));
+    let (client, events) = Events::of(builder);
+    let held = client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
+    let nodes = [&pair.primary, &pair.replica];
+    let (mut before, connections) =
+        (None, |node: &RealServer| node.command(&["CLIENT", "LIST"]).text().unwrap().matches("name=locktender").count());
+    for round in 1..=120 {
+        let [old, new] = [nodes[(round + 1) % 2], nodes[round % 2]];
+        eventually("it is replicated", PATIENCE, || new.command(&["GET", "a"]) == old.command(&["GET", "a"]));
+        new.command(&["REPLICAOF", "NO", "ONE"]);
+        oracle.name(new.port(), 1 + round as u64);
+        oracle.tell(SERVICE);
+        events.at_least(EventKind::FailedOver, round);
+        old.command(&["REPLICAOF", "127.0.0.1", &new.port().to_string()]);
+        held.renew_now().wait().unwrap();
+        drop(client.lock("b").acquire_blocking().unwrap());
+        eventually("it has left the old primary", PATIENCE, || connections(old) == 0);
+        if round == 20 {
+            before = Some(used());
+        }
+    }
+    let ((threads, descriptors, memory), after) = (before.unwrap(), used());
+    assert!(after.0 <= threads && after.1 <= descriptors && after.2 < memory + 4_096, "{before:?} {after:?}");
+    assert!(held.is_valid() && oracle.listeners() == 1 && connections(nodes[0]) <= 3);
+}
+
+#[test]
 fn three_services_of_sentinel_are_a_quorum() {
     let nodes = [(); 3].map(|()| RealServer::start());
-    let oracles = nodes.each_ref().map(|node| crate::oracle::Oracle::naming(node.port(), 1));
+    let oracles = nodes.each_ref().map(|node| Oracle::naming(node.port(), 1));
     let urls: Vec<String> = oracles.iter().map(|oracle| format!("redis+sentinel://127.0.0.1:{}/main", oracle.port)).collect();
     let mut mixed = urls.clone();
     mixed[0] = nodes[0].url();
