@@ -12,7 +12,14 @@ export interface IoredisLike {
     readonly password?: string | null | undefined
     readonly db?: number | undefined
     readonly tls?: object | undefined
-    readonly sentinels?: readonly unknown[] | null | undefined
+    readonly sentinels?: readonly { readonly host?: string | undefined; readonly port?: number | undefined }[] | null | undefined
+    readonly name?: string | undefined
+    readonly role?: string | undefined
+    readonly sentinelUsername?: string | null | undefined
+    readonly sentinelPassword?: string | null | undefined
+    readonly sentinelTLS?: object | undefined
+    readonly enableTLSForSentinelMode?: boolean | undefined
+    readonly natMap?: unknown
     readonly keyPrefix?: string | undefined
   }
   readonly isCluster?: boolean | undefined
@@ -22,8 +29,9 @@ export interface IoredisLike {
 export function ofIoredis(redis: unknown, options: ClientOptions): [string, ClientOptions] {
   const given = optionsOf(redis)
   const { tls, keyPrefix } = given
-  if (tls) checkTls(tls, given.host ?? 'localhost', options)
   const prefix = keyPrefix ? { prefix: keyPrefix } : {}
+  if (given.sentinels?.length) return [sentinelUrl(given, given.sentinels, options), { ...prefix, ...options }]
+  if (tls) checkTls(tls, given.host ?? 'localhost', options)
   return [given.path ? socketUrl(given, given.path) : hostUrl(given), { ...prefix, ...options }]
 }
 
@@ -33,12 +41,35 @@ function optionsOf(redis: unknown): IoredisLike['options'] {
   const { options, isCluster } = redis as Partial<IoredisLike>
   if (isCluster) throw refused('a Cluster', 'a lock needs one server, or several that are independent of each other')
   if (typeof options !== 'object') throw refused('no options', 'must be an ioredis client')
-  if (options.sentinels?.length) throw refused('sentinels', "a client that finds its server by sentinels can't be copied; give the server's URL")
   return options
 }
 
 function hostUrl({ host = 'localhost', port = 6379, db = 0, tls, ...given }: IoredisLike['options']): string {
-  return `${tls ? 'rediss' : 'redis'}://${credentials(given)}${host.includes(':') ? `[${host}]` : host}:${port}/${db}`
+  return `${tls ? 'rediss' : 'redis'}://${credentials(given)}${place(host, port)}/${db}`
+}
+
+function place(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+type Sentinels = NonNullable<IoredisLike['options']['sentinels']>
+
+function sentinelUrl(given: IoredisLike['options'], sentinels: Sentinels, options: ClientOptions): string {
+  const { name, role, natMap, sentinelTLS, sentinelUsername, sentinelPassword, db = 0 } = given
+  if (!name) throw refused('sentinels', 'a service needs its name: the option name of ioredis')
+  if (role === 'slave') throw refused('role: slave', 'locks are on the primary')
+  if (natMap) throw refused('natMap', 'it has no counterpart: the sentinels have to announce an address that leads there')
+  // Without this option ioredis speaks no TLS to a primary that sentinels name.
+  const tls = given.enableTLSForSentinelMode ? given.tls : undefined
+  for (const each of [tls, sentinelTLS]) if (each) checkTls(each, undefined, options)
+  const hosts = new Set(sentinels.map(({ host = 'localhost', port = 26_379 }) => place(host, port)))
+  const query = new URLSearchParams({
+    sentinel_tls: sentinelTLS ? 'yes' : 'no',
+    ...(sentinelUsername ? { sentinel_user: sentinelUsername } : {}),
+    ...(sentinelUsername || sentinelPassword ? { sentinel_password: sentinelPassword ?? '' } : {}),
+  })
+  const scheme = tls ? 'rediss+sentinel' : 'redis+sentinel'
+  return `${scheme}://${credentials(given)}${[...hosts].join(',')}/${encodeURIComponent(name)}/${db}?${query}`
 }
 
 function socketUrl({ username, password, db = 0 }: IoredisLike['options'], path: string): string {
@@ -51,7 +82,7 @@ function credentials({ username, password }: IoredisLike['options']): string {
 }
 
 /** Certificates are texts in ioredis and files here: a user with own certificates must name their files. */
-function checkTls(tls: object, host: string, options: ClientOptions): void {
+function checkTls(tls: object, host: string | undefined, options: ClientOptions): void {
   const { ca, cert, key, rejectUnauthorized, servername } = tls as Record<string, unknown>
   if (rejectUnauthorized === false) throw refused('tls.rejectUnauthorized: false', 'certificates are always checked; tlsCa says against what')
   if (servername !== undefined && servername !== host) throw refused('tls.servername', "the certificate has to be the host's")

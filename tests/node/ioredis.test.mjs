@@ -52,6 +52,39 @@ test('TLS is copied, and wants its certificates as files', async (t) => {
   assert.throws(() => Client.fromIoredis(redis), { code: 'INVALID_ARGUMENT', message: /name the files in tlsCa/ })
 })
 
+test('a service of Sentinel is copied, with its credentials and its database', async (t) => {
+  const node = await startServer(t, { password: 'p@ss:w/rd#1%' })
+  const config = [`sentinel monitor main 127.0.0.1 ${node.port} 1`, 'sentinel auth-pass main p@ss:w/rd#1%']
+  const sentinel = await startServer(t, { sentinel: true, password: 'o+ther&', config })
+  const sentinels = [{ host: '127.0.0.1', port: sentinel.port }, { host: '127.0.0.1', port: 1 }]
+  const given = { sentinels, name: 'main', password: 'p@ss:w/rd#1%', sentinelPassword: 'o+ther&' }
+  await leadsTo(t, ioredis(t, given), node)
+  await leadsTo(t, ioredis(t, { ...given, sentinelUsername: 'default', keyPrefix: 'of:' }), node, `of:${t.name}`)
+  // As ioredis does: TLS is for the primary only where another option says so.
+  await leadsTo(t, ioredis(t, { ...given, tls: {} }), node)
+  const client = Client.fromIoredis(ioredis(t, { ...given, db: 3 }))
+  const held = await client.lock(t.name).acquire()
+  assert.equal(await node.command('EXISTS', t.name), 0)
+  assert.equal(held.isValid(), true)
+  await client.close()
+  const wrong = Client.fromIoredis(ioredis(t, { ...given, sentinels: sentinels.slice(0, 1), sentinelPassword: 'wrong' }))
+  await assert.rejects(wrong.lock(t.name).acquire(), { code: 'DENIED', message: /refuses sentinel_user or sentinel_password/ })
+  await wrong.close()
+})
+
+test('TLS of a service of Sentinel is copied, for the primary and for the sentinels', async (t) => {
+  const node = await startServer(t, { tls: 'server' })
+  const config = [`sentinel monitor main 127.0.0.1 ${node.port} 1`]
+  const [plain, secure] = [await startServer(t, { sentinel: true, config }), await startServer(t, { sentinel: true, config, tls: 'server' })]
+  const tls = { ca: 'the text of a certificate' }
+  const at = ({ port }, more) => ioredis(t, { sentinels: [{ host: '127.0.0.1', port }], name: 'main', enableTLSForSentinelMode: true, tls, ...more })
+  for (const redis of [at(plain), at(secure, { sentinelTLS: tls })]) {
+    const client = Client.fromIoredis(redis, { tlsCa: certificate('ca.pem') })
+    assert.equal(await client.withLock(t.name, (held) => held.isValid()), true)
+    await client.close()
+  }
+})
+
 function options(server) {
   const { hostname, port } = new URL(server.url)
   return { host: hostname, port: Number(port) }
@@ -60,9 +93,14 @@ function options(server) {
 test('what cannot be copied is refused, without a word of the password', (t) => {
   const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true, redisOptions: { password: 'secret' } })
   t.after(() => cluster.disconnect())
+  const sentinels = { sentinels: [{ host: '127.0.0.1', port: 1 }], name: 'm', password: 'secret', sentinelPassword: 'secret' }
   const refused = [
     [cluster, /Cluster/],
-    [ioredis(t, { sentinels: [{ host: '127.0.0.1', port: 1 }], name: 'm', password: 'secret' }), /sentinels/],
+    [ioredis(t, { ...sentinels, role: 'slave' }), /locks are on the primary/],
+    [ioredis(t, { ...sentinels, natMap: { 'a:1': { host: 'b', port: 1 } } }), /natMap/],
+    [{ options: { ...sentinels, name: undefined } }, /a service needs its name/],
+    [ioredis(t, { ...sentinels, sentinelTLS: { rejectUnauthorized: false } }), /always checked/],
+    [ioredis(t, { ...sentinels, enableTLSForSentinelMode: true, tls: { ca: 'text' } }), /name the files in tlsCa/],
     [ioredis(t, { password: 'secret', tls: { rejectUnauthorized: false } }), /always checked/],
     [ioredis(t, { password: 'secret', host: 'a', tls: { servername: 'b' } }), /the certificate has to be the host's/],
     [ioredis(t, { password: 'secret', tls: { cert: 'text', key: 'text' } }), /tlsCert, tlsKey/],

@@ -7,11 +7,13 @@ import ssl
 import pytest
 import redis
 import redis.asyncio
-from locktender import Client, InvalidArgumentError, configure
+from locktender import Client, DeniedError, InvalidArgumentError, _redis_py, configure
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.credentials import CredentialProvider, UsernamePasswordCredentialProvider
 from redis.sentinel import Sentinel
 from support.checkout import certificate
+from support.observe import until
+from support.sentinel import Watched
 from support.server import RealServer
 
 
@@ -103,12 +105,60 @@ def test_nothing_but_the_settings_is_shared(server: RealServer, name):
     asyncio.run(main())
 
 
-def test_sentinel_and_cluster_are_refused_clearly():
+@pytest.mark.parametrize("flavour", [Sentinel, AsyncSentinel])
+def test_a_service_of_sentinel_with_its_credentials_and_database(servers, name, flavour):
+    node = servers(password="se@cret/:%")
+    watch = [f"sentinel monitor main 127.0.0.1 {node.port} 1", "sentinel auth-pass main se@cret/:%"]
+    sentinel = servers(sentinel=True, password="o+ther&", config=watch)
+    theirs = redis.Redis("127.0.0.1", node.port, 3, password="se@cret/:%")
+    hosts = [("127.0.0.1", sentinel.port), ("127.0.0.1", 1)]
+    for login in ({"password": "o+ther&"}, {"username": "default", "password": "o+ther&"}):
+        manager = flavour(hosts, sentinel_kwargs=login, password="se@cret/:%")
+        assert holds(Client.from_redis(manager.master_for("main", db=3)), theirs, name)
+    with pytest.raises(DeniedError, match="sentinel_password"):
+        Client.from_redis(flavour(hosts[:1], password="se@cret/:%").master_for("main")).lock(name).acquire()
+    theirs.close()
+
+
+@pytest.mark.parametrize("flavour", [Sentinel, AsyncSentinel])
+def test_a_failover_of_sentinel_is_followed(servers, name, flavour):
+    watched = Watched(servers, password="secret", sentinel_password="other")
+    manager = flavour(watched.hosts, sentinel_kwargs={"password": "other"}, password="secret")
+    with Client.from_redis(manager.master_for("main")) as client:
+        held = client.lock(name, ttl=60).acquire()
+        until(lambda: watched.replica.command("GET", name) == held.owner)
+        watched.fail_over()
+        held.extend(60)
+        assert watched.replica.command("GET", name) == held.owner
+
+
+@pytest.mark.parametrize("flavour", [Sentinel, AsyncSentinel])
+def test_tls_of_a_service_of_sentinel(flavour):
+    files = {"ssl_ca_certs": str(certificate("ca.pem"))}
+    hosts = [("s1.invalid", 1), ("::1", 2)]
+
+    def settings(sentinels, **options):
+        return _redis_py.settings(flavour(hosts, sentinel_kwargs=sentinels, **options).master_for("a b"))
+
+    both = {"ssl": True, **files}
+    place = "s1.invalid:1,[::1]:2/a%20b/0?sentinel_tls="
+    assert settings({}) == (f"redis+sentinel://{place}no", {})
+    assert settings({}, **both) == (f"rediss+sentinel://{place}no", {"tls_ca": files["ssl_ca_certs"]})
+    assert settings(both) == (f"redis+sentinel://{place}yes", {"tls_ca": files["ssl_ca_certs"]})
+    assert settings(both, **both) == (f"rediss+sentinel://{place}yes", {"tls_ca": files["ssl_ca_certs"]})
+    with pytest.raises(InvalidArgumentError, match="other TLS files"):
+        settings({"ssl": True}, **both)
+
+
+def test_sentinels_without_a_service_replicas_and_clusters_are_refused_clearly():
     sentinels = [("127.0.0.1", 1)]
     for sentinel in (Sentinel(sentinels), AsyncSentinel(sentinels)):
-        for given in (sentinel, sentinel.master_for("master")):
-            with pytest.raises(InvalidArgumentError, match="Sentinel isn't supported"):
+        for given, why in ((sentinel, r"sentinel.master_for\(service\)"), (sentinel.slave_for("main"), "this is for replicas")):
+            with pytest.raises(InvalidArgumentError, match=why):
                 Client.from_redis(given)
+    for flavour in (Sentinel, AsyncSentinel):
+        with pytest.raises(InvalidArgumentError, match="it has no sentinels"):
+            Client.from_redis(flavour([]).master_for("main"))
     cluster = redis.RedisCluster.__new__(redis.RedisCluster)  # a real one connects at once
     with pytest.raises(InvalidArgumentError, match="Cluster isn't supported"):
         Client.from_redis(cluster)
@@ -148,6 +198,6 @@ def test_a_redis_client_in_place_of_a_url_names_from_redis(kind):
 
 def test_a_cluster_or_sentinel_in_place_of_a_url_is_refused_clearly():
     cluster = type("RedisCluster", (), {})()
-    for given, why in ((Sentinel([]), "Sentinel isn't supported yet"), (cluster, "Cluster isn't supported yet")):
+    for given, why in ((Sentinel([]), r"Client.from_redis\(sentinel.master_for\(service\)\)"), (cluster, "Cluster isn't supported yet")):
         with pytest.raises(InvalidArgumentError, match=why):
             Client(given)

@@ -92,14 +92,14 @@ class Client:
     def from_redis(cls, redis: object, /, **options: Unpack[_ClientOptions]) -> Client:
         """A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
 
-        Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, or of a connection pool; valkey-py's count
-        as well. Nothing else is shared: it makes connections of its own, takes its own timeouts, and always checks certificates
+        Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, of ``sentinel.master_for(service)``, or of a
+        connection pool; valkey-py's count as well. Nothing else is shared: it makes connections of its own, takes its own timeouts, and always checks certificates
         and host names.
 
             client = Client.from_redis(redis.Redis.from_url("redis://localhost"))
 
-        Raises :exc:`InvalidArgumentError` for a client of Sentinel or of a cluster, a credential provider that isn't just a user and
-        a password, and TLS settings that have no counterpart.
+        Raises :exc:`InvalidArgumentError` for a client of a cluster or of replicas, a credential provider that isn't just a user and a
+        password, and TLS settings that have no counterpart.
         """
 
     @classmethod

@@ -19,9 +19,9 @@ def settings(redis: Any) -> tuple[str, dict[str, Any]]:
     classes = _classes(type(redis))
     if any(name.endswith("Cluster") for name in classes):
         raise _refused(redis, "a Redis Cluster isn't supported yet; name one server")
+    if "Sentinel" in classes:
+        raise _refused(redis, "this asks sentinels for any service; give the client of one, sentinel.master_for(service)")
     pool = getattr(redis, "connection_pool", redis)
-    if {"Sentinel", "SentinelConnectionPool"} & {*classes, *_classes(type(pool))}:
-        raise _refused(redis, "Sentinel isn't supported yet; name one server")
     given = getattr(pool, "connection_kwargs", None)
     kind = getattr(pool, "connection_class", None)
     if not isinstance(given, dict) or not isinstance(kind, type):
@@ -33,11 +33,15 @@ def settings(redis: Any) -> tuple[str, dict[str, Any]]:
         query += [f"{key}={quote(value, safe='')}" for key, value in (("user", user), ("pass", password)) if value]
         return f"unix://{quote(given['path'])}?{'&'.join(query)}", {}
     tls = "SSLConnection" in _classes(kind)
-    host = str(given.get("host") or "localhost")
-    place = f"[{host}]" if ":" in host else host
     login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user or password else ""
-    url = f"{'rediss' if tls else 'redis'}://{login}{place}:{int(given.get('port') or 6379)}/{database}"
-    return url, _tls(redis, given) if tls else {}
+    scheme, options = ("rediss", _tls(redis, given)) if tls else ("redis", {})
+    if "SentinelConnectionPool" in _classes(type(pool)):
+        hosts, for_sentinels, more = _sentinels(redis, pool)
+        if tls and more is not None and more != options:
+            raise _refused(redis, "its primary and its sentinels have other TLS files, and a client here has one set for both")
+        service = quote(str(pool.service_name), safe="")
+        return f"{scheme}+sentinel://{login}{hosts}/{service}/{database}?{for_sentinels}", {**options, **(more or {})}
+    return f"{scheme}://{login}{_place(given, 6379)}/{database}", options
 
 
 def instead_of(server: Any) -> str | None:
@@ -46,10 +50,37 @@ def instead_of(server: Any) -> str | None:
     if any(name.endswith("Cluster") for name in names):
         return "a Redis Cluster isn't supported yet; name one server by its URL"
     if "Sentinel" in names:
-        return "Sentinel isn't supported yet; name one server by its URL"
+        return "is another library's Sentinel: write Client.from_redis(sentinel.master_for(service)), or redis+sentinel://host,host/service"
     if hasattr(server, "connection_pool") or "ConnectionPool" in names:
         return "is another library's client: for its server write Client.from_redis(client), for several give their URLs"
     return None
+
+
+def _sentinels(redis: Any, pool: Any) -> tuple[str, str, dict[str, Any] | None]:
+    """The hosts of the sentinels, the part of a URL that is for them, and the TLS files if they speak TLS."""
+    manager = pool.sentinel_manager
+    if not pool.is_master:
+        raise _refused(redis, "this is for replicas, and locks are on the primary: give sentinel.master_for(service)")
+    if getattr(manager, "_force_master_ip", None):
+        raise _refused(redis, "its force_master_ip has no counterpart: the sentinels have to announce an address that leads there")
+    pools = [each.connection_pool for each in manager.sentinels]
+    if not pools:
+        raise _refused(redis, "it has no sentinels")
+    first = pools[0]
+    user, password = _credentials(redis, first.connection_kwargs)
+    tls = "SSLConnection" in _classes(first.connection_class)
+    query = f"sentinel_tls={'yes' if tls else 'no'}"
+    if user:
+        query += f"&sentinel_user={quote(user, safe='')}"
+    if user or password:
+        query += f"&sentinel_password={quote(password, safe='')}"
+    hosts = ",".join(dict.fromkeys(_place(each.connection_kwargs, 26379) for each in pools))
+    return hosts, query, _tls(redis, first.connection_kwargs) if tls else None
+
+
+def _place(given: dict[str, Any], port: int) -> str:
+    host = str(given.get("host") or "localhost")
+    return f"{f'[{host}]' if ':' in host else host}:{int(given.get('port') or port)}"
 
 
 def _credentials(redis: Any, given: dict[str, Any]) -> tuple[str, str]:

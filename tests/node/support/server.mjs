@@ -24,6 +24,7 @@ import { Program, Tether } from './program.mjs'
  *               connection to the port is then closed, not refused.
  *   mutual      only clients that show a certificate such as 'client'
  *   persistent  data is on disk after every write, so that restart() finds it again
+ *   sentinel    it is a sentinel in place of a server; its configuration says what it watches
  *   config      more lines for the configuration file
  */
 export class RealServer {
@@ -48,13 +49,14 @@ export class RealServer {
   }
 
   get #configuration() {
-    const { password, users = {}, persistent, config = [] } = this.#options
+    const { password, users = {}, persistent, sentinel, config = [] } = this.#options
+    const data = persistent ? ['appendonly yes', 'appendfsync always'] : ['save ""', 'appendonly no']
     return [
       `dir ${this.directory}`,
       'bind 127.0.0.1',
       `port ${this.#port}`,
       `unixsocket ${this.socket}`,
-      ...(persistent ? ['appendonly yes', 'appendfsync always'] : ['save ""', 'appendonly no']),
+      ...(sentinel ? [] : data),
       ...(password ? [`requirepass ${password}`] : []),
       ...Object.entries(users).map(([name, [secret, rules]]) => `user ${name} on >${secret} ${rules}`),
       ...config,
@@ -69,7 +71,7 @@ export class RealServer {
       await mkdir(this.directory, { recursive: true })
       const file = path.join(this.directory, 'server.conf')
       await writeFile(file, this.#configuration)
-      this.#tether = await Tether.start(this.directory, this.binary.path, file)
+      this.#tether = await Tether.start(this.directory, this.binary.path, file, ...(this.#options.sentinel ? ['--sentinel'] : []))
       if (await this.#becomesReady()) return
       const log = await readFile(path.join(this.directory, 'log'), 'utf8')
       await this.close()
