@@ -33,7 +33,7 @@ pub enum FailureKind {
     /// The server is new or lost its data and doesn't vote yet.
     Quarantine,
     /// The server is another than the client is configured for: its marker says another quorum, it is a node of a cluster or a
-    /// sentinel, it lacks the URL's database, or it doesn't speak TLS.
+    /// sentinel, its sentinels watch no service of that name, it lacks the URL's database, or it doesn't speak TLS.
     Mismatch,
     /// The operation's deadline passed before it was sent.
     TooLate,

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 
 mod commands;
 mod connection;
+mod known_sentinels;
 mod mistakes;
 mod redacted;
 mod routes;

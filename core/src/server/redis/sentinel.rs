@@ -11,14 +11,11 @@ use redis::{RedisResult, Value};
 use crate::clock::Tick;
 use crate::error::quoted::quoted;
 use crate::mutant::mutant;
-use crate::op::{Failure, FailureKind, SentinelFacts};
+use crate::op::{Failure, FailureKind};
 use crate::server::redis::commands::refusal;
 
 /// The time for which later answers are waited for after the first one that names a primary.
 const GATHER: Duration = Duration::from_millis(50);
-
-/// The most sentinels that are remembered besides those of the URL.
-const LEARNED: usize = 32;
 
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -233,6 +230,15 @@ impl Poll {
         }
     }
 
+    /// The epoch below the floor in which a majority names one primary, if there is one.
+    pub(crate) fn agreed_below(&self) -> Option<u64> {
+        let named = self.answers.iter().filter_map(|(_, said)| if let Said::Named(named) = said { Some(named) } else { None });
+        let below: Vec<&Named> = named.filter(|named| self.is_out_of_date(named)).collect();
+        let is_same = |one: &Named, other: &Named| (one.epoch, &one.address) == (other.epoch, &other.address);
+        let agreed = below.iter().find(|one| below.iter().filter(|other| is_same(one, other)).count() > self.asked.len() / 2);
+        agreed.map(|named| named.epoch)
+    }
+
     fn disagreement(&self, latest: &[&Named]) -> Failure {
         let mut places: Vec<String> = latest.iter().map(|named| named.address.to_string()).collect();
         places.sort_unstable();
@@ -287,85 +293,6 @@ impl Poll {
         };
         let reasons: Vec<String> = reasons.into_iter().map(|(why, places)| format!("{}: {why}", places.join(", "))).collect();
         Failure::not_applied(kind, format!("no sentinel names the primary of the service {service}: {}", reasons.join("; ")))
-    }
-}
-
-/// What is known of the sentinels of a service, for all connections to it.
-#[derive(Debug, Default)]
-pub(crate) struct Known {
-    /// The sentinels of the URL, and the address of each at which it answered.
-    hosts: Vec<(Address, Option<Address>)>,
-    /// The sentinels that others know.
-    learned: Vec<Address>,
-    /// The highest epoch of a primary that was chosen.
-    epoch: u64,
-}
-
-/// A sentinel's whole answer.
-#[derive(Clone, Debug)]
-pub(crate) struct Heard {
-    pub(crate) from: Address,
-    /// The address of its socket.
-    pub(crate) peer: Option<Address>,
-    pub(crate) said: Said,
-    pub(crate) others: Vec<Address>,
-}
-
-impl Known {
-    pub(crate) fn new(hosts: Vec<Address>) -> Self {
-        Self { hosts: hosts.into_iter().map(|host| (host, None)).collect(), ..Self::default() }
-    }
-
-    /// The sentinels to ask.
-    pub(crate) fn all(&self) -> Vec<Address> {
-        self.hosts.iter().map(|(host, _)| host).chain(&self.learned).cloned().collect()
-    }
-
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// A primary of this epoch was chosen.
-    pub(crate) fn chosen(&mut self, epoch: u64) {
-        self.epoch = self.epoch.max(epoch);
-    }
-
-    /// Learns of other sentinels. Those of the URL stay. Of the others, those stay that a sentinel still lists.
-    pub(crate) fn learn(&mut self, heard: &[Heard]) {
-        for (host, peer) in &mut self.hosts {
-            let now = heard.iter().find(|heard| heard.from == *host).and_then(|heard| heard.peer.clone());
-            *peer = now.or_else(|| peer.take());
-        }
-        let mut listed: Vec<Address> = heard.iter().flat_map(|heard| heard.others.iter().cloned()).collect();
-        if listed.is_empty() {
-            return;
-        }
-        let is_host = |address: &Address| self.hosts.iter().any(|(host, peer)| host == address || peer.as_ref() == Some(address));
-        // A sentinel that lists the others doesn't list itself.
-        let speakers = heard.iter().filter(|heard| !heard.others.is_empty()).map(|heard| heard.from.clone());
-        listed.extend(speakers);
-        listed.retain(|address| !is_host(address));
-        listed.sort_unstable();
-        listed.dedup();
-        listed.truncate(LEARNED);
-        self.learned = listed;
-    }
-}
-
-/// The sum of what all sentinels say. One that answers at two addresses counts once.
-pub(crate) fn facts(heard: &[Heard]) -> SentinelFacts {
-    let place = |heard: &Heard| heard.peer.clone().unwrap_or_else(|| heard.from.clone());
-    let mut places: Vec<(Address, bool)> =
-        heard.iter().map(|heard| (place(heard), matches!(heard.said, Said::Named(_)))).collect();
-    places.sort_unstable();
-    places.dedup();
-    let named = heard.iter().filter_map(|heard| if let Said::Named(named) = &heard.said { Some(named) } else { None });
-    let latest = named.max_by_key(|named| named.epoch);
-    SentinelFacts {
-        known: places.len(),
-        answered: places.iter().filter(|(_, answered)| *answered).count(),
-        quorum: latest.map_or(0, |named| named.quorum),
-        down_after_ms: latest.map_or(0, |named| named.down_after_ms),
     }
 }
 

@@ -137,6 +137,14 @@ fn the_highest_epoch_wins() {
         let answers: Vec<Said> = answers.iter().map(|said| (*said).clone()).collect();
         assert_eq!(choice(*known, *floor, &answers, *millis, *is_over), *expected, "{known} {floor} {answers:?} {millis}");
     }
+    let lower = |floor: u64, answers: &[&Said]| {
+        let asked: Vec<Address> = (0..3).map(|number| address(&format!("s{number}:1"))).collect();
+        let mut poll = Poll::new("m", asked.clone(), floor);
+        answers.iter().zip(asked).for_each(|(said, from)| poll.take(from, (*said).clone(), AT));
+        poll.agreed_below()
+    };
+    assert_eq!(lower(5, &[&a4, &a4, &unknown]), Some(4));
+    assert_eq!((lower(4, &[&a4, &a4]), lower(5, &[&a4, &unknown]), lower(6, &[&a5, &b5, &a4])), (None, None, None));
     let behind = choice(2, 6, &[a5.clone(), a4], 0, false);
     assert!(behind.starts_with("read_only: no sentinel names the primary of the service \"m\": "), "{behind}");
     assert!(behind.contains("s0:1: it names a:1 in epoch 5, and epoch 6 has come since"), "{behind}");
@@ -194,51 +202,6 @@ fn where_nobody_names_a_primary_the_reasons_are_told_with_who_gave_them() {
         choice(2, 0, &[], 0, true),
         "timeout: no sentinel names the primary of the service \"m\": s0:1, s1:1: no answer in time"
     );
-}
-
-fn heard(from: &str, peer: Option<&str>, others: &[&str]) -> Heard {
-    let others = others.iter().map(|place| address(place)).collect();
-    Heard { from: address(from), peer: peer.map(address), said: Said::Unknown, others }
-}
-
-#[test]
-fn sentinels_that_others_list_are_asked_next_time_and_none_of_them_twice() {
-    let mut known = Known::new(vec![address("one:1"), address("two:1")]);
-    let places = |known: &Known| known.all().iter().map(Address::to_string).collect::<Vec<_>>().join(" ");
-    known.learn(&[heard("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.3:1"])]);
-    assert_eq!(places(&known), "one:1 two:1 10.0.0.2:1 10.0.0.3:1", "who two:1 is isn't known yet");
-    let second = heard("two:1", Some("10.0.0.2:1"), &["10.0.0.1:1", "10.0.0.3:1"]);
-    known.learn(&[second, heard("10.0.0.3:1", Some("10.0.0.3:1"), &["10.0.0.1:1", "10.0.0.2:1"])]);
-    assert_eq!(places(&known), "one:1 two:1 10.0.0.3:1");
-    known.learn(&[heard("one:1", None, &[])]);
-    assert_eq!(places(&known), "one:1 two:1 10.0.0.3:1", "nobody lists anybody");
-    known.learn(&[heard("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.4:1"])]);
-    assert_eq!(places(&known), "one:1 two:1 10.0.0.4:1", "one was replaced");
-    let many: Vec<String> = (0..100).map(|number| format!("h{number}:1")).collect();
-    known.learn(&[heard("one:1", None, &many.iter().map(String::as_str).collect::<Vec<_>>())]);
-    assert_eq!(known.all().len(), 2 + LEARNED);
-}
-
-#[test]
-fn the_facts_of_all_sentinels_are_summed_up_and_each_of_them_counts_once() {
-    let says = |from: &str, peer: Option<&str>, said: Said| Heard { said, ..heard(from, peer, &[]) };
-    let all = [
-        says("one:1", Some("10.0.0.1:1"), names("a:1", 4)),
-        says("10.0.0.1:1", Some("10.0.0.1:1"), names("a:1", 4)),
-        says("two:1", Some("10.0.0.2:1"), Said::Unknown),
-        says("10.0.0.3:1", None, failed(FailureKind::Refused, "no")),
-    ];
-    assert_eq!(facts(&all), SentinelFacts { known: 3, answered: 1, quorum: 2, down_after_ms: 1_000 });
-    assert_eq!(facts(&all[2..]), SentinelFacts { known: 2, ..SentinelFacts::default() });
-}
-
-#[test]
-fn an_epoch_never_sinks() {
-    let mut known = Known::default();
-    for (epoch, expected) in [(3, 3), (2, 3), (7, 7)] {
-        known.chosen(epoch);
-        assert_eq!(known.epoch(), expected);
-    }
 }
 
 #[test]

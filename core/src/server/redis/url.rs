@@ -9,9 +9,10 @@ use rustls::pki_types::ServerName;
 
 use crate::error::Error;
 use crate::options::ClientOptions;
+use crate::server::redis::known_sentinels::Known;
 use crate::server::redis::mistakes::{ESCAPES, FRAGMENT, PORT, instead_of_parameter};
 use crate::server::redis::redacted::redacted;
-use crate::server::redis::sentinel::{Known, Login};
+use crate::server::redis::sentinel::Login;
 use crate::server::redis::sentinel_url::{self, SentinelUrl};
 use crate::server::redis::transport::tls;
 use crate::sync::Mutex;

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::op::Failure;
+use crate::op::{Failure, FailureKind};
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::sentinel::is_about;
 use crate::server::redis::settings::Settings;
@@ -74,7 +74,7 @@ async fn hear(
     let limit = Limit::new(settings.connect_timeout);
     let mut talk = Talk::begin(service, &sentinels[turn % sentinels.len()], limit).await?;
     talk.say(&redis::cmd("SUBSCRIBE").arg(CHANNEL).get_packed_command());
-    let subscribed = limit.keep(crate::op::FailureKind::Timeout, "no subscription", async {
+    let subscribed = limit.keep(FailureKind::Timeout, "no subscription", async {
         talk.log_in(service).await?;
         Ok::<_, Failure>(talk.next().await.and_then(Value::extract_error).is_ok())
     });

@@ -15,7 +15,8 @@ use crate::clock::Tick;
 use crate::op::{Failure, FailureKind, Reply, Verdict};
 use crate::server::Completion;
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::sentinel::{Address, Heard, Named, Poll, Said, facts, logged_in, others, questions, said};
+use crate::server::redis::known_sentinels::{Heard, facts};
+use crate::server::redis::sentinel::{Address, Named, Poll, Said, logged_in, others, questions, said};
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
 use crate::server::redis::transport::stream::{Limit, shake_hands, tcp};
 use crate::server::redis::url::Service;
@@ -51,7 +52,11 @@ pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, 
     };
     let mut known = service.known.lock();
     known.learn(&heard);
-    choice.inspect(|named| known.chosen(named.epoch))
+    match &choice {
+        Ok(named) => known.chosen(named.epoch),
+        Err(_) => known.refused(poll.agreed_below(), Tick::now()),
+    }
+    choice
 }
 
 /// A completion for the answer of the primary to what it is: it adds what all sentinels say, who are asked meanwhile.
