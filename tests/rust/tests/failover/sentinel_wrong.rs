@@ -149,9 +149,10 @@ fn tls_of_the_primary_and_of_the_sentinels() {
         let error = refused(builder);
         assert!(error.code() == code && error.to_string().contains(words), "{words:?} is not in {error}");
     }
-    let plain_to_tls = Client::builder().url(url(&[behind_tls(named)]));
-    let error = refused(plain_to_tls);
-    assert!(error.to_string().contains("if the sentinels speak TLS, write ?sentinel_tls=yes"), "{error}");
+    let behind_tls = url(&[behind_tls(named)]);
+    for query in ["", "?sentinel_password=p"] {
+        fails(format!("{behind_tls}{query}"), Code::Unavailable, &["if the sentinels speak TLS, write ?sentinel_tls=yes"]);
+    }
 }
 
 /// A ttl whose first renewal comes later than a test waits.

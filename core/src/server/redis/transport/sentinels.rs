@@ -103,7 +103,7 @@ fn ask_each(service: &Arc<Service>, addresses: Vec<Address>, limit: Limit) -> Jo
             asked.flatten().unwrap_or_else(|failure| Heard {
                 from: address,
                 peer: None,
-                said: Said::Failed(failure),
+                said: Said::Failed(advised(&service, failure)),
                 others: Vec::new(),
             })
         });
@@ -116,19 +116,21 @@ async fn ask(service: &Service, address: &Address, limit: Limit) -> Result<Heard
     questions(&service.name).iter().for_each(|question| talk.say(question));
     talk.log_in(service).await?;
     let said = match said(talk.next().await) {
-        // A port with TLS answers everything else with an alert, or hangs up without a word.
-        Said::Failed(failure) if service.tls.is_none() && may_be_tls(&failure) => {
-            let advice = "; if the sentinels speak TLS, write ?sentinel_tls=yes behind the service";
-            Said::Failed(Failure { message: format!("no sentinel answered{advice}"), ..failure })
-        }
+        Said::Failed(failure) => return Err(failure),
         said => said,
     };
     let others = if matches!(said, Said::Named(_)) { others(talk.next().await) } else { Vec::new() };
     Ok(Heard { from: address.clone(), peer: talk.peer, said, others })
 }
 
-fn may_be_tls(failure: &Failure) -> bool {
-    failure.kind == FailureKind::Disconnected || failure.message.contains("speaks TLS")
+/// A failure with advice, where the port may speak TLS: then it answers everything else with an alert, or hangs up without a word.
+fn advised(service: &Service, failure: Failure) -> Failure {
+    let may_be_tls = failure.kind == FailureKind::Disconnected || failure.message.contains("speaks TLS");
+    if service.tls.is_some() || !may_be_tls {
+        return failure;
+    }
+    let why = "no sentinel answered; if the sentinels speak TLS, write ?sentinel_tls=yes behind the service";
+    Failure { message: why.to_owned(), ..failure }
 }
 
 /// A connection to one sentinel.
