@@ -67,9 +67,9 @@ def environment(server: RealServer, name: str, tmp_path: Path) -> dict[str, str]
 
 
 def renews(server: RealServer, name: str) -> None:
-    """The master's lock is prolonged, after the forks."""
-    left = server.command("PTTL", name)
-    until(lambda: server.command("PTTL", name) > left)
+    """The master's lock is prolonged, after the forks. It has a ttl of 3 s, and is renewed after a third of that."""
+    until(lambda: server.command("PTTL", name) < 2_500)
+    until(lambda: server.command("PTTL", name) > 2_500)
 
 
 def ended_well(log: str) -> None:
