@@ -34,8 +34,8 @@ pub(crate) struct Routes {
     host: Handle,
     background: UnboundedSender<Input>,
     per_runtime: ArcSwap<Vec<RuntimeRoute>>,
-    /// The connections that only listen.
-    subscribed: Mutex<Vec<UnboundedSender<Input>>>,
+    /// The connections that only listen; `None` after the close.
+    subscribed: Mutex<Option<Vec<UnboundedSender<Input>>>>,
     reactor: Arc<LazyReactor>,
     driven: Mutex<Driven>,
     /// What a sentinel says of failovers, where sentinels name the server.
@@ -76,7 +76,7 @@ impl Routes {
             host: host.clone(),
             background,
             per_runtime: ArcSwap::default(),
-            subscribed: Mutex::default(),
+            subscribed: Mutex::new(Some(Vec::new())),
             reactor,
             driven: Mutex::default(),
             hints,
@@ -180,10 +180,7 @@ impl Routes {
     /// Listens on a connection of its own; says whether the server is still open.
     pub(crate) fn subscribe(&self, listener: ChannelListener) -> bool {
         let mut subscribed = self.subscribed.lock();
-        // A close has told those that it found here.
-        if self.background.is_closed() {
-            return false;
-        }
+        let Some(subscribed) = &mut *subscribed else { return false };
         let inbox = open(&self.settings, &self.primary, &self.host);
         let listens = inbox.send(Input::Subscribe(listener)).is_ok();
         subscribed.retain(|inbox| !inbox.is_closed());
@@ -201,7 +198,7 @@ impl Routes {
         for route in self.per_runtime.load().iter() {
             let _ = route.inbox.send(Input::Wake);
         }
-        for inbox in self.subscribed.lock().iter() {
+        for inbox in self.subscribed.lock().iter().flatten() {
             let _ = inbox.send(Input::Wake);
         }
     }
@@ -238,7 +235,7 @@ impl Routes {
         for route in self.per_runtime.load().iter() {
             let _ = route.inbox.send(Input::Close);
         }
-        for inbox in std::mem::take(&mut *self.subscribed.lock()) {
+        for inbox in self.subscribed.lock().take().into_iter().flatten() {
             let _ = inbox.send(Input::Close);
         }
     }
