@@ -6,6 +6,9 @@ use crate::name::{Keys, Kind};
 use crate::op::job::{AttemptNumber, Ending, FireTime, JobRecord, NotBegun, Terms};
 use crate::op::{LockOp, Op, Place, Queued, Reply, Verb, Verdict};
 
+#[path = "job_fire_time_tests.rs"]
+mod fire_time;
+
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
 const KEEP: u64 = 86_400_000;
@@ -212,10 +215,10 @@ fn each_rule_of_a_job_holds() {
     an_attempt_that_is_given_back_does_not_count_and_nobody_gives_back_anothers();
     the_next_attempt_begins_when_the_delay_has_passed();
     the_record_decides_and_not_the_lease();
-    a_fire_time_begins_once();
-    an_earlier_fire_time_never_begins_any_more();
-    a_fire_time_that_is_too_long_ago_does_not_begin();
-    a_fire_time_far_ahead_leaves_nothing_behind();
+    fire_time::a_fire_time_begins_once();
+    fire_time::an_earlier_fire_time_never_begins_any_more();
+    fire_time::a_fire_time_that_is_too_long_ago_does_not_begin();
+    fire_time::a_fire_time_far_ahead_leaves_nothing_behind();
     an_owner_ends_only_the_attempt_with_its_fence();
 }
 
@@ -229,10 +232,10 @@ fn each_rule_that_is_left_out_is_noticed() {
         (Mutant::AnybodysAttemptEnded, an_attempt_that_is_given_back_does_not_count_and_nobody_gives_back_anothers),
         (Mutant::RetryDelayIgnored, the_next_attempt_begins_when_the_delay_has_passed),
         (Mutant::LeaseDecides, the_record_decides_and_not_the_lease),
-        (Mutant::FireTimeBeginsTwice, a_fire_time_begins_once),
-        (Mutant::EarlierFireTimeBegins, an_earlier_fire_time_never_begins_any_more),
-        (Mutant::LateFireTimeBegins, a_fire_time_that_is_too_long_ago_does_not_begin),
-        (Mutant::FarFireTimeBegins, a_fire_time_far_ahead_leaves_nothing_behind),
+        (Mutant::FireTimeBeginsTwice, fire_time::a_fire_time_begins_once),
+        (Mutant::EarlierFireTimeBegins, fire_time::an_earlier_fire_time_never_begins_any_more),
+        (Mutant::LateFireTimeBegins, fire_time::a_fire_time_that_is_too_long_ago_does_not_begin),
+        (Mutant::FarFireTimeBegins, fire_time::a_fire_time_far_ahead_leaves_nothing_behind),
         (Mutant::OlderAttemptEnds, an_owner_ends_only_the_attempt_with_its_fence),
     ];
     for (mutant, table) in tables {
@@ -274,80 +277,6 @@ fn the_first_waiter_hears_when_the_next_attempt_may_begin() {
     bench.begin_as("v", Some("b:c2:2 x"));
     assert_eq!(bench.fail("w", reply.fence, 0), Verdict::Ok);
     assert_eq!(bench.told(), ["free 200 b2 mail"]);
-}
-
-fn a_fire_time_begins_once() {
-    let mut bench = Bench::new(1);
-    assert_eq!(bench.fires("a", 0), Ok(1));
-    assert_eq!(bench.fires("a", 0), Ok(1), "the request comes twice");
-    assert_eq!(bench.fires("b", 0), Err(NotBegun::Running));
-    let fence = bench.record_fence();
-    assert_eq!(bench.done("a", fence), Verdict::Ok);
-    assert_eq!(bench.fires("b", 0), Err(NotBegun::Done));
-    assert_eq!(bench.fires("b", 1), Ok(1));
-    assert_eq!(bench.record().fire_time_ms, T / 1_000 + 60_000);
-    assert_eq!(bench.record().result, "", "the result was the earlier one's");
-    // Its worker dies: that is the end of this fire time, but not of the next one.
-    bench.pass(TTL + 1);
-    assert_eq!(bench.fires("c", 1), Err(NotBegun::Dead));
-    assert_eq!(bench.fires("c", 2), Ok(1));
-}
-
-fn an_earlier_fire_time_never_begins_any_more() {
-    let mut bench = Bench::new(1);
-    assert_eq!(bench.fires("a", 2), Ok(1));
-    assert_eq!(bench.fires("b", 1), Err(NotBegun::Missed));
-    bench.pass(TTL + 1);
-    assert_eq!(bench.fires("b", 1), Err(NotBegun::Missed));
-    assert_eq!(bench.fires("b", 0), Err(NotBegun::Missed));
-}
-
-fn a_fire_time_that_is_too_long_ago_does_not_begin() {
-    let mut bench = Bench::new(2);
-    assert_eq!(bench.fires("a", -61), Err(NotBegun::TooLate));
-    assert_eq!(bench.record(), JobRecord::default());
-    assert_eq!(bench.fires("a", -60), Ok(1));
-    bench.pass(TTL + 1);
-    assert_eq!(bench.fires("b", -60), Err(NotBegun::TooLate), "a second attempt would be too late");
-    let fence = bench.record_fence();
-    assert_eq!(bench.done("a", fence), Verdict::Ok);
-    assert_eq!(bench.fires("b", -60), Err(NotBegun::Done), "what is known of it is told for longer");
-}
-
-fn a_fire_time_far_ahead_leaves_nothing_behind() {
-    let mut bench = Bench::new(1);
-    assert_eq!(bench.fires("a", 6), Err(NotBegun::TooEarly));
-    assert_eq!(bench.record(), JobRecord::default());
-    assert_eq!(bench.fires("a", 5), Ok(1));
-}
-
-#[test]
-fn a_fire_time_is_backed_up_or_left_out_while_work_runs() {
-    let mut bench = Bench::new(2);
-    assert_eq!(bench.fires("a", 0), Ok(1));
-    assert!(matches!(bench.begin("b").verdict, Verdict::Held { .. }), "it is a backup");
-    assert_eq!(bench.fires("b", 1), Err(NotBegun::Running));
-    bench.fire_time = bench.fire_time.map(|fire_time| FireTime { waits: true, ..fire_time });
-    assert!(matches!(bench.begin("b").verdict, Verdict::Held { .. }), "it waits");
-    // An attempt that is given back lets the same fire time begin again; one that waits for its delay makes no later one wait.
-    assert_eq!(bench.give_back("a"), Verdict::Ok);
-    assert_eq!(bench.fires("a", 0), Ok(1));
-    let fence = bench.record_fence();
-    assert_eq!(bench.fail("a", fence, 600_000), Verdict::Ok);
-    assert!(matches!(bench.begin("b").verdict, Verdict::Later { .. }));
-    assert_eq!(bench.fires("b", 1), Ok(1));
-    assert!(rival("b")(&bench.done("a", fence)), "a later fire time has begun");
-}
-
-#[test]
-fn a_lock_that_is_kept_for_a_waiter_is_free_for_a_later_fire_time_soon() {
-    let mut bench = Bench::new(1);
-    let key = bench.keys.lock().to_owned();
-    bench.state.put(&key, Value::Text("claim b:c1:1 x".into()), T, Some(200));
-    bench.fire_time = Some(FireTime { at_ms: T / 1_000, late_ms: LATE_MS, waits: false });
-    assert!(matches!(bench.begin("a").verdict, Verdict::Held { .. }));
-    bench.pass(201);
-    assert_eq!(bench.fires("a", 0), Ok(1));
 }
 
 #[test]

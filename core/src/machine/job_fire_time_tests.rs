@@ -1,0 +1,77 @@
+//! Jobs that run once per fire time.
+
+use super::*;
+
+pub(super) fn a_fire_time_begins_once() {
+    let mut bench = Bench::new(1);
+    assert_eq!(bench.fires("a", 0), Ok(1));
+    assert_eq!(bench.fires("a", 0), Ok(1), "the request comes twice");
+    assert_eq!(bench.fires("b", 0), Err(NotBegun::Running));
+    let fence = bench.record_fence();
+    assert_eq!(bench.done("a", fence), Verdict::Ok);
+    assert_eq!(bench.fires("b", 0), Err(NotBegun::Done));
+    assert_eq!(bench.fires("b", 1), Ok(1));
+    assert_eq!(bench.record().fire_time_ms, T / 1_000 + 60_000);
+    assert_eq!(bench.record().result, "", "the result was the earlier one's");
+    // Its worker dies: that is the end of this fire time, but not of the next one.
+    bench.pass(TTL + 1);
+    assert_eq!(bench.fires("c", 1), Err(NotBegun::Dead));
+    assert_eq!(bench.fires("c", 2), Ok(1));
+}
+
+pub(super) fn an_earlier_fire_time_never_begins_any_more() {
+    let mut bench = Bench::new(1);
+    assert_eq!(bench.fires("a", 2), Ok(1));
+    assert_eq!(bench.fires("b", 1), Err(NotBegun::Missed));
+    bench.pass(TTL + 1);
+    assert_eq!(bench.fires("b", 1), Err(NotBegun::Missed));
+    assert_eq!(bench.fires("b", 0), Err(NotBegun::Missed));
+}
+
+pub(super) fn a_fire_time_that_is_too_long_ago_does_not_begin() {
+    let mut bench = Bench::new(2);
+    assert_eq!(bench.fires("a", -61), Err(NotBegun::TooLate));
+    assert_eq!(bench.record(), JobRecord::default());
+    assert_eq!(bench.fires("a", -60), Ok(1));
+    bench.pass(TTL + 1);
+    assert_eq!(bench.fires("b", -60), Err(NotBegun::TooLate), "a second attempt would be too late");
+    let fence = bench.record_fence();
+    assert_eq!(bench.done("a", fence), Verdict::Ok);
+    assert_eq!(bench.fires("b", -60), Err(NotBegun::Done), "what is known of it is told for longer");
+}
+
+pub(super) fn a_fire_time_far_ahead_leaves_nothing_behind() {
+    let mut bench = Bench::new(1);
+    assert_eq!(bench.fires("a", 6), Err(NotBegun::TooEarly));
+    assert_eq!(bench.record(), JobRecord::default());
+    assert_eq!(bench.fires("a", 5), Ok(1));
+}
+
+#[test]
+fn a_fire_time_is_backed_up_or_left_out_while_work_runs() {
+    let mut bench = Bench::new(2);
+    assert_eq!(bench.fires("a", 0), Ok(1));
+    assert!(matches!(bench.begin("b").verdict, Verdict::Held { .. }), "it is a backup");
+    assert_eq!(bench.fires("b", 1), Err(NotBegun::Running));
+    bench.fire_time = bench.fire_time.map(|fire_time| FireTime { waits: true, ..fire_time });
+    assert!(matches!(bench.begin("b").verdict, Verdict::Held { .. }), "it waits");
+    // An attempt that is given back lets the same fire time begin again; one that waits for its delay makes no later one wait.
+    assert_eq!(bench.give_back("a"), Verdict::Ok);
+    assert_eq!(bench.fires("a", 0), Ok(1));
+    let fence = bench.record_fence();
+    assert_eq!(bench.fail("a", fence, 600_000), Verdict::Ok);
+    assert!(matches!(bench.begin("b").verdict, Verdict::Later { .. }));
+    assert_eq!(bench.fires("b", 1), Ok(1));
+    assert!(rival("b")(&bench.done("a", fence)), "a later fire time has begun");
+}
+
+#[test]
+fn a_lock_that_is_kept_for_a_waiter_is_free_for_a_later_fire_time_soon() {
+    let mut bench = Bench::new(1);
+    let key = bench.keys.lock().to_owned();
+    bench.state.put(&key, Value::Text("claim b:c1:1 x".into()), T, Some(200));
+    bench.fire_time = Some(FireTime { at_ms: T / 1_000, late_ms: LATE_MS, waits: false });
+    assert!(matches!(bench.begin("a").verdict, Verdict::Held { .. }));
+    bench.pass(201);
+    assert_eq!(bench.fires("a", 0), Ok(1));
+}
