@@ -48,7 +48,6 @@ pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNKNOWN_ERA;
 #[doc(hidden)]
 pub use members::Members;
-pub(crate) use queue::leaders_channel;
 pub use queue::{ALIVE_MS, CLAIM_MS, channel};
 #[doc(hidden)]
 pub use state::{Entry, Value};

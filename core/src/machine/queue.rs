@@ -49,12 +49,6 @@ pub fn channel(client: &str) -> String {
     format!("~lt:wake:{client}")
 }
 
-/// The channel on which the observers of an election are told: the lock's key is in its name.
-#[must_use]
-pub(crate) fn leaders_channel(key: &str) -> String {
-    format!("~lt:lead:{key}")
-}
-
 /// The client of an entry, and the number of the waiter there.
 fn address(entry: &str) -> Option<(&str, &str)> {
     let mut parts = entry.splitn(3, ':');

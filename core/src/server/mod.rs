@@ -119,7 +119,8 @@ pub trait Server: Send + Sync + 'static {
         false
     }
 
-    /// Starts to listen to one more channel beside that of [`Server::listen`], for as long as its listener is kept.
+    /// Starts to listen to one more channel beside that of [`Server::listen`], as often as it is called, and otherwise as that does. An
+    /// observer of an election listens so.
     fn subscribe(&self, channel: &str, listener: Listener) -> bool {
         self.listen(channel, listener)
     }

@@ -7,10 +7,14 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::event::{Event, EventKind};
 use crate::io::doer::at_home;
-use crate::machine::leaders_channel;
 use crate::name::{Keys, LockKind};
 use crate::op::Op;
 use crate::server::{Completion, Request, Server};
+
+/// The channel on which the observers of an election are told.
+pub(crate) fn channel(keys: &Keys) -> String {
+    format!("~lt:lead:{}", keys.lock())
+}
 
 /// Announces what has happened to the leader of an election; any other lock has no observers.
 pub(super) fn announce(servers: &[Arc<dyn Server>], timeout: Duration, keys: &Keys, event: &Event) {
@@ -22,7 +26,7 @@ pub(super) fn announce(servers: &[Arc<dyn Server>], timeout: Duration, keys: &Ke
         (EventKind::Released | EventKind::Expired | EventKind::Race | EventKind::Lost, ..) => "lead none".into(),
         _ => return,
     };
-    let channel: Arc<str> = leaders_channel(keys.lock()).into();
+    let channel: Arc<str> = channel(keys).into();
     for server in servers {
         let op = Op::Publish { channel: Arc::clone(&channel), message: Arc::clone(&message) };
         // The caller may not wait for anything any more.

@@ -5,7 +5,7 @@
 //! nothing.
 
 pub(crate) mod actor;
-mod announce;
+pub(crate) mod announce;
 pub(crate) mod ask_all;
 pub(crate) mod bodies;
 pub(crate) mod caller;

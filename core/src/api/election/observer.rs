@@ -11,10 +11,10 @@ use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
-use crate::machine::leaders_channel;
 use crate::process::PerProcess;
 use crate::protocol::{Observation, Observing, observe};
 use crate::server::{Listener, Notice};
+use crate::session::announce::channel;
 use crate::sync::Mutex;
 
 /// The pause between an announcement and the look for it: each server of a quorum announces the same.
@@ -126,6 +126,9 @@ impl Looks {
 
     /// Begins to listen, if there are servers. Those that don't publish are looked at.
     fn listen(self: &Arc<Self>, lock: &Lock) {
+        if self.state.lock().listener.is_some() {
+            return;
+        }
         let Ok((session, keys)) = lock.keys() else { return };
         let looks = Arc::downgrade(self);
         let listener: Listener = Arc::new(move |notice| {
@@ -133,14 +136,9 @@ impl Looks {
                 looks.hear_announcement();
             }
         });
-        {
-            let mut state = self.state.lock();
-            if state.listener.is_some() {
-                return;
-            }
-            state.listener = Some(Arc::clone(&listener));
-        }
-        session.subscribe(&leaders_channel(keys.lock()), &listener);
+        // Of two first calls at once, the later one's listener stays.
+        self.state.lock().listener = Some(Arc::clone(&listener));
+        session.subscribe(&channel(&keys), &listener);
     }
 
     fn hear_announcement(self: &Arc<Self>) {
