@@ -40,7 +40,8 @@ use crate::{own, waiting};
 ///
 /// ``servers``
 ///     ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://host,host/service`` or, for locks within one process,
-///     ``memory://name``; a list, or one text split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names the servers.
+///     ``memory://name``; a list, or one text split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names
+///     the servers.
 /// ``name``
 ///     Pickled, the client and its locks are this name and nothing else: see below. Default none.
 /// ``prefix``
@@ -328,8 +329,8 @@ impl Client {
     /// A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
     ///
     /// Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, of ``sentinel.master_for(service)``, or of a
-    /// connection pool; valkey-py's count as well. Nothing else is shared: it makes connections of its own, takes its own timeouts, and always checks certificates
-    /// and host names.
+    /// connection pool; valkey-py's count as well. Nothing else is shared: it makes connections of its own, takes its own timeouts, and
+    /// always checks certificates and host names.
     ///
     ///     client = Client.from_redis(redis.Redis.from_url("redis://localhost"))
     ///
