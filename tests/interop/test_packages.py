@@ -1,7 +1,6 @@
 """f39: the packages as users get them, installed where there is no compiler, lock there. The long tests play the contract there, too.
 
-They are made of what `tests/run` has built anyway, so the Rust in them isn't optimised. The long tests build the wheel as a release
-does but for that.
+They are made of what `tests/run` has built anyway, so the Rust in them isn't optimised. The long tests build the wheel as pip does.
 """
 
 import json
@@ -41,8 +40,12 @@ def version() -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    features = [] if "LOCKTENDER_LONG" in os.environ else ["--features", "extension-module,workspace"]
-    build(ROOT / ".venv/bin/python", "-m", "maturin", "build", "--locked", "--offline", "--out", out, *features)
+    python = ROOT / ".venv/bin/python"
+    if "LOCKTENDER_LONG" in os.environ:
+        build(python, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", out, ROOT)
+    else:
+        features = "extension-module,workspace"
+        build(python, "-m", "maturin", "build", "--locked", "--offline", "--out", out, "--features", features)
     (made,) = out.glob("*.whl")
     return made
 
@@ -54,6 +57,9 @@ def test_the_wheel_is_for_every_python_and_links_what_every_linux_has(wheel: Pat
         assert {"locktender/py.typed", "locktender/_native.pyi", "locktender/__init__.py"} <= set(names)
         assert any("LICENSE" in name for name in names)
         assert not any(name.startswith("locktender.libs") for name in names), "a library had to be taken along"
+        (program,) = [name for name in names if name.endswith(".data/scripts/locktender")]
+        if "linux" in wheel.name:
+            assert libraries(archive.read(program)) <= LIBRARIES
         (native,) = [name for name in names if name.endswith((".so", ".pyd"))]
         if native.endswith("abi3.so") and "linux" in wheel.name:
             assert libraries(archive.read(native)) <= LIBRARIES
@@ -75,6 +81,7 @@ def test_the_wheel_locks_without_a_compiler(installed_wheel: tuple[Clean, Path])
     program = "import locktender as l; print(l.__file__); print(l.Client('memory://a').lock('a').acquire().release())"
     place, released = clean.run(python, "-c", program).splitlines()
     assert place.startswith(str(clean.place / "python")), place
+    assert clean.run(python.with_name("locktender"), "--version") == f"locktender {version()}\n"
     assert "outcome='released'" in released
 
 
@@ -182,6 +189,7 @@ def test_the_crate_and_the_source_of_the_wheel_have_what_they_need(tmp_path: Pat
     build("tar", "-xzf", made, cwd=tmp_path)
     place = tmp_path / made.name.removesuffix(".tar.gz")
     assert {"README.md", "LICENSE-MIT", "Cargo.lock", "bindings-python", "core"} <= {path.name for path in place.iterdir()}
+    assert (place / "bindings-python/build_backend.py").is_file()
     build("cargo", "metadata", "--offline", "--format-version", "1", cwd=place)
 
 

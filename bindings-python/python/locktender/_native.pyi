@@ -79,7 +79,6 @@ __all__ = [
     "_Told",
     "__version__",
     "_close_all",
-    "_command",
     "_follow",
     "_forked",
     "_histogram_bounds",
@@ -160,7 +159,7 @@ def configure(servers: _Servers | None = None, **options: Unpack[_ClientOptions]
         configure("redis://localhost", prefix="billing:", wait=5)
     """
 
-def _command(arguments: list[str], /) -> int: ...
+
 def _use(helpers: ModuleType, /) -> None: ...
 def _next_events() -> list[tuple[Callable[..., object] | None, Event | _Told | tuple[str, dict[str, Any]]]] | None: ...
 def _number_of(client: Client, /) -> int: ...
