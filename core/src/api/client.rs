@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 
 pub(crate) use self::inner::{Inner, Sinks};
 pub use self::locks::HoldInfo;
-use crate::api::call::Call;
 use crate::api::election::Election;
 use crate::api::held::Held;
 use crate::api::job::Job;
@@ -20,6 +19,7 @@ use crate::api::sources::Source;
 use crate::clock::Now;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
+use crate::io::call::Call;
 use crate::metrics::Metrics;
 use crate::name::Keys;
 use crate::op::{Adoption, Answer, Op};

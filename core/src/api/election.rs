@@ -18,13 +18,13 @@ pub use self::leadership::Leadership;
 use self::leading::Candidate;
 pub use self::leading::Leading;
 pub use self::observer::Observer;
-use crate::api::call::Call;
+use crate::api::held::Acquired;
 use crate::api::lock::Lock;
 use crate::error::Error;
+use crate::io::call::Call;
 use crate::name::LockKind;
 use crate::options::LockOptions;
 use crate::process::PerProcess;
-use crate::session::caller::{Acquired, Acquirer};
 
 /// An election, as a name and options: any number of candidates, of which one leads.
 ///
@@ -102,14 +102,9 @@ impl Election {
     /// As [`Lock::acquire`](crate::Lock::acquire). `ACQUIRE_TIMEOUT`: another one led for all of [`wait`](Election::wait).
     pub fn campaign(&self) -> Call<Leadership> {
         let candidate = self.candidate();
-        self.lock.begin(false, None, move |responder| {
-            Acquirer::Begin(Box::new(move |acquired| {
-                let leadership = acquired.and_then(|acquired| match acquired {
-                    Acquired::Held(held) => Ok(candidate.leadership(held)),
-                    Acquired::Busy | Acquired::Over(_) => Err(Error::internal(None, "a campaign ended without a leader")),
-                });
-                responder.respond(leadership);
-            }))
+        self.lock.begin(false, None, move |acquired| match acquired? {
+            Acquired::Held(held) => Ok(candidate.leadership(held)),
+            Acquired::Busy | Acquired::Over(_) => Err(Error::internal(None, "a campaign ended without a leader")),
         })
     }
 
@@ -131,13 +126,9 @@ impl Election {
     /// As [`Lock::try_acquire`](crate::Lock::try_acquire).
     pub fn try_campaign(&self) -> Call<Option<Leadership>> {
         let candidate = self.candidate();
-        self.lock.begin(true, None, move |responder| {
-            Acquirer::Begin(Box::new(move |acquired| {
-                responder.respond(acquired.map(|acquired| match acquired {
-                    Acquired::Held(held) => Some(candidate.leadership(held)),
-                    Acquired::Busy | Acquired::Over(_) => None,
-                }));
-            }))
+        self.lock.begin(true, None, move |acquired| match acquired? {
+            Acquired::Held(held) => Ok(Some(candidate.leadership(held))),
+            Acquired::Busy | Acquired::Over(_) => Ok(None),
         })
     }
 

@@ -8,11 +8,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::call::{Call, Responder};
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::io::call::{Call, Responder};
 use crate::io::doer::at_home;
-use crate::protocol::{Amount, Grant, Input, Manner, Release};
+use crate::op::job::JobEnd;
+use crate::protocol::{Amount, Answered, Grant, Input, Manner, Release};
 use crate::session::actor::LockActor;
 use crate::session::caller::Caller;
 
@@ -27,11 +28,24 @@ pub struct Held {
     pub(super) grant: Grant,
 }
 
-impl Held {
-    pub(crate) fn new(actor: Arc<LockActor>, grant: Grant) -> Self {
-        Self { actor, grant }
-    }
+/// How an acquire ended that did not fail.
+pub(super) enum Acquired {
+    Held(Held),
+    Busy,
+    Over(JobEnd),
+}
 
+impl Acquired {
+    pub(super) fn of((actor, answered): (Arc<LockActor>, Answered)) -> Self {
+        match answered {
+            Answered::Granted(grant) => Self::Held(Held { actor, grant }),
+            Answered::Busy => Self::Busy,
+            Answered::Over(end) => Self::Over(end),
+        }
+    }
+}
+
+impl Held {
     /// The lock's name, without the client's prefix.
     ///
     /// ```

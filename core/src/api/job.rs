@@ -19,16 +19,15 @@ pub use self::outcome::{JobError, JobOutcome, NotRun};
 pub use self::schedule::Overlap;
 use self::schedule::Schedule;
 use self::terms::check_terms;
-use crate::api::call::Call;
 use crate::api::lock::Lock;
 use crate::error::Error;
+use crate::io::call::Call;
 use crate::name::LockKind;
 use crate::op::job::Terms;
 use crate::op::{Answer, Op, Verb};
 use crate::options::{LockOptions, wire_millis};
 use crate::protocol::{JobStatus, job_reset, job_status};
 use crate::session::ask_all::AskAll;
-use crate::session::caller::Acquirer;
 
 /// How many attempts a job has, unless it says otherwise.
 const ATTEMPTS: u32 = 3;
@@ -147,9 +146,7 @@ impl Job {
         let fire_time = self.schedule.map(|schedule| schedule.fire_time());
         let terms = Terms { max_attempts: self.max_attempts, keep_ms: wire_millis(self.kept_for()), fire_time };
         let job = self.clone();
-        self.lock.begin(false, Some(terms), move |responder| {
-            Acquirer::Begin(Box::new(move |acquired| responder.respond(job.begun(acquired, fire_time))))
-        })
+        self.lock.begin(false, Some(terms), move |acquired| job.begun(acquired, fire_time))
     }
 
     /// Runs the job: begins an attempt, calls `work` with it, and notes how it ended.

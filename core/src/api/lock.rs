@@ -10,11 +10,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use self::with_error::WithError;
-use crate::api::call::{Call, Responder};
 use crate::api::client::Inner;
-use crate::api::held::Held;
+use crate::api::held::{Acquired, Held};
 use crate::clock::millis;
 use crate::error::Error;
+use crate::io::call::Call;
 use crate::name::{Keys, Kind, Label, LockKind};
 use crate::op::job::Terms;
 use crate::op::{Adoption, Answer, Op};
@@ -23,7 +23,6 @@ use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::session::Session;
 use crate::session::actor::LockActor;
 use crate::session::ask_all::AskAll;
-use crate::session::caller::Acquirer;
 use crate::wording::{Part, Text};
 
 /// A lock, as a name and options: what a caller acquires, inspects, and acquires again.
@@ -228,7 +227,10 @@ impl Lock {
     /// * `INVALID_ARGUMENT`: the name or an option is wrong, or the caller would wait for itself ([`Lock::caller`]).
     /// * `CLOSED`: the client is closed.
     pub fn acquire(&self) -> Call<Held> {
-        self.begin(false, None, Acquirer::Must)
+        self.begin(false, None, |acquired| match acquired? {
+            Acquired::Held(held) => Ok(held),
+            Acquired::Busy | Acquired::Over(_) => Err(unanswered()),
+        })
     }
 
     /// Tries once to acquire the lock: `None` if it is busy. [`Lock::wait`] doesn't count here.
@@ -248,7 +250,11 @@ impl Lock {
     /// # Errors
     /// As [`Lock::acquire`], without `ACQUIRE_TIMEOUT`.
     pub fn try_acquire(&self) -> Call<Option<Held>> {
-        self.begin(true, None, Acquirer::Try)
+        self.begin(true, None, |acquired| match acquired? {
+            Acquired::Held(held) => Ok(Some(held)),
+            Acquired::Busy => Ok(None),
+            Acquired::Over(_) => Err(unanswered()),
+        })
     }
 
     /// A copy for a call. What this lock has prepared serves its later calls, too.
@@ -258,17 +264,18 @@ impl Lock {
         self.clone()
     }
 
-    /// Begins to acquire the lock, or an attempt of the job whose lock this is.
+    /// Begins to acquire the lock, or an attempt of the job whose lock this is. `judge` makes the result of how that ended.
     pub(super) fn begin<T: Send + 'static>(
         &self,
         tries_once: bool,
         job: Option<Terms>,
-        acquirer: impl FnOnce(Responder<T>) -> Acquirer + Send + 'static,
+        judge: impl FnOnce(Result<Acquired, Error>) -> Result<T, Error> + Send + 'static,
     ) -> Call<T> {
         let (lock, context) = (self.for_a_call(), self.contexts.last().copied());
         Call::new(move |responder| match lock.recipe(tries_once, job) {
             Ok((session, recipe)) => {
-                let actor = LockActor::begin(session, recipe, context, acquirer(responder));
+                let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(judge(answered.map(Acquired::of))));
+                let actor = LockActor::begin(session, recipe, context, acquirer);
                 let actor = Arc::downgrade(&actor);
                 Some(Box::new(move || {
                     if let Some(actor) = actor.upgrade() {
@@ -350,6 +357,10 @@ impl Lock {
             None
         })
     }
+}
+
+fn unanswered() -> Error {
+    Error::internal(None, "an acquire ended without a lock and without an error")
 }
 
 impl fmt::Debug for Lock {

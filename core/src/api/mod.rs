@@ -4,7 +4,6 @@
 //! Nothing is decided here: a verb starts an acquisition in the client's session, or brings it an input.
 
 pub(crate) mod builder;
-pub(crate) mod call;
 pub(crate) mod client;
 pub(crate) mod election;
 pub(crate) mod held;
@@ -13,8 +12,8 @@ pub(crate) mod lock;
 pub(crate) mod sources;
 pub(crate) mod urls;
 
+pub use crate::io::call::{Call, Cancel};
 pub use builder::ClientBuilder;
-pub use call::{Call, Cancel};
 pub use client::{Client, HoldInfo};
 pub use election::{Election, LeadError, Leadership, Observer};
 pub use held::Held;

@@ -15,7 +15,6 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use self::measured::Measured;
 use self::spans::Spans;
-use crate::api::held::Held;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::callback::caught;
@@ -26,7 +25,7 @@ use crate::protocol::{Acquisition, Answered, CallId, Command, Input, Recipe};
 use crate::server::Completion;
 use crate::session::Session;
 use crate::session::announce::announce;
-use crate::session::caller::{Acquired, Acquirer, Caller};
+use crate::session::caller::Caller;
 use crate::session::trace::trace_next;
 use crate::sync::Mutex;
 use crate::wait::Seat;
@@ -71,6 +70,9 @@ struct ActorState {
     watchers: HashMap<u64, Watcher>,
     next_watcher: u64,
 }
+
+/// The caller of an acquire. It gets the actor with the answer, also one that nobody waits for any more.
+pub(crate) type Acquirer = Box<dyn FnOnce(Result<(Arc<LockActor>, Answered), Error>) + Send>;
 
 /// A callback for the end of the hold. It is called once, with the loss, or with `None` if the hold ended without one.
 pub(crate) type Watcher = Box<dyn FnOnce(Option<Loss>) + Send>;
@@ -372,14 +374,8 @@ impl LockActor {
                 self.session.has_heard_all();
             }
         }
-        let acquired = result.map(|answered| match answered {
-            Answered::Granted(grant) => Acquired::Held(Held::new(Arc::clone(self), grant)),
-            Answered::Busy => Acquired::Busy,
-            Answered::Over(end) => Acquired::Over(end),
-        });
-        // If the caller has left, a granted hold is dropped here, and thereby released.
         if let Some(acquirer) = acquirer {
-            acquirer.respond(acquired);
+            acquirer(result.map(|answered| (Arc::clone(self), answered)));
         }
     }
 }

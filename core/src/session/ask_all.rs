@@ -3,10 +3,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::api::call::{Call, Responder};
 use crate::clock::Tick;
 use crate::deadline::Deadline;
 use crate::error::Error;
+use crate::io::call::{Call, Responder};
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
 use crate::op::{Answer, Failure, FailureKind, Op};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use wildmatch::WildMatch;
 
-use crate::api::call::Call;
 use crate::error::{Code, Error, ServerError};
+use crate::io::call::Call;
 use crate::name::{Keys, Kind, name_of_fence};
 use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
 use crate::protocol::{LockInfo, Quorum, failures, inspect};

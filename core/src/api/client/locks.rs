@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Client;
-use crate::api::call::Call;
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::io::call::Call;
 use crate::name::LockKind;
 use crate::protocol::LockInfo;
 use crate::session::listing::Listing;

@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::api::call::Call;
 use crate::api::held::Held;
 use crate::error::Error;
+use crate::io::call::Call;
 use crate::protocol::Release;
 
 /// One term of a leader: a [`Held`] with a number that only rises.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::leadership::Leadership;
-use crate::api::call::{Call, Cancel, Responder};
 use crate::api::held::Held;
 use crate::api::lock::Lock;
 use crate::clock::Tick;
 use crate::entropy;
 use crate::error::{Code, Error};
+use crate::io::call::{Call, Cancel, Responder};
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
 use crate::sync::Mutex;

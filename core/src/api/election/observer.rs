@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::api::call::{Call, Cancel, Responder};
 use crate::api::lock::Lock;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
+use crate::io::call::{Call, Cancel, Responder};
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
 use crate::process::PerProcess;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Held;
-use crate::api::call::Call;
+use crate::io::call::Call;
 use crate::protocol::{Input, Manner};
 use crate::session::caller::Caller;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Held;
-use crate::api::call::{Call, Responder};
 use crate::error::Loss;
+use crate::io::call::{Call, Responder};
 
 impl Held {
     /// Waits for the loss of the lock, for a `select!` beside the work. Never ends if the lock is released or handed over before;

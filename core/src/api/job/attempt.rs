@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Job, JobOutcome, NotRun};
-use crate::api::call::Call;
-use crate::api::held::Held;
+use crate::api::held::{Acquired, Held};
 use crate::error::{Code, Error};
+use crate::io::call::Call;
 use crate::io::doer::at_home;
 use crate::op::job::{AttemptNumber, Ending, FireTime};
 use crate::options::{check_span, wire_millis};
 use crate::protocol::Input;
-use crate::session::caller::{Acquired, Caller};
+use crate::session::caller::Caller;
 use crate::wording::Text;
 
 /// The longest result, in bytes.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Lock;
-use crate::api::call::Call;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
+use crate::io::call::Call;
 use crate::machine::SHOWN_BYTES;
 use crate::name::Keys;
 use crate::op::{LockOp, Op, QuorumConfig, Verb};

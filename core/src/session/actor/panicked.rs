@@ -43,7 +43,7 @@ impl LockActor {
         drop(state);
         let error = || self.panicked();
         if let Some(acquirer) = acquirer {
-            acquirer.respond(Err(error()));
+            acquirer(Err(error()));
         }
         callers.into_values().for_each(|caller| caller.fail(error()));
     }
