@@ -128,6 +128,13 @@ export interface ClientOptions extends LockOptions {
    * for `maxTtlMs`, and holds that it lacks are written there again. All clients of the server need it, with the same `maxTtlMs`.
    */
   failover?: 'confirm' | 'quarantine' | undefined
+  /**
+   * How many replicas of a server have to confirm a grant, and every extension, before it counts. Default 0; at most 100. While fewer
+   * are connected, nothing is granted or extended. Name all replicas that a failover may choose.
+   */
+  replicas?: number | undefined
+  /** How long a server waits for its `replicas` to confirm a write. Default 100 ms; from 1 ms to 366 days. */
+  replicasTimeoutMs?: number | undefined
   /** A PEM file with the certificate authorities to trust instead of the system's. Default none. */
   tlsCa?: string | undefined
   /** A PEM file with the client's certificate; it needs `tlsKey`. Default none. */
@@ -187,6 +194,8 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
   unavailableAfterMs: 'number',
   maxTtlMs: 'number',
   failover: 'string',
+  replicas: 'count',
+  replicasTimeoutMs: 'number',
   tlsCa: 'string',
   tlsCert: 'string',
   tlsKey: 'string',
@@ -194,7 +203,7 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
 
 const spoken: Record<Kind, string> = {
   number: 'must be a number of milliseconds',
-  count: 'must be a whole number, at least 1',
+  count: 'must be a whole number, and not negative',
   boolean: 'must be true or false',
   string: 'must be a string',
   time: 'must be a Date, or milliseconds since 1970',

@@ -157,6 +157,8 @@ pub struct ClientOptions {
     pub unavailable_after_ms: Option<f64>,
     pub max_ttl_ms: Option<f64>,
     pub failover: Option<String>,
+    pub replicas: Option<f64>,
+    pub replicas_timeout_ms: Option<f64>,
     pub tls_ca: Option<String>,
     pub tls_cert: Option<String>,
     pub tls_key: Option<String>,
@@ -176,6 +178,9 @@ impl ClientOptions {
         set_time(&mut base.connect_timeout, "connectTimeoutMs", self.connect_timeout_ms)?;
         set_time(&mut base.unavailable_after, "unavailableAfterMs", self.unavailable_after_ms)?;
         set_time(&mut base.max_ttl, "maxTtlMs", self.max_ttl_ms)?;
+        set_time(&mut base.replicas_timeout, "replicasTimeoutMs", self.replicas_timeout_ms)?;
+        // A whole number. One that is too large becomes the largest, which the core refuses, too.
+        base.replicas = self.replicas.map_or(base.replicas, |replicas| replicas as u32);
         if let Some(span) = self.response_timeout_ms {
             base.response_timeout = Some(milliseconds("responseTimeoutMs", span)?);
         }

@@ -59,6 +59,9 @@ use crate::{own, waiting};
 ///     What is done when another node answers for the only server, such as a replica that was promoted. ``"confirm"`` (the default):
 ///     every hold is confirmed at once, and lost if the new node lacks it. ``"quarantine"``: besides, the new node grants nothing for
 ///     ``max_ttl``, and holds that it lacks are written there again. All clients of the server need it, with the same ``max_ttl``.
+/// ``replicas``, ``replicas_timeout``
+///     How many replicas of a server have to confirm a grant, and every extension, before it counts, and how long the server waits for
+///     them. Default 0; 0.1 s. While fewer are connected, nothing is granted or extended. Name all replicas that a failover may choose.
 /// ``tls_ca``, ``tls_cert``, ``tls_key``
 ///     PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
 /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``

@@ -140,7 +140,7 @@ impl JobChoice {
             match (option.as_str(), is_once) {
                 ("max_attempts" | "retry_delay", _) | ("keep", false) | ("at" | "every" | "late" | "overlap", true)
                     if value.is_none() => {}
-                ("max_attempts", _) => choice.max_attempts = Some(count(&option, &value)?),
+                ("max_attempts", _) => choice.max_attempts = Some(count(&option, &value, "1 to 10000")?),
                 ("retry_delay", _) => choice.retry_delay = Some(seconds(&option, &value)?),
                 ("keep", false) => choice.keep = Some(seconds(&option, &value)?),
                 ("at", true) => choice.at = Some(time(&option, &value)?),
@@ -181,10 +181,10 @@ fn overlap(value: &Bound<'_, PyAny>) -> PyResult<Overlap> {
 }
 
 /// A whole number that isn't negative.
-fn count(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
+fn count(option: &str, value: &Bound<'_, PyAny>, bounds: &str) -> PyResult<u32> {
     let is_number = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
     let number = if is_number { value.extract::<u32>().ok() } else { None };
-    number.ok_or_else(|| refuse(option, value, "must be a whole number from 1 to 10000"))
+    number.ok_or_else(|| refuse(option, value, format!("must be a whole number from {bounds}")))
 }
 
 fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
@@ -247,6 +247,8 @@ impl ClientChoice {
             "response_timeout" => self.options.response_timeout = Some(seconds(option, value)?),
             "unavailable_after" => self.options.unavailable_after = seconds(option, value)?,
             "max_ttl" => self.options.max_ttl = seconds(option, value)?,
+            "replicas" => self.options.replicas = count(option, value, "0 to 100")?,
+            "replicas_timeout" => self.options.replicas_timeout = seconds(option, value)?,
             "failover" => self.options.failover = raised(value.py(), Failover::named(&text(option, value)?))?,
             _ => return self.set_tls(option, value),
         }
@@ -265,7 +267,7 @@ impl ClientChoice {
 }
 
 /// The client's own options: `None` for one of them means that it isn't given.
-const CLIENT_OPTIONS: [&str; 13] = [
+const CLIENT_OPTIONS: [&str; 15] = [
     "name",
     "on_event",
     "log_holds",
@@ -276,6 +278,8 @@ const CLIENT_OPTIONS: [&str; 13] = [
     "unavailable_after",
     "max_ttl",
     "failover",
+    "replicas",
+    "replicas_timeout",
     "tls_ca",
     "tls_cert",
     "tls_key",

@@ -16,7 +16,7 @@ pub enum Language {
 }
 
 /// The options that are times: in Node their names end in `Ms`.
-const TIMES: [&str; 14] = [
+const TIMES: [&str; 15] = [
     "ttl",
     "wait",
     "max_hold",
@@ -26,6 +26,7 @@ const TIMES: [&str; 14] = [
     "response_timeout",
     "unavailable_after",
     "max_ttl",
+    "replicas_timeout",
     "retry_delay",
     "retry_in",
     "keep",

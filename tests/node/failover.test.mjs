@@ -97,3 +97,22 @@ test('quarantine is an option of every client of one server', async (t) => {
   await assert.rejects(other.lock('b').acquire(), { code: 'INVALID_ARGUMENT', message: /quarantine/ })
   assert.throws(() => new Client(server.url, { failover: 'never' }), { code: 'INVALID_ARGUMENT', message: /failover/ })
 })
+
+test('a grant counts when replicas have confirmed it', async (t) => {
+  const primary = await startServer(t, options)
+  const replica = await replicaOf(t, primary)
+  const client = new Client(primary.url, { replicas: 1, replicasTimeoutMs: 50, unavailableAfterMs: 300 })
+  t.after(() => client.close())
+  await assert.rejects(client.lock('a').acquire(), (error) => {
+    assert.deepEqual([error.code, error.servers.map((server) => server.kind)], ['UNAVAILABLE', ['not_replicated']])
+    return /0 of 1 replicas/.test(error.message)
+  })
+  await until(async () => (await primary.command('EXISTS', 'a')) === 0)
+  await replica.command('REPLICAOF', '127.0.0.1', primary.port)
+  await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'))
+  await client.withLock('a', async (held) => {
+    assert.equal(await replica.command('GET', 'a'), held.owner)
+    await held.extend(20_000)
+  })
+  assert.throws(() => new Client('memory://a', { replicas: 1 }), { code: 'INVALID_ARGUMENT', message: /^replicas: memory:\/\/a is/ })
+})

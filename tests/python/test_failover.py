@@ -103,3 +103,29 @@ def test_quarantine_is_an_option_of_every_client_of_one_server(servers: Servers)
             other.lock("b").acquire()
     with pytest.raises(InvalidArgumentError, match="failover"):
         Client(server.url, failover="never")  # type: ignore[arg-type]
+
+
+def test_a_grant_counts_when_replicas_have_confirmed_it(servers: Servers) -> None:
+    primary = servers(config=["repl-diskless-sync-delay 0"])
+    replica = replica_of(primary, servers)
+    with Client(primary.url, replicas=1, replicas_timeout=0.05, unavailable_after=0.3) as client:
+        with pytest.raises(UnavailableError, match="0 of 1 replicas") as refused:
+            client.lock("a").acquire()
+        assert [server.kind for server in refused.value.servers] == ["not_replicated"]
+        until(lambda: not primary.command("EXISTS", "a"))
+        replica.command("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: "master_link_status:up" in replica.command("INFO", "replication"))
+        with client.lock("a") as held:
+            assert replica.command("GET", "a") == held.owner
+            held.extend(20)
+
+        async def main() -> None:
+            async with client.lock("b") as held:
+                assert replica.command("GET", "b") == held.owner
+
+        asyncio.run(main())
+
+
+def test_a_server_in_this_process_has_no_replicas() -> None:
+    with pytest.raises(InvalidArgumentError, match="replicas: memory://a is a server in this process"):
+        Client("memory://a", replicas=1)

@@ -32,6 +32,8 @@ class _ClientOptions(_LockOptions, total=False):
     unavailable_after: _Seconds | None
     max_ttl: _Seconds | None
     failover: Literal["confirm", "quarantine"] | None
+    replicas: int | None
+    replicas_timeout: _Seconds | None
     tls_ca: _Path | None
     tls_cert: _Path | None
     tls_key: _Path | None
@@ -70,6 +72,9 @@ class Client:
         What is done when another node answers for the only server, such as a replica that was promoted. ``"confirm"`` (the default):
         every hold is confirmed at once, and lost if the new node lacks it. ``"quarantine"``: besides, the new node grants nothing for
         ``max_ttl``, and holds that it lacks are written there again. All clients of the server need it, with the same ``max_ttl``.
+    ``replicas``, ``replicas_timeout``
+        How many replicas of a server have to confirm a grant, and every extension, before it counts, and how long the server waits for
+        them. Default 0; 0.1 s. While fewer are connected, nothing is granted or extended. Name all replicas that a failover may choose.
     ``tls_ca``, ``tls_cert``, ``tls_key``
         PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
     ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``

@@ -1,5 +1,7 @@
 //! Builder: the parts of a client before it is made.
 
+mod failover;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -9,7 +11,7 @@ use crate::api::sources::{Source, Sources};
 use crate::api::urls::IntoUrls;
 use crate::error::Error;
 use crate::event::Sink;
-use crate::options::{ClientOptions, Failover, Wait};
+use crate::options::{ClientOptions, Wait};
 use crate::server::Server;
 
 /// A builder of a [`Client`]: servers, the client's options, and defaults for its locks.
@@ -189,19 +191,6 @@ impl ClientBuilder {
     /// ```
     pub fn max_ttl(mut self, span: Duration) -> Self {
         self.options.max_ttl = span;
-        self
-    }
-
-    /// What the client does when another node answers for its only server: it confirms every hold, or it also keeps the new node in
-    /// quarantine. Default [`Failover::Confirm`]. A quorum has its own quarantine.
-    ///
-    /// ```
-    /// # use locktender::{Client, Failover};
-    /// let client = Client::builder().url("redis://primary.example").failover(Failover::Quarantine).build()?;
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    pub fn failover(mut self, failover: Failover) -> Self {
-        self.options.failover = failover;
         self
     }
 

@@ -220,7 +220,8 @@ impl Client {
     /// `CLOSED`; `INVALID_ARGUMENT` if no server is named.
     pub fn report(&self) -> Call<Vec<ServerReport>> {
         let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.0.quorum_config().is_none()));
-        let terms = ClientTerms { ttl: self.0.options.lock.ttl, quarantine: self.0.quorum_config().is_some() };
+        let ClientOptions { replicas, lock, .. } = &*self.0.options;
+        let terms = ClientTerms { ttl: lock.ttl, quarantine: self.0.quorum_config().is_some(), replicas: *replicas };
         self.ask_servers(vec![Op::Examine, Op::Probe { keys }], move |servers| {
             let reports = Reports::of(servers, terms);
             move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)

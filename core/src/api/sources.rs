@@ -122,6 +122,10 @@ fn check_tls(url: &str, options: &ClientOptions) -> Result<(), Error> {
 fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
     match memory_name(url) {
         Some("") => Err(Error::invalid("url", url, "memory:// needs a name: memory://name")),
+        Some(_) if options.replicas > 0 => {
+            let why = Text::new("{} is a server in this process, and has no replicas", [Part::Words(url.to_owned())]);
+            Err(Error::invalid("replicas", options.replicas, why))
+        }
         Some(_) => Ok(()),
         None => redis::check_url(url, options),
     }

@@ -96,6 +96,8 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
         Op::Scan { part, .. } => listing::scan(state, part, now_us),
         Op::Present { keys } => listing::present(state, keys, now_us),
+        // This server has none.
+        Op::AwaitReplicas { .. } => Reply::new(Verdict::Replicated { count: 0 }, now_us, 0),
         Op::Publish { channel, message } => {
             state.publish(channel.to_string(), message.to_string());
             Reply::new(Verdict::Ok, now_us, 0)

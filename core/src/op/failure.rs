@@ -35,6 +35,8 @@ pub enum FailureKind {
     /// The server is another than the client is configured for: its marker says another quorum, it is a node of a cluster or a
     /// sentinel, its sentinels watch no service of that name, it lacks the URL's database, or it doesn't speak TLS.
     Mismatch,
+    /// Too few replicas have confirmed what was written.
+    NotReplicated,
     /// The operation's deadline passed before it was sent.
     TooLate,
     /// The client is closing.
@@ -45,7 +47,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Refused,
         Self::Dns,
         Self::Tls,
@@ -60,6 +62,7 @@ impl FailureKind {
         Self::Denied,
         Self::Quarantine,
         Self::Mismatch,
+        Self::NotReplicated,
         Self::TooLate,
         Self::Closed,
         Self::Other,
@@ -89,6 +92,7 @@ impl FailureKind {
             Self::Denied => "denied",
             Self::Quarantine => "quarantine",
             Self::Mismatch => "mismatch",
+            Self::NotReplicated => "not_replicated",
             Self::TooLate => "too_late",
             Self::Closed => "closed",
             Self::Other => "other",

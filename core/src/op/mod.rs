@@ -7,6 +7,7 @@ mod reply;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use self::failure::{Failure, FailureKind};
 pub use self::reply::{Queued, Reply, SentinelFacts, ServerFacts, Verdict};
@@ -53,6 +54,13 @@ pub enum Op {
         channel: Arc<str>,
         /// What they are told.
         message: Arc<str>,
+    },
+    /// Wait until replicas have confirmed all that was written before on the same connection.
+    AwaitReplicas {
+        /// How many replicas.
+        replicas: u32,
+        /// The longest wait, in milliseconds.
+        timeout_ms: u64,
     },
     /// Write the marker as trusted since for ever: the server votes at once.
     Trust {
@@ -198,6 +206,12 @@ impl Op {
         matches!(self.verb(), Some(Verb::Extend { .. }))
     }
 
+    /// How long the server may keep its answer back, as it was asked to.
+    #[must_use]
+    pub const fn waits_for(&self) -> Duration {
+        if let Self::AwaitReplicas { timeout_ms, .. } = self { Duration::from_millis(*timeout_ms) } else { Duration::ZERO }
+    }
+
     /// What takes back whatever the operation may have written, and the waiter that it may have lined up: for a client that goes
     /// before the answer comes. `None` for what leaves nothing behind. To be sent behind the operation on the same connection, for
     /// only there it can't be overtaken.
@@ -258,6 +272,7 @@ impl Op {
             Self::Scan { .. } => "scan",
             Self::Present { .. } => "present",
             Self::Publish { .. } => "publish",
+            Self::AwaitReplicas { .. } => "wait",
         }
     }
 

@@ -79,6 +79,11 @@ pub enum Verdict {
         /// The keys of fences. One may be there twice, and keys that are no fences, too.
         fences: Vec<String>,
     },
+    /// Await replicas: so many have confirmed.
+    Replicated {
+        /// The number of replicas.
+        count: u64,
+    },
     /// Present: for each of the keys, in their order, whether it is a string.
     Present(Vec<bool>),
 }
@@ -98,6 +103,8 @@ pub struct ServerFacts {
     pub in_cluster: bool,
     /// Whether it is a replica that accepts writes.
     pub is_writable_replica: bool,
+    /// The number of replicas that are connected to it.
+    pub replicas: u32,
     /// What its sentinels say, if it has some.
     pub sentinels: Option<SentinelFacts>,
 }
@@ -127,6 +134,9 @@ pub struct Reply {
     pub fence: u64,
     /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
     pub run_id: Option<Arc<str>>,
+    /// The socket on which it came: the number of those that its connection has had so far, modulo 256; 0 where the transport
+    /// counts none.
+    pub socket: u8,
     /// Whether the operation was also sent on a connection that broke, and may have been done then.
     pub repeated: bool,
     /// What there is to say of the lock's queue.
@@ -139,7 +149,7 @@ impl Reply {
     /// A reply.
     #[must_use]
     pub fn new(verdict: Verdict, time_us: u64, fence: u64) -> Self {
-        Self { verdict, time_us, fence, run_id: None, repeated: false, queued: Queued::Nothing, attempt: None }
+        Self { verdict, time_us, fence, run_id: None, socket: 0, repeated: false, queued: Queued::Nothing, attempt: None }
     }
 
     /// The value of the lock's key, where the reply shows one that may not be ours.

@@ -19,6 +19,9 @@ pub use unknown::{Place, instead_of};
 /// The longest text option, in UTF-8 bytes.
 const MAX_APP_BYTES: usize = 256;
 
+/// The most replicas that a client may wait for.
+const MAX_REPLICAS: u32 = 100;
+
 /// The wait of an acquire for a busy lock: a time, or no end.
 ///
 /// ```
@@ -229,6 +232,11 @@ pub struct ClientOptions {
     pub max_ttl: Duration,
     /// What is done when another node answers for a single server. Default [`Failover::Confirm`]. A quorum has its own quarantine.
     pub failover: Failover,
+    /// How many replicas have to confirm a grant, and every extension, before it counts. Default 0; at most 100. Not for servers that
+    /// have no replicas: on a server in this process (`memory://`) it is refused.
+    pub replicas: u32,
+    /// How long a server waits for its replicas. Default 100 ms; from 1 ms to 366 days.
+    pub replicas_timeout: Duration,
     /// A PEM file with the authorities to trust instead of the system's. Default none.
     pub tls_ca: Option<String>,
     /// A PEM file with the client's certificate. Default none.
@@ -251,6 +259,8 @@ impl Default for ClientOptions {
             unavailable_after: Duration::from_secs(5),
             max_ttl: Duration::from_secs(60),
             failover: Failover::default(),
+            replicas: 0,
+            replicas_timeout: Duration::from_millis(100),
             tls_ca: None,
             tls_cert: None,
             tls_key: None,
@@ -286,6 +296,10 @@ impl ClientOptions {
         self.response_timeout.map_or(Ok(()), |span| check_span("response_timeout", span))?;
         check_span("unavailable_after", self.unavailable_after)?;
         check_span("max_ttl", self.max_ttl)?;
+        check_span("replicas_timeout", self.replicas_timeout)?;
+        if self.replicas > MAX_REPLICAS {
+            return Err(Error::invalid("replicas", self.replicas, format!("at most {MAX_REPLICAS}")));
+        }
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             let alone = self.tls_cert.as_ref().or(self.tls_key.as_ref()).map_or("", String::as_str);
             return Err(Error::invalid("tls_cert", alone, Text::new("{tls_cert} and {tls_key} go together", [])));

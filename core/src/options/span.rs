@@ -27,7 +27,7 @@ fn bounds(option: &str) -> (Duration, Duration) {
         "maxhold" => (MIN_TTL, MAX_SPAN),
         "keep" | "every" | "late" => (MIN_KEEP, MAX_SPAN),
         "retrydelay" | "retryin" => (Duration::ZERO, Duration::from_secs(3600)),
-        "connecttimeout" | "responsetimeout" | "unavailableafter" => (Duration::from_millis(1), MAX_SPAN),
+        "connecttimeout" | "responsetimeout" | "unavailableafter" | "replicastimeout" => (Duration::from_millis(1), MAX_SPAN),
         _ => (Duration::ZERO, MAX_SPAN),
     }
 }

@@ -37,7 +37,7 @@ const JOB: [&str; 3] = ["max_attempts", "retry_delay", "keep"];
 const ONCE: [&str; 6] = ["at", "every", "late", "overlap", "max_attempts", "retry_delay"];
 
 /// The options of a client in every language.
-const CLIENT: [&str; 10] = [
+const CLIENT: [&str; 12] = [
     "prefix",
     "app",
     "connect_timeout",
@@ -45,6 +45,8 @@ const CLIENT: [&str; 10] = [
     "unavailable_after",
     "max_ttl",
     "failover",
+    "replicas",
+    "replicas_timeout",
     "tls_ca",
     "tls_cert",
     "tls_key",

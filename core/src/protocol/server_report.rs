@@ -45,6 +45,8 @@ pub struct ClientTerms {
     pub ttl: Duration,
     /// Whether a server that has failed over is in quarantine.
     pub quarantine: bool,
+    /// How many replicas have to confirm a grant.
+    pub replicas: u32,
 }
 
 /// The reports so far. A server's clock is compared as soon as its answer arrives, however late other servers answer.
@@ -126,6 +128,7 @@ impl ServerReport {
                        can't be taken or renewed";
             self.warnings.push(why.to_owned());
         }
+        self.warnings.extend(facts.and_then(|facts| replicated(facts.replicas, terms)));
         self.warnings
             .extend(facts.and_then(|facts| facts.sentinels.as_ref()).map(|facts| watched(facts, terms)).into_iter().flatten());
     }
@@ -152,6 +155,22 @@ impl ServerReport {
         }
         concerns
     }
+}
+
+/// The warning about the replicas that have to confirm a grant.
+fn replicated(connected: u32, ClientTerms { replicas, quarantine, .. }: ClientTerms) -> Option<String> {
+    if connected < replicas {
+        return Some(format!(
+            "{connected} replicas are connected to it, and {replicas} have to confirm a grant: nothing is granted or extended"
+        ));
+    }
+    let is_enough = replicas == 0 || connected == replicas || quarantine;
+    (!is_enough).then(|| {
+        format!(
+            "{connected} replicas are connected to it, and {replicas} of them confirm a grant: a failover may choose another one, which \
+             doesn't know the lock; let all of them confirm it, or use failover \"quarantine\""
+        )
+    })
 }
 
 /// How long a failover takes at the most once the sentinels take the primary for down, as it was measured, in seconds.
@@ -184,7 +203,7 @@ fn watched(facts: &SentinelFacts, terms: ClientTerms) -> Vec<String> {
              a hold lives through that with a ttl of {lives} s or more, and the ttl here is {ttl} s by default"
         ));
     }
-    if !terms.quarantine {
+    if !terms.quarantine && terms.replicas == 0 {
         let why = "a failover may forget the newest locks, and then grants them again while their holders still believe in them: this \
                    client has failover \"confirm\", and with \"quarantine\" no lock is granted twice";
         warnings.push(why.to_owned());
@@ -222,7 +241,7 @@ mod tests {
         Some(Ok(Reply::new(Verdict::Described(Box::new(facts)), time_us, 0)))
     }
 
-    const TERMS: ClientTerms = ClientTerms { ttl: Duration::from_secs(10), quarantine: false };
+    const TERMS: ClientTerms = ClientTerms { ttl: Duration::from_secs(10), quarantine: false, replicas: 0 };
 
     fn at(wall_us: u64) -> Now {
         Now { tick: Tick::default(), wall_us, servers_us: 0 }
@@ -257,9 +276,25 @@ mod tests {
     }
 
     #[test]
+    fn replicas_that_do_not_confirm_what_a_failover_may_need_are_warned_of() {
+        for (connected, replicas, quarantine, words) in [
+            (0, 0, false, None),
+            (2, 0, false, None),
+            (2, 2, false, None),
+            (3, 2, true, None),
+            (1, 2, true, Some("nothing is granted or extended")),
+            (3, 2, false, Some("let all of them confirm it")),
+        ] {
+            let warning = replicated(connected, ClientTerms { quarantine, replicas, ..TERMS });
+            assert_eq!(warning.is_some(), words.is_some(), "{warning:?}");
+            assert!(warning.unwrap_or_default().contains(words.unwrap_or_default()));
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_sentinels_is_warned_of() {
         let fit = SentinelFacts { known: 3, answered: 3, quorum: 2, down_after_ms: 1_500 };
-        let long = ClientTerms { ttl: Duration::from_secs(60), quarantine: true };
+        let long = ClientTerms { ttl: Duration::from_secs(60), quarantine: true, replicas: 0 };
         let cases: [(SentinelFacts, ClientTerms, &[&str]); 8] = [
             (fit.clone(), long, &[]),
             (fit.clone(), ClientTerms { ttl: Duration::from_secs(12), ..long }, &[]),

@@ -15,6 +15,7 @@ mod connection;
 mod known_sentinels;
 mod mistakes;
 mod redacted;
+mod replicated;
 mod routes;
 mod sentinel;
 mod sentinel_url;

@@ -21,6 +21,7 @@ use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::primary::Primary;
+use crate::server::redis::replicated::Replicated;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::hints::Hints;
 use crate::server::redis::transport::reactor_task::ReactorTask;
@@ -40,6 +41,8 @@ pub(crate) struct Routes {
     driven: Mutex<Driven>,
     /// What a sentinel says of failovers, where sentinels name the server.
     hints: Option<Hints>,
+    /// The connection for what replicas have to confirm, where they have to.
+    replicated: Option<Arc<Replicated>>,
 }
 
 /// The connection that waiting threads drive.
@@ -70,6 +73,8 @@ impl Routes {
         let (settings, primary) = (Arc::new(settings), Arc::new(primary));
         let background = open(&settings, &primary, host);
         let hints = settings.target.endpoint.service().map(|_| Hints::default());
+        let replicated =
+            settings.replicas.map(|terms| Replicated::new(open(&settings, &primary, host), terms, settings.response_timeout));
         Self {
             settings,
             primary,
@@ -80,12 +85,18 @@ impl Routes {
             reactor,
             driven: Mutex::default(),
             hints,
+            replicated,
         }
     }
 
     pub(crate) fn submit(&self, job: Job) {
         if job.request.op.survives_reconnect() && self.primary.has_given_up() {
             self.take_back(&job.request.op);
+        }
+        if let Some(replicated) = &self.replicated
+            && Replicated::concerns(&job.request.op)
+        {
+            return replicated.submit(job);
         }
         if is_on_this_thread()
             && let Some(reactor_task) = self.driven_by_threads()
@@ -188,16 +199,24 @@ impl Routes {
         listens
     }
 
+    /// Brings an input to the connections that do operations, but for the one that threads drive. A route that has ended has no
+    /// connection, and needs none.
+    fn tell_all(&self, input: impl Fn() -> Input) {
+        let _ = self.background.send(input());
+        for route in self.per_runtime.load().iter() {
+            let _ = route.inbox.send(input());
+        }
+        if let Some(replicated) = &self.replicated {
+            let _ = replicated.inbox.send(input());
+        }
+    }
+
     /// Wakes every connection: what they know of the server has changed.
     pub(crate) fn wake(&self) {
         if let Some(reactor_task) = self.made() {
             reactor_task.wake();
         }
-        // A route that has ended has no connection.
-        let _ = self.background.send(Input::Wake);
-        for route in self.per_runtime.load().iter() {
-            let _ = route.inbox.send(Input::Wake);
-        }
+        self.tell_all(|| Input::Wake);
         for inbox in self.subscribed.lock().iter().flatten() {
             let _ = inbox.send(Input::Wake);
         }
@@ -208,11 +227,7 @@ impl Routes {
         if let Some(reactor_task) = self.made() {
             reactor_task.take_back(op.clone());
         }
-        // A route that has ended has no socket.
-        let _ = self.background.send(Input::TakeBack(op.clone()));
-        for route in self.per_runtime.load().iter() {
-            let _ = route.inbox.send(Input::TakeBack(op.clone()));
-        }
+        self.tell_all(|| Input::TakeBack(op.clone()));
     }
 
     /// Gives up all operations but releases, also those that are submitted later.
@@ -220,21 +235,13 @@ impl Routes {
         if let Some(reactor_task) = self.made() {
             reactor_task.give_up();
         }
-        // A route that has ended has given up already.
-        let _ = self.background.send(Input::GiveUp);
-        for route in self.per_runtime.load().iter() {
-            let _ = route.inbox.send(Input::GiveUp);
-        }
+        self.tell_all(|| Input::GiveUp);
     }
 
     pub(crate) fn close(&self) {
         self.hints.iter().for_each(Hints::close);
         self.close_driven();
-        // A route that has ended is closed already.
-        let _ = self.background.send(Input::Close);
-        for route in self.per_runtime.load().iter() {
-            let _ = route.inbox.send(Input::Close);
-        }
+        self.tell_all(|| Input::Close);
         for inbox in self.subscribed.lock().take().into_iter().flatten() {
             let _ = inbox.send(Input::Close);
         }

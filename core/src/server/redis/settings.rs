@@ -17,7 +17,16 @@ pub struct Settings {
     pub(crate) quorum_config: Option<QuorumConfig>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
+    /// `None` if no replica has to confirm anything.
+    pub(crate) replicas: Option<ReplicaTerms>,
     pub(crate) answered: AtomicBool,
+}
+
+/// How many replicas have to confirm what is written, and how long a server waits for them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplicaTerms {
+    pub(crate) replicas: u32,
+    pub(crate) timeout: Duration,
 }
 
 impl Settings {
@@ -53,7 +62,9 @@ impl Settings {
     ) -> Result<Self, Error> {
         let (target, name) = (Target::parse(url, options)?, name(options.app_name().as_deref()));
         let (connect_timeout, answered) = (options.connect_timeout, AtomicBool::default());
-        Ok(Self { target, name, quorum_config, connect_timeout, response_timeout, answered })
+        let terms = ReplicaTerms { replicas: options.replicas, timeout: options.replicas_timeout };
+        let replicas = Some(terms).filter(|terms| terms.replicas > 0);
+        Ok(Self { target, name, quorum_config, connect_timeout, response_timeout, replicas, answered })
     }
 }
 

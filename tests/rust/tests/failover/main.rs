@@ -17,6 +17,7 @@ mod pair;
 #[path = "../peer/mod.rs"]
 mod peer;
 mod quarantine;
+mod replicas;
 mod roles;
 mod sentinel;
 mod sentinel_wrong;

@@ -115,6 +115,7 @@ fn done(op: &Op, number: i64) -> Answer {
         (Some(Verb::Extend { fence, lock_only: true, .. }), -1) => Reply::new(Verdict::Ok, 0, *fence),
         (Some(Verb::Release { .. } | Verb::EndAttempt { ending: Ending::Done { .. }, .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
         (None, 0..) if matches!(op, Op::Publish { .. }) => Reply::new(Verdict::Ok, 0, 0),
+        (None, 0..) if matches!(op, Op::AwaitReplicas { .. }) => Reply::new(Verdict::Replicated { count: size }, 0, 0),
         _ => return Err(unreadable(op, &Value::Int(number))),
     })
 }

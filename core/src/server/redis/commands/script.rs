@@ -44,7 +44,7 @@ impl Script {
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
             Op::Probe { .. } => &PROBE,
-            Op::Examine | Op::Scan { .. } | Op::Present { .. } | Op::Publish { .. } => return None,
+            Op::Examine | Op::Scan { .. } | Op::Present { .. } | Op::Publish { .. } | Op::AwaitReplicas { .. } => return None,
         })
     }
 }

@@ -82,6 +82,9 @@ impl<'a> Words<'a> {
             Op::Publish { channel, message } => {
                 self.text("PUBLISH").text(channel).text(message);
             }
+            Op::AwaitReplicas { replicas, timeout_ms } => {
+                self.text("WAIT").number(*replicas).number(*timeout_ms);
+            }
             _ => {
                 self.text("INFO");
             }
@@ -145,7 +148,7 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
     }
     match op {
         Op::Lock(op) => command.lock_op(op, era),
-        Op::Examine | Op::Scan { .. } | Op::Present { .. } | Op::Publish { .. } => {}
+        Op::Examine | Op::Scan { .. } | Op::Present { .. } | Op::Publish { .. } | Op::AwaitReplicas { .. } => {}
         Op::Probe { keys } => {
             command.keys(keys);
             for name in rights::commands() {

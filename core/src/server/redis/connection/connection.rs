@@ -41,6 +41,8 @@ pub(super) enum State {
 pub struct Connection {
     pub(super) settings: Arc<Settings>,
     pub(super) primary: Arc<Primary>,
+    /// The number of sockets whose server was greeted, modulo 256.
+    pub(super) sockets: u8,
     /// The address of the peer of the last socket.
     pub(super) peer: Option<SocketAddr>,
     pub(super) rng: fastrand::Rng,
@@ -76,6 +78,7 @@ impl Connection {
         Self {
             settings,
             primary,
+            sockets: 0,
             peer: None,
             rng: fastrand::Rng::with_seed(seed),
             state: State::Down,

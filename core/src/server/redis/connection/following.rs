@@ -36,10 +36,12 @@ impl Connection {
     pub(super) fn judged(&mut self, judged: Result<Greeting, Failure>, buffers: Buffers, now: Tick, out: &mut Vec<Effect>) {
         // The handshake has begun no longer ago than a connection may take.
         let sent = Tick::from_micros(now.as_micros().saturating_sub(micros(self.settings.connect_timeout)));
+        self.sockets = self.sockets.wrapping_add(1);
+        let socket = self.sockets;
         let welcome = |greeting: Greeting| {
             let (accepted, failover) = self.primary.greeted(&greeting, self.peer, self.settings.max_ttl(), now)?;
             greeting.time_us.into_iter().for_each(|time_us| self.primary.clock.hear(time_us, sent, now));
-            Ok((Pipeline::new(greeting, self.settings.response_timeout), accepted, failover))
+            Ok((Pipeline::new(greeting, self.settings.response_timeout, socket), accepted, failover))
         };
         match judged.and_then(welcome) {
             Ok((pipeline, accepted, failover)) => {

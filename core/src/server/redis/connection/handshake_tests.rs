@@ -16,6 +16,7 @@ fn settings(url: &str) -> Settings {
         quorum_config: None,
         connect_timeout: timeout,
         response_timeout: timeout,
+        replicas: None,
         answered: AtomicBool::default(),
     }
 }

@@ -66,6 +66,8 @@ pub(crate) struct Pipeline {
     /// though single bytes may arrive. If some arrived, it is only slow.
     reads: u64,
     greeting: Greeting,
+    /// Which of its connection's sockets it is.
+    socket: u8,
     response_timeout: Duration,
     answered: bool,
     /// The scripts that the server knows, or that it will be asked for.
@@ -82,10 +84,10 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(greeting: Greeting, response_timeout: Duration) -> Self {
+    pub(crate) fn new(greeting: Greeting, response_timeout: Duration, socket: u8) -> Self {
         let (commands, known) = (VecDeque::new(), Vec::new());
         let (reads, answered, probes, given_up, watched, more) = (0, false, 0, 0, None, None);
-        Self { commands, reads, greeting, response_timeout, answered, known, probes, given_up, watched, more }
+        Self { commands, reads, greeting, socket, response_timeout, answered, known, probes, given_up, watched, more }
     }
 
     /// What the server told of itself in the handshake.
@@ -126,7 +128,9 @@ impl Pipeline {
         let probes = new.filter(|_| form == Form::BySha);
         self.probes += usize::from(probes.is_some());
         let (undo, question, reads) = (None, None, self.reads);
-        self.commands.push_back(Command { job: Some(job), form, undo, question, at: now, reads, probes, counts_late: false });
+        // The time in which the server keeps the answer back doesn't count as silence.
+        let at = now.after(job.request.op.waits_for());
+        self.commands.push_back(Command { job: Some(job), form, undo, question, at, reads, probes, counts_late: false });
     }
 
     /// Notes a question of the subscriber that is sent now.
@@ -176,6 +180,7 @@ impl Pipeline {
         }
         let answer = codec::reply(&job.request.op, value).map(|reply| Reply {
             run_id: self.greeting.run_id.clone(),
+            socket: self.socket,
             repeated: job.repeated,
             ..reply
         });

@@ -17,7 +17,7 @@ const fn at(n: u64) -> Tick {
 
 /// A pipeline whose socket got a command at the clock's origin; an answer may take a second.
 fn pipeline() -> Pipeline {
-    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000));
+    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000), 1);
     ask(&mut pipeline, at(0));
     pipeline
 }
@@ -86,7 +86,7 @@ fn extended() -> Value {
 
 #[test]
 fn an_extension_is_waited_for_as_long_as_its_hold_is_valid_if_the_connection_lives() {
-    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000));
+    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000), 1);
     let told = extend(&mut pipeline, at(0), at(5_000));
     let over = extend(&mut pipeline, at(0), at(2_500));
     for now in [1_000, 2_000] {
@@ -108,7 +108,7 @@ fn an_extension_is_waited_for_as_long_as_its_hold_is_valid_if_the_connection_liv
 
 #[test]
 fn who_is_late_to_look_after_an_extension_is_not_due_again_before_the_time_it_got() {
-    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000));
+    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000), 1);
     let _told = extend(&mut pipeline, at(0), at(60_000));
     pipeline.arrived();
     assert_eq!(overdue(&mut pipeline, at(1_000)), (0, false));
@@ -120,7 +120,7 @@ fn who_is_late_to_look_after_an_extension_is_not_due_again_before_the_time_it_go
 
 #[test]
 fn a_connection_that_falls_silent_while_an_extension_is_waited_for_is_dead() {
-    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000));
+    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000), 1);
     let _told = extend(&mut pipeline, at(0), at(60_000));
     pipeline.arrived();
     assert_eq!(overdue(&mut pipeline, at(1_000)), (0, false));

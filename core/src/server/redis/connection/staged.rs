@@ -53,6 +53,7 @@ impl Test {
             quorum_config,
             connect_timeout: TIMEOUT,
             response_timeout: TIMEOUT,
+            replicas: None,
             answered: AtomicBool::default(),
         };
         let connection = Connection::new(Arc::new(settings), primary, 7);

@@ -27,6 +27,7 @@ impl Test {
             quorum_config: None,
             connect_timeout: TIMEOUT,
             response_timeout: TIMEOUT,
+            replicas: None,
             answered: AtomicBool::default(),
         };
         let listener: Listener = Arc::new(|_| ());
