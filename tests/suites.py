@@ -22,8 +22,7 @@ ACCIDENTS = 20
 
 def places():
     """Where Python and Node play the contract: in memory, and as a long test on servers, too. Rust plays it everywhere."""
-    everywhere = LONG in os.environ or "LOCKTENDER_CONTRACT_PLACES" in os.environ
-    return {} if everywhere else {"LOCKTENDER_CONTRACT_PLACES": "memory"}
+    return {} if "LOCKTENDER_CONTRACT_PLACES" in os.environ else {"LOCKTENDER_CONTRACT_PLACES": "memory"}
 
 
 def named(passed, names):

@@ -41,6 +41,10 @@ export class Places {
 
   #plain = () => this.#start('plain', {})
   #guarded = () => this.#start('guarded', { password: 'secret', users: { guest: ['guest', '~* +@connection +get'] } })
+  #sentinel = async () => {
+    const { port } = await this.#plain()
+    return this.#start('sentinel', { sentinel: true, config: [`sentinel monitor main 127.0.0.1 ${port} 1`] })
+  }
   #tls = () => this.#start('tls', { tls: 'server' })
   #quorum = () => (this.#three ??= this.#startQuorum())
   #elsewhere = () => this.#start('elsewhere', { tls: 'elsewhere' })
@@ -48,6 +52,10 @@ export class Places {
   #parts = {
     memory: () => ({ urls: [`memory://contract-${this.#count++}`] }),
     redis: async () => reached(await this.#plain()),
+    sentinel: async () => {
+      const [{ port }, plain] = [await this.#sentinel(), await this.#plain()]
+      return { urls: [`redis+sentinel://127.0.0.1:${port}/main`], servers: [plain] }
+    },
     quorum: async () => {
       const servers = await this.#quorum()
       return { urls: servers.map(({ url }) => url), servers }

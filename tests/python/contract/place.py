@@ -64,6 +64,7 @@ class Places:
         made: dict[str, Callable[[], tuple[list[Any], list[RealServer]]]] = {
             "memory": lambda: ([f"memory://contract-{next(self._numbers)}"], []),
             "redis": lambda: ([self._plain.url], [self._plain]),
+            "sentinel": lambda: ([f"redis+sentinel://127.0.0.1:{self._sentinel.port}/main"], [self._plain]),
             "quorum": lambda: ([server.url for server in self._quorum], self._quorum),
             "unix": lambda: ([self._plain.unix_url], [self._plain]),
             "password": lambda: ([self._guarded.url], [self._guarded]),
@@ -88,6 +89,10 @@ class Places:
     @functools.cached_property
     def _plain(self) -> RealServer:
         return self._start()
+
+    @functools.cached_property
+    def _sentinel(self) -> RealServer:
+        return self._start(sentinel=True, config=[f"sentinel monitor main 127.0.0.1 {self._plain.port} 1"])
 
     @functools.cached_property
     def _quorum(self) -> list[RealServer]:

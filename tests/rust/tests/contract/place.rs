@@ -18,6 +18,10 @@ static ELSEWHERE: LazyLock<RealServer> = LazyLock::new(|| ServerOptions::new().t
 static GUARDED: LazyLock<RealServer> =
     LazyLock::new(|| ServerOptions::new().password("secret").user("guest", "guest", "~* +@connection +get").start());
 
+static SENTINEL: LazyLock<RealServer> = LazyLock::new(|| {
+    ServerOptions::new().sentinel().config(&format!("sentinel monitor main 127.0.0.1 {} 1", PLAIN.port())).start()
+});
+
 static QUORUM: LazyLock<[RealServer; 3]> = LazyLock::new(|| {
     let servers = [(); 3].map(|()| RealServer::start());
     let client = servers.iter().fold(Client::builder(), |builder, server| builder.url(server.url())).build().unwrap();
@@ -81,6 +85,7 @@ impl Place {
                 Self { urls: vec![url], ..Self::default() }
             }
             "redis" => at(&PLAIN, PLAIN.url()),
+            "sentinel" => at(&PLAIN, format!("redis+sentinel://127.0.0.1:{}/main", SENTINEL.port())),
             "quorum" => {
                 Self { urls: QUORUM.iter().map(RealServer::url).collect(), servers: QUORUM.iter().collect(), ..Self::default() }
             }
