@@ -115,6 +115,6 @@ pub fn renew(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, env: &Env
 /// The facts that this machine can give about its server.
 fn examine(env: &Env<'_>) -> Reply {
     let [version, role, persistence, eviction] = ["memory", "master", "none", "noeviction"].map(str::to_owned);
-    let facts = ServerFacts { version, role, persistence, eviction, ..ServerFacts::default() };
+    let facts = ServerFacts { version, role, persistence, eviction, shows_era: true, ..ServerFacts::default() };
     Reply::new(Verdict::Described(Box::new(facts)), env.now_us, 0)
 }

@@ -101,6 +101,8 @@ pub struct ServerFacts {
     pub eviction: String,
     /// Whether it is a node of a cluster.
     pub in_cluster: bool,
+    /// Whether it shows its era, which changes with each failover.
+    pub shows_era: bool,
     /// Whether it is a replica that accepts writes.
     pub is_writable_replica: bool,
     /// The number of replicas that are connected to it.

@@ -128,6 +128,11 @@ impl ServerReport {
                        can't be taken or renewed";
             self.warnings.push(why.to_owned());
         }
+        if facts.is_some_and(|facts| !facts.shows_era) {
+            let why = "it does not show its era (master_replid in INFO), as behind a proxy: a failover is not noticed as such, and each hold \
+                       learns at its next renewal whether it is still there";
+            self.warnings.push(why.to_owned());
+        }
         self.warnings.extend(facts.and_then(|facts| replicated(facts.replicas, terms)));
         self.warnings
             .extend(facts.and_then(|facts| facts.sentinels.as_ref()).map(|facts| watched(facts, terms)).into_iter().flatten());
@@ -237,7 +242,8 @@ mod tests {
     use crate::op::ServerFacts;
 
     fn answer(time_us: u64) -> Option<Answer> {
-        let facts = ServerFacts { role: "master".into(), eviction: "noeviction".into(), ..ServerFacts::default() };
+        let facts =
+            ServerFacts { role: "master".into(), eviction: "noeviction".into(), shows_era: true, ..ServerFacts::default() };
         Some(Ok(Reply::new(Verdict::Described(Box::new(facts)), time_us, 0)))
     }
 
@@ -268,11 +274,19 @@ mod tests {
                 eviction: "noeviction".into(),
                 persistence: "aof".into(),
                 is_writable_replica,
+                shows_era: true,
                 ..ServerFacts::default()
             };
             let report = ServerReport::of("a", &Ok(Reply::new(Verdict::Described(Box::new(facts)), 0, 0)), TERMS, at(0));
             assert!(matches!(&*report.warnings, [why] if why.contains(words)), "{:?}", report.warnings);
         }
+    }
+
+    #[test]
+    fn a_server_that_hides_its_era_is_warned_of() {
+        let facts = ServerFacts { role: "master".into(), eviction: "noeviction".into(), ..ServerFacts::default() };
+        let report = ServerReport::of("a", &Ok(Reply::new(Verdict::Described(Box::new(facts)), 0, 0)), TERMS, at(0));
+        assert!(matches!(&*report.warnings, [why] if why.contains("a failover is not noticed")), "{:?}", report.warnings);
     }
 
     #[test]

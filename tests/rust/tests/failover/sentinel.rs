@@ -113,6 +113,27 @@ fn with_quarantine_a_failover_under_load_makes_no_second_holder_and_no_fence_sin
     quarantine_keeps_exclusion(Watched::start(&Binary::preferred()));
 }
 
+/// A failover under load, where both replicas confirm each grant.
+fn replicas_keep_exclusion(mut watched: Watched) {
+    let confirmed = |builder: ClientBuilder| builder.replicas(2).ttl(ms(MAX_TTL_MS)).unavailable_after(ms(500));
+    let (holder, events) = Events::of(confirmed(watched.builder()));
+    let held: Vec<Held> = (0..COUNT).map(|number| holder.lock(format!("a{number}")).acquire_blocking().unwrap()).collect();
+    let resource = Resource::default();
+    let clients = (0..4).map(|_| confirmed(watched.builder())).collect();
+    under_load(clients, &resource, || {
+        watched.nodes[0].kill();
+        events.at_least(EventKind::FailedOver, 1);
+        let promoted = watched.promoted();
+        for held in &held {
+            assert!(!held.is_valid() || promoted.command(&["GET", held.name()]).text().as_deref() == Some(held.owner()));
+        }
+        let before = resource.count();
+        watched.nodes[0].restart();
+        eventually("it is granted again, with two replicas", 3 * PATIENCE, || resource.count() > before + 10);
+    });
+    assert_eq!((resource.overlaps.load(Ordering::SeqCst), resource.refused.load(Ordering::SeqCst)), (0, 0));
+}
+
 #[test]
 fn a_planned_failover_is_followed_and_a_hold_is_kept() {
     planned(&Watched::start(&Binary::preferred()));
@@ -153,6 +174,7 @@ fn frozen(watched: &Watched) {
 fn every_version_is_followed_in_every_way() {
     for binary in Binary::all() {
         quarantine_keeps_exclusion(Watched::start(&binary));
+        replicas_keep_exclusion(Watched::start(&binary));
         planned(&Watched::start(&binary));
         frozen(&Watched::start(&binary));
     }

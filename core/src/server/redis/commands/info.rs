@@ -31,6 +31,7 @@ pub(crate) fn examined(value: Value) -> Answer {
         persistence: persistence.to_owned(),
         eviction: get("maxmemory_policy").unwrap_or_default(),
         in_cluster: get("cluster_enabled").as_deref() == Some("1"),
+        shows_era: get("master_replid").is_some(),
         is_writable_replica: get("slave_read_only").as_deref() == Some("0"),
         replicas: get("connected_slaves").and_then(|count| count.parse().ok()).unwrap_or(0),
         sentinels: None,
@@ -46,10 +47,10 @@ mod tests {
     #[test]
     fn a_server_is_described_by_what_it_says() {
         let info = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nserver_time_usec:1795227730123456\r\n\
-                    maxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrdb_saves:3\r\nrole:master\r\nconnected_slaves:2\r\nrun_id:abc\r\n";
+                    maxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrdb_saves:3\r\nrole:master\r\nconnected_slaves:2\r\nmaster_replid:def\r\nrun_id:abc\r\n";
         let reply = examined(Value::BulkString(info.into())).unwrap();
         let [version, role, persistence, eviction] = ["valkey 9.1.2", "master", "rdb", "allkeys-lru"].map(str::to_owned);
-        let facts = ServerFacts { version, role, persistence, eviction, replicas: 2, ..ServerFacts::default() };
+        let facts = ServerFacts { version, role, persistence, eviction, replicas: 2, shows_era: true, ..ServerFacts::default() };
         assert_eq!((reply.verdict, reply.time_us), (Verdict::Described(Box::new(facts.clone())), 1_795_227_730_123_456));
         let node = examined(Value::BulkString(format!("{info}cluster_enabled:1\r\n").into())).unwrap();
         assert_eq!(node.verdict, Verdict::Described(Box::new(ServerFacts { in_cluster: true, ..facts.clone() })));
