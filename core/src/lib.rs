@@ -57,6 +57,7 @@ mod clock;
 #[cfg(feature = "command")]
 #[doc(hidden)]
 pub mod command;
+mod credentials;
 mod deadline;
 mod entropy;
 pub mod error;
@@ -87,6 +88,7 @@ mod wording;
 pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
 pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
 pub use api::{Election, HoldInfo, LeadError, Leadership, Observer};
+pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::{LockKind, safe_name};
@@ -99,6 +101,11 @@ pub use protocol::{JobState, JobStatus, Leader, LockInfo, Observation, Outcome, 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The Rust code of the page on servers, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/servers.md")]
+struct PageOnServers;
 
 /// The Rust code of the page on testing, compiled.
 #[cfg(all(doctest, feature = "testing"))]

@@ -1,5 +1,6 @@
 //! Builder: the parts of a client before it is made.
 
+mod credentials;
 mod failover;
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! Errors: the code is the contract, the text is one sentence a person can act on.
 
+mod cause;
 pub(crate) mod loss;
 pub(crate) mod quoted;
 pub(crate) mod sentence;
@@ -8,8 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::error::cause::Cause;
 pub use crate::error::loss::{Loss, LossReason};
-use crate::op::FailureKind;
+use crate::op::{Failure, FailureKind};
 use crate::wording::{Language, Text};
 
 /// The code of an error, the same in every language.
@@ -113,6 +115,20 @@ pub struct ServerError {
     pub kind: FailureKind,
     /// One sentence.
     pub message: String,
+    /// The error of the program's own code that is behind it, such as that of a credentials provider.
+    pub cause: Option<Cause>,
+}
+
+impl ServerError {
+    /// The error of a server that says only this.
+    pub(crate) fn new(server: &str, kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { server: server.to_owned(), kind, message: message.into(), cause: None }
+    }
+
+    /// The error of a server that failed so.
+    pub(crate) fn of(server: &str, failure: &Failure) -> Self {
+        Self { cause: failure.cause.clone(), ..Self::new(server, failure.kind, failure.message.clone()) }
+    }
 }
 
 /// An error of any operation: a code to branch on, one sentence for people, and what is known beside. Cheap to clone.
@@ -304,4 +320,10 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    /// The error of the program's own code that is behind it, such as that of a credentials provider.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let cause = self.0.servers.iter().find_map(|error| error.cause.as_ref())?;
+        Some(cause.error())
+    }
+}

@@ -148,7 +148,7 @@ impl Error {
 
     pub(crate) fn denied(lock: Option<&str>, servers: Vec<ServerError>) -> Self {
         let what = "the server denied access".to_owned();
-        Self::servers_failed(Code::Denied, lock, what, "check the password in the URL, and the user's rights", servers)
+        Self::servers_failed(Code::Denied, lock, what, "check the user, the password, and the user's rights", servers)
     }
 
     fn servers_failed(code: Code, lock: Option<&str>, what: String, advice: &'static str, servers: Vec<ServerError>) -> Self {

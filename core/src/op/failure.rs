@@ -1,6 +1,9 @@
 //! Failures: why a server does not answer.
 
+use std::error::Error;
 use std::fmt;
+
+use crate::error::Cause;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,25 +115,33 @@ pub struct Failure {
     pub maybe_applied: bool,
     /// Whether trying again is of no use before a person has changed something.
     pub lasting: bool,
+    /// The error of the program's own code that is behind it, such as that of a credentials provider.
+    pub cause: Option<Cause>,
 }
 
 impl Failure {
     /// A failure after which the operation may have been applied.
     #[must_use]
     pub fn unknown(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), maybe_applied: true, lasting: false }
+        Self { kind, message: message.into(), maybe_applied: true, lasting: false, cause: None }
     }
 
     /// A failure of an operation that never reached the server, or that the server refused as a whole.
     #[must_use]
     pub fn not_applied(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), maybe_applied: false, lasting: false }
+        Self { kind, message: message.into(), maybe_applied: false, lasting: false, cause: None }
     }
 
     /// The same as a failure that lasts until a person has changed something.
     #[must_use]
     pub fn for_good(self) -> Self {
         Self { lasting: true, ..self }
+    }
+
+    /// The same with what is behind it.
+    #[must_use]
+    pub(crate) fn caused_by(self, error: Box<dyn Error + Send + Sync>) -> Self {
+        Self { cause: Some(Cause::new(error)), ..self }
     }
 }
 

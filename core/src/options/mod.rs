@@ -7,6 +7,7 @@ mod unknown;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::credentials::SharedProvider;
 use crate::error::Error;
 use crate::name::{check_family, check_prefix};
 use crate::wording::Text;
@@ -237,6 +238,9 @@ pub struct ClientOptions {
     pub replicas: u32,
     /// How long a server waits for its replicas. Default 100 ms; from 1 ms to 366 days.
     pub replicas_timeout: Duration,
+    /// What gives the user and the password, for servers whose URL has none. Default none; see
+    /// [`ClientBuilder::credentials`](crate::ClientBuilder::credentials).
+    pub credentials: Option<SharedProvider>,
     /// A PEM file with the authorities to trust instead of the system's. Default none.
     pub tls_ca: Option<String>,
     /// A PEM file with the client's certificate. Default none.
@@ -261,6 +265,7 @@ impl Default for ClientOptions {
             failover: Failover::default(),
             replicas: 0,
             replicas_timeout: Duration::from_millis(100),
+            credentials: None,
             tls_ca: None,
             tls_cert: None,
             tls_key: None,

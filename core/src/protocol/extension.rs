@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{LossReason, ServerError};
 use crate::mutant::mutant;
-use crate::op::{Answer, FailureKind, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
 use crate::protocol::{Quorum, Recipe};
 use crate::validity::{Reading, jumped};
 
@@ -31,7 +31,7 @@ enum Say {
     Superseded,
     /// The server confirmed, on a clock that was set forward.
     Jumped,
-    Failed(FailureKind, String),
+    Failed(Failure),
 }
 
 /// The progress of the round.
@@ -94,7 +94,7 @@ impl Extension {
                 if before.is_some_and(|before| jumped(before, reply.time_us, now)) { Say::Jumped } else { Say::Yes }
             }
             Ok(reply) => Say::no(&reply, owner),
-            Err(failure) => Say::Failed(failure.kind, failure.message),
+            Err(failure) => Say::Failed(failure),
         };
         self.verdict()
     }
@@ -102,7 +102,7 @@ impl Extension {
     /// Withdraws a server's answer to this round, because the server has given another answer to a later round.
     pub(super) fn withdraw(&mut self, server: usize) {
         if matches!(self.says[server], Say::Pending | Say::Yes) {
-            self.says[server] = Say::Failed(FailureKind::Other, "said something else since".to_owned());
+            self.says[server] = Say::Failed(Failure::not_applied(FailureKind::Other, "said something else since"));
         }
     }
 
@@ -132,14 +132,11 @@ impl Extension {
 
     /// The errors of the servers that failed or have not answered yet.
     pub(super) fn failures(&self, addresses: &[String]) -> Vec<ServerError> {
-        let failed = |(server, say): (usize, &Say)| {
-            let (kind, message) = match say {
-                Say::Failed(kind, message) => (*kind, message.clone()),
-                Say::Jumped => (FailureKind::Other, "its clock jumped forward".to_owned()),
-                Say::Pending => (FailureKind::Timeout, "had not answered yet".to_owned()),
-                _ => return None,
-            };
-            Some(ServerError { server: addresses[server].clone(), kind, message })
+        let failed = |(server, say): (usize, &Say)| match say {
+            Say::Failed(failure) => Some(ServerError::of(&addresses[server], failure)),
+            Say::Jumped => Some(ServerError::new(&addresses[server], FailureKind::Other, "its clock jumped forward")),
+            Say::Pending => Some(ServerError::new(&addresses[server], FailureKind::Timeout, "had not answered yet")),
+            _ => None,
         };
         self.says.iter().enumerate().filter_map(failed).collect()
     }

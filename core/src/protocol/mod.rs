@@ -349,7 +349,7 @@ pub enum Command {
 /// The errors of the servers that failed to answer.
 pub(crate) fn failures(servers: &[String], answers: &[Option<Answer>]) -> Vec<ServerError> {
     let failure = |(server, answer): (&String, &Option<Answer>)| match answer {
-        Some(Err(failure)) => Some(ServerError { server: server.clone(), kind: failure.kind, message: failure.message.clone() }),
+        Some(Err(failure)) => Some(ServerError::of(server, failure)),
         _ => None,
     };
     servers.iter().zip(answers).filter_map(failure).collect()

@@ -360,10 +360,9 @@ impl Removal {
         let open = |progress: &Progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. } | Progress::Unheard);
         let silent = self.servers.iter().enumerate().filter(|(_, leave)| open(leave));
         silent
-            .map(|(server, _)| ServerError {
-                server: recipe.servers[server].clone(),
-                kind: self.failed[server].as_ref().map_or(FailureKind::Timeout, |failure| failure.kind),
-                message: self.failed[server].as_ref().map_or("no answer in time".to_owned(), |failure| failure.message.clone()),
+            .map(|(server, _)| match &self.failed[server] {
+                Some(failure) => ServerError::of(&recipe.servers[server], failure),
+                None => ServerError::new(&recipe.servers[server], FailureKind::Timeout, "no answer in time"),
             })
             .collect()
     }

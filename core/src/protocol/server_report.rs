@@ -86,13 +86,12 @@ impl ServerReport {
         match answer {
             Ok(reply) => report.fill(reply, terms, now),
             Err(failure) => {
-                let (kind, message) = (failure.kind, failure.message.clone());
                 // A refusal by the server, not by a connection that could not be opened.
-                if kind == FailureKind::Denied && failure.maybe_applied {
+                if failure.kind == FailureKind::Denied && failure.maybe_applied {
                     let blind = "INFO is not permitted: neither a restart with old data nor a server listed twice is noticed";
                     report.warnings.push(blind.to_owned());
                 }
-                report.error = Some(ServerError { server: server.to_owned(), kind, message });
+                report.error = Some(ServerError::of(server, failure));
             }
         }
         report

@@ -42,7 +42,7 @@ impl Tally {
         let mut tally = Self::default();
         let mut holders: Vec<&Holder> = Vec::new();
         for (server, refusal) in round.refusals.iter().enumerate() {
-            let error = |kind, message| ServerError { server: recipe.servers[server].clone(), kind, message };
+            let error = |kind, message: String| ServerError::new(&recipe.servers[server], kind, message);
             match refusal {
                 None if round.ballot.is_pending(server) => {
                     tally.failures.push(error(FailureKind::Timeout, "had not answered yet".to_owned()));
@@ -84,7 +84,7 @@ impl Tally {
                     if failure.kind == FailureKind::Mismatch {
                         tally.mismatch = Some(failure.message.clone());
                     }
-                    tally.failures.push(error(failure.kind, failure.message.clone()));
+                    tally.failures.push(ServerError::of(&recipe.servers[server], failure));
                 }
             }
         }

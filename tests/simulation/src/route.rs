@@ -231,7 +231,8 @@ impl World {
                     self.rouse(client, server);
                     self.confirm(client, server);
                 }
-                Effect::Report(_) | Effect::Look(_) => (),
+                // No credentials change here.
+                Effect::Report(_) | Effect::Look(_) | Effect::Succeed => (),
             }
         }
         self.effects = effects;

@@ -168,6 +168,7 @@ impl Inner {
 fn server_event(address: &str, state: ServerState) -> Event {
     let mut event = match state {
         ServerState::Failed(failure) => Event { message: Some(failure.message), ..Event::new(EventKind::ServerFailed) },
+        ServerState::Warning(message) => Event { message: Some(message), ..Event::new(EventKind::Warning) },
         ServerState::Recovered => Event::new(EventKind::ServerRecovered),
         ServerState::FailedOver(failover) => Event {
             message: Some(

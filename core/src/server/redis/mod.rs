@@ -9,10 +9,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 
+mod account;
 mod commands;
 mod connection;
 mod known_sentinels;
+mod login;
 mod mistakes;
 mod redacted;
 mod replicated;
@@ -34,6 +37,7 @@ pub use self::connection::primary::Primary;
 pub use self::connection::server_state::{Failover, ServerState};
 use self::routes::Routes;
 pub use self::settings::Settings;
+use self::transport::provided::{Change, Provided};
 use self::url::Target;
 use crate::clock::Tick;
 use crate::error::Error;
@@ -47,6 +51,8 @@ use crate::server::{Completion, Listener, Request, Server};
 pub struct RedisServer {
     address: String,
     routes: Arc<Routes>,
+    /// The task that asks for new credentials in time.
+    renewal: Option<AbortHandle>,
 }
 
 impl RedisServer {
@@ -80,8 +86,11 @@ impl RedisServer {
         reactor: &Arc<LazyReactor>,
         on_state: impl Fn(ServerState) + Send + Sync + 'static,
     ) -> Result<Arc<Self>, Error> {
-        let settings = Settings::new(url, options, response_timeout, quorum_config)?;
+        let mut settings = Settings::new(url, options, response_timeout, quorum_config)?;
         let address = settings.target.address.clone();
+        let provided = options.credentials.as_ref();
+        let provided = provided.map(|provider| Provided::new(provider, &address, options.connect_timeout, host));
+        settings.provided.clone_from(&provided);
         let routes = Arc::new_cyclic(|routes: &Weak<Routes>| {
             let routes = Weak::clone(routes);
             let tell = move |state: ServerState| {
@@ -92,7 +101,17 @@ impl RedisServer {
             };
             Routes::new(settings, Primary::new(tell), host, Arc::clone(reactor))
         });
-        Ok(Arc::new(Self { address, routes }))
+        let renewal = provided.map(|provided| {
+            let routes = Arc::downgrade(&routes);
+            provided.keep(move |change| {
+                let Some(routes) = routes.upgrade() else { return };
+                match change {
+                    Change::Login => routes.log_in(),
+                    Change::Trouble(failure) => routes.report(ServerState::Warning(failure.message)),
+                }
+            })
+        });
+        Ok(Arc::new(Self { address, routes, renewal }))
     }
 }
 
@@ -145,7 +164,22 @@ impl Server for RedisServer {
     }
 
     fn close(&self) {
+        self.stop_renewal();
         self.routes.close();
+    }
+}
+
+impl RedisServer {
+    fn stop_renewal(&self) {
+        if let Some(task) = &self.renewal {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.stop_renewal();
     }
 }
 

@@ -21,6 +21,7 @@ use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::primary::Primary;
+use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::replicated::Replicated;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::hints::Hints;
@@ -213,13 +214,27 @@ impl Routes {
 
     /// Wakes every connection: what they know of the server has changed.
     pub(crate) fn wake(&self) {
+        self.tell(ReactorTask::wake, || Input::Wake);
+    }
+
+    /// Has every connection tell the server the newest credentials.
+    pub(crate) fn log_in(&self) {
+        self.tell(ReactorTask::log_in, || Input::LogIn);
+    }
+
+    fn tell(&self, driven: impl FnOnce(&ReactorTask), input: impl Fn() -> Input) {
         if let Some(reactor_task) = self.made() {
-            reactor_task.wake();
+            driven(&reactor_task);
         }
-        self.tell_all(|| Input::Wake);
+        self.tell_all(&input);
         for inbox in self.subscribed.lock().iter().flatten() {
-            let _ = inbox.send(Input::Wake);
+            let _ = inbox.send(input());
         }
+    }
+
+    /// The changes of a server that its connections report.
+    pub(crate) fn report(&self, state: ServerState) {
+        self.primary.health.tell(state);
     }
 
     /// Tells every connection of a release or a leave: what it takes back may come late on another one.

@@ -55,25 +55,6 @@ pub(crate) enum Said {
     Failed(Failure),
 }
 
-/// The credentials for sentinels.
-#[derive(Default)]
-pub(crate) struct Login {
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<String>,
-}
-
-impl Login {
-    /// The command that shows the credentials, if there are any.
-    pub(crate) fn command(&self) -> Option<Vec<u8>> {
-        let password = self.password.as_ref()?;
-        let mut command = redis::cmd("AUTH");
-        if let Some(user) = &self.user {
-            command.arg(user);
-        }
-        Some(command.arg(password).get_packed_command())
-    }
-}
-
 /// The questions about a service: for its primary, and for the other sentinels.
 pub(crate) fn questions(service: &str) -> [Vec<u8>; 2] {
     ["MASTER", "SENTINELS"].map(|what| redis::cmd("SENTINEL").arg(what).arg(service).get_packed_command())

@@ -1,6 +1,7 @@
 //! Tables of what sentinels answer, and what is chosen.
 
 use super::*;
+use crate::server::redis::login::Login;
 
 fn address(text: &str) -> Address {
     let (host, port) = text.split_once(':').unwrap();

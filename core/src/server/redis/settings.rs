@@ -1,15 +1,18 @@
 //! Settings: the values with which every connection to one server is made.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::clock::Tick;
 use crate::error::Error;
-use crate::op::QuorumConfig;
+use crate::op::{Failure, QuorumConfig};
 use crate::options::ClientOptions;
+use crate::server::redis::login::Login;
+use crate::server::redis::transport::provided::Provided;
 use crate::server::redis::url::Target;
 
 /// The values that connecting needs, fixed for a server's life, and whether they have proved right.
-#[derive(Debug)]
 pub struct Settings {
     pub(crate) target: Target,
     /// The name of the connections.
@@ -20,6 +23,8 @@ pub struct Settings {
     /// `None` if no replica has to confirm anything.
     pub(crate) replicas: Option<ReplicaTerms>,
     pub(crate) answered: AtomicBool,
+    /// The account whose credentials are used instead of the URL's.
+    pub(crate) provided: Option<Arc<Provided>>,
 }
 
 /// How many replicas have to confirm what is written, and how long a server waits for them.
@@ -30,6 +35,24 @@ pub(crate) struct ReplicaTerms {
 }
 
 impl Settings {
+    /// The credentials for the server, as they are now.
+    pub(crate) fn login(&self) -> Arc<Login> {
+        let provided = self.provided.as_ref().and_then(|provided| provided.login());
+        provided.unwrap_or_else(|| Arc::clone(&self.target.login))
+    }
+
+    /// The server accepts these credentials.
+    pub(crate) fn accepted(&self, login: &Arc<Login>) {
+        if let Some(provided) = &self.provided {
+            provided.accepted(login);
+        }
+    }
+
+    /// The server refuses these credentials; says whether that is news for their provider.
+    pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, now: Tick) -> bool {
+        self.provided.as_ref().is_some_and(|provided| provided.refused(login, failure, now))
+    }
+
     /// Notes that the server has answered as these settings expect.
     pub(crate) fn answered(&self) {
         self.answered.store(true, Ordering::Relaxed);
@@ -64,7 +87,7 @@ impl Settings {
         let (connect_timeout, answered) = (options.connect_timeout, AtomicBool::default());
         let terms = ReplicaTerms { replicas: options.replicas, timeout: options.replicas_timeout };
         let replicas = Some(terms).filter(|terms| terms.replicas > 0);
-        Ok(Self { target, name, quorum_config, connect_timeout, response_timeout, replicas, answered })
+        Ok(Self { target, name, quorum_config, connect_timeout, response_timeout, replicas, answered, provided: None })
     }
 }
 

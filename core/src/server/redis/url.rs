@@ -10,9 +10,9 @@ use rustls::pki_types::ServerName;
 use crate::error::Error;
 use crate::options::ClientOptions;
 use crate::server::redis::known_sentinels::Known;
+use crate::server::redis::login::Login;
 use crate::server::redis::mistakes::{ESCAPES, FRAGMENT, PORT, instead_of_parameter};
 use crate::server::redis::redacted::redacted;
-use crate::server::redis::sentinel::Login;
 use crate::server::redis::sentinel_url::{self, SentinelUrl};
 use crate::server::redis::transport::tls;
 use crate::sync::Mutex;
@@ -58,8 +58,8 @@ pub(crate) struct Target {
     /// The address for messages: no user, no password.
     pub(crate) address: String,
     pub(crate) endpoint: Endpoint,
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<String>,
+    /// The URL's user and password.
+    pub(crate) login: Arc<Login>,
     pub(crate) database: i64,
 }
 
@@ -104,6 +104,15 @@ impl fmt::Debug for Target {
 impl Target {
     /// Reads a URL, and for TLS the certificate files.
     pub(crate) fn parse(text: &str, options: &ClientOptions) -> Result<Self, Error> {
+        let target = Self::of_url(text, options)?;
+        if options.credentials.is_some() && target.login.password.is_some() {
+            let why = "has a user or a password, and the option credentials gives them, too: leave one of them out";
+            return Err(Error::invalid("url", redacted(text), why));
+        }
+        Ok(target)
+    }
+
+    fn of_url(text: &str, options: &ClientOptions) -> Result<Self, Error> {
         let refuse = |why: &str| Error::invalid("url", redacted(text), why);
         let scheme = scheme(text);
         if sentinel_url::is_of_sentinel(&scheme) {
@@ -159,8 +168,10 @@ impl Target {
         Ok(Self {
             address: format!("{scheme}://{place}{suffix}"),
             endpoint,
-            user: query.user.or(settings.username().map(str::to_owned)),
-            password: query.password.or(settings.password().map(str::to_owned)),
+            login: login(
+                query.user.or(settings.username().map(str::to_owned)),
+                query.password.or(settings.password().map(str::to_owned)),
+            ),
             database,
         })
     }
@@ -177,8 +188,14 @@ impl Target {
             known: Mutex::new(Known::new(url.sentinels)),
         };
         let endpoint = Endpoint::Sentinel(Arc::new(service));
-        Ok(Self { address, endpoint, user: url.user, password: url.password, database: url.database })
+        Ok(Self { address, endpoint, login: login(url.user, url.password), database: url.database })
     }
+}
+
+/// A user without a password has an empty one.
+fn login(user: Option<String>, password: Option<String>) -> Arc<Login> {
+    let password = password.or_else(|| user.as_ref().map(|_| String::new()));
+    Arc::new(Login { user, password })
 }
 
 /// What is wrong with a URL whose parts can't be told apart.
@@ -257,7 +274,7 @@ mod tests {
             ("redis://localhost/", "redis://localhost:6379", None, None, 0),
             ("redis://:s3cret@db.example:7000/4", "redis://db.example:7000/4", None, Some("s3cret"), 4),
             ("redis://ann:p%40ss%2Fw%25rd@h/0", "redis://h:6379", Some("ann"), Some("p@ss/w%rd"), 0),
-            ("redis://ann@h", "redis://h:6379", Some("ann"), None, 0),
+            ("redis://ann@h", "redis://h:6379", Some("ann"), Some(""), 0),
             ("redis://h?db=3&user=bob&pass=x%20y", "redis://h:6379/3", Some("bob"), Some("x y"), 3),
             ("redis://[::1]:6380/2", "redis://[::1]:6380/2", None, None, 2),
             ("unix:///run/redis.sock", "unix:///run/redis.sock", None, None, 0),
@@ -268,7 +285,7 @@ mod tests {
             ("redis+unix:///a%20b.sock?db=2&pass=p&user=u", "redis+unix:///a b.sock?db=2", Some("u"), Some("p"), 2),
         ] {
             let target = parse(url).unwrap();
-            let found = (&*target.address, target.user.as_deref(), target.password.as_deref(), target.database);
+            let found = (&*target.address, target.login.user.as_deref(), target.login.password.as_deref(), target.database);
             assert_eq!(found, (address, user, password, database), "{url}");
         }
     }

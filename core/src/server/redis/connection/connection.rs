@@ -69,6 +69,8 @@ pub struct Connection {
     pub(super) subscriber: Option<Subscriber>,
     /// Whether the connection ends with its listener.
     pub(super) only_listens: bool,
+    /// Whether the server has refused a password, and a newer one is tried.
+    pub(super) tries_other: bool,
 }
 
 impl Connection {
@@ -94,6 +96,7 @@ impl Connection {
             closing: None,
             subscriber: None,
             only_listens: false,
+            tries_other: false,
         }
     }
 
@@ -149,7 +152,7 @@ impl Connection {
     pub fn buffers(&mut self, role: Role) -> Option<&mut Buffers> {
         match (role, &mut self.state) {
             (Role::Lingering, _) => self.lingering.as_mut().map(Lingering::buffers),
-            (Role::Listening, _) => self.subscriber.as_mut().and_then(Subscriber::buffers),
+            (Role::Listening | Role::Successor, _) => self.subscriber.as_mut()?.buffers(role),
             (Role::Operations, State::Greeting(handshake)) => Some(&mut handshake.buffers),
             (Role::Operations, State::Up(conversation)) => Some(&mut conversation.buffers),
             (Role::Operations, _) => None,
@@ -175,25 +178,26 @@ impl Connection {
             }
             Input::Read(Role::Operations, count) => self.read(count, now, out),
             Input::Closed(Role::Operations, why) => self.closed(why, now, out),
-            Input::Opened(Role::Listening) => {
+            Input::Opened(role @ (Role::Listening | Role::Successor)) => {
                 let era = self.primary.era_number();
-                if !self.subscriber.as_mut().is_some_and(|subscriber| subscriber.opened(era)) {
-                    out.push(Effect::Drop(Role::Listening));
+                if !self.subscriber.as_mut().is_some_and(|subscriber| subscriber.opened(role, era)) {
+                    out.push(Effect::Drop(role));
                 }
             }
-            Input::Unopened(Role::Listening, failure) => {
-                self.bring_to_second(|subscriber, chance| subscriber.unopened(failure, now, chance, out));
+            Input::Unopened(role @ (Role::Listening | Role::Successor), failure) => {
+                self.bring_to_second(now, out, |second, _, out| second.unopened(role, failure, now, out));
             }
-            Input::Read(Role::Listening, count) => {
-                self.bring_to_second(|subscriber, chance| subscriber.read(count, now, chance, out));
+            Input::Read(role @ (Role::Listening | Role::Successor), count) => {
+                self.bring_to_second(now, out, |second, listener, out| second.read((role, count), listener, now, out));
             }
-            Input::Closed(Role::Listening, why) => {
-                self.bring_to_second(|subscriber, chance| subscriber.closed(why, now, chance, out));
+            Input::Closed(role @ (Role::Listening | Role::Successor), why) => {
+                self.bring_to_second(now, out, |second, _, out| second.closed(role, why, now, out));
             }
             Input::Opened(Role::Lingering) | Input::Unopened(Role::Lingering, _) => (),
             Input::Read(Role::Lingering, count) => self.read_lingering(count, now, out),
             Input::Closed(Role::Lingering, _) => self.stop_lingering(out),
             Input::TakeBack(op) => self.take_back(&op, now),
+            Input::LogIn => self.log_in(now, out),
             Input::Wake => self.wake(now, out),
             Input::GiveUp => self.give_up(now, out),
             Input::Close => self.close(now, out),
@@ -261,10 +265,7 @@ impl Connection {
         if let State::Greeting(handshake) = &mut self.state {
             match handshake.read() {
                 None => {}
-                Some(judged) => {
-                    let buffers = std::mem::take(&mut handshake.buffers);
-                    self.judged(judged, buffers, now, out);
-                }
+                Some(judged) => self.judged(judged, now, out),
             }
         }
         while let State::Up(conversation) = &mut self.state {
@@ -283,6 +284,7 @@ impl Connection {
                     Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
                     Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
                     Landing::Heard(question, value, _) => self.heard(question, value, now, out),
+                    Landing::LoggedIn(value) => self.logged_in(value, now, out),
                     Landing::Late => {}
                     Landing::Broken(error) => self.broken(&refusal::failure(&error, true), Why::Useless, now, out),
                 },

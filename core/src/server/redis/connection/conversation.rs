@@ -1,5 +1,6 @@
 //! Conversation: the commands and the answers on one socket after its handshake.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{PushKind, RedisResult, Value};
@@ -14,6 +15,7 @@ use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::pipeline::Pipeline;
 use crate::server::redis::connection::primary::Accepted;
 use crate::server::redis::connection::question::Question;
+use crate::server::redis::login::Login;
 use crate::server::{Completion, Request};
 
 /// One socket whose server knows this client.
@@ -22,6 +24,10 @@ pub(crate) struct Conversation {
     pub(crate) pipeline: Pipeline,
     /// The era in which it began.
     pub(crate) accepted: Accepted,
+    /// The credentials that the server was told last.
+    pub(crate) login: Arc<Login>,
+    /// Whether their answer is still to come.
+    pub(crate) logs_in: bool,
     /// The time from which on the server is asked again for its clock.
     clock_due: Tick,
 }
@@ -39,8 +45,8 @@ pub(crate) enum Said {
 
 impl Conversation {
     /// Begins, on a socket whose server was greeted just now.
-    pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, accepted: Accepted, now: Tick) -> Self {
-        Self { buffers, pipeline, accepted, clock_due: now.after(CLOCK) }
+    pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, (accepted, login): (Accepted, Arc<Login>), now: Tick) -> Self {
+        Self { buffers, pipeline, accepted, login, logs_in: false, clock_due: now.after(CLOCK) }
     }
 
     /// Sends an operation that was not sent so far, or ends it at once: an era that was left before has no votes.
@@ -76,6 +82,18 @@ impl Conversation {
         if takes_back && !self.pipeline.has_in_flight(op) && !mutant!(LateAcquireKept) {
             let job = Job::new(Request::new(op.clone(), until), Completion::new(|_| ()));
             self.send(job, Form::BySha, now);
+        }
+    }
+
+    /// Tells the server other credentials, behind what was sent before. One answer at a time is waited for.
+    pub(crate) fn log_in(&mut self, login: Arc<Login>, now: Tick) {
+        if self.logs_in || Arc::ptr_eq(&self.login, &login) {
+            return;
+        }
+        if let Some(command) = login.command() {
+            self.buffers.output.end().extend(command);
+            self.pipeline.push_login(now);
+            (self.login, self.logs_in) = (login, true);
         }
     }
 

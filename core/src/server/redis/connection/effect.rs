@@ -14,6 +14,8 @@ pub enum Role {
     Operations,
     /// Messages alone, where the server can't send both on one socket.
     Listening,
+    /// The same, on the socket that takes the place of that one once it listens.
+    Successor,
     /// None any more: the socket was given up, and the server may still read what was written to it.
     Lingering,
 }
@@ -28,6 +30,8 @@ pub enum Effect {
     Drop(Role),
     /// Keep the socket for operations open as the lingering one. One that lingers already is closed.
     Linger,
+    /// Put the socket of the successor in the place of the listening one, which is closed.
+    Succeed,
     /// End an operation.
     Complete(Completion, Answer),
     /// Give a listener a notice.
@@ -43,6 +47,7 @@ impl fmt::Debug for Effect {
             Self::Look(peer) => write!(f, "Look({peer})"),
             Self::Drop(role) => write!(f, "Drop({role:?})"),
             Self::Linger => f.write_str("Linger"),
+            Self::Succeed => f.write_str("Succeed"),
             Self::Complete(_, answer) => write!(f, "Complete({answer:?})"),
             Self::Tell(_, notice) => write!(f, "Tell({notice:?})"),
             Self::Report(state) => write!(f, "Report({state:?})"),

@@ -1,6 +1,7 @@
 //! Following: which node a connection talks to. It greets a node, stays with it for one era, and looks for its successor.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -11,11 +12,11 @@ use crate::mutant::mutant;
 use crate::op::{Answer, Failure, FailureKind, Verb, Verdict};
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::words::Form;
-use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::conversation::Conversation;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::lingering::Why;
+use crate::server::redis::connection::listening::Ending;
 use crate::server::redis::connection::pipeline::Pipeline;
 use crate::server::redis::connection::question::Question;
 
@@ -33,7 +34,10 @@ impl Connection {
     }
 
     /// Takes the end of a handshake.
-    pub(super) fn judged(&mut self, judged: Result<Greeting, Failure>, buffers: Buffers, now: Tick, out: &mut Vec<Effect>) {
+    pub(super) fn judged(&mut self, judged: Result<Greeting, Failure>, now: Tick, out: &mut Vec<Effect>) {
+        let State::Greeting(handshake) = &mut self.state else { return };
+        let (buffers, login) = (std::mem::take(&mut handshake.buffers), Arc::clone(handshake.login()));
+        let is_refused = handshake.is_refused();
         // The handshake has begun no longer ago than a connection may take.
         let sent = Tick::from_micros(now.as_micros().saturating_sub(micros(self.settings.connect_timeout)));
         self.sockets = self.sockets.wrapping_add(1);
@@ -46,11 +50,16 @@ impl Connection {
         match judged.and_then(welcome) {
             Ok((pipeline, accepted, failover)) => {
                 self.looks_at = now.after(LOOK);
-                self.connected(Box::new(Conversation::begin(buffers, pipeline, accepted, now)), now, out);
+                self.welcomed(&login);
+                self.connected(Box::new(Conversation::begin(buffers, pipeline, (accepted, login), now)), now, out);
+                self.log_in(now, out);
                 out.extend(failover.map(Effect::Report));
             }
             Err(failure) => {
                 out.push(Effect::Drop(Role::Operations));
+                if is_refused && self.has_others(&login, &failure, now, out) {
+                    return;
+                }
                 self.unconnected(&failure, now, out);
             }
         }
@@ -65,7 +74,7 @@ impl Connection {
             self.leave(&failure(), (true, Why::Useless), now, out);
         }
         if self.subscriber.as_ref().is_some_and(|subscriber| subscriber.is_of_another(era)) {
-            self.bring_to_second(|subscriber, chance| subscriber.follow(failure(), now, chance, out));
+            self.bring_to_second(now, out, |_, _, _| Some(Ending::Broken { failure: failure(), useful: true }));
         }
     }
 

@@ -14,8 +14,9 @@ use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::Role;
+use crate::server::redis::login::Login;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::url::{Endpoint, Target};
+use crate::server::redis::url::Endpoint;
 
 /// A handshake under way: all questions leave at once, and are judged when all are answered.
 pub(crate) struct Handshake {
@@ -24,21 +25,34 @@ pub(crate) struct Handshake {
     steps: Vec<Step>,
     answers: Vec<RedisResult<Value>>,
     until: Tick,
+    /// The credentials that it tells the server, and whether the server refuses them.
+    login: Arc<Login>,
+    refused: bool,
 }
 
 impl Handshake {
     /// Begins on a new socket; `until` is the end of the time that connecting may take.
     pub(crate) fn begin(settings: &Arc<Settings>, role: Role, until: Tick) -> Self {
-        let mut buffers = Buffers::default();
+        let (mut buffers, login) = (Buffers::default(), settings.login());
         let mut steps = Vec::with_capacity(6);
         // A connection that only listens needs no database, and asks nothing of the server.
         let needed = |step| role == Role::Operations || matches!(step, Step::Credentials | Step::Name);
-        for (step, command) in questions(settings).into_iter().filter(|(step, _)| needed(*step)) {
+        for (step, command) in questions(settings, &login).into_iter().filter(|(step, _)| needed(*step)) {
             steps.push(step);
             buffers.output.end().extend(command);
         }
         let answers = Vec::with_capacity(steps.len());
-        Self { settings: Arc::clone(settings), buffers, steps, answers, until }
+        Self { settings: Arc::clone(settings), buffers, steps, answers, until, login, refused: false }
+    }
+
+    /// The credentials that it tells the server.
+    pub(crate) fn login(&self) -> &Arc<Login> {
+        &self.login
+    }
+
+    /// Whether the server refuses the credentials, after the handshake has failed.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused
     }
 
     /// The time at which the handshake has taken too long.
@@ -77,8 +91,12 @@ impl Handshake {
     }
 
     fn judged(&mut self) -> Result<Greeting, Failure> {
+        // The credentials come first, and what they make the server say is the reason of all that follows.
+        let is_refusal =
+            self.steps.first() == Some(&Step::Credentials) && matches!(self.answers.first(), Some(Ok(Value::ServerError(_))));
         let answers = self.steps.iter().copied().zip(std::mem::take(&mut self.answers));
-        let greeting = judge(answers, &self.settings)?;
+        let greeting = judge(answers, &self.settings, &self.login)
+            .inspect_err(|failure| self.refused = is_refusal && failure.kind == FailureKind::Denied)?;
         if !self.buffers.replies.is_empty() {
             return Err(Failure::not_applied(FailureKind::Protocol, "more was answered than had been asked"));
         }
@@ -97,17 +115,10 @@ pub(crate) enum Step {
 }
 
 /// The questions of a handshake, as bytes.
-pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
+pub(crate) fn questions(settings: &Settings, login: &Login) -> Vec<(Step, Vec<u8>)> {
     let mut questions = Vec::with_capacity(6);
     let target = &settings.target;
-    if target.user.is_some() || target.password.is_some() {
-        let mut command = redis::cmd("AUTH");
-        if let Some(user) = &target.user {
-            command.arg(user);
-        }
-        command.arg(target.password.as_deref().unwrap_or_default());
-        questions.push((Step::Credentials, command.get_packed_command()));
-    }
+    questions.extend(login.command().map(|command| (Step::Credentials, command)));
     // A sentinel knows no databases and no scripts, so this comes first. Before version 7 each part is a question of its own.
     questions.push((Step::Server, redis::cmd("INFO").arg("server").get_packed_command()));
     questions.push((Step::Replication, redis::cmd("INFO").arg("replication").get_packed_command()));
@@ -125,7 +136,11 @@ pub(crate) fn questions(settings: &Settings) -> Vec<(Step, Vec<u8>)> {
 }
 
 /// What the server told of itself, or the reason why there is no connection. A server that hangs up says why first.
-pub(crate) fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, settings: &Settings) -> Result<Greeting, Failure> {
+pub(crate) fn judge(
+    answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
+    settings: &Settings,
+    login: &Login,
+) -> Result<Greeting, Failure> {
     let (mut said, mut asked) = (None, false);
     let mut greeting = Greeting::default();
     for (step, answer) in answers {
@@ -134,7 +149,7 @@ pub(crate) fn judge(answers: impl Iterator<Item = (Step, RedisResult<Value>)>, s
             Ok(value) => value,
             Err(error) if is_transport(&error) => return Err(said.unwrap_or_else(|| hung_up(&error, settings))),
             Err(error) => {
-                let failure = refused(step, &error, &settings.target);
+                let failure = refused(step, &error, (settings, login));
                 match step {
                     // The name is optional: nothing depends on it. But if the server hangs up next, this is the reason.
                     Step::Name => said = said.or(Some(failure)),
@@ -199,7 +214,7 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
 
 /// The text of a refusal for people. A server that doesn't know a command repeats it, with the words behind it. Where those may be
 /// the password, only the code is shown.
-fn refused(step: Step, error: &RedisError, target: &Target) -> Failure {
+fn refused(step: Step, error: &RedisError, (settings, login): (&Settings, &Login)) -> Failure {
     let failure = refusal::failure(error, true);
     let text = error.to_string();
     let is_about_credentials = text.contains("AUTH") || text.contains("password");
@@ -210,21 +225,28 @@ fn refused(step: Step, error: &RedisError, target: &Target) -> Failure {
         (Step::Database, FailureKind::Other) if is_about_the_database(error) => FailureKind::Mismatch,
         (_, kind) => kind,
     };
-    let code = code(error, target);
+    let code = code(error, login);
+    let database = settings.target.database;
+    let [whose, has] = match settings.provided {
+        Some(_) => ["the user or the password that `credentials` gave", "`credentials` gave a password"],
+        None => ["the URL's user or password", "the URL has a password"],
+    };
     let message = match step {
         Step::Credentials if text.contains("without any password") => {
-            format!("the URL has a password, but the server asks for none ({code})")
+            format!("{has}, but the server asks for none ({code})")
         }
-        Step::Credentials if kind == FailureKind::Denied => format!("the server refused the URL's user or password ({code})"),
+        Step::Credentials if kind == FailureKind::Denied => {
+            format!("the server refused {whose} ({code})")
+        }
         Step::Credentials if error.detail() == Some(FULL) => format!("{code} {FULL}"),
         Step::Credentials => format!("the server answered the password with an error ({code})"),
-        _ if repeats(&text, target) => format!("the server answered with an error that repeats the password ({code})"),
+        _ if login.is_repeated_in(&text) => format!("the server answered with an error that repeats the password ({code})"),
         Step::Database if kind == FailureKind::Mismatch => format!(
             "database {} can't be used: {}; put the number of another one into the URL (most servers have 0 to 15), or raise \
              `databases` in the server's configuration",
-            target.database, failure.message
+            database, failure.message
         ),
-        Step::Database => format!("database {} can't be used: {}", target.database, failure.message),
+        Step::Database => format!("database {database} can't be used: {}", failure.message),
         _ => failure.message,
     };
     Failure::not_applied(kind, message)
@@ -240,16 +262,9 @@ fn is_about_the_database(error: &RedisError) -> bool {
 const FULL: &str = "max number of clients reached";
 
 /// The first word of an error, if it is a code of the server and no repeated password.
-fn code<'a>(error: &'a RedisError, target: &Target) -> &'a str {
+fn code<'a>(error: &'a RedisError, login: &Login) -> &'a str {
     let is_word = |code: &&str| code.len() <= 20 && code.bytes().all(|byte| byte.is_ascii_uppercase());
-    error.code().filter(is_word).filter(|code| !repeats(code, target)).unwrap_or("ERR")
-}
-
-/// Whether a text has the password in it. A server cuts the words that it repeats, so the beginning of the password is looked for.
-fn repeats(text: &str, target: &Target) -> bool {
-    let password = target.password.as_deref().unwrap_or_default();
-    let begin = password.char_indices().nth(6).map_or(password, |(end, _)| &password[..end]);
-    !begin.is_empty() && text.contains(begin)
+    error.code().filter(is_word).filter(|code| !login.is_repeated_in(code)).unwrap_or("ERR")
 }
 
 /// Takes the answer to the script, which refuses the server of a quorum. It also shows the server's clock, and its version where

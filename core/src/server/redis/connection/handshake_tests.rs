@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::options::ClientOptions;
 use crate::server::redis::settings::name;
+use crate::server::redis::url::Target;
 
 fn settings(url: &str) -> Settings {
     let target = Target::parse(url, &ClientOptions::default()).unwrap();
@@ -18,6 +19,7 @@ fn settings(url: &str) -> Settings {
         response_timeout: timeout,
         replicas: None,
         answered: AtomicBool::default(),
+        provided: None,
     }
 }
 

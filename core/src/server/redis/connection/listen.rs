@@ -6,9 +6,11 @@ use redis::Value;
 
 use super::connection::{Connection, State};
 use crate::clock::Tick;
-use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::listener::ChannelListener;
+use crate::server::redis::connection::listening::Ending;
 use crate::server::redis::connection::question::Question;
+use crate::server::redis::connection::second::Second;
 use crate::server::redis::connection::subscriber::{Look, Subscriber};
 
 impl Connection {
@@ -58,18 +60,21 @@ impl Connection {
     }
 
     /// Gives the subscriber an event of the second connection.
-    pub(super) fn bring_to_second(&mut self, bring: impl FnOnce(&mut Subscriber, f64)) {
+    pub(super) fn bring_to_second(
+        &mut self,
+        now: Tick,
+        out: &mut Vec<Effect>,
+        event: impl FnOnce(&mut Second, &mut ChannelListener, &mut Vec<Effect>) -> Option<Ending>,
+    ) {
         if let Some(subscriber) = &mut self.subscriber {
-            bring(subscriber, self.rng.f64());
+            subscriber.second((now, self.rng.f64()), out, event);
         }
     }
 
     /// Ends listening if the subscriber `is_over`, and gives up the second connection.
     pub(super) fn forget_listener(&mut self, out: &mut Vec<Effect>, is_over: impl FnOnce(&Subscriber) -> bool) {
-        if let Some(subscriber) = self.subscriber.take_if(|subscriber| is_over(subscriber))
-            && subscriber.has_second()
-        {
-            out.push(Effect::Drop(Role::Listening));
+        if let Some(subscriber) = self.subscriber.take_if(|subscriber| is_over(subscriber)) {
+            subscriber.drop_second(out);
         }
     }
 }

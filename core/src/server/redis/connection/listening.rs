@@ -17,6 +17,7 @@ use crate::server::redis::connection::idle_check::{Finding, IdleCheck, LOOK, LOO
 use crate::server::redis::connection::listener::{ChannelListener, is_message};
 use crate::server::redis::connection::question::{PING, Question, SUBSCRIBE};
 use crate::server::redis::connection::subscription::Subscription;
+use crate::server::redis::login::Login;
 use crate::server::redis::settings::Settings;
 
 /// The end of a listening connection.
@@ -47,6 +48,8 @@ pub(crate) struct ListeningConnection {
     /// The number of the era in which its socket was opened.
     era: u64,
     stage: Stage,
+    /// The credentials that the server was told.
+    login: Option<Arc<Login>>,
     /// The buffers after the handshake.
     buffers: Buffers,
     /// The number of replies and messages that have arrived.
@@ -55,10 +58,19 @@ pub(crate) struct ListeningConnection {
 }
 
 impl ListeningConnection {
-    pub(crate) fn open(settings: &Arc<Settings>, now: Tick, out: &mut Vec<Effect>) -> Self {
-        out.push(Effect::Open(Role::Listening));
+    /// A connection whose socket is being opened.
+    pub(crate) fn new(settings: &Arc<Settings>, now: Tick) -> Self {
         let (buffers, idle_check) = (Buffers::default(), IdleCheck::new(settings.response_timeout));
-        Self { settings: Arc::clone(settings), began: now, era: 0, stage: Stage::Opening, buffers, reads: 0, idle_check }
+        Self {
+            settings: Arc::clone(settings),
+            began: now,
+            era: 0,
+            stage: Stage::Opening,
+            login: None,
+            buffers,
+            reads: 0,
+            idle_check,
+        }
     }
 
     pub(crate) fn buffers(&mut self) -> Option<&mut Buffers> {
@@ -67,6 +79,16 @@ impl ListeningConnection {
             Stage::Greeting(handshake) => Some(&mut handshake.buffers),
             Stage::Subscribing(..) | Stage::Listening { .. } => Some(&mut self.buffers),
         }
+    }
+
+    /// Whether there is a subscription.
+    pub(crate) fn listens(&self) -> bool {
+        matches!(self.stage, Stage::Listening { .. })
+    }
+
+    /// Whether there is a subscription, on a connection that told the server other credentials than these.
+    pub(crate) fn listens_as_another(&self, login: &Arc<Login>) -> bool {
+        self.listens() && self.login.as_ref().is_some_and(|told| !Arc::ptr_eq(told, login))
     }
 
     /// Whether its socket was opened in another era than this one: then it may be the old primary's, which publishes nothing.
@@ -88,7 +110,9 @@ impl ListeningConnection {
         let expected = matches!(self.stage, Stage::Opening);
         if expected {
             let until = self.began.after(self.settings.connect_timeout);
-            self.stage = Stage::Greeting(Box::new(Handshake::begin(&self.settings, Role::Listening, until)));
+            let handshake = Handshake::begin(&self.settings, Role::Listening, until);
+            self.login = Some(Arc::clone(handshake.login()));
+            self.stage = Stage::Greeting(Box::new(handshake));
         }
         expected
     }
@@ -103,7 +127,11 @@ impl ListeningConnection {
     ) -> Option<Ending> {
         self.buffers()?.replies.filled(count);
         if let Stage::Greeting(handshake) = &mut self.stage {
-            if let Err(failure) = handshake.read()? {
+            let judged = handshake.read()?;
+            if let Err(failure) = judged {
+                if handshake.is_refused() {
+                    self.settings.refused(handshake.login(), &failure, now);
+                }
                 return Some(Ending::Unconnected(failure));
             }
             self.buffers = std::mem::take(&mut handshake.buffers);

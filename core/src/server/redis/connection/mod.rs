@@ -5,9 +5,10 @@
 //! and calls nothing else here but its `buffers`. A `handshake` comes first on every socket, and gives the server's `greeting`; a
 //! `conversation` comes after it. A `pipeline` has the commands that were sent: a caller's `job`, or a `question` of the connection
 //! itself. Jobs in the `backlog` wait for a connection, and the `backoff` says when to try again. `leaving` is how a socket is given
-//! up, and such a socket may go on `lingering`. All connections to a server share what is known of its `primary`: the `eras`, its
-//! `health` and its `server_clock`. The `subscriber` decides how to listen; `listening` is the second connection that some servers
-//! need for that.
+//! up, and such a socket may go on `lingering`. With `login` the
+//! credentials change. All connections to a server share what is known of its `primary`: the `eras`, its
+//! `health` and its `server_clock`. The `subscriber` decides how to listen; a `second` connection, which some servers need for that,
+//! is `listening`.
 
 pub(crate) mod backlog;
 pub(crate) mod backoff;
@@ -30,9 +31,11 @@ mod lingering;
 mod listen;
 pub(crate) mod listener;
 pub(crate) mod listening;
+mod login;
 pub(crate) mod pipeline;
 pub(crate) mod primary;
 pub(crate) mod question;
+pub(crate) mod second;
 pub(crate) mod server_clock;
 pub(crate) mod server_state;
 #[cfg(test)]

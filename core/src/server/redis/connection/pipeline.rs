@@ -26,6 +26,8 @@ pub(crate) enum Landing {
     Instead(Job),
     /// A question that was sent at that time is answered.
     Heard(Question, Value, Tick),
+    /// The answer to new credentials.
+    LoggedIn(Value),
     /// The answer of an operation that was given up before.
     Late,
     /// The socket is of no use any more.
@@ -39,6 +41,8 @@ struct Command {
     /// The operation that undoes this one, if this one was given up.
     undo: Option<Op>,
     question: Option<Question>,
+    /// Whether it tells the server new credentials.
+    is_login: bool,
     at: Tick,
     /// The count of reads at the time when it was sent.
     reads: u64,
@@ -128,15 +132,27 @@ impl Pipeline {
         let probes = new.filter(|_| form == Form::BySha);
         self.probes += usize::from(probes.is_some());
         let (undo, question, reads) = (None, None, self.reads);
+        let (is_login, counts_late) = (false, false);
         // The time in which the server keeps the answer back doesn't count as silence.
         let at = now.after(job.request.op.waits_for());
-        self.commands.push_back(Command { job: Some(job), form, undo, question, at, reads, probes, counts_late: false });
+        self.commands.push_back(Command { job: Some(job), form, undo, question, is_login, at, reads, probes, counts_late });
     }
 
     /// Notes a question of the subscriber that is sent now.
     pub(crate) fn push_question(&mut self, question: Question, now: Tick) {
-        let (form, undo, question, reads) = (Form::ByText, None, Some(question), self.reads);
-        self.commands.push_back(Command { job: None, form, undo, question, at: now, reads, probes: None, counts_late: false });
+        self.push_own(Some(question), now);
+    }
+
+    /// Notes that the server is told new credentials now.
+    pub(crate) fn push_login(&mut self, now: Tick) {
+        self.push_own(None, now);
+    }
+
+    /// Notes a command of the connection itself: a question, or new credentials.
+    fn push_own(&mut self, question: Option<Question>, now: Tick) {
+        let (job, form, undo, probes, reads) = (None, Form::ByText, None, None, self.reads);
+        let (is_login, counts_late) = (question.is_none(), false);
+        self.commands.push_back(Command { job, form, undo, question, is_login, at: now, reads, probes, counts_late });
     }
 
     /// Whether an answer is to come that may say: send this command again.
@@ -159,12 +175,17 @@ impl Pipeline {
         if command.job.as_ref().is_some_and(|job| codec::is_about_another(&job.request.op, &value)) {
             return out_of_step("an answer came that belongs to the operation of another owner");
         }
-        let Some(Command { job, form, undo, question, at, probes, .. }) = self.commands.pop_front() else { return Landing::Late };
+        let Some(Command { job, form, undo, question, is_login, at, probes, .. }) = self.commands.pop_front() else {
+            return Landing::Late;
+        };
         self.probes -= usize::from(probes.is_some());
         self.given_up -= usize::from(undo.is_some());
         let is_unknown = matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT");
         if is_unknown {
             self.known.retain(|known| !probes.is_some_and(|probed| ptr::eq(*known, probed)));
+        }
+        if is_login {
+            return Landing::LoggedIn(value);
         }
         // A peer that answers some questions of the subscriber and hangs up at a later one has not been of use.
         self.answered |= question.is_none_or(|question| question == Question::Ping);

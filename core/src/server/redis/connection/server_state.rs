@@ -12,6 +12,8 @@ pub enum ServerState {
     Failed(Failure),
     /// The server answers again.
     Recovered,
+    /// Something that a person should check, while the server goes on.
+    Warning(String),
     /// A new era has begun: another node answers for the server, or the node was restarted.
     FailedOver(Failover),
 }

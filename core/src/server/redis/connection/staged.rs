@@ -17,6 +17,7 @@ use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
+use crate::server::redis::transport::provided::Provided;
 use crate::server::redis::url::Target;
 use crate::server::{Completion, Request};
 
@@ -46,6 +47,15 @@ impl Test {
 
     /// A test with one of several connections to a server, which has a marker or none.
     pub(super) fn with(primary: Arc<Primary>, quorum_config: Option<QuorumConfig>) -> Self {
+        Self::made(primary, quorum_config, None)
+    }
+
+    /// A test with a connection whose credentials a provider gives.
+    pub(super) fn provided(provided: &Arc<Provided>) -> Self {
+        Self::made(Arc::new(Primary::new(|_| ())), None, Some(Arc::clone(provided)))
+    }
+
+    fn made(primary: Arc<Primary>, quorum_config: Option<QuorumConfig>, provided: Option<Arc<Provided>>) -> Self {
         let target = Target::parse("redis://localhost", &ClientOptions::default()).unwrap();
         let settings = Settings {
             target,
@@ -55,6 +65,7 @@ impl Test {
             response_timeout: TIMEOUT,
             replicas: None,
             answered: AtomicBool::default(),
+            provided,
         };
         let connection = Connection::new(Arc::new(settings), primary, 7);
         Self { connection, now: START, out: Vec::new() }
@@ -93,6 +104,9 @@ impl Test {
             Effect::Drop(Role::Listening) => "drop listening",
             Effect::Open(Role::Lingering) => "open to linger",
             Effect::Drop(Role::Lingering) => "drop lingering",
+            Effect::Open(Role::Successor) => "open to succeed",
+            Effect::Drop(Role::Successor) => "drop successor",
+            Effect::Succeed => "succeed",
             Effect::Linger => "linger",
             Effect::Complete(completion, answer) => {
                 completion.complete(answer);
@@ -105,6 +119,7 @@ impl Test {
             Effect::Report(ServerState::Failed(_)) => "failed",
             Effect::Report(ServerState::Recovered) => "recovered",
             Effect::Report(ServerState::FailedOver(_)) => "failed over",
+            Effect::Report(ServerState::Warning(_)) => "warning",
         };
         self.out.drain(..).map(name).collect()
     }

@@ -3,7 +3,6 @@
 //! A connection carries messages beside answers once it speaks RESP3. It asks for RESP3 with the first listener, and not before. If
 //! the server refuses that, a second connection only subscribes (`listening`).
 
-use std::io;
 use std::sync::Arc;
 
 use redis::Value;
@@ -16,8 +15,9 @@ use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::idle_check::{Finding, IdleCheck};
 use crate::server::redis::connection::listener::ChannelListener;
-use crate::server::redis::connection::listening::{Ending, ListeningConnection};
+use crate::server::redis::connection::listening::Ending;
 use crate::server::redis::connection::question::{PING, Question, REFUSED, SUBSCRIBE};
+use crate::server::redis::connection::second::Second;
 use crate::server::redis::connection::subscription::Subscription;
 use crate::server::redis::settings::Settings;
 
@@ -32,7 +32,7 @@ enum Stage {
     Subscribing(Subscription),
     Listening,
     /// The subscription is on a second connection, or will be.
-    Second(Box<ListeningConnection>),
+    Second(Box<Second>),
     /// No attempt is made before `until`.
     Resting {
         until: Tick,
@@ -79,9 +79,20 @@ impl Subscriber {
         !matches!(self.stage, Stage::Second(_) | Stage::Resting { .. })
     }
 
-    /// Whether there is a second connection, or an attempt to make one.
-    pub(crate) fn has_second(&self) -> bool {
-        matches!(self.stage, Stage::Second(_))
+    /// Gives up the second connection, if there is one.
+    pub(crate) fn drop_second(&self, out: &mut Vec<Effect>) {
+        if let Stage::Second(second) = &self.stage {
+            second.give_up(out);
+        }
+    }
+
+    /// There are new credentials: an attempt that waits for them is made now.
+    pub(crate) fn log_in(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        match &mut self.stage {
+            Stage::Second(second) => second.renew(now, out),
+            Stage::Resting { until, .. } => *until = now.min(*until),
+            _ => {}
+        }
     }
 
     /// The questions for a first connection that is up.
@@ -144,7 +155,7 @@ impl Subscriber {
     }
 
     fn open_second(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        self.stage = Stage::Second(Box::new(ListeningConnection::open(&self.settings, now, out)));
+        self.stage = Stage::Second(Box::new(Second::open(&self.settings, now, out)));
     }
 
     /// There is no first connection, and `failure` is the reason. A server that refuses this client isn't asked again and again for
@@ -174,41 +185,32 @@ impl Subscriber {
     }
 
     /// The buffers of the second connection.
-    pub(crate) fn buffers(&mut self) -> Option<&mut Buffers> {
+    pub(crate) fn buffers(&mut self, role: Role) -> Option<&mut Buffers> {
         match &mut self.stage {
-            Stage::Second(second) => second.buffers(),
+            Stage::Second(second) => second.buffers(role),
             _ => None,
         }
     }
 
-    /// The socket of the second connection is open; says whether the subscriber waited for it.
-    pub(crate) fn opened(&mut self, era: u64) -> bool {
+    /// A socket of the second connection is open; says whether the subscriber waited for it.
+    pub(crate) fn opened(&mut self, role: Role, era: u64) -> bool {
         match &mut self.stage {
-            Stage::Second(second) => second.opened(era),
+            Stage::Second(second) => second.opened(role, era),
             _ => false,
         }
     }
 
-    /// There is no socket for the second connection.
-    pub(crate) fn unopened(&mut self, failure: Failure, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        if self.has_second() {
-            self.ended(Ending::Unconnected(failure), now, chance, out);
-        }
-    }
-
-    /// `count` bytes were read on the second connection.
-    pub(crate) fn read(&mut self, count: usize, now: Tick, chance: f64, out: &mut Vec<Effect>) {
+    /// Takes an event of the second connection, which may be its end.
+    pub(crate) fn second(
+        &mut self,
+        (now, chance): (Tick, f64),
+        out: &mut Vec<Effect>,
+        event: impl FnOnce(&mut Second, &mut ChannelListener, &mut Vec<Effect>) -> Option<Ending>,
+    ) {
         let Stage::Second(second) = &mut self.stage else { return };
-        if let Some(ending) = second.read(count, &mut self.listener, now, out) {
+        if let Some(ending) = event(second, &mut self.listener, out) {
             self.ended(ending, now, chance, out);
         }
-    }
-
-    /// The socket of the second connection is closed.
-    pub(crate) fn closed(&mut self, why: Option<io::Error>, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        let Stage::Second(second) = &mut self.stage else { return };
-        let ending = second.closed(why, now);
-        self.ended(ending, now, chance, out);
     }
 
     /// Whether the second connection leads to the server of another era than this one.
@@ -216,16 +218,12 @@ impl Subscriber {
         matches!(&self.stage, Stage::Second(second) if second.is_of_another(era))
     }
 
-    /// Leaves the second connection, for one to the server of the present era.
-    pub(crate) fn follow(&mut self, failure: Failure, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        self.ended(Ending::Broken { failure, useful: true }, now, chance, out);
-    }
-
     /// The second connection ended. If it was useful, the next attempt begins on the first one: by now another server may answer.
     fn ended(&mut self, ending: Ending, now: Tick, chance: f64, out: &mut Vec<Effect>) {
-        out.push(Effect::Drop(Role::Listening));
+        self.drop_second(out);
         match ending {
-            Ending::Unconnected(failure) if failure.kind == FailureKind::Denied => {
+            // With a provider others may be given soon.
+            Ending::Unconnected(failure) if failure.kind == FailureKind::Denied && self.settings.provided.is_none() => {
                 self.rest(&failure, now.after(REFUSED), true, out);
             }
             Ending::Unconnected(failure) => {
@@ -259,7 +257,7 @@ impl Subscriber {
             Stage::Resting { on_second: true, .. } => self.open_second(now, out),
             Stage::Resting { on_second: false, .. } => self.stage = Stage::Idle,
             Stage::Second(second) => {
-                if let Some(ending) = second.wake(&self.listener, now) {
+                if let Some(ending) = second.wake(&self.listener, now, out) {
                     self.ended(ending, now, chance, out);
                 }
             }

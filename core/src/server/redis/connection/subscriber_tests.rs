@@ -29,6 +29,7 @@ impl Test {
             response_timeout: TIMEOUT,
             replicas: None,
             answered: AtomicBool::default(),
+            provided: None,
         };
         let listener: Listener = Arc::new(|_| ());
         let subscriber = Subscriber::new(ChannelListener::new("news", &listener), Arc::new(settings));
@@ -63,14 +64,24 @@ impl Test {
 
     /// Gives the second connection bytes to read.
     fn said(&mut self, bytes: &str, now: Tick) {
-        let buffers = self.subscriber.buffers().expect("there is a second connection");
+        let buffers = self.subscriber.buffers(Role::Listening).expect("there is a second connection");
         buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
-        self.subscriber.read(bytes.len(), now, 1.0, &mut self.out);
+        let count = (Role::Listening, bytes.len());
+        self.subscriber.second((now, 1.0), &mut self.out, |second, listener, out| second.read(count, listener, now, out));
+    }
+
+    fn has_second(&self) -> bool {
+        matches!(self.subscriber.stage, Stage::Second(_))
+    }
+
+    /// Closes the second connection.
+    fn closed(&mut self, now: Tick) {
+        self.subscriber.second((now, 1.0), &mut self.out, |second, _, out| second.closed(Role::Listening, None, now, out));
     }
 
     /// The bytes that are written on the second connection.
     fn wrote(&mut self) -> String {
-        let buffers = self.subscriber.buffers().expect("there is a second connection");
+        let buffers = self.subscriber.buffers(Role::Listening).expect("there is a second connection");
         let written = String::from_utf8_lossy(buffers.unwritten()).into_owned();
         buffers.wrote(written.len());
         written
@@ -81,7 +92,7 @@ impl Test {
         self.subscriber.begin(now, 0);
         self.answered(Question::Hello, refusal(), now, 1);
         assert!(matches!(self.out.pop(), Some(Effect::Open(Role::Listening))));
-        assert!(self.subscriber.opened(0));
+        assert!(self.subscriber.opened(Role::Listening, 0));
         assert!(self.wrote().contains("SETNAME"));
         self.said("+OK\r\n", now);
         assert!(self.wrote().contains("SSUBSCRIBE"));
@@ -185,7 +196,7 @@ fn without_resp3_it_listens_on_a_second_connection() {
     let mut test = Test::new();
     test.subscriber.begin(START, 0);
     assert_eq!(test.answered(Question::Hello, refusal(), START, 1), NOTHING);
-    assert!(test.subscriber.has_second() && !test.subscriber.wants_first());
+    assert!(test.has_second() && !test.subscriber.wants_first());
     assert_eq!(test.told(), [], "that is no reason to stop");
 }
 
@@ -198,7 +209,7 @@ fn a_peer_that_hangs_up_when_asked_to_listen_is_not_asked_again_on_the_first_con
             test.answered(Question::Hello, Value::Map(vec![]), START, 1);
         }
         test.subscriber.disconnected(&gone(), START, &mut test.out);
-        assert!(test.subscriber.has_second() && !test.subscriber.wants_first());
+        assert!(test.has_second() && !test.subscriber.wants_first());
     }
 }
 
@@ -220,7 +231,7 @@ fn how_the_second_connection_ended_says_when_and_where_to_try_next() {
         assert!(longest / 2 <= pause && pause <= longest, "{shown}: {pause:?}");
         let due = test.subscriber.wake_at();
         test.wake(due, 0);
-        assert_eq!((test.subscriber.has_second(), test.subscriber.wants_first()), (on_second, !on_second), "{shown}");
+        assert_eq!((test.has_second(), test.subscriber.wants_first()), (on_second, !on_second), "{shown}");
     }
     let mut test = Test::new();
     let pauses: Vec<Duration> = (0..4)
@@ -256,7 +267,7 @@ fn a_second_connection_passes_messages_on_and_is_asked_when_it_falls_silent() {
     test.wake(asked.after(TIMEOUT), 0);
     assert!(matches!(&test.out[..], [Effect::Drop(Role::Listening), Effect::Tell(..)]), "{:?}", test.out);
     assert!(matches!(&test.told()[..], [Notice::NotListening(failure)] if failure.kind == FailureKind::Timeout));
-    assert!(!test.subscriber.has_second());
+    assert!(!test.has_second());
 }
 
 #[test]
@@ -268,10 +279,10 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
     ] {
         let mut test = Test::new();
         test.subscriber.open_second(START, &mut test.out);
-        assert!(test.subscriber.opened(0));
+        assert!(test.subscriber.opened(Role::Listening, 0));
         test.said("+OK\r\n", START);
         if said.is_empty() {
-            test.subscriber.closed(None, START, 1.0, &mut test.out);
+            test.closed(START);
         } else {
             test.said(said, START);
         }
@@ -281,7 +292,7 @@ fn a_second_connection_that_ends_says_when_to_try_next() {
     // A handshake that takes too long is not a connection.
     let mut test = Test::new();
     test.subscriber.open_second(START, &mut test.out);
-    assert!(test.subscriber.opened(0) && !test.subscriber.opened(0));
+    assert!(test.subscriber.opened(Role::Listening, 0) && !test.subscriber.opened(Role::Listening, 0));
     assert_eq!(test.subscriber.wake_at(), START.after(TIMEOUT));
     test.wake(START.after(TIMEOUT), 0);
     assert_eq!(test.subscriber.wake_at(), START.after(TIMEOUT).after(Duration::from_millis(50)));

@@ -19,6 +19,9 @@ use crate::server::redis::url::{Endpoint, Service};
 /// Connects a socket to the target, and does the TLS handshake where the target needs one.
 pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
     let limit = Limit::new(settings.connect_timeout);
+    if let Some(provided) = &settings.provided {
+        provided.ready(limit).await?;
+    }
     match &settings.target.endpoint {
         Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
         Endpoint::Tls { host, port, name, config } => {

@@ -4,7 +4,7 @@
 //! measured reasons: a hop to another thread costs a blocked caller more than its operation, and renewals must not depend on
 //! callers. `dial` opens a `socket` to the target of a `url`: a `stream`, with `tls` where the URL asks for it. The `sentinels` are
 //! asked first, where they name the target. A `look` finds out whether the target is elsewhere by now, and `hints` of a sentinel
-//! cause one. A `mio_socket` is a socket without a runtime.
+//! cause one. `provided` has the credentials of a provider, and calls it. A `mio_socket` is a socket without a runtime.
 
 use std::net::SocketAddr;
 
@@ -15,6 +15,7 @@ pub(crate) mod dial;
 pub(crate) mod hints;
 pub(crate) mod look;
 pub(crate) mod mio_socket;
+pub(crate) mod provided;
 pub(crate) mod reactor_task;
 pub(crate) mod sentinels;
 pub(crate) mod socket;
@@ -27,6 +28,7 @@ enum Change {
     Open(Role),
     Drop(Role),
     Linger,
+    Succeed,
 }
 
 /// Carries out the effects of a connection. `socket` changes a socket; `look` begins a look for a successor of the peer.
@@ -37,6 +39,7 @@ fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, mut socket: impl FnMu
             Effect::Look(peer) => look(peer),
             Effect::Drop(role) => socket(Change::Drop(role)),
             Effect::Linger => socket(Change::Linger),
+            Effect::Succeed => socket(Change::Succeed),
             Effect::Complete(completion, answer) => completion.complete(answer),
             Effect::Tell(listener, notice) => listener(notice),
             Effect::Report(state) => primary.health.tell(state),

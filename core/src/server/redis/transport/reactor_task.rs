@@ -111,6 +111,10 @@ impl ReactorTask {
         self.bring(Message::Bring(Input::Wake));
     }
 
+    pub(crate) fn log_in(&self) {
+        self.bring(Message::Bring(Input::LogIn));
+    }
+
     pub(crate) fn give_up(&self) {
         self.bring(Message::Bring(Input::GiveUp));
     }
@@ -182,7 +186,7 @@ impl Body {
                 Change::Linger => *lingering = socket.take(),
                 Change::Drop(Role::Lingering) => *lingering = None,
                 // The background's connection listens, and looks for a successor.
-                Change::Open(_) | Change::Drop(Role::Listening) => (),
+                Change::Open(_) | Change::Drop(Role::Listening | Role::Successor) | Change::Succeed => (),
             },
             |_| (),
         );

@@ -1,0 +1,114 @@
+//! Accounts: when the provider is asked, and what its answers and the server's refusals mean.
+
+use super::*;
+
+const START: Tick = Tick::from_micros(1_000_000);
+
+fn seconds(seconds: u64) -> Tick {
+    START.after(Duration::from_secs(seconds))
+}
+
+fn credentials(password: &str, life: Option<u64>) -> Credentials {
+    Credentials { life: life.map(Duration::from_secs), ..Credentials::new(password) }
+}
+
+fn given(life: Option<u64>) -> Account {
+    let mut account = Account::default();
+    account.answered(credentials("one", life), START);
+    account
+}
+
+fn failure() -> Failure {
+    Failure::not_applied(FailureKind::Denied, "no")
+}
+
+/// The need in a word.
+fn said(need: &Need) -> &'static str {
+    match need {
+        Need::Use => "use",
+        Need::Ask => "ask",
+        Need::Rest(_) => "rest",
+    }
+}
+
+#[test]
+fn credentials_are_asked_for_when_two_thirds_of_their_life_are_over() {
+    for (life, renewed_after, at, need) in [
+        (Some(900), 600, 599, "use"),
+        (Some(900), 600, 600, "ask"),
+        (Some(540), 360, 359, "use"),
+        (Some(3), 2, 1, "use"),
+        (Some(3), 2, 2, "ask"),
+        (None, 300, 299, "use"),
+        (None, 300, 300, "ask"),
+    ] {
+        let account = given(life);
+        assert_eq!(account.due(), seconds(renewed_after), "{life:?}");
+        assert_eq!(said(&account.need(seconds(at))), need, "{life:?} after {at} s");
+    }
+    let account = Account::default();
+    assert_eq!((said(&account.need(START)), account.due()), ("ask", Tick::NEVER), "nobody has needed any so far");
+}
+
+#[test]
+fn a_long_life_is_renewed_three_minutes_before_its_end_and_a_tiny_one_keeps_nobody_busy() {
+    for life in [540, 900, 3_600, 43_200] {
+        assert!(given(Some(life)).due() <= seconds(life - 180), "{life} s");
+    }
+    assert!(given(Some(0)).due() >= START.after(Duration::from_millis(600)));
+}
+
+#[test]
+fn a_failing_provider_stops_no_connection_while_the_last_credentials_live() {
+    let mut account = given(Some(3));
+    assert!(account.failed(failure(), seconds(2)), "nobody would hear of it otherwise");
+    assert_eq!(said(&account.outcome(seconds(2))), "use");
+    assert!(!account.failed(failure(), seconds(2)), "it is no news");
+    assert_eq!(said(&account.need(seconds(2))), "use", "without another call in the pause");
+    assert_eq!(said(&account.outcome(seconds(3))), "rest", "their life is over");
+    let mut new = Account::default();
+    assert!(!new.failed(failure(), START), "its caller hears of it");
+    assert_eq!((said(&new.outcome(START)), said(&new.need(START))), ("rest", "ask"));
+}
+
+#[test]
+fn refused_credentials_are_replaced_at_once_and_then_with_pauses() {
+    let mut account = given(None);
+    let mut pauses = Vec::new();
+    for _ in 0..8 {
+        let login = Arc::clone(account.login().unwrap());
+        assert!(account.refused(&login, &failure(), START));
+        assert!(!account.refused(&login, &failure(), START), "another connection was refused, too");
+        pauses.push(account.due().since(START).as_millis());
+        assert_eq!(said(&account.need(account.due())), "ask");
+        account.answered(credentials("next", None), START);
+        assert!(!account.refused(&login, &failure(), START), "others have come since");
+    }
+    assert_eq!(pauses, [0, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
+    let login = Arc::clone(account.login().unwrap());
+    account.accepted(&login);
+    account.refused(&login, &failure(), START);
+    assert_eq!(account.due(), START, "after a success the count begins anew");
+}
+
+#[test]
+fn a_connection_does_not_wait_for_the_pause_of_refused_credentials() {
+    let mut account = given(None);
+    for _ in 0..2 {
+        let login = Arc::clone(account.login().unwrap());
+        account.refused(&login, &failure(), START);
+        if said(&account.need(START)) == "ask" {
+            account.answered(credentials("next", None), START);
+        }
+    }
+    assert_eq!(said(&account.need(START)), "rest", "it fails at once, by the last refusal");
+}
+
+#[test]
+fn a_password_that_a_server_repeats_is_found_though_it_is_cut() {
+    let login = Login { user: None, password: Some("hunter2hunter2".into()) };
+    for (text, repeated) in [("unknown command 'hunter2h'", true), ("hunter", true), ("hunte", false), ("", false)] {
+        assert_eq!(login.is_repeated_in(text), repeated, "{text}");
+    }
+    assert!(!Login::default().is_repeated_in("anything"));
+}

@@ -1,0 +1,179 @@
+//! Provided: the account that the connections to one server share, and the calls of its provider.
+//!
+//! User code runs on a thread of the blocking pool, so that it may block. There is one call at a time, which all connections that need
+//! its answer wait for. Between the calls a task waits for the time of the next one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::clock::Tick;
+use crate::credentials::{Credentials, CredentialsProvider, SharedProvider};
+use crate::error::quoted::quoted;
+use crate::event::callback::caught;
+use crate::op::{Failure, FailureKind};
+use crate::server::redis::account::{Account, Need, late};
+use crate::server::redis::login::Login;
+use crate::server::redis::transport::stream::Limit;
+use crate::sync::Mutex;
+
+/// What happens to the account of one server.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// There are new credentials.
+    Login,
+    /// The provider fails, and older credentials are used meanwhile.
+    Trouble(Failure),
+}
+
+/// The provider of one server, and the account that it fills.
+pub(crate) struct Provided {
+    provider: Arc<dyn CredentialsProvider>,
+    server: String,
+    /// The time that a call may take.
+    span: Duration,
+    host: Handle,
+    state: Mutex<State>,
+    /// The number of calls that have ended.
+    ended: watch::Sender<u64>,
+    /// Wakes the task: the server has refused the credentials.
+    refused: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    account: Account,
+    /// Whether a call is under way.
+    asks: bool,
+    /// Trouble that nobody was told of.
+    trouble: Option<Failure>,
+}
+
+impl Provided {
+    /// An account without any credentials so far. Calls run on threads of `host`.
+    pub(crate) fn new(provider: &SharedProvider, server: &str, span: Duration, host: &Handle) -> Arc<Self> {
+        Arc::new(Self {
+            provider: Arc::clone(provider.provider()),
+            server: server.to_owned(),
+            span,
+            host: host.clone(),
+            state: Mutex::default(),
+            ended: watch::Sender::new(0),
+            refused: Notify::new(),
+        })
+    }
+
+    /// The newest credentials.
+    pub(crate) fn login(&self) -> Option<Arc<Login>> {
+        self.state.lock().account.login().cloned()
+    }
+
+    /// The server accepts these.
+    pub(crate) fn accepted(&self, login: &Arc<Login>) {
+        self.state.lock().account.accepted(login);
+    }
+
+    /// The server refuses these; says whether that is news.
+    pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, now: Tick) -> bool {
+        let is_news = self.state.lock().account.refused(login, failure, now);
+        if is_news {
+            self.refused.notify_one();
+        }
+        is_news
+    }
+
+    /// Waits until there are credentials for a new connection.
+    ///
+    /// # Errors
+    /// `Denied` if the provider failed, `Timeout` if it gives no answer within the limit.
+    pub(crate) async fn ready(self: &Arc<Self>, limit: Limit) -> Result<(), Failure> {
+        let mut ended = self.ended.subscribe();
+        let mut need = self.state.lock().account.need(Tick::now());
+        if matches!(need, Need::Ask) {
+            self.ask();
+            if tokio::time::timeout_at(limit.at, ended.changed()).await.is_err() {
+                return Err(late(self.span));
+            }
+            need = self.state.lock().account.outcome(Tick::now());
+        }
+        match need {
+            Need::Use => Ok(()),
+            Need::Rest(failure) => Err(failure),
+            Need::Ask => Err(Failure::not_applied(FailureKind::Denied, "`credentials` gave none that are still good")),
+        }
+    }
+
+    /// Begins a call, unless one is under way.
+    fn ask(self: &Arc<Self>) {
+        if !std::mem::replace(&mut self.state.lock().asks, true) {
+            let provided = Arc::clone(self);
+            drop(self.host.spawn_blocking(move || provided.call()));
+        }
+    }
+
+    /// Calls the provider, on this thread.
+    fn call(&self) {
+        let called = caught(|| self.host.block_on(timeout(self.span, self.provider.credentials(&self.server))));
+        let answer = match called {
+            Ok(Ok(Ok(credentials))) => Ok(credentials),
+            Ok(Ok(Err(error))) => Err(self.failure(&format!("`credentials` failed: {error}")).caused_by(error)),
+            Ok(Err(_)) => Err(late(self.span)),
+            Err(panic) => Err(self.failure(&panic.warning("`credentials`").message.unwrap_or_default())),
+        };
+        self.take(answer, Tick::now());
+        self.ended.send_modify(|ended| *ended += 1);
+    }
+
+    /// Takes what a call gave.
+    pub(crate) fn take(&self, answer: Result<Credentials, Failure>, now: Tick) {
+        let mut state = self.state.lock();
+        state.asks = false;
+        match answer {
+            Ok(credentials) => state.account.answered(credentials, now),
+            Err(failure) => {
+                if state.account.failed(failure.clone(), now) {
+                    state.trouble = Some(failure);
+                }
+            }
+        }
+    }
+
+    /// The failure of a provider. It may repeat the password that it gave last.
+    fn failure(&self, why: &str) -> Failure {
+        let is_repeated = self.login().is_some_and(|login| login.is_repeated_in(why));
+        let hidden = "`credentials` failed, with an error that repeats the password".to_owned();
+        Failure::not_applied(FailureKind::Denied, if is_repeated { hidden } else { quoted(why) })
+    }
+
+    /// Asks for new credentials in time, as long as the task runs, and tells of each change.
+    pub(crate) fn keep(self: &Arc<Self>, tell: impl Fn(Change) + Send + Sync + 'static) -> AbortHandle {
+        let provided = Arc::clone(self);
+        let task = async move {
+            let mut ended = provided.ended.subscribe();
+            let mut known = None;
+            loop {
+                let (due, asks, login, trouble) = {
+                    let mut state = provided.state.lock();
+                    (state.account.due(), state.asks, state.account.login().cloned(), state.trouble.take())
+                };
+                if login.as_ref().map(Arc::as_ptr) != known.as_ref().map(Arc::as_ptr) {
+                    known = login;
+                    tell(Change::Login);
+                }
+                trouble.into_iter().map(Change::Trouble).for_each(&tell);
+                let sleeps = due == Tick::NEVER || asks;
+                tokio::select! {
+                    // The sender lives as long as this task.
+                    _ = ended.changed() => {}
+                    () = provided.refused.notified() => {}
+                    () = sleep_until(Instant::now() + due.since(Tick::now())), if !sleeps => provided.ask(),
+                }
+            }
+        };
+        self.host.spawn(task).abort_handle()
+    }
+}

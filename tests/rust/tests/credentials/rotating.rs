@@ -1,0 +1,200 @@
+//! Tokens that end after a few seconds: nothing that is held is lost, and no connection is made anew.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use locktender::{Client, Code, EventKind};
+use locktender_tests::{Binary, Events, PATIENCE, RealServer, ServerOptions, TTL, eventually};
+
+use crate::tokens::{self, Tokens, Turn, connections};
+
+const LIFE: Duration = Duration::from_secs(3);
+
+pub(crate) fn servers() -> impl Iterator<Item = Arc<RealServer>> {
+    Binary::ends().into_iter().map(|binary| tokens::server(ServerOptions::new().binary(&binary)))
+}
+
+/// Waits until every connection has a token of this number or a later one; gives their ids.
+pub(crate) fn all_have(server: &RealServer, number: u32) -> Vec<u64> {
+    let has = |user: &str| user.strip_prefix("token-").is_some_and(|of| of.parse::<u32>().unwrap() >= number);
+    eventually(&format!("every connection has token {number}"), PATIENCE, || {
+        let found = connections(server);
+        !found.is_empty() && found.iter().all(|(_, user)| has(user))
+    });
+    connections(server).into_iter().map(|(id, _)| id).collect()
+}
+
+#[test]
+fn a_hold_outlives_three_tokens_on_the_same_connections() {
+    for server in servers() {
+        let tokens = Tokens::new(&server, Some(LIFE));
+        let (client, events) = Events::of(tokens.builder());
+        // A blocking caller, a runtime of the program, and a waiter that listens: each has a connection of its own, or a way on one.
+        let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let (tell, told) = channel();
+        let lock = client.lock("b").ttl(TTL);
+        let program = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                tell.send(lock.acquire().await.unwrap()).unwrap();
+                let _ = ended.await;
+            });
+        });
+        let other = told.recv().unwrap();
+        let waiter = std::thread::spawn({
+            // An endless wait would be warned of.
+            let lock = client.lock("a").wait(PATIENCE);
+            move || lock.acquire_blocking().unwrap()
+        });
+        events.at_least(EventKind::Queued, 1);
+        let before = all_have(&server, 1);
+        assert!(before.len() >= 3, "{:?}", connections(&server));
+        for number in 2..5 {
+            assert_eq!(all_have(&server, number), before, "no connection was made anew");
+            // A user that is deleted closes its connections: all have left the old one.
+            server.command(&["ACL", "DELUSER", &Tokens::user(number - 1)]);
+            events.next_renewal();
+        }
+        assert_eq!(all_have(&server, 4), before);
+        assert!(held.is_valid() && other.is_valid());
+        held.release_blocking().unwrap();
+        waiter.join().unwrap().release_blocking().unwrap();
+        other.release_blocking().unwrap();
+        drop(end);
+        program.join().unwrap();
+        for kind in [EventKind::Lost, EventKind::Warning, EventKind::ServerFailed] {
+            assert_eq!(events.last(kind), None, "{}", server.binary().name);
+        }
+    }
+}
+
+#[test]
+fn a_subscription_without_resp3_moves_to_a_new_connection() {
+    for binary in Binary::ends() {
+        let server = tokens::server(ServerOptions::new().binary(&binary).config("rename-command HELLO \"\""));
+        let tokens = Tokens::new(&server, Some(LIFE));
+        let (client, events) = Events::of(tokens.builder());
+        let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
+        let waiter = std::thread::spawn({
+            // An endless wait would be warned of.
+            let lock = client.lock("a").wait(PATIENCE);
+            move || lock.acquire_blocking().unwrap()
+        });
+        events.at_least(EventKind::Queued, 1);
+        let subscribed = || {
+            let list = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).text().unwrap();
+            list.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        eventually("it listens", PATIENCE, || subscribed().len() == 1);
+        let first = subscribed();
+        all_have(&server, 3);
+        eventually("the old one is gone", PATIENCE, || subscribed().len() == 1);
+        assert_ne!(subscribed(), first);
+        server.command(&["ACL", "DELUSER", &Tokens::user(1)]);
+        held.release_blocking().unwrap();
+        waiter.join().unwrap().release_blocking().unwrap();
+        assert_eq!(events.last(EventKind::Lost), None);
+        assert!(events.count(EventKind::Woken) >= 1, "it was told of the release");
+    }
+}
+
+#[test]
+fn a_deleted_user_closes_the_connections_and_the_next_token_opens_them() {
+    for server in servers() {
+        let tokens = Tokens::new(&server, None);
+        let (client, events) = Events::of(tokens.builder());
+        let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
+        all_have(&server, 1);
+        server.command(&["ACL", "DELUSER", &Tokens::user(1)]);
+        all_have(&server, 2);
+        events.next_renewal();
+        assert!(held.is_valid());
+        held.release_blocking().unwrap();
+        assert_eq!((tokens.calls(), events.last(EventKind::Lost)), (2, None), "{}", server.binary().name);
+    }
+}
+
+#[test]
+fn a_token_that_is_refused_under_way_is_told_of_and_replaced() {
+    let server = tokens::server(ServerOptions::new());
+    let tokens = Tokens::new(&server, Some(LIFE));
+    let (client, events) = Events::of(tokens.builder());
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
+    // From there on the background has its connection.
+    events.next_renewal();
+    let before = all_have(&server, 1);
+    tokens.next([Turn::Wrong, Turn::Wrong]);
+    events.at_least(EventKind::Warning, 1);
+    assert_eq!(all_have(&server, 4), before);
+    held.release_blocking().unwrap();
+    let told = events.last(EventKind::Warning).unwrap();
+    let message = told.message.unwrap();
+    assert!(message.contains("refused new credentials") && !message.contains("hunter2"), "{message}");
+    assert_eq!(told.server.as_deref(), Some(&*format!("redis://127.0.0.1:{}", server.port())));
+    assert_eq!((events.last(EventKind::Lost), events.last(EventKind::ServerFailed)), (None, None));
+}
+
+#[test]
+fn a_provider_that_fails_later_is_told_of_once_while_its_last_token_lives() {
+    let server = tokens::server(ServerOptions::new());
+    let tokens = Tokens::new(&server, Some(LIFE));
+    let (client, events) = Events::of(tokens.builder());
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
+    tokens.next([Turn::Fails, Turn::Fails]);
+    events.at_least(EventKind::Warning, 1);
+    all_have(&server, 4);
+    held.release_blocking().unwrap();
+    let message = events.last(EventKind::Warning).unwrap().message.unwrap();
+    assert_eq!(message, "`credentials` failed: the token server is down");
+    assert_eq!((events.count(EventKind::Warning), events.last(EventKind::Lost)), (1, None));
+}
+
+#[test]
+fn a_provider_that_blocks_delays_no_renewal() {
+    let server = tokens::server(ServerOptions::new());
+    let tokens = Tokens::new(&server, Some(Duration::from_secs(1)));
+    let (client, events) = Events::of(tokens.builder());
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
+    tokens.next([Turn::Blocks]);
+    eventually("it blocks", PATIENCE, || tokens.calls() == 2);
+    events.next_renewal();
+    events.next_renewal();
+    held.release_blocking().unwrap();
+    assert_eq!((tokens.calls(), events.last(EventKind::Lost)), (2, None), "one call at a time");
+}
+
+#[test]
+fn a_client_that_is_gone_asks_for_nothing() {
+    let server = tokens::server(ServerOptions::new());
+    for closes in [true, false] {
+        let tokens = Tokens::new(&server, Some(Duration::ZERO));
+        let client = tokens.builder().build().unwrap();
+        client.lock("a").acquire_blocking().unwrap().release_blocking().unwrap();
+        let calls = tokens.calls();
+        eventually("it is asked again", PATIENCE, || tokens.calls() > calls);
+        if closes {
+            client.close().wait().unwrap();
+        }
+        drop(client);
+        drop(tokens);
+        // A provider holds the server, too.
+        eventually("nobody holds the provider", PATIENCE, || Arc::strong_count(&server) == 1);
+    }
+}
+
+#[test]
+fn the_url_and_the_provider_are_not_both_asked() {
+    let provider = || async { Ok::<_, std::io::Error>(locktender::Credentials::new("hunter2")) };
+    for url in ["redis://ann:hunter2@h", "redis://ann@h", "unix:///s?pass=hunter2", "redis+sentinel://:hunter2@h/service"] {
+        let error = Client::builder().url(url).credentials(provider).build().unwrap_err();
+        assert_eq!((error.code(), error.argument()), (Code::InvalidArgument, Some("url")));
+        let text = error.to_string();
+        assert!(text.contains("the option credentials") && !text.contains("hunter2"), "{text}");
+    }
+    for url in ["redis://h", "redis+sentinel://h/service?sentinel_password=hunter2", "memory://with-a-provider"] {
+        let client = Client::builder().url(url).credentials(provider).build().unwrap();
+        assert!(!format!("{client:?}").contains("hunter2"));
+    }
+}
