@@ -31,7 +31,7 @@ const REMEMBERED: usize = 128;
 /// Operations that have ended, by client, acquisition and server.
 pub(super) type Ended = Arc<Mutex<Vec<(usize, usize, Input)>>>;
 
-pub(super) const ROLES: [Role; 3] = [Role::Operations, Role::Listening, Role::Lingering];
+pub(super) const ROLES: [Role; 4] = [Role::Operations, Role::Listening, Role::Successor, Role::Lingering];
 
 /// The client's end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) enum Socket {
 pub(super) struct Way {
     pub(super) connection: Connection,
     /// The sockets, by role.
-    pub(super) sockets: [Socket; 3],
+    pub(super) sockets: [Socket; ROLES.len()],
     pub(super) attempt: u32,
     was_up: bool,
     /// The instant of the next wake, and the number of its timer.
@@ -110,7 +110,7 @@ impl Route {
         let primary = Arc::new(Primary::new(|_| ()));
         let way = |_| Way {
             connection: Connection::new(Arc::clone(settings), Arc::clone(&primary), rng.u64(..)),
-            sockets: [Socket::Closed; 3],
+            sockets: [Socket::Closed; ROLES.len()],
             attempt: 0,
             was_up: false,
             alarm: (Instant::MAX, 0),
