@@ -49,32 +49,44 @@ pub fn suspicious_ttl(ms: f64) -> Option<String> {
     suspicious(milliseconds("ttlMs", ms).ok()?, Language::Node)
 }
 
-/// Options of a lock.
-#[napi(object, object_to_js = false)]
-pub struct LockOptions {
-    pub ttl_ms: Option<f64>,
-    pub wait_ms: Option<f64>,
-    pub renew: Option<bool>,
-    pub max_hold_ms: Option<f64>,
-    pub fair: Option<bool>,
-    pub min_hold_ms: Option<f64>,
-    pub grace_ms: Option<f64>,
-    pub family: Option<String>,
+/// A class of options with those of a lock behind its own. JavaScript's objects don't contain others.
+macro_rules! with_lock_options {
+    ($(#[$meta:meta])* pub struct $name:ident { $(pub $option:ident: Option<$kind:ident>,)* }) => {
+        $(#[$meta])*
+        #[napi(object, object_to_js = false)]
+        pub struct $name {
+            $(pub $option: Option<$kind>,)*
+            pub ttl_ms: Option<f64>,
+            pub wait_ms: Option<f64>,
+            pub renew: Option<bool>,
+            pub max_hold_ms: Option<f64>,
+            pub fair: Option<bool>,
+            pub min_hold_ms: Option<f64>,
+            pub grace_ms: Option<f64>,
+            pub family: Option<String>,
+        }
+
+        impl $name {
+            /// Those of the lock.
+            pub(crate) fn settings(&self) -> Result<LockOverrides, Error> {
+                let mut settings = LockOverrides::default();
+                settings.ttl = self.ttl_ms.map(|ttl| milliseconds("ttlMs", ttl)).transpose()?;
+                settings.wait = self.wait_ms.map(wait).transpose()?;
+                settings.renew = self.renew;
+                settings.max_hold = self.max_hold_ms.map(max_hold).transpose()?;
+                settings.fair = self.fair;
+                settings.min_hold = self.min_hold_ms.map(|span| milliseconds("minHoldMs", span)).transpose()?;
+                settings.grace = self.grace_ms.map(|span| milliseconds("graceMs", span)).transpose()?;
+                settings.family = self.family.as_deref().map(|family| Some(family.into()));
+                Ok(settings)
+            }
+        }
+    };
 }
 
-impl LockOptions {
-    pub(crate) fn settings(&self) -> Result<LockOverrides, Error> {
-        let mut settings = LockOverrides::default();
-        settings.ttl = self.ttl_ms.map(|ttl| milliseconds("ttlMs", ttl)).transpose()?;
-        settings.wait = self.wait_ms.map(wait).transpose()?;
-        settings.renew = self.renew;
-        settings.max_hold = self.max_hold_ms.map(max_hold).transpose()?;
-        settings.fair = self.fair;
-        settings.min_hold = self.min_hold_ms.map(|span| milliseconds("minHoldMs", span)).transpose()?;
-        settings.grace = self.grace_ms.map(|span| milliseconds("graceMs", span)).transpose()?;
-        settings.family = self.family.as_deref().map(Into::into);
-        Ok(settings)
-    }
+with_lock_options! {
+    /// Options of a lock.
+    pub struct LockOptions {}
 }
 
 fn wait(ms: f64) -> Result<Wait, Error> {
@@ -85,24 +97,17 @@ fn max_hold(ms: f64) -> Result<Option<Duration>, Error> {
     if ms == f64::INFINITY { Ok(None) } else { milliseconds("maxHoldMs", ms).map(Some) }
 }
 
-/// Options of a job, and of its lock.
-#[napi(object, object_to_js = false)]
-pub struct JobOptions {
-    pub max_attempts: Option<f64>,
-    pub retry_delay_ms: Option<f64>,
-    pub keep_ms: Option<f64>,
-    pub at: Option<f64>,
-    pub every_ms: Option<f64>,
-    pub late_ms: Option<f64>,
-    pub overlap: Option<String>,
-    pub ttl_ms: Option<f64>,
-    pub wait_ms: Option<f64>,
-    pub renew: Option<bool>,
-    pub max_hold_ms: Option<f64>,
-    pub fair: Option<bool>,
-    pub min_hold_ms: Option<f64>,
-    pub grace_ms: Option<f64>,
-    pub family: Option<String>,
+with_lock_options! {
+    /// Options of a job, and of its lock.
+    pub struct JobOptions {
+        pub max_attempts: Option<f64>,
+        pub retry_delay_ms: Option<f64>,
+        pub keep_ms: Option<f64>,
+        pub at: Option<f64>,
+        pub every_ms: Option<f64>,
+        pub late_ms: Option<f64>,
+        pub overlap: Option<String>,
+    }
 }
 
 impl JobOptions {
@@ -133,10 +138,7 @@ impl JobOptions {
             Some("wait") => job.overlap(Overlap::Wait),
             Some(other) => return Err(Error::invalid("overlap", other, "must be 'skip' or 'wait'".to_owned())),
         };
-        let &Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, .. } = self;
-        let family = self.family.clone();
-        let lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, family };
-        Ok(job.settings(lock.settings()?))
+        Ok(job.settings(self.settings()?))
     }
 }
 
@@ -147,34 +149,28 @@ fn fire_time(ms: f64) -> Result<SystemTime, Error> {
     time.ok_or_else(|| Error::invalid("at", ms, "must be a Date, or milliseconds since 1970".to_owned()))
 }
 
-/// Options of a client, and defaults for its locks.
-#[napi(object, object_to_js = false)]
-pub struct ClientOptions {
-    pub prefix: Option<String>,
-    pub app: Option<String>,
-    pub connect_timeout_ms: Option<f64>,
-    pub response_timeout_ms: Option<f64>,
-    pub unavailable_after_ms: Option<f64>,
-    pub max_ttl_ms: Option<f64>,
-    pub failover: Option<String>,
-    pub replicas: Option<f64>,
-    pub replicas_timeout_ms: Option<f64>,
-    pub tls_ca: Option<String>,
-    pub tls_cert: Option<String>,
-    pub tls_key: Option<String>,
-    pub ttl_ms: Option<f64>,
-    pub wait_ms: Option<f64>,
-    pub renew: Option<bool>,
-    pub max_hold_ms: Option<f64>,
-    pub fair: Option<bool>,
-    pub min_hold_ms: Option<f64>,
-    pub grace_ms: Option<f64>,
-    pub family: Option<String>,
+with_lock_options! {
+    /// Options of a client, and defaults for its locks.
+    pub struct ClientOptions {
+        pub prefix: Option<String>,
+        pub app: Option<String>,
+        pub connect_timeout_ms: Option<f64>,
+        pub response_timeout_ms: Option<f64>,
+        pub unavailable_after_ms: Option<f64>,
+        pub max_ttl_ms: Option<f64>,
+        pub failover: Option<String>,
+        pub replicas: Option<f64>,
+        pub replicas_timeout_ms: Option<f64>,
+        pub tls_ca: Option<String>,
+        pub tls_cert: Option<String>,
+        pub tls_key: Option<String>,
+    }
 }
 
 impl ClientOptions {
     /// These options over the core's defaults.
     pub(crate) fn over(self, mut base: locktender::ClientOptions) -> Result<locktender::ClientOptions, Error> {
+        let lock = self.settings()?.over(&base.lock)?;
         set_time(&mut base.connect_timeout, "connectTimeoutMs", self.connect_timeout_ms)?;
         set_time(&mut base.unavailable_after, "unavailableAfterMs", self.unavailable_after_ms)?;
         set_time(&mut base.max_ttl, "maxTtlMs", self.max_ttl_ms)?;
@@ -190,9 +186,7 @@ impl ClientOptions {
         base.prefix = self.prefix.unwrap_or(base.prefix);
         base.app = self.app.or(base.app);
         (base.tls_ca, base.tls_cert, base.tls_key) = (self.tls_ca, self.tls_cert, self.tls_key);
-        let Self { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, family, .. } = self;
-        let lock = LockOptions { ttl_ms, wait_ms, renew, max_hold_ms, fair, min_hold_ms, grace_ms, family };
-        base.lock = lock.settings()?.over(&base.lock)?;
+        base.lock = lock;
         Ok(base)
     }
 }

@@ -85,7 +85,7 @@ impl LockChoice {
 
     /// Counts the locks of a decorator's template as one family, unless another is given.
     pub(crate) fn count_under(&mut self, template: Option<&str>) {
-        self.settings.family = self.settings.family.take().or_else(|| template.map(family));
+        self.settings.family = self.settings.family.take().or_else(|| template.map(|template| Some(family(template))));
     }
 
     /// Sets one option; false if there is none of that name.
@@ -102,7 +102,7 @@ impl LockChoice {
             "fair" => self.settings.fair = Some(switch(option, value)?),
             "min_hold" => self.settings.min_hold = Some(seconds(option, value)?),
             "grace" => self.settings.grace = Some(seconds(option, value)?),
-            "family" => self.settings.family = Some(text(option, value)?.into()),
+            "family" => self.settings.family = Some(Some(text(option, value)?.into())),
             "on_lost" => self.on_lost = Some(on_lost(value)?),
             _ => return Ok(false),
         }

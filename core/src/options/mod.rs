@@ -1,10 +1,10 @@
 //! Options: plain data, every default in one place, validated here for all languages.
 
+mod lock;
 mod members;
 mod span;
 mod unknown;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::credentials::SharedProvider;
@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::name::{check_family, check_prefix};
 use crate::wording::Text;
 
+pub use lock::{LockOptions, LockOverrides, Wait};
 pub use members::instead_of_member;
 pub use span::{MAX_TTL, MIN_TTL, milliseconds, seconds, suspicious};
 pub(crate) use span::{MIN_KEEP, check_span, wire_millis};
@@ -22,138 +23,6 @@ const MAX_APP_BYTES: usize = 256;
 
 /// The most replicas that a client may wait for.
 const MAX_REPLICAS: u32 = 100;
-
-/// The wait of an acquire for a busy lock: a time, or no end.
-///
-/// ```
-/// # use std::time::Duration;
-/// use locktender::Wait;
-///
-/// assert_eq!(Wait::from(Duration::from_secs(5)), Wait::For(Duration::from_secs(5)));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// At most this long, up to 366 days; zero is one attempt.
-    For(Duration),
-    /// Until the lock is free.
-    Forever,
-}
-
-impl From<Duration> for Wait {
-    fn from(span: Duration) -> Self {
-        Self::For(span)
-    }
-}
-
-/// The options of a lock, each with a value. [`LockOptions::default`] has the defaults.
-///
-/// ```
-/// use locktender::{LockOptions, Wait};
-///
-/// let defaults = LockOptions::default();
-/// assert_eq!((defaults.ttl.as_secs(), defaults.wait, defaults.renew), (10, Wait::Forever, true));
-/// assert_eq!((defaults.max_hold, defaults.fair), (None, false));
-/// assert!(defaults.min_hold.is_zero() && defaults.grace.is_zero());
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LockOptions {
-    /// The time to live: how long the key lives without a renewal. Default 10 s; from 10 ms to 24 h, on a quorum at most
-    /// [`max_ttl`](ClientOptions::max_ttl).
-    pub ttl: Duration,
-    /// How long an acquire waits while the lock is busy. Default [`Wait::Forever`]; at most 366 days. `try_acquire` ignores it.
-    pub wait: Wait,
-    /// Whether the hold is renewed in the background, first when a third of the ttl has passed. Default true.
-    pub renew: bool,
-    /// The longest a hold lasts, counted from the grant, whatever renews or extends it. Default none; from 10 ms to 366 days.
-    pub max_hold: Option<Duration>,
-    /// Whether callers get the lock strictly in the order in which they came, among all that set this option, in every process.
-    /// Default false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum, whose servers can't agree on
-    /// who is first.
-    pub fair: bool,
-    /// How long the lock is kept from everybody else, counted from the grant, also after an earlier release. Default none; at most
-    /// 24 h, on a quorum at most [`max_ttl`](ClientOptions::max_ttl).
-    pub min_hold: Duration,
-    /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. Default none; at most 24 h, on a quorum
-    /// with the ttl at most [`max_ttl`](ClientOptions::max_ttl).
-    pub grace: Duration,
-    /// The family under which [metrics](crate::Client::metrics) and events count the lock. Default: the name up to its first colon; at
-    /// most 128 bytes of UTF-8.
-    pub family: Option<Arc<str>>,
-}
-
-impl Default for LockOptions {
-    fn default() -> Self {
-        Self {
-            ttl: Duration::from_secs(10),
-            wait: Wait::Forever,
-            renew: true,
-            max_hold: None,
-            fair: false,
-            min_hold: Duration::ZERO,
-            grace: Duration::ZERO,
-            family: None,
-        }
-    }
-}
-
-/// The options a user gave for one lock; what is `None` comes from the client's defaults.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LockOverrides {
-    /// See [`LockOptions::ttl`].
-    pub ttl: Option<Duration>,
-    /// See [`LockOptions::wait`].
-    pub wait: Option<Wait>,
-    /// See [`LockOptions::renew`].
-    pub renew: Option<bool>,
-    /// See [`LockOptions::max_hold`]; `Some(None)` takes a client's default back.
-    pub max_hold: Option<Option<Duration>>,
-    /// See [`LockOptions::fair`].
-    pub fair: Option<bool>,
-    /// See [`LockOptions::min_hold`].
-    pub min_hold: Option<Duration>,
-    /// See [`LockOptions::grace`].
-    pub grace: Option<Duration>,
-    /// See [`LockOptions::family`].
-    pub family: Option<Arc<str>>,
-}
-
-impl LockOverrides {
-    /// These settings, and `others` where nothing is given.
-    pub(crate) fn or(self, others: &Self) -> Self {
-        Self {
-            ttl: self.ttl.or(others.ttl),
-            wait: self.wait.or(others.wait),
-            renew: self.renew.or(others.renew),
-            max_hold: self.max_hold.or(others.max_hold),
-            fair: self.fair.or(others.fair),
-            min_hold: self.min_hold.or(others.min_hold),
-            grace: self.grace.or(others.grace),
-            family: self.family.or_else(|| others.family.clone()),
-        }
-    }
-
-    /// These settings over `base`, checked.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` naming the option and what was given.
-    #[doc(hidden)]
-    pub fn over(&self, base: &LockOptions) -> Result<LockOptions, Error> {
-        let merged = LockOptions {
-            ttl: self.ttl.unwrap_or(base.ttl),
-            wait: self.wait.unwrap_or(base.wait),
-            renew: self.renew.unwrap_or(base.renew),
-            max_hold: self.max_hold.unwrap_or(base.max_hold),
-            fair: self.fair.unwrap_or(base.fair),
-            min_hold: self.min_hold.unwrap_or(base.min_hold),
-            grace: self.grace.unwrap_or(base.grace),
-            family: self.family.clone().or_else(|| base.family.clone()),
-        };
-        merged.check()?;
-        Ok(merged)
-    }
-}
 
 impl LockOptions {
     fn check(&self) -> Result<(), Error> {
@@ -310,32 +179,5 @@ impl ClientOptions {
             return Err(Error::invalid("tls_cert", alone, Text::new("{tls_cert} and {tls_key} go together", [])));
         }
         self.lock.check()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::Code;
-
-    #[test]
-    fn settings_lie_over_the_defaults() {
-        let base = LockOptions::default();
-        let settings = LockOverrides { ttl: Some(Duration::from_secs(3)), ..LockOverrides::default() };
-        let merged = settings.over(&base).unwrap();
-        assert_eq!((merged.ttl, merged.wait, merged.renew), (Duration::from_secs(3), Wait::Forever, true));
-    }
-
-    #[test]
-    fn what_cannot_be_kept_is_refused() {
-        for settings in [
-            LockOverrides { ttl: Some(Duration::from_millis(9)), ..LockOverrides::default() },
-            LockOverrides { ttl: Some(MAX_TTL + Duration::from_millis(1)), ..LockOverrides::default() },
-            LockOverrides { max_hold: Some(Some(Duration::ZERO)), ..LockOverrides::default() },
-            LockOverrides { wait: Some(Wait::For(Duration::MAX)), ..LockOverrides::default() },
-        ] {
-            let error = settings.over(&LockOptions::default()).unwrap_err();
-            assert_eq!(error.code(), Code::InvalidArgument, "{settings:?}");
-        }
     }
 }

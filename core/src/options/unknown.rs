@@ -2,6 +2,7 @@
 //!
 //! For names of other lock libraries, the answer is our name. For a typing error, the answer is the nearest name.
 
+use super::lock;
 use crate::wording::{Language, Part, Text};
 
 /// The call that got an option.
@@ -26,9 +27,6 @@ pub enum Place {
     /// A campaign, which takes no option of an election.
     Campaign,
 }
-
-/// The options of a lock in every language.
-const LOCK: [&str; 8] = ["ttl", "wait", "renew", "max_hold", "fair", "min_hold", "grace", "family"];
 
 /// The options of a job in every language, besides those of its lock.
 const JOB: [&str; 3] = ["max_attempts", "retry_delay", "keep"];
@@ -209,7 +207,7 @@ fn options(place: Place, language: Language) -> Vec<&'static str> {
 }
 
 fn of_lock(language: Language) -> Vec<&'static str> {
-    let mut options = LOCK.to_vec();
+    let mut options = lock::NAMES.to_vec();
     options.extend((language == Language::Python).then_some("on_lost"));
     options
 }

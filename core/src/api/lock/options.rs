@@ -150,7 +150,7 @@ impl Lock {
     #[must_use]
     pub fn family(self, family: impl Into<Arc<str>>) -> Self {
         let family = family.into();
-        self.set(|settings| settings.family = Some(family))
+        self.set(|settings| settings.family = Some(Some(family)))
     }
 
     /// Several options at once; an option that is `None` keeps its value.
